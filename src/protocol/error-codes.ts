@@ -1,0 +1,46 @@
+/**
+ * Every error code that a caller can meet on the database plane: code -> [HTTP status, retryable, when].
+ * This is the only list; `docs/errors.md` is generated from it.
+ */
+export const errorCodes = {
+  invalid_request: [400, false, 'The body or a parameter has the wrong shape.'],
+  invalid_json: [400, false, 'The body is not JSON in UTF-8, or has duplicate members or lone surrogates.'],
+  json_too_deep: [400, false, 'The body nests deeper than the documented limit.'],
+  number_out_of_range: [400, false, 'A number cannot be kept without rounding: an integer beyond 2^53 or a value beyond a double.'],
+  validation_failed: [400, false, 'A document does not match its schema.'],
+  invalid_key: [400, false, 'A document key is empty, too long, or has a control character.'],
+  invalid_name: [400, false, 'A table or index name is outside the allowed alphabet.'],
+  invalid_schema: [400, false, 'A table schema is not usable.'],
+  invalid_query: [400, false, 'A query cannot be understood.'],
+  conflicting_operations: [400, false, 'One key is inserted and deleted in the same batch.'],
+  limit_exceeded: [400, false, 'A documented limit, named in the message, is exceeded.'],
+  unauthorized: [401, false, 'The credential is missing or not valid.'],
+  forbidden: [403, false, 'The credential does not allow this.'],
+  not_found: [404, false, 'There is no such route.'],
+  table_not_found: [404, false, 'There is no such table.'],
+  key_not_found: [404, false, 'There is no such document, or it has expired.'],
+  index_not_found: [404, false, 'There is no such index.'],
+  method_not_allowed: [405, false, 'The route exists, but not for this method.'],
+  request_timeout: [408, true, 'The body did not arrive in time.'],
+  already_exists: [409, false, 'Something of this name exists already.'],
+  transaction_conflict: [409, true, 'A document that the write depends on has changed.'],
+  index_in_use: [409, false, 'The index cannot be dropped: the table depends on it.'],
+  payload_too_large: [413, false, 'The body is larger than the documented limit.'],
+  unsupported_media_type: [415, false, 'The content encoding or type is not supported.'],
+  internal: [500, false, 'A fault of ours; the log has the details under the request id.'],
+  engine_panic: [500, false, 'The native engine met a fault of ours; the request was undone.'],
+  data_corrupted: [500, false, 'Stored bytes do not match their checksum; the key or range is named.'],
+  not_implemented: [501, false, 'This part of the interface is not built yet.'],
+  backpressure: [503, true, 'Indexing is behind by more than its bound; retry after the given time.'],
+  unavailable: [503, true, 'The server is starting, draining, or the range cannot be written now.'],
+  storage_failed: [503, true, 'The disk reported a failed sync; the server stops and recovers at its next start.'],
+  read_only: [503, true, 'The data directory cannot be written.'],
+  query_timeout: [503, true, 'The query did not finish within its deadline.'],
+  insufficient_storage: [507, true, 'The disk is full; nothing of this request was written.'],
+} as const satisfies Record<string, readonly [status: number, retryable: boolean, when: string]>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(errorCodes, code);
+}
