@@ -1,0 +1,33 @@
+/** Time as everything of ours sees it; tests pass a clock that they move by hand. */
+export interface Clock {
+  /** Wall time, milliseconds since 1970. May jump. */
+  nowMs(): number;
+  /** Monotonic time in milliseconds; only differences mean something. */
+  monotonicMs(): number;
+  /** Runs `callback` once after `delayMs`; the returned function cancels it. A waiting timer never keeps the process alive. */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** A promise that settles after `delayMs`, or at once when the signal is or becomes aborted. */
+export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const finish = () => {
+      cancel();
+      signal?.removeEventListener('abort', finish);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, finish);
+    signal?.addEventListener('abort', finish, { once: true });
+  });
+}
