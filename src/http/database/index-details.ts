@@ -1,0 +1,162 @@
+import { progressOf, type RangeIndexReport, readinessOf } from '../../indexing/index-report.ts';
+
+/** What the wire calls index details (specification 2.5). */
+export interface IndexDetailsSource {
+  config: { name: string; type: string; description: string; version: number; enrichments: unknown[] } & Record<
+    string,
+    unknown
+  >;
+  incarnation: string;
+  ranges: RangeIndexReport[];
+}
+
+export function renderIndexDetails(source: IndexDetailsSource) {
+  const shards = Object.fromEntries(
+    source.ranges.map((range) => [String(range.rangeId), renderStatus(source, [range])]),
+  );
+  return { config: source.config, status: renderStatus(source, source.ranges), shard_status: shards };
+}
+
+function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
+  const readiness = readinessOf(ranges);
+  const target = sum(ranges, (range) => range.head);
+  const published = sum(ranges, (range) => range.published);
+  const checkpointed = sum(ranges, (range) => range.checkpointed);
+  const skipped = sum(ranges, (range) => range.skippedCount);
+  const rebuilding = ranges.some((range) => range.rebuilding && range.state !== 'live');
+  const failed = ranges.find((range) => range.state === 'failed');
+  const catchingUp = ranges.some((range) => range.state === 'opening' || range.state === 'catching_up');
+  const docCount = sum(ranges, (range) => range.stats?.docCount ?? 0);
+  const blockers = readiness.complete ? [] : readiness.reasons;
+  return {
+    index_type: source.config.type,
+    readiness: {
+      state: readiness.state,
+      queryable: readiness.queryable,
+      complete: readiness.complete,
+      incarnation: source.incarnation,
+      target_revision: target,
+      published_revision: published,
+      pending_reasons: readiness.reasons,
+      sources: [],
+    },
+    incarnation: source.incarnation,
+    target_revision: target,
+    published_revision: published,
+    milestones: {
+      queryable: { reached: readiness.queryable, blockers: readiness.queryable ? [] : blockers },
+      complete: { reached: readiness.complete, blockers },
+    },
+    error: failed?.error ?? '',
+    total_indexed: docCount,
+    doc_count: docCount,
+    term_count: sum(ranges, (range) => range.stats?.termCount ?? 0),
+    edge_count: 0,
+    node_count: 0,
+    disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
+    rebuilding,
+    repair: renderRepair(rebuilding, failed !== undefined, skipped),
+    ...renderBackfill(ranges, readiness.state),
+    ...renderSequences(ranges, { target, published, checkpointed }),
+    repair_scan_issue_count: 0,
+    repair_issue_count: skipped,
+    repair_issue_count_estimated: false,
+    repair_degraded: skipped > 0,
+    repair_summary_ready: true,
+    expected_groups: ranges.length,
+    reported_groups: ranges.length,
+    fresh_groups: ranges.filter((range) => range.state === 'live').length,
+    stale_groups: ranges.filter((range) => range.state === 'catching_up').length,
+    missing_groups: ranges.filter((range) => range.stats === undefined).length,
+    unknown_remote_groups: 0,
+    runtime_present: ranges.every((range) => range.stats !== undefined),
+    runtime_fresh: ranges.every((range) => range.published === range.head),
+    runtime_source: catchingUp ? 'startup_catch_up' : 'live_writer_publish',
+    runtime_freshness: failed ? 'failed' : catchingUp ? 'catching_up' : published < target ? 'stale' : 'fresh',
+    text_merge: renderTextMerge(),
+    async_indexing: {
+      pending_entries: sum(ranges, (range) => range.queuedPages),
+      applied_sequence: published,
+      target_sequence: target,
+      phase: catchingUp ? 'replay' : 'idle',
+    },
+    resolution: renderDerived(target),
+    promotion: renderDerived(target),
+  };
+}
+
+function renderRepair(rebuilding: boolean, failed: boolean, skipped: number) {
+  const state = rebuilding ? 'rebuilding' : failed ? 'failed' : 'none';
+  return {
+    state,
+    action_required: failed,
+    blocks_queryable: failed,
+    blocks_complete: rebuilding || failed,
+    reason: failed ? 'index_failed' : rebuilding ? 'backfill' : skipped > 0 ? 'documents_skipped' : '',
+  };
+}
+
+function renderBackfill(ranges: RangeIndexReport[], state: string) {
+  const active = ranges.some((range) => range.rebuilding && range.state !== 'live');
+  const progress = ranges.length === 0 ? 0 : sum(ranges, progressOf) / ranges.length;
+  return {
+    backfill_active: active,
+    backfill_progress: progress,
+    backfill_items_processed: sum(ranges, (range) => range.backfilledRows),
+    backfill_state: state === 'failed' ? 'failed' : active ? 'running' : 'ready',
+  };
+}
+
+function renderSequences(
+  ranges: RangeIndexReport[],
+  sequences: { target: number; published: number; checkpointed: number },
+) {
+  const { target, published, checkpointed } = sequences;
+  const catchingUp = ranges.some((range) => range.state === 'opening' || range.state === 'catching_up');
+  const behind = sum(ranges, (range) => Math.max(0, range.head - range.checkpointed));
+  return {
+    replay_applied_sequence: published,
+    replay_target_sequence: target,
+    replay_catch_up_required: published < target,
+    catch_up_active: catchingUp,
+    catch_up_phase: catchingUp ? 'replay' : 'idle',
+    catch_up_applied_sequence: published,
+    catch_up_target_sequence: target,
+    projection_checkpoint_applied_sequence: checkpointed,
+    projection_checkpoint_generation: checkpointed,
+    checkpoint_replay_tail_sequence_count: behind,
+    projection_checkpoint_status: checkpointed === 0 ? 'none' : checkpointed < target ? 'stale' : 'valid',
+    projection_checkpoint_config_fingerprint: '',
+  };
+}
+
+function renderTextMerge() {
+  return {
+    pending_segments: 0,
+    pending_bytes: 0,
+    in_flight_merges: 0,
+    failed_merges: 0,
+    quarantined_merges: 0,
+    quarantined_segments: 0,
+    retry_after_ns: 0,
+    deferred_for_pressure: 0,
+    last_merge_error: '',
+  };
+}
+
+/** Artifact resolution and promotion do not exist yet: they have nothing to do and are never behind. */
+function renderDerived(sequence: number) {
+  return {
+    enabled: false,
+    target_sequence: sequence,
+    applied_sequence: sequence,
+    catch_up_required: false,
+    blocked: false,
+    blocked_reason: '',
+    error_count: 0,
+  };
+}
+
+function sum<T>(items: T[], value: (item: T) => number): number {
+  return items.reduce((total, item) => total + value(item), 0);
+}

@@ -1,0 +1,341 @@
+import { assert, must } from '../lib/assert.ts';
+import type { Clock } from '../lib/clock.ts';
+import { pause } from '../lib/clock.ts';
+import { IndexProgress } from './index-progress.ts';
+import type { ChangePage, IndexSource, OpenTextIndex, TextIndex, TextIndexStats } from './text-index.ts';
+
+/** Bounds of one applier; all come from `limits.ts`. */
+export interface ApplierBounds {
+  /** Rows wait at most this long for their commit when nobody asks for it, in milliseconds. */
+  visibilityMs: number;
+  /** Unpublished bytes that force a commit. */
+  visibilityBytes: number;
+  /** Queued bytes beyond which images are dropped and the change feed is read instead. */
+  queueBytesMax: number;
+  /** Change since the last checkpoint that asks for the next, in milliseconds and bytes. */
+  checkpointMs: number;
+  checkpointBytes: number;
+  /** Idle time after which the writer's threads and memory are given back, in milliseconds. */
+  writerIdleMs: number;
+}
+
+export interface ApplierEvents {
+  opened?(index: TextIndex, headSequence: number): void;
+  skipped?(documents: { key: string; reason: string }[]): void;
+  failed?(error: unknown, attempt: number): void;
+  checkpointed?(sequence: number): void;
+}
+
+export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'closed';
+
+/** Attempts with what the checkpoint holds before the index is wiped and built anew from the documents. */
+const attemptsBeforeRebuild = 3;
+const backoffMs = 200;
+const backoffMsMax = 30_000;
+
+/**
+ * Keeps one index of one range up to date. Live rows arrive through `offer`; whenever there is a gap (start, failure,
+ * too much queued) the change feed is read until the index stands at the head again. One native call is in flight
+ * at a time; a failure closes the index and starts again from its last checkpoint, so that replay is the only
+ * recovery.
+ */
+export class IndexApplier {
+  readonly progress = new IndexProgress();
+  readonly #open: OpenTextIndex;
+  readonly #source: IndexSource;
+  readonly #clock: Clock;
+  readonly #bounds: ApplierBounds;
+  readonly #events: ApplierEvents;
+  readonly #stop = new AbortController();
+  readonly #finished: Promise<void>;
+
+  #state: ApplierState = 'opening';
+  #index: TextIndex | undefined;
+  #queue: ChangePage[] = [];
+  #queuedBytes = 0;
+  /** Sequence given to the native index, visible or not. */
+  #applied = 0;
+  /** Sequence of the last row in the queue. */
+  #tail = 0;
+  #unpublishedBytes = 0;
+  #unpublishedSince: number | undefined;
+  #changedBytes = 0;
+  #changedSince: number | undefined;
+  #checkpointed = 0;
+  #backfilledRows = 0;
+  #rebuilding = false;
+  #lastError: unknown;
+  #skippedCount = 0;
+  #wake: () => void = () => {};
+
+  constructor(parts: {
+    open: OpenTextIndex;
+    source: IndexSource;
+    clock: Clock;
+    bounds: ApplierBounds;
+    events?: ApplierEvents;
+  }) {
+    this.#open = parts.open;
+    this.#source = parts.source;
+    this.#clock = parts.clock;
+    this.#bounds = parts.bounds;
+    this.#events = parts.events ?? {};
+    this.#finished = this.#run();
+  }
+
+  get state(): ApplierState {
+    return this.#state;
+  }
+
+  /** The open native index; undefined while it is opening or has failed. */
+  get index(): TextIndex | undefined {
+    return this.#index;
+  }
+
+  get backlogBytes(): number {
+    return this.#queuedBytes + this.#unpublishedBytes;
+  }
+
+  /** Everything below this sequence is durable in the index, so the feed may forget it. */
+  get checkpointedSequence(): number {
+    return this.#checkpointed;
+  }
+
+  report() {
+    const stats: TextIndexStats | undefined = this.#index?.stats();
+    return {
+      state: this.#state,
+      rebuilding: this.#rebuilding,
+      published: this.progress.published,
+      checkpointed: this.#checkpointed,
+      backfilledRows: this.#backfilledRows,
+      skippedCount: this.#skippedCount,
+      queuedPages: this.#queue.length,
+      queuedBytes: this.#queuedBytes,
+      error: this.#lastError,
+      stats,
+    };
+  }
+
+  /** Rows just committed to the range. Dropped when the feed has to be read anyway. */
+  offer(page: ChangePage): void {
+    if (this.#state !== 'live' || page.lastSequence <= this.#tail) return;
+    if (page.firstSequence !== this.#tail + 1 || this.#queuedBytes > this.#bounds.queueBytesMax) {
+      this.#fallBehind();
+    } else {
+      this.#queue.push(page);
+      this.#queuedBytes += page.frame.byteLength;
+      this.#tail = page.lastSequence;
+    }
+    this.#wake();
+  }
+
+  /** Resolves when rows up to `sequence` are visible. */
+  async waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
+    const visible = this.progress.waitFor(sequence, signal);
+    this.#wake();
+    await visible;
+  }
+
+  /** Ends the loop, publishes and checkpoints what was applied, and closes the native index. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#wake();
+    await this.#finished;
+  }
+
+  async #run(): Promise<void> {
+    let attempt = 0;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#openIndex(attempt >= attemptsBeforeRebuild);
+        await this.#follow(() => {
+          attempt = 0;
+        });
+      } catch (error) {
+        attempt = isDamage(error) ? attemptsBeforeRebuild : attempt + 1;
+        await this.#fail(error, attempt);
+      }
+    }
+    await this.#shutDown();
+  }
+
+  async #openIndex(wipe: boolean): Promise<void> {
+    this.#state = 'opening';
+    if (wipe) this.#rebuilding = true;
+    const index = await this.#open(wipe);
+    this.#index = index;
+    this.#applied = index.openedAtSequence;
+    this.#checkpointed = index.openedAtSequence;
+    this.#tail = index.openedAtSequence;
+    this.#unpublishedBytes = 0;
+    this.#unpublishedSince = undefined;
+    this.#clearQueue();
+    if (index.openedAtSequence === 0) this.#rebuilding = true;
+    this.progress.restartAt(index.openedAtSequence);
+    this.#state = 'catching_up';
+    this.#events.opened?.(index, this.#source.head());
+  }
+
+  async #follow(madeProgress: () => void): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      if (this.#state === 'catching_up') {
+        const page = this.#source.read(this.#applied);
+        if (page) {
+          await this.#apply(page);
+          this.#backfilledRows += 1;
+          madeProgress();
+        } else await this.#reachHead();
+      } else {
+        const page = this.#queue.shift();
+        if (page) {
+          this.#queuedBytes -= page.frame.byteLength;
+          await this.#apply(page);
+          madeProgress();
+        }
+      }
+      await this.#publishWhenDue();
+      await this.#checkpointWhenDue();
+      if (this.#state === 'live' && this.#queue.length === 0) await this.#rest();
+    }
+  }
+
+  /** The feed is read to its end: what was found becomes visible, and rows are taken as they are offered. */
+  async #reachHead(): Promise<void> {
+    const head = this.#source.head();
+    if (this.#applied < head) this.#applied = head;
+    await this.#publish();
+    if (this.#source.head() > this.#applied) return;
+    this.#tail = this.#applied;
+    this.#state = 'live';
+    this.#rebuilding = false;
+    this.#lastError = undefined;
+  }
+
+  async #apply(page: ChangePage): Promise<void> {
+    const index = must(this.#index, 'an open index');
+    assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
+    const report = await index.apply(page.frame);
+    this.#applied = page.lastSequence;
+    this.#unpublishedSince ??= this.#clock.monotonicMs();
+    this.#unpublishedBytes += page.frame.byteLength;
+    this.#changedSince ??= this.#clock.monotonicMs();
+    this.#changedBytes += page.frame.byteLength;
+    if (report.skipped.length > 0) {
+      this.#skippedCount += report.skipped.length;
+      this.#events.skipped?.(report.skipped);
+    }
+  }
+
+  async #publishWhenDue(): Promise<void> {
+    if (this.#applied === this.progress.published) return;
+    const idle = this.#state === 'live' && this.#queue.length === 0;
+    // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
+    const awaited = this.progress.awaited && (idle || this.#unpublishedBytes >= this.#bounds.visibilityBytes / 8);
+    const age = this.#clock.monotonicMs() - (this.#unpublishedSince ?? this.#clock.monotonicMs());
+    if (awaited || this.#unpublishedBytes >= this.#bounds.visibilityBytes || age >= this.#bounds.visibilityMs) {
+      await this.#publish();
+    }
+  }
+
+  async #publish(): Promise<void> {
+    if (this.#applied === this.progress.published) return;
+    const sequence = this.#applied;
+    await must(this.#index, 'an open index').commit(sequence);
+    this.#unpublishedBytes = 0;
+    this.#unpublishedSince = undefined;
+    this.progress.publish(sequence);
+  }
+
+  async #checkpointWhenDue(): Promise<void> {
+    if (this.#changedSince === undefined || this.progress.published === this.#checkpointed) return;
+    const age = this.#clock.monotonicMs() - this.#changedSince;
+    if (age < this.#bounds.checkpointMs && this.#changedBytes < this.#bounds.checkpointBytes) return;
+    await this.#checkpoint();
+  }
+
+  async #checkpoint(): Promise<void> {
+    const report = await must(this.#index, 'an open index').checkpoint();
+    this.#changedSince = undefined;
+    this.#changedBytes = 0;
+    this.#checkpointed = report.sequence;
+    this.#events.checkpointed?.(report.sequence);
+  }
+
+  /** Waits for rows, a waiter, or the next deadline. */
+  async #rest(): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    if (this.progress.awaited && this.#applied > this.progress.published) return;
+    const now = this.#clock.monotonicMs();
+    const deadlines: number[] = [];
+    if (this.#unpublishedSince !== undefined) deadlines.push(this.#unpublishedSince + this.#bounds.visibilityMs - now);
+    if (this.#changedSince !== undefined) deadlines.push(this.#changedSince + this.#bounds.checkpointMs - now);
+    const woken = await this.#sleep(deadlines.length > 0 ? Math.max(0, Math.min(...deadlines)) : this.#bounds.writerIdleMs);
+    if (!woken && deadlines.length === 0) {
+      this.#index?.releaseWriter();
+      await this.#sleep(undefined);
+    }
+  }
+
+  /** Resolves true when woken, false when `delayMs` has passed. */
+  #sleep(delayMs: number | undefined): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = delayMs === undefined ? undefined : this.#clock.after(delayMs, () => resolve(false));
+      this.#wake = () => {
+        cancel?.();
+        resolve(true);
+      };
+    });
+  }
+
+  async #fail(error: unknown, attempt: number): Promise<void> {
+    this.#state = 'failed';
+    this.#lastError = error;
+    this.#clearQueue();
+    this.#events.failed?.(error, attempt);
+    await this.#closeQuietly();
+    // Waiters stay: their rows are durable, and the next attempt publishes them.
+    if (isDamage(error)) return;
+    await pause(this.#clock, Math.min(backoffMs * 2 ** (attempt - 1), backoffMsMax), this.#stop.signal);
+  }
+
+  #fallBehind(): void {
+    this.#state = 'catching_up';
+    this.#clearQueue();
+  }
+
+  #clearQueue(): void {
+    this.#queue = [];
+    this.#queuedBytes = 0;
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#state = 'closed';
+    this.progress.rejectAll(new Error('the index was closed'));
+    try {
+      if (this.#index) {
+        await this.#publish();
+        if (this.progress.published > this.#checkpointed) await this.#checkpoint();
+      }
+    } catch (error) {
+      this.#events.failed?.(error, 0);
+    }
+    await this.#closeQuietly();
+  }
+
+  async #closeQuietly(): Promise<void> {
+    const index = this.#index;
+    this.#index = undefined;
+    try {
+      await index?.close();
+    } catch (error) {
+      this.#events.failed?.(error, 0);
+    }
+  }
+}
+
+/** The files do not hold what they should: only building anew helps. */
+function isDamage(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'index_damaged' || code === 'index_incompatible';
+}

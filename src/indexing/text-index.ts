@@ -1,0 +1,58 @@
+/** What an applier needs of one native full-text index; `src/engine` gives the real one, tests a small one. */
+export interface TextIndex {
+  /** The handle that queries name. */
+  readonly handle: number;
+  /** Sequence held by the last commit when the index was opened. */
+  readonly openedAtSequence: number;
+  /** Adds the rows of a document frame; they become visible with the next commit. */
+  apply(frame: Uint8Array): Promise<ApplyReport>;
+  /** Makes everything applied so far visible and records `sequence` in the same commit. */
+  commit(sequence: number): Promise<void>;
+  /** Writes the last commit durably; the feed below its sequence is no longer needed. */
+  checkpoint(): Promise<CheckpointReport>;
+  stats(): TextIndexStats;
+  /** Frees the writer's memory and threads until the next apply. */
+  releaseWriter(): void;
+  /** Checks the checksums of all files. Fails with `index_damaged`. */
+  verify(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ApplyReport {
+  rows: number;
+  /** Documents that the index could not take; they stay in the table. */
+  skipped: { key: string; reason: string }[];
+}
+
+export interface CheckpointReport {
+  sequence: number;
+  bytes: number;
+}
+
+export interface TextIndexStats {
+  appliedSequence: number;
+  checkpointSequence: number;
+  docCount: number;
+  termCount: number;
+  segmentCount: number;
+  diskBytes: number;
+  memoryBytes: number;
+}
+
+/** Opens (or creates) the index; `wipe` removes what is there first. */
+export type OpenTextIndex = (wipe: boolean) => Promise<TextIndex>;
+
+/** The range that an index follows. */
+export interface IndexSource {
+  /** Last committed sequence of the range. */
+  head(): number;
+  /** A page of changes after `sequence` in order, or undefined when there is none. */
+  read(afterSequence: number): ChangePage | undefined;
+}
+
+/** Row images in sequence order; `frame` is a document frame of puts and deletes. */
+export interface ChangePage {
+  firstSequence: number;
+  lastSequence: number;
+  frame: Uint8Array;
+}

@@ -1,0 +1,65 @@
+import { type Static, Type } from '@sinclair/typebox';
+
+/** Any JSON object; its inside is checked by whoever owns it. */
+export const jsonObject = Type.Record(Type.String(), Type.Unknown());
+
+/**
+ * A table's schema as it travels. The native engine checks and compiles it; members that it does not know are
+ * ignored there, as the interface asks.
+ */
+export const tableSchema = Type.Object(
+  {
+    version: Type.Optional(Type.Integer({ minimum: 0 })),
+    default_type: Type.Optional(Type.String()),
+    enforce_types: Type.Optional(Type.Boolean()),
+    document_schemas: Type.Optional(Type.Record(Type.String(), jsonObject)),
+    ttl: Type.Optional(
+      Type.Object({
+        field: Type.Optional(Type.String()),
+        duration: Type.Optional(Type.String()),
+        ttl_duration: Type.Optional(Type.String()),
+      }),
+    ),
+    ttl_field: Type.Optional(Type.String()),
+    ttl_duration: Type.Optional(Type.String()),
+    dynamic_templates: Type.Optional(Type.Union([Type.Array(jsonObject), Type.Record(Type.String(), jsonObject)])),
+  },
+  { additionalProperties: true },
+);
+export type TableSchema = Static<typeof tableSchema>;
+
+export const indexConfig = Type.Object(
+  {
+    name: Type.Optional(Type.String()),
+    type: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String()),
+    version: Type.Optional(Type.Integer({ minimum: 0 })),
+    mem_only: Type.Optional(Type.Boolean()),
+    enrichments: Type.Optional(Type.Array(Type.Unknown())),
+  },
+  { additionalProperties: true },
+);
+export type IndexConfig = Static<typeof indexConfig>;
+
+export const createTableRequest = Type.Object(
+  {
+    num_shards: Type.Optional(Type.Integer({ minimum: 1 })),
+    description: Type.Optional(Type.String()),
+    indexes: Type.Optional(Type.Record(Type.String(), indexConfig)),
+    schema: Type.Optional(tableSchema),
+    replication_sources: Type.Optional(Type.Array(Type.Unknown())),
+  },
+  { additionalProperties: true },
+);
+export type CreateTableRequest = Static<typeof createTableRequest>;
+
+export const tableStatus = Type.Object({
+  name: Type.String(),
+  description: Type.Optional(Type.String()),
+  indexes: Type.Record(Type.String(), indexConfig),
+  shards: Type.Record(Type.String(), Type.Object({ byte_range: Type.Tuple([Type.String(), Type.String()]) })),
+  schema: Type.Optional(tableSchema),
+  migration: Type.Optional(Type.Object({ state: Type.Literal('rebuilding'), read_schema: tableSchema })),
+  storage_status: Type.Object({ disk_usage: Type.Integer(), empty: Type.Boolean() }),
+});
+export type TableStatus = Static<typeof tableStatus>;

@@ -1,0 +1,90 @@
+import { type Static, Type } from '@sinclair/typebox';
+
+/** Sync levels as they travel; `aknn` is an old name of `full_index`. */
+export const syncLevels = ['propose', 'write', 'full_text', 'enrichments', 'full_index', 'aknn'] as const;
+export type SyncLevel = (typeof syncLevels)[number];
+export const syncLevel = Type.Union(syncLevels.map((level) => Type.Literal(level)));
+
+/** Documentation of the batch body; the bytes are checked by the native scan, which also gives the offsets. */
+export const batchRequest = Type.Object({
+  inserts: Type.Optional(Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()))),
+  deletes: Type.Optional(Type.Array(Type.String())),
+  transforms: Type.Optional(
+    Type.Array(
+      Type.Object({
+        key: Type.String(),
+        operations: Type.Array(
+          Type.Object({ op: Type.String(), path: Type.String(), value: Type.Optional(Type.Unknown()) }),
+        ),
+        upsert: Type.Optional(Type.Boolean()),
+      }),
+    ),
+  ),
+  sync_level: Type.Optional(syncLevel),
+});
+
+export const batchCounts = Type.Object({
+  inserted: Type.Integer(),
+  deleted: Type.Integer(),
+  transformed: Type.Integer(),
+});
+export type BatchCounts = Static<typeof batchCounts>;
+
+export const batchResponse = Type.Composite([Type.Object({ status: Type.Literal('committed') }), batchCounts]);
+
+export const multiBatchRequest = Type.Object({
+  tables: Type.Record(Type.String(), batchRequest),
+  sync_level: Type.Optional(syncLevel),
+});
+
+export const multiBatchResponse = Type.Object({
+  status: Type.Literal('committed'),
+  tables: Type.Record(Type.String(), batchCounts),
+});
+
+export const readSetItem = Type.Object({ table: Type.String(), key: Type.String(), version: Type.String() });
+export type ReadSetItem = Static<typeof readSetItem>;
+
+export const commitRequest = Type.Object({
+  read_set: Type.Array(readSetItem),
+  tables: Type.Record(Type.String(), batchRequest),
+  sync_level: Type.Optional(syncLevel),
+});
+
+export const commitConflict = Type.Object({
+  status: Type.Literal('aborted'),
+  conflict: Type.Object({ table: Type.String(), key: Type.String(), message: Type.String() }),
+});
+
+export const mergeRequest = Type.Object({
+  records: Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown())),
+  last_merged_id: Type.Optional(Type.String()),
+  dry_run: Type.Optional(Type.Boolean()),
+  sync_level: Type.Optional(syncLevel),
+});
+
+export const mergeResponse = Type.Object({
+  status: Type.Literal('success'),
+  upserted: Type.Integer(),
+  skipped: Type.Integer(),
+  deleted: Type.Integer(),
+  deleted_ids: Type.Optional(Type.Array(Type.String())),
+  failed: Type.Array(Type.Unknown()),
+  next_cursor: Type.String(),
+  key_range: Type.Object({ from: Type.String(), to: Type.String() }),
+  keys_scanned: Type.Integer(),
+  message: Type.String(),
+  took: Type.Integer(),
+});
+export type MergeResponse = Static<typeof mergeResponse>;
+
+export const scanRequest = Type.Object({
+  from: Type.Optional(Type.String()),
+  to: Type.Optional(Type.String()),
+  inclusive_from: Type.Optional(Type.Boolean()),
+  exclusive_to: Type.Optional(Type.Boolean()),
+  fields: Type.Optional(Type.Array(Type.String())),
+  filter_query: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  limit: Type.Optional(Type.Integer({ minimum: 1 })),
+});
+export type ScanRequest = Static<typeof scanRequest>;

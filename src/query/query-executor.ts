@@ -1,0 +1,42 @@
+import { type Hit, hydrate } from './hydrate.ts';
+import type { NativePlan } from './native-plan.ts';
+import type { QueryTarget, RunNativeQuery } from './query-target.ts';
+
+export interface ExecutedQuery {
+  hits: Hit[];
+  total: number;
+  totalIsExact: boolean;
+  maxScore: number;
+}
+
+/** Native calls that one page may take when writes keep invalidating its hits. */
+const refillRoundsMax = 6;
+
+/**
+ * Runs a planned query and fills its page. Hits that turn out stale are replaced by the next ones, so that a page is
+ * short only when there are no more matches.
+ */
+export async function executeQuery(
+  plan: NativePlan,
+  target: QueryTarget,
+  run: RunNativeQuery,
+  signal: AbortSignal,
+): Promise<ExecutedQuery> {
+  const handles = target.ranges.map((range) => range.handle);
+  let limit = plan.limit;
+  for (let round = 1; ; round += 1) {
+    const native = await run(handles, { ...plan, limit }, signal);
+    const hits = await hydrate(native, plan, target);
+    const dropped = native.ordinals.length - hits.length;
+    const exhausted = native.ordinals.length < limit;
+    if (hits.length >= plan.limit || exhausted || dropped === 0 || round === refillRoundsMax) {
+      return {
+        hits: hits.slice(0, plan.limit),
+        total: Math.max(0, native.total - dropped),
+        totalIsExact: native.totalIsExact,
+        maxScore: native.maxScore,
+      };
+    }
+    limit += dropped * 2;
+  }
+}

@@ -1,0 +1,48 @@
+import type { NativePlan } from './native-plan.ts';
+
+/** A stored document, as the page needs it. */
+export interface HydratedDocument {
+  ordinal: number;
+  key: string;
+  /** The row's sequence: the document's version. */
+  sequence: number;
+  /** Base of its lifetime in milliseconds; undefined when it has none. */
+  ttlBaseMs: number | undefined;
+  /** UTF-8 JSON object, as stored. */
+  body: Uint8Array;
+}
+
+/** One range of a table, open for queries. */
+export interface QueryRange {
+  rangeId: number;
+  /** Handle of the serving full-text index in the native engine. */
+  handle: number;
+  /** Rows that still exist, in no promised order. */
+  documents(ordinals: number[]): HydratedDocument[];
+}
+
+/** What one query runs on. */
+export interface QueryTarget {
+  tableName: string;
+  ranges: QueryRange[];
+  /** Documents whose base time is at or before this have expired; undefined when the table has no lifetime. */
+  expiredAtOrBeforeMs: number | undefined;
+  /** Which of these stored documents match the plan; `match_documents` of the engine with the table's mapping. */
+  recheck(plan: NativePlan, documents: HydratedDocument[]): Promise<boolean[]>;
+}
+
+/** Hits of one native call, in result order; arrays run in parallel. */
+export interface NativeHits {
+  /** Index into the handles that were given. */
+  ranges: Uint32Array;
+  ordinals: Uint32Array;
+  sequences: Float64Array;
+  scores: Float32Array;
+  /** JSON array with one array of sort values a hit; empty without a sort. */
+  sort: string;
+  total: number;
+  totalIsExact: boolean;
+  maxScore: number;
+}
+
+export type RunNativeQuery = (handles: number[], plan: NativePlan, signal: AbortSignal) => Promise<NativeHits>;
