@@ -1,1 +1,43 @@
+//! The N-API surface of Sundew's engine. Everything here converts arguments, hands work to the thread pool and turns
+//! errors into JavaScript errors that carry a `code`; what the calls do is `native/engine`.
+//!
+//! Rules of every export: no panic leaves it (`guard`), anything that may take longer than about 200 microseconds is
+//! an async task, large payloads are typed arrays, handles are numbers with an explicit close.
 
+#![deny(clippy::all)]
+
+mod guard;
+mod write;
+
+use napi::Env;
+use napi::bindgen_prelude::AsyncTask;
+use napi_derive::napi;
+use sundew_engine::error::EngineError;
+
+use crate::guard::{EngineTask, call};
+
+// The commit of one document maps and unmaps the index writer's arena; with this allocator it keeps its pages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The version of the engine's crate.
+#[napi]
+pub fn engine_version() -> String {
+    sundew_engine::VERSION.to_owned()
+}
+
+/// Panics inside the guard, so that a test can prove that a panic arrives as an error with the code `engine_panic`.
+#[napi]
+pub fn provoke_panic(env: Env) -> napi::Result<()> {
+    call(&env, panic_on_purpose)
+}
+
+/// `provokePanic` on the thread pool.
+#[napi(ts_return_type = "Promise<void>")]
+pub fn provoke_panic_async() -> AsyncTask<EngineTask<(), ()>> {
+    EngineTask::start((), |()| panic_on_purpose())
+}
+
+fn panic_on_purpose() -> Result<(), EngineError> {
+    panic!("provoked by a test")
+}

@@ -3,3 +3,10 @@
 
 pub mod error;
 pub mod frame;
+pub mod json_scan;
+mod transform_scan;
+pub mod write_frame;
+pub mod write_scan;
+
+/// The version of this crate.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

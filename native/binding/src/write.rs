@@ -1,0 +1,133 @@
+//! JSON scanning and document frames.
+
+use napi::Env;
+use napi::bindgen_prelude::{AsyncTask, Uint8Array, Uint32Array};
+use napi_derive::napi;
+use sundew_engine::error::EngineError;
+use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
+use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
+use sundew_engine::write_scan::{self, WriteKind};
+
+use crate::guard::{EngineTask, call};
+
+/// Document keys are at most this long unless the caller says otherwise.
+const KEY_BYTES_MAX: u32 = 1024;
+
+/// Bounds of a scan; what is absent has the documented default.
+#[napi(object)]
+#[derive(Default)]
+pub struct ScanLimits {
+    /// Levels of objects and arrays.
+    pub depth_max: Option<u32>,
+    /// Members of one document, all levels together.
+    pub members_max: Option<u32>,
+    pub member_name_bytes_max: Option<u32>,
+    pub document_bytes_max: Option<u32>,
+    /// Inserts, deletes, transforms and records of one request.
+    pub keys_max: Option<u32>,
+    pub path_segments_max: Option<u32>,
+}
+
+impl ScanLimits {
+    fn resolve(limits: Option<Self>) -> EngineLimits {
+        let given = limits.unwrap_or_default();
+        let default = EngineLimits::default();
+        EngineLimits {
+            depth_max: given.depth_max.unwrap_or(default.depth_max),
+            members_max: given.members_max.unwrap_or(default.members_max),
+            member_name_bytes_max: given.member_name_bytes_max.unwrap_or(default.member_name_bytes_max),
+            document_bytes_max: given.document_bytes_max.unwrap_or(default.document_bytes_max),
+            keys_max: given.keys_max.unwrap_or(default.keys_max),
+            path_segments_max: given.path_segments_max.unwrap_or(default.path_segments_max),
+        }
+    }
+}
+
+#[napi(object)]
+pub struct ScannedWrite {
+    /// The request without its documents, keys and transforms.
+    pub envelope_json: String,
+    /// Table names for `tables`; one empty name otherwise.
+    pub sections: Vec<String>,
+    /// Seven words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags.
+    pub entries: Uint32Array,
+}
+
+#[napi(object)]
+pub struct FrameOptions {
+    /// RFC 3339; becomes `_timestamp` of documents that bring none.
+    pub timestamp: String,
+    /// The same instant in milliseconds since 1970.
+    pub timestamp_ms: f64,
+    /// Dotted path of the TTL base; absent when the table has no TTL.
+    pub ttl_field: Option<String>,
+    pub key_bytes_max: Option<u32>,
+}
+
+/// Checks one JSON text of any type.
+#[napi]
+pub fn scan_json(env: Env, bytes: &[u8], limits: Option<ScanLimits>) -> napi::Result<()> {
+    call(&env, || json_scan::scan_json(bytes, &ScanLimits::resolve(limits)))
+}
+
+#[napi(ts_return_type = "Promise<ScannedWrite>")]
+pub fn scan_write(
+    bytes: Uint8Array,
+    #[napi(ts_arg_type = "'batch' | 'tables' | 'merge'")] kind: String,
+    limits: Option<ScanLimits>,
+) -> AsyncTask<EngineTask<(Uint8Array, String, EngineLimits), ScannedWrite>> {
+    EngineTask::start((bytes, kind, ScanLimits::resolve(limits)), |(bytes, kind, limits)| scan(bytes, kind, limits))
+}
+
+/// `scanWrite` on the calling thread, for bodies of a few tens of kilobytes.
+#[napi]
+pub fn scan_write_sync(
+    env: Env,
+    bytes: &[u8],
+    #[napi(ts_arg_type = "'batch' | 'tables' | 'merge'")] kind: String,
+    limits: Option<ScanLimits>,
+) -> napi::Result<ScannedWrite> {
+    call(&env, || scan(bytes, &kind, &ScanLimits::resolve(limits)))
+}
+
+/// The document frame of one section's entries of a scanned request.
+#[napi(ts_return_type = "Promise<Uint8Array>")]
+pub fn build_frame(
+    bytes: Uint8Array,
+    entries: Uint32Array,
+    options: FrameOptions,
+) -> AsyncTask<EngineTask<(Uint8Array, Uint32Array, EngineFrameOptions), Uint8Array>> {
+    EngineTask::start((bytes, entries, frame_options(options)), |(bytes, entries, options)| {
+        write_frame::build_frame(bytes, entries, options).map(Uint8Array::new)
+    })
+}
+
+/// `buildFrame` on the calling thread, for requests of a few tens of kilobytes.
+#[napi]
+pub fn build_frame_sync(env: Env, bytes: &[u8], entries: &[u32], options: FrameOptions) -> napi::Result<Uint8Array> {
+    call(&env, || write_frame::build_frame(bytes, entries, &frame_options(options)).map(Uint8Array::new))
+}
+
+fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite, EngineError> {
+    let kind = match kind {
+        "batch" => WriteKind::Batch,
+        "tables" => WriteKind::Tables,
+        "merge" => WriteKind::Merge,
+        _ => return Err(EngineError::internal(format!("unknown kind of write request: {kind}"))),
+    };
+    let scanned = write_scan::scan_write(bytes, kind, limits)?;
+    Ok(ScannedWrite {
+        envelope_json: scanned.envelope_json,
+        sections: scanned.sections,
+        entries: Uint32Array::new(scanned.entries),
+    })
+}
+
+fn frame_options(options: FrameOptions) -> EngineFrameOptions {
+    EngineFrameOptions {
+        timestamp: options.timestamp,
+        timestamp_ms: options.timestamp_ms as i64,
+        ttl_field: options.ttl_field,
+        key_bytes_max: options.key_bytes_max.unwrap_or(KEY_BYTES_MAX) as usize,
+    }
+}

@@ -1,0 +1,190 @@
+//! Turns the entries of a scanned write request into a document frame: keys decoded and checked, `_timestamp` added,
+//! the TTL base computed, bodies otherwise as sent.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::error::EngineError;
+use crate::frame::{FrameWriter, RowKind};
+use crate::json_scan::{decode_string, find_member, shorten};
+use crate::write_scan::{
+    ENTRY_WORDS, FLAG_EDGES, FLAG_EMBEDDINGS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT,
+};
+
+const TIMESTAMP_MEMBER: &str = "_timestamp";
+
+#[derive(Debug, Clone)]
+pub struct FrameOptions {
+    /// RFC 3339; becomes `_timestamp` of documents that bring none.
+    pub timestamp: String,
+    /// The same instant, in milliseconds since 1970.
+    pub timestamp_ms: i64,
+    /// Dotted path of the member that holds a document's TTL base; `None` when the table has no TTL.
+    pub ttl_field: Option<String>,
+    pub key_bytes_max: usize,
+}
+
+struct Entry<'a> {
+    kind: RowKind,
+    key: Cow<'a, str>,
+    body: &'a [u8],
+    flags: u32,
+}
+
+/// Builds the frame of one section's entries (`ENTRY_WORDS` words each) of the request `bytes`. Rows lie as given,
+/// puts first, then deletes, then transforms.
+/// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `not_implemented`, `limit_exceeded`.
+pub fn build_frame(bytes: &[u8], entries: &[u32], options: &FrameOptions) -> Result<Vec<u8>, EngineError> {
+    let rows = read_entries(bytes, entries, options.key_bytes_max)?;
+    refuse_conflicts(&rows)?;
+    let added = format!("\"{TIMESTAMP_MEMBER}\":\"{}\"", options.timestamp);
+    let overhead = (added.len() + 1).max(TRANSFORM_HEAD.len() + TRANSFORM_UPSERT_TAIL.len() + 1);
+    let heap_bytes = rows.iter().map(|row| row.key.len() + row.body.len() + overhead).sum();
+    let mut writer = FrameWriter::new(rows.len(), heap_bytes)?;
+    let ttl_path: Option<Vec<&str>> = options.ttl_field.as_deref().map(|field| field.split('.').collect());
+    for row in rows.iter().filter(|row| row.kind == RowKind::Put) {
+        check_document(row)?;
+        let ttl_base_ms = match &ttl_path {
+            Some(path) => ttl_base(row, path, options.timestamp_ms)?,
+            None => 0,
+        };
+        if row.flags & FLAG_TIMESTAMP != 0 {
+            writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &[row.body]);
+        } else {
+            let (members, separator) = open_document(row.body);
+            let body = [members, separator, added.as_bytes(), b"}"];
+            writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &body);
+        }
+    }
+    for row in rows.iter().filter(|row| row.kind == RowKind::Delete) {
+        writer.push(RowKind::Delete, 0, row.key.as_bytes(), &[]);
+    }
+    for row in rows.iter().filter(|row| row.kind == RowKind::Transform) {
+        let tail = if row.flags & FLAG_UPSERT != 0 { TRANSFORM_UPSERT_TAIL } else { TRANSFORM_TAIL };
+        writer.push(RowKind::Transform, 0, row.key.as_bytes(), &[TRANSFORM_HEAD, row.body, tail]);
+    }
+    Ok(writer.finish())
+}
+
+const TRANSFORM_HEAD: &[u8] = b"{\"operations\":";
+const TRANSFORM_TAIL: &[u8] = b",\"upsert\":false}";
+const TRANSFORM_UPSERT_TAIL: &[u8] = b",\"upsert\":true}";
+
+fn read_entries<'a>(bytes: &'a [u8], entries: &[u32], key_bytes_max: usize) -> Result<Vec<Entry<'a>>, EngineError> {
+    if !entries.len().is_multiple_of(ENTRY_WORDS) {
+        return Err(EngineError::internal("scan entries of a broken length"));
+    }
+    let slice = |offset: u32, length: u32| {
+        bytes
+            .get(offset as usize..offset as usize + length as usize)
+            .ok_or_else(|| EngineError::internal("a scan entry points outside the request"))
+    };
+    let mut rows = Vec::with_capacity(entries.len() / ENTRY_WORDS);
+    for entry in entries.chunks_exact(ENTRY_WORDS) {
+        let kind = u8::try_from(entry[1]).ok().and_then(RowKind::from_code);
+        let kind = kind.ok_or_else(|| EngineError::internal("a scan entry of unknown kind"))?;
+        let flags = entry[6];
+        let key = decode_string(slice(entry[2], entry[3])?, flags & FLAG_KEY_ESCAPED != 0);
+        check_key(&key, key_bytes_max)?;
+        rows.push(Entry { kind, key, body: slice(entry[4], entry[5])?, flags });
+    }
+    Ok(rows)
+}
+
+fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
+    if key.is_empty() {
+        return Err(EngineError::new("invalid_key", "a document key is empty"));
+    }
+    if key.len() > key_bytes_max {
+        let message =
+            format!("the key {:?} has {} bytes; the limit is {key_bytes_max}", shorten(key), key.len());
+        return Err(EngineError::new("invalid_key", message));
+    }
+    if key.bytes().any(|byte| byte < 0x20 || byte == 0x7F) {
+        return Err(EngineError::new("invalid_key", format!("the key {:?} has a control character", shorten(key))));
+    }
+    Ok(())
+}
+
+/// A key that is deleted may appear only once, and not among the puts: the order would be a guess. Puts are unique as
+/// members of one object.
+fn refuse_conflicts(rows: &[Entry<'_>]) -> Result<(), EngineError> {
+    let mut deleted = HashSet::new();
+    for row in rows.iter().filter(|row| row.kind == RowKind::Delete) {
+        if !deleted.insert(&*row.key) {
+            return Err(conflict(&row.key, "is deleted twice"));
+        }
+    }
+    if deleted.is_empty() {
+        return Ok(());
+    }
+    match rows.iter().find(|row| row.kind == RowKind::Put && deleted.contains(&*row.key)) {
+        Some(row) => Err(conflict(&row.key, "is both inserted and deleted")),
+        None => Ok(()),
+    }
+}
+
+fn conflict(key: &str, what: &str) -> EngineError {
+    EngineError::new("conflicting_operations", format!("the key {:?} {what} in one batch", shorten(key)))
+}
+
+/// Checks the members that Sundew itself reads.
+fn check_document(row: &Entry<'_>) -> Result<(), EngineError> {
+    let refuse = |what: &str| Err(invalid_document(&row.key, what));
+    for (flag, member) in [(FLAG_EMBEDDINGS, "_embeddings"), (FLAG_EDGES, "_edges")] {
+        if row.flags & flag != 0 {
+            let message = format!("document {:?}: {member} cannot be written yet", shorten(&row.key));
+            return Err(EngineError::new("not_implemented", message));
+        }
+    }
+    if row.flags & FLAG_TYPE != 0 && find_member(row.body, &["_type"])?.is_none_or(|value| value[0] != b'"') {
+        return refuse("_type must be a string");
+    }
+    if row.flags & FLAG_TIMESTAMP != 0 {
+        let value = find_member(row.body, &[TIMESTAMP_MEMBER])?;
+        if value.and_then(date_time_ms).is_none() {
+            return refuse("_timestamp must be an RFC 3339 date and time");
+        }
+    }
+    Ok(())
+}
+
+/// The TTL base in milliseconds, at least 1 because 0 means "never expires".
+fn ttl_base(row: &Entry<'_>, path: &[&str], timestamp_ms: i64) -> Result<i64, EngineError> {
+    if path == [TIMESTAMP_MEMBER] && row.flags & FLAG_TIMESTAMP == 0 {
+        return Ok(timestamp_ms.max(1));
+    }
+    let Some(value) = find_member(row.body, path)? else {
+        return Ok(timestamp_ms.max(1));
+    };
+    let base = date_time_ms(value).or_else(|| nanoseconds_to_ms(value)).ok_or_else(|| {
+        let path = path.join(".");
+        invalid_document(&row.key, &format!("the TTL field {path} must be RFC 3339 or integer nanoseconds"))
+    })?;
+    Ok(base.max(1))
+}
+
+/// Milliseconds since 1970 of a JSON string literal in RFC 3339.
+fn date_time_ms(literal: &[u8]) -> Option<i64> {
+    let content = literal.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let instant = OffsetDateTime::parse(&decode_string(content, true), &Rfc3339).ok()?;
+    i64::try_from(instant.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
+}
+
+fn nanoseconds_to_ms(literal: &[u8]) -> Option<i64> {
+    let nanoseconds: i64 = std::str::from_utf8(literal).ok()?.parse().ok()?;
+    Some(nanoseconds.div_euclid(1_000_000))
+}
+
+/// A document without its closing brace, and what separates a further member from the last.
+fn open_document(body: &[u8]) -> (&[u8], &'static [u8]) {
+    let members = body.strip_suffix(b"}").unwrap_or(body).trim_ascii_end();
+    (members, if members == b"{" { b"" } else { b"," })
+}
+
+fn invalid_document(key: &str, what: &str) -> EngineError {
+    EngineError::new("validation_failed", format!("document {:?}: {what}", shorten(key)))
+}

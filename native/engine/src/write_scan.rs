@@ -1,0 +1,267 @@
+//! Scans the body of a write request: checks the JSON policy and the request's shape, and answers where each document,
+//! deleted key and transform lies, without building values.
+
+use crate::error::EngineError;
+use crate::json_scan::{RawString, ScanLimits, Scanner, shorten};
+use crate::transform_scan::scan_transform;
+
+/// Words of one entry in `ScannedWrite::entries`: section, kind, key offset, key bytes, body offset, body bytes, flags.
+pub const ENTRY_WORDS: usize = 7;
+
+/// The key's literal contains escapes.
+pub const FLAG_KEY_ESCAPED: u32 = 1;
+/// The document has this member at its top level.
+pub const FLAG_TIMESTAMP: u32 = 1 << 1;
+pub const FLAG_EMBEDDINGS: u32 = 1 << 2;
+pub const FLAG_EDGES: u32 = 1 << 3;
+pub const FLAG_TYPE: u32 = 1 << 4;
+/// The transform creates the document when it is missing.
+pub const FLAG_UPSERT: u32 = 1 << 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// `{inserts, deletes, transforms, sync_level}`
+    Batch,
+    /// `{tables: {name: batch}, sync_level, read_set}`
+    Tables,
+    /// `{records, last_merged_id, dry_run, sync_level}`
+    Merge,
+}
+
+/// What a write request holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ScannedWrite {
+    /// The request without its documents, keys and transforms: every other member as sent; those of single tables
+    /// under `tables`.
+    pub envelope_json: String,
+    /// Table names for `WriteKind::Tables`; one empty name otherwise.
+    pub sections: Vec<String>,
+    /// `ENTRY_WORDS` words an entry. Kinds are those of `RowKind`; the offsets count from the start of the scanned
+    /// bytes; a key is the content of its string literal; a transform's body is its `operations` array.
+    pub entries: Vec<u32>,
+}
+
+/// Errors: those of `scan_json`, `invalid_request`, `limit_exceeded`, `not_implemented`.
+pub fn scan_write(bytes: &[u8], kind: WriteKind, limits: &ScanLimits) -> Result<ScannedWrite, EngineError> {
+    let mut scan = WriteScan { scanner: Scanner::new(bytes, limits)?, limits, entries: Vec::new() };
+    let mut sections = Vec::new();
+    scan.scanner.skip_whitespace();
+    let envelope_json = match kind {
+        WriteKind::Tables => scan.tables(&mut sections)?,
+        WriteKind::Batch | WriteKind::Merge => {
+            sections.push(String::new());
+            scan.section(kind, 0, "the body", 0)?
+        }
+    };
+    scan.scanner.end()?;
+    Ok(ScannedWrite { envelope_json, sections, entries: scan.entries })
+}
+
+struct WriteScan<'a> {
+    scanner: Scanner<'a>,
+    limits: &'a ScanLimits,
+    entries: Vec<u32>,
+}
+
+impl WriteScan<'_> {
+    fn tables(&mut self, sections: &mut Vec<String>) -> Result<String, EngineError> {
+        let mut envelope = Envelope::default();
+        self.expect(b'{', "the body must be a JSON object")?;
+        let mut root = self.scanner.open_object(0)?;
+        while let Some(name) = self.scanner.next_member(&mut root)? {
+            if self.scanner.decode(name) != "tables" {
+                self.pass_through(&mut envelope, name, 1)?;
+                continue;
+            }
+            self.expect(b'{', "`tables` must be an object of table names and batches")?;
+            let mut table_envelopes = Envelope::default();
+            let mut tables = self.scanner.open_object(1)?;
+            while let Some(table) = self.scanner.next_member(&mut tables)? {
+                let table_name = self.scanner.decode(table).into_owned();
+                let place = format!("tables.{}", shorten(&table_name));
+                let table_envelope = self.section(WriteKind::Batch, sections.len() as u32, &place, 2)?;
+                sections.push(table_name);
+                table_envelopes.push(self.literal_text(table), &table_envelope);
+            }
+            envelope.push("\"tables\"", &table_envelopes.finish());
+        }
+        Ok(envelope.finish())
+    }
+
+    /// Reads one batch or merge object; answers its envelope.
+    fn section(&mut self, kind: WriteKind, section: u32, place: &str, depth: u32) -> Result<String, EngineError> {
+        self.expect(b'{', &format!("{place} must be a JSON object"))?;
+        let mut envelope = Envelope::default();
+        let mut object = self.scanner.open_object(depth)?;
+        while let Some(name) = self.scanner.next_member(&mut object)? {
+            match (kind, &*self.scanner.decode(name)) {
+                (WriteKind::Batch, "inserts") => self.documents(section, "inserts")?,
+                (WriteKind::Batch, "deletes") => self.deletes(section)?,
+                (WriteKind::Batch, "transforms") => self.transforms(section)?,
+                (WriteKind::Merge, "records") => self.documents(section, "records")?,
+                _ => self.pass_through(&mut envelope, name, depth + 1)?,
+            }
+        }
+        Ok(envelope.finish())
+    }
+
+    fn documents(&mut self, section: u32, member: &str) -> Result<(), EngineError> {
+        if self.skip_null()? {
+            return Ok(());
+        }
+        self.expect(b'{', &format!("`{member}` must be an object of keys and documents"))?;
+        // Requests count their keys, documents their members: this object is neither.
+        self.scanner.restart_member_count(u32::MAX);
+        let mut object = self.scanner.open_object(0)?;
+        while let Some(key) = self.scanner.next_member(&mut object)? {
+            let start = self.scanner.position();
+            if self.scanner.peek() != Some(b'{') {
+                let key = self.scanner.decode(key);
+                return Err(shape(format!("`{member}`: the document {:?} must be an object", shorten(&key))));
+            }
+            self.scanner.restart_member_count(self.limits.members_max);
+            let flags = self.document()?;
+            self.scanner.restart_member_count(u32::MAX);
+            let bytes = self.scanner.position() - start;
+            if bytes > self.limits.document_bytes_max as usize {
+                let key = self.scanner.decode(key);
+                let message = format!(
+                    "the document {:?} has {bytes} bytes; the limit is {}",
+                    shorten(&key),
+                    self.limits.document_bytes_max
+                );
+                return Err(EngineError::new("limit_exceeded", message));
+            }
+            self.entry(section, 1, key, start, bytes, flags)?;
+        }
+        Ok(())
+    }
+
+    /// Steps over the document at the cursor; answers which reserved members it has.
+    fn document(&mut self) -> Result<u32, EngineError> {
+        let mut flags = 0;
+        let mut object = self.scanner.open_object(0)?;
+        while let Some(name) = self.scanner.next_member(&mut object)? {
+            if name.escaped || self.scanner.text()[name.start] == b'_' {
+                flags |= match &*self.scanner.decode(name) {
+                    "_timestamp" => FLAG_TIMESTAMP,
+                    "_embeddings" => FLAG_EMBEDDINGS,
+                    "_edges" => FLAG_EDGES,
+                    "_type" => FLAG_TYPE,
+                    _ => 0,
+                };
+            }
+            self.scanner.value(1)?;
+        }
+        Ok(flags)
+    }
+
+    fn deletes(&mut self, section: u32) -> Result<(), EngineError> {
+        if self.skip_null()? {
+            return Ok(());
+        }
+        self.expect(b'[', "`deletes` must be an array of keys")?;
+        let mut is_first = self.scanner.open_array(0)?;
+        while self.scanner.next_element(&mut is_first)? {
+            self.expect(b'"', "`deletes` must hold strings only")?;
+            let key = self.scanner.string()?;
+            self.entry(section, 2, key, 0, 0, 0)?;
+        }
+        Ok(())
+    }
+
+    fn transforms(&mut self, section: u32) -> Result<(), EngineError> {
+        if self.skip_null()? {
+            return Ok(());
+        }
+        self.expect(b'[', "`transforms` must be an array")?;
+        let mut is_first = self.scanner.open_array(0)?;
+        let mut index = 0;
+        while self.scanner.next_element(&mut is_first)? {
+            let transform = scan_transform(&mut self.scanner, self.limits, index)?;
+            let flags = if transform.upsert { FLAG_UPSERT } else { 0 };
+            let bytes = transform.operations.len();
+            self.entry(section, 3, transform.key, transform.operations.start, bytes, flags)?;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        section: u32,
+        kind: u32,
+        key: RawString,
+        body_offset: usize,
+        body_bytes: usize,
+        flags: u32,
+    ) -> Result<(), EngineError> {
+        if self.entries.len() / ENTRY_WORDS >= self.limits.keys_max as usize {
+            let message = format!("one request writes at most {} keys", self.limits.keys_max);
+            return Err(EngineError::new("limit_exceeded", message));
+        }
+        let flags = flags | if key.escaped { FLAG_KEY_ESCAPED } else { 0 };
+        let key_bytes = (key.end - key.start) as u32;
+        self.entries.extend([section, kind, key.start as u32, key_bytes, body_offset as u32, body_bytes as u32, flags]);
+        Ok(())
+    }
+
+    /// Copies the member at the cursor into the envelope.
+    fn pass_through(&mut self, envelope: &mut Envelope, name: RawString, depth: u32) -> Result<(), EngineError> {
+        let start = self.scanner.position();
+        self.scanner.value(depth)?;
+        let value = &self.scanner.text()[start..self.scanner.position()];
+        envelope.push(self.literal_text(name), &String::from_utf8_lossy(value));
+        Ok(())
+    }
+
+    /// A member whose value is `null` counts as absent, as some clients send it.
+    fn skip_null(&mut self) -> Result<bool, EngineError> {
+        let is_null = self.scanner.peek() == Some(b'n');
+        if is_null {
+            self.scanner.value(0)?;
+        }
+        Ok(is_null)
+    }
+
+    fn expect(&mut self, opening: u8, otherwise: &str) -> Result<(), EngineError> {
+        if self.scanner.peek() == Some(opening) {
+            return Ok(());
+        }
+        // What stands there may not even be JSON; that is then the better answer.
+        self.scanner.value(0)?;
+        Err(shape(otherwise))
+    }
+
+    /// A string with its quotes, as sent.
+    fn literal_text(&self, string: RawString) -> &str {
+        std::str::from_utf8(&self.scanner.text()[string.start - 1..string.end + 1]).unwrap_or_default()
+    }
+}
+
+/// A JSON object that grows by members given as text.
+#[derive(Default)]
+struct Envelope {
+    text: String,
+}
+
+impl Envelope {
+    fn push(&mut self, name_literal: &str, value_json: &str) {
+        self.text.push(if self.text.is_empty() { '{' } else { ',' });
+        self.text.push_str(name_literal);
+        self.text.push(':');
+        self.text.push_str(value_json);
+    }
+
+    fn finish(mut self) -> String {
+        if self.text.is_empty() {
+            self.text.push('{');
+        }
+        self.text.push('}');
+        self.text
+    }
+}
+
+pub(crate) fn shape(message: impl Into<String>) -> EngineError {
+    EngineError::new("invalid_request", message)
+}
