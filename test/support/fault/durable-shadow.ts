@@ -1,0 +1,53 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * What a disk holds of one directory after a power failure: kept by the fault library (see fault.c) while a process
+ * runs, laid out again as a directory by `restore`.
+ */
+export class DurableShadow {
+  readonly #from: string;
+  readonly #to: string;
+
+  /** @param from the data directory that is watched @param to an empty directory of ours */
+  constructor(from: string, to: string) {
+    this.#from = from;
+    this.#to = to;
+    for (const name of ['files', 'directories', 'tmp']) mkdirSync(join(to, name), { recursive: true });
+  }
+
+  get environment(): Record<string, string> {
+    return { FAULT_SHADOW_FROM: this.#from, FAULT_SHADOW_TO: this.#to };
+  }
+
+  /** Writes what was durable to `target`, which is emptied first. The watched directory must still exist. */
+  restore(target: string): void {
+    rmSync(target, { recursive: true, force: true });
+    this.#restoreDirectory(identity(this.#from), target);
+  }
+
+  #restoreDirectory(id: string, target: string): void {
+    mkdirSync(target, { recursive: true });
+    const list = join(this.#to, 'directories', id);
+    if (!existsSync(list)) return;
+    for (const line of readFileSync(list, 'utf8').split('\n')) {
+      const [kind, child, ...name] = line.split(' ');
+      if (!child) continue;
+      const path = join(target, name.join(' '));
+      if (kind === 'd') this.#restoreDirectory(child, path);
+      else this.#restoreFile(child, path);
+    }
+  }
+
+  #restoreFile(id: string, path: string): void {
+    const bytes = join(this.#to, 'files', id);
+    if (existsSync(bytes)) copyFileSync(bytes, path);
+    else writeFileSync(path, '');
+  }
+}
+
+/** As fault.c writes it: inode number and birth time. */
+function identity(path: string): string {
+  const info = statSync(path, { bigint: true });
+  return `${info.ino}-${info.birthtimeNs / 1_000_000_000n}-${info.birthtimeNs % 1_000_000_000n}`;
+}
