@@ -70,12 +70,16 @@ export class FaultControl {
     const view = this.#view;
     const path = new TextEncoder().encode(rule.path);
     if (path.length >= pathBytes) throw new Error('the path of a fault rule is too long');
-    view.setUint32(at + 4, rule.calls.reduce((bits, call) => bits | callBits[call], 0), true);
+    view.setUint32(
+      at + 4,
+      rule.calls.reduce((bits, call) => bits | callBits[call], 0),
+      true,
+    );
     view.setUint32(at + 8, rule.action === 'drop' ? 1 : rule.action === 'kill' ? 2 : 0, true);
     view.setInt32(at + 12, errnoOf(rule.action), true);
     view.setUint32(at + 16, rule.skip ?? 0, true);
     view.setUint32(at + 20, rule.times ?? 0, true);
-    path.forEach((byte, i) => view.setUint8(at + 32 + i, byte));
+    for (const [i, byte] of path.entries()) view.setUint8(at + 32 + i, byte);
     view.setUint32(at, 1, true);
     return {
       get met() {

@@ -8,7 +8,12 @@ import { FaultControl, type FaultRule } from './fault-control.ts';
 import { faultLibrary } from './fault-library.ts';
 
 /** Runs SQLite statements in a child under the fault library and says how each one ended. */
-async function runSql(directory: string, statements: string[], control: FaultControl, extra: Record<string, string> = {}) {
+async function runSql(
+  directory: string,
+  statements: string[],
+  control: FaultControl,
+  extra: Record<string, string> = {},
+) {
   const script = `
     import { Database } from 'bun:sqlite';
     const db = new Database(${JSON.stringify(join(directory, 'a.db'))}, { create: true });
@@ -44,7 +49,10 @@ const writes = ['create table t(a)', 'insert into t values(1)', 'insert into t v
 
 describe('the fault library', () => {
   const cases: { rule: FaultRule; outcomes: string[] }[] = [
-    { rule: { calls: ['sync'], path: 'a.db-wal', action: 'EIO', skip: 2, times: 1 }, outcomes: ['ok', 'SQLITE_IOERR_FSYNC'] },
+    {
+      rule: { calls: ['sync'], path: 'a.db-wal', action: 'EIO', skip: 2, times: 1 },
+      outcomes: ['ok', 'SQLITE_IOERR_FSYNC'],
+    },
     { rule: { calls: ['write'], path: 'a.db-wal', action: 'ENOSPC', skip: 5 }, outcomes: ['SQLITE_FULL'] },
     { rule: { calls: ['write'], path: 'other.db', action: 'EIO' }, outcomes: ['ok', 'ok', 'ok'] },
     { rule: { calls: ['sync'], path: 'a.db', action: 'drop' }, outcomes: ['ok', 'ok', 'ok'] },
