@@ -6,7 +6,11 @@ export const errorCodes = {
   invalid_request: [400, false, 'The body or a parameter has the wrong shape.'],
   invalid_json: [400, false, 'The body is not JSON in UTF-8, or has duplicate members or lone surrogates.'],
   json_too_deep: [400, false, 'The body nests deeper than the documented limit.'],
-  number_out_of_range: [400, false, 'A number cannot be kept without rounding: an integer beyond 2^53 or a value beyond a double.'],
+  number_out_of_range: [
+    400,
+    false,
+    'A number cannot be kept without rounding: an integer beyond 2^53 or a value beyond a double.',
+  ],
   validation_failed: [400, false, 'A document does not match its schema.'],
   invalid_key: [400, false, 'A document key is empty, too long, or has a control character.'],
   invalid_name: [400, false, 'A table or index name is outside the allowed alphabet.'],
@@ -36,6 +40,7 @@ export const errorCodes = {
   storage_failed: [503, true, 'The disk reported a failed sync; the server stops and recovers at its next start.'],
   read_only: [503, true, 'The data directory cannot be written.'],
   query_timeout: [503, true, 'The query did not finish within its deadline.'],
+  deadline_exceeded: [503, true, 'The request did not finish within its deadline; a write may have been applied.'],
   insufficient_storage: [507, true, 'The disk is full; nothing of this request was written.'],
 } as const satisfies Record<string, readonly [status: number, retryable: boolean, when: string]>;
 

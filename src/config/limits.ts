@@ -1,0 +1,118 @@
+import { assert } from '../lib/assert.ts';
+
+/**
+ * Every bound of the product, with its unit in its name. What is checked against each other stands at the end.
+ * A bound that an operator may move is also an option (`options.ts`) with this value as its default.
+ */
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const secondMs = 1_000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+
+export const limits = {
+  // Request bodies
+  /** Batch, multi-table batch, commit and merge; after inflation. */
+  batchBodyBytesMax: 64 * MiB,
+  queryBodyBytesMax: 4 * MiB,
+  /** Every other route that takes a body. */
+  smallBodyBytesMax: 1 * MiB,
+  /** The runtime's own answer to a larger body has no text, so ours must come first. */
+  bunBodyBytesMax: 160 * MiB,
+  jsonDepthMax: 64,
+  /** What a body may take before its first byte counts; after that every `bodyBytesPerSecondMin` bytes buy a second. */
+  bodyDeadlineMs: 60 * secondMs,
+  bodyBytesPerSecondMin: 16 * KiB,
+  /** Idle time of a connection and the time that a request's head may take; enforced by the runtime. */
+  headerDeadlineMs: 10 * secondMs,
+  requestDeadlineMs: 300 * secondMs,
+  concurrentRequestsMax: 4_096,
+  /** Bytes of all bodies being read at one time. */
+  bodiesInFlightBytesMax: 512 * MiB,
+  requestIdBytesMax: 128,
+
+  // Names and keys
+  tableNameCharsMax: 255,
+  indexNameCharsMax: 255,
+  descriptionCharsMax: 500,
+  prefixCharsMax: 255,
+  patternCharsMax: 500,
+  keyBytesMax: 1024,
+
+  // Writes
+  batchKeysMax: 100_000,
+  documentBytesMax: 16 * MiB,
+  documentMembersMax: 10_000,
+  memberNameBytesMax: 65_535,
+  transformPathSegmentsMax: 32,
+  readSetKeysMax: 100_000,
+
+  // Tables
+  tablesMax: 10_000,
+  shardsPerTableMax: 20,
+  indexesPerTableMax: 64,
+  openRangesMax: 512,
+
+  // Queries
+  queryLimitMax: 10_000,
+  queryNodesMax: 1_024,
+  queryNestingMax: 64,
+  multiQueryMax: 100,
+  queryDeadlineMs: 30 * secondMs,
+
+  // Paging through documents: no statement is held across pages
+  scanPageRowsMax: 256,
+  scanPageBytesMax: 1 * MiB,
+  feedPageRowsMax: 4_096,
+  feedPageBytesMax: 4 * MiB,
+
+  // The writer
+  writerQueueRequestsMax: 4_096,
+  writerQueueBytesMax: 256 * MiB,
+  writerTurnBytesMax: 64 * MiB,
+
+  // Indexing
+  /** Rows and bytes that wait for an index before a write is answered `backpressure`. */
+  backlogRowsMax: 1_000_000,
+  backlogBytesMax: 256 * MiB,
+  visibilityDelayMs: 200,
+  visibilityBytesMax: 16 * MiB,
+  checkpointIntervalMs: 30 * secondMs,
+  checkpointBytesMax: 64 * MiB,
+  /** How long a write waits for its `sync_level` before it answers that it is committed and not yet visible. */
+  syncWaitMs: 60 * secondMs,
+
+  // Time to live
+  ttlSweepIntervalMs: 30 * secondMs,
+  ttlSweepRowsMax: 1_000,
+  ttlGraceMs: 5 * secondMs,
+  clockJumpMs: 1 * hourMs,
+  clockJumpPauseMs: 10 * minuteMs,
+
+  // Stopping
+  drainDeadlineMs: 25 * secondMs,
+  /** Kubernetes kills thirty seconds after it asks. */
+  orchestratorGraceMs: 30 * secondMs,
+} as const;
+
+/** The bounds, some of them moved by the operator. */
+export type LimitOptions = { readonly [Name in keyof typeof limits]: number };
+
+assert(limits.batchBodyBytesMax < limits.bunBodyBytesMax, 'our body limit answers before the runtime');
+assert(limits.smallBodyBytesMax <= limits.queryBodyBytesMax, 'a query may be larger than a small body');
+assert(limits.queryBodyBytesMax <= limits.batchBodyBytesMax, 'a batch is the largest body');
+assert(limits.documentBytesMax <= limits.batchBodyBytesMax, 'the largest document fits in a batch');
+assert(limits.memberNameBytesMax < limits.documentBytesMax, 'the longest member name fits in a document');
+assert(limits.bodiesInFlightBytesMax >= 2 * limits.batchBodyBytesMax, 'two of the largest bodies are read at a time');
+assert(limits.writerTurnBytesMax <= limits.writerQueueBytesMax, 'one turn of the writer fits in its queue');
+assert(limits.batchBodyBytesMax <= limits.writerQueueBytesMax, 'the largest batch fits in the queue of the writer');
+assert(limits.batchBodyBytesMax < limits.backlogBytesMax, 'one batch does not fill the backlog');
+assert(limits.batchKeysMax < limits.backlogRowsMax, 'one batch does not fill the backlog');
+assert(limits.visibilityBytesMax <= limits.checkpointBytesMax, 'an index commits at least once a checkpoint');
+assert(limits.visibilityDelayMs < limits.checkpointIntervalMs, 'an index commits at least once a checkpoint');
+assert(limits.queryDeadlineMs < limits.requestDeadlineMs, 'a query stops before its request does');
+assert(limits.syncWaitMs < limits.requestDeadlineMs, 'a write answers before its request is given up');
+assert(limits.bodyDeadlineMs < limits.requestDeadlineMs, 'a slow body is answered before its request is given up');
+assert(limits.queryNodesMax >= limits.queryNestingMax, 'nesting is bounded by the number of nodes');
+assert(limits.drainDeadlineMs < limits.orchestratorGraceMs, 'a drain ends before the orchestrator kills');
+assert(limits.tableNameCharsMax * 4 < 4096, 'a name fits in a path');

@@ -1,0 +1,192 @@
+import type { LimitOptions } from '../config/limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { errorReply, isFault, toServiceError } from './error-response.ts';
+import { type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-flight-requests.ts';
+import { readJson, type ScanJson } from './json-reader.ts';
+import { readQuery } from './query-parameters.ts';
+import { Reply } from './reply.ts';
+import { readBody } from './request-body.ts';
+import { RequestContext, requestIdOf } from './request-context.ts';
+import type { BodySpec, Route, RouteAnswer } from './route.ts';
+import { checkDecoding, pathOf, RouteTable } from './route-table.ts';
+
+/** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
+export interface RequestObservation {
+  readonly route: string;
+  readonly method: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
+export interface AppDependencies {
+  readonly routes: readonly Route[];
+  readonly scanJson: ScanJson;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** A fresh request id. */
+  readonly freshId: () => string;
+  readonly limits: LimitOptions;
+  readonly observe?: (observation: RequestObservation) => void;
+  /** Told of every fault of ours that was answered 500. */
+  readonly onFault?: (thrown: unknown) => void;
+  readonly extendIdle?: ExtendIdle;
+}
+
+/**
+ * The HTTP interface without a port: everything between a request and its answer that is not a route's own business.
+ * A listener passes what the runtime's router matched to `serve`, the rest to `refuse`; tests and an embedding program
+ * call `handle`.
+ */
+export class App {
+  readonly routes: readonly Route[];
+  readonly inFlight: InFlightRequests;
+  readonly #table: RouteTable;
+  readonly #deps: AppDependencies;
+
+  constructor(deps: AppDependencies) {
+    this.routes = deps.routes;
+    this.#deps = deps;
+    this.#table = new RouteTable(deps.routes);
+    this.inFlight = new InFlightRequests(deps.clock, deps.limits, deps.extendIdle ?? (() => {}));
+  }
+
+  /** Routes, answers, never rejects. */
+  handle(request: Request): Promise<Response> {
+    const path = pathOf(request.url);
+    return this.#answer(request, () => this.#table.find(request.method, path));
+  }
+
+  /** Answers a request whose route and decoded parameters are known. Never rejects. */
+  serve(route: Route, request: Request, params: Record<string, string>): Promise<Response> {
+    return this.#answer(request, () => {
+      checkDecoding(params, request.url);
+      return { route, params };
+    });
+  }
+
+  /** Answers a request that no route matches: 405 where the path has other methods, else 404. */
+  refuse(request: Request): Promise<Response> {
+    return this.#answer(request, () => undefined);
+  }
+
+  async #answer(
+    request: Request,
+    match: () => { route: Route; params: Record<string, string> } | undefined,
+  ): Promise<Response> {
+    const { clock, limits, freshId } = this.#deps;
+    const startedMs = clock.monotonicMs();
+    const requestId = requestIdOf(request, limits.requestIdBytesMax, freshId);
+    let answer: Reply | Response;
+    let route: Route | undefined;
+    let context: RequestContext | undefined;
+    let entry: InFlightRequest | undefined;
+    try {
+      entry = this.inFlight.begin(request);
+      context = new RequestContext(entry, requestId);
+      const found = match();
+      route = found?.route;
+      answer =
+        found === undefined ? this.#unmatched(request) : await this.#run(found.route, found.params, context, entry);
+    } catch (thrown) {
+      answer = this.#failed(thrown, requestId, route);
+    } finally {
+      if (entry !== undefined) this.inFlight.end(entry);
+    }
+    const durationMs = clock.monotonicMs() - startedMs;
+    this.#report(request, route, answer.status, durationMs, requestId);
+    return this.#render(answer, request, requestId, `${context?.timings ?? ''}total;dur=${durationMs.toFixed(2)}`);
+  }
+
+  async #run(route: Route, params: Record<string, string>, context: RequestContext, entry: InFlightRequest) {
+    context.params = params;
+    if (route.query !== undefined) context.query = readQuery(entry.request.url, route.query);
+    if (route.body !== undefined) context.body = await entry.bounded(this.#readBody(route.body, entry));
+    const result = route.handler(context);
+    return toReply(result instanceof Promise ? await entry.bounded(result) : result, route.successStatus);
+  }
+
+  async #readBody(spec: NonNullable<BodySpec>, entry: InFlightRequest): Promise<unknown> {
+    const { clock, limits, scanJson } = this.#deps;
+    const announced = Number(entry.request.headers.get('content-length') ?? 0);
+    if (announced <= spec.bytesMax) this.inFlight.reserveBody(entry, announced);
+    const bytes = await readBody(entry.request, {
+      bytesMax: spec.bytesMax,
+      gzip: spec.gzip ?? false,
+      deadlineMs: limits.bodyDeadlineMs,
+      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      clock,
+    });
+    if (bytes.byteLength > announced) this.inFlight.reserveBody(entry, bytes.byteLength - announced);
+    if (spec.kind === 'bytes') return bytes;
+    if (bytes.byteLength > 0) return readJson(bytes, spec.schema, scanJson);
+    if (spec.optional) return undefined;
+    throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
+  }
+
+  #unmatched(request: Request): Reply {
+    const path = pathOf(request.url);
+    const methods = this.#table.methodsOf(path);
+    if (methods.length === 0)
+      throw new ServiceError('not_found', 'there is no such route; GET /docs lists what there is');
+    const error = new ServiceError(
+      'method_not_allowed',
+      `this path takes ${methods.join(', ')}, not ${request.method}`,
+    );
+    return errorReply(error, { allow: methods.join(', ') });
+  }
+
+  #failed(thrown: unknown, requestId: string, route: Route | undefined): Reply {
+    const error = toServiceError(thrown);
+    if (isFault(thrown)) {
+      const cause = thrown instanceof ServiceError && thrown.cause !== undefined ? thrown.cause : thrown;
+      this.#deps.logger.error('a request met a fault', { request_id: requestId, route: route?.path }, cause);
+      this.#deps.onFault?.(thrown);
+    }
+    return errorReply(error);
+  }
+
+  #report(request: Request, route: Route | undefined, status: number, durationMs: number, requestId: string): void {
+    const { logger, observe } = this.#deps;
+    const pattern = route?.path ?? 'unmatched';
+    observe?.({ route: pattern, method: request.method, status, durationMs });
+    if (logger.level !== 'debug') return;
+    logger.debug('request', {
+      request_id: requestId,
+      route: pattern,
+      method: request.method,
+      status,
+      duration_ms: durationMs,
+    });
+  }
+
+  #render(answer: Reply | Response, request: Request, requestId: string, timing: string): Response {
+    const headers: Record<string, string> = {
+      'x-request-id': requestId,
+      'cache-control': 'no-store',
+      'server-timing': timing,
+    };
+    // The runtime closes the socket when asked to, but does not say so.
+    if (this.inFlight.draining || wantsClose(request)) headers.connection = 'close';
+    if (answer instanceof Response) {
+      for (const name in headers) {
+        if (name !== 'cache-control' || !answer.headers.has(name)) answer.headers.set(name, headers[name] ?? '');
+      }
+      return answer;
+    }
+    if (answer.text !== null) headers['content-type'] = 'application/json';
+    Object.assign(headers, answer.headers);
+    return new Response(answer.text, { status: answer.status, headers });
+  }
+}
+
+function wantsClose(request: Request): boolean {
+  const connection = request.headers.get('connection');
+  return connection !== null && /\bclose\b/i.test(connection);
+}
+
+function toReply(answer: RouteAnswer, status: number): Reply | Response {
+  if (answer instanceof Reply || answer instanceof Response) return answer;
+  return answer === undefined ? new Reply(status, null) : new Reply(status, JSON.stringify(answer));
+}

@@ -1,0 +1,48 @@
+import { AssertionError } from '../lib/assert.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { Reply } from './reply.ts';
+
+/** The error body of the database plane; `error` repeats `message` for clients that read only that. */
+export interface ErrorBody {
+  code: string;
+  error: string;
+  message: string;
+  retryable: boolean;
+  /** Milliseconds, at least 1; only with a retryable error. */
+  retry_after_ms?: number;
+}
+
+/** Whatever was thrown, as the only error that a caller may see. A fault of ours says nothing but that. */
+export function toServiceError(thrown: unknown): ServiceError {
+  if (thrown instanceof ServiceError) return thrown;
+  const message = 'The server met a fault of its own; its log has the details under the request id.';
+  return new ServiceError('internal', message, { cause: thrown });
+}
+
+/** True for a bug: an assertion that failed, or anything thrown that nobody gave a code. */
+export function isFault(thrown: unknown): boolean {
+  return thrown instanceof AssertionError || !(thrown instanceof ServiceError) || thrown.code === 'internal';
+}
+
+export function errorBody(error: ServiceError): ErrorBody {
+  const body: ErrorBody = {
+    code: error.code,
+    error: error.message,
+    message: error.message,
+    retryable: error.retryable,
+  };
+  if (error.retryAfterMs !== undefined) body.retry_after_ms = Math.max(1, Math.round(error.retryAfterMs));
+  return body;
+}
+
+/** The error as an answer, with `Retry-After` (seconds) and `retry-after-ms` where a retry may help. */
+export function errorReply(error: ServiceError, headers: Readonly<Record<string, string>> = {}): Reply {
+  const body = errorBody(error);
+  const all: Record<string, string> = { ...headers };
+  if (body.retry_after_ms !== undefined) {
+    all['retry-after'] = String(Math.ceil(body.retry_after_ms / 1_000));
+    all['retry-after-ms'] = String(body.retry_after_ms);
+  }
+  if (error.code === 'unauthorized') all['www-authenticate'] = 'Bearer';
+  return new Reply(error.status, JSON.stringify(body), all);
+}

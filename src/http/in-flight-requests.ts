@@ -1,0 +1,141 @@
+import type { Clock } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+export interface InFlightBounds {
+  readonly concurrentRequestsMax: number;
+  readonly bodiesInFlightBytesMax: number;
+  readonly requestDeadlineMs: number;
+}
+
+/** Keeps the connection of a slow request open for so many seconds more. */
+export type ExtendIdle = (request: Request, seconds: number) => void;
+
+const sweepIntervalMs = 1_000;
+/** The runtime closes a connection that is silent for ten seconds, also while a handler works. */
+const extendAfterMs = 4_000;
+const extendSeconds = 30;
+
+/** One request between its arrival and its answer. */
+export class InFlightRequest {
+  readonly request: Request;
+  readonly startedMs: number;
+  bodyBytes = 0;
+  #stop: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  #expire: ((error: ServiceError) => void) | undefined;
+  #expired: ServiceError | undefined;
+
+  constructor(request: Request, startedMs: number) {
+    this.request = request;
+    this.startedMs = startedMs;
+  }
+
+  /** Made on first use: most requests never look at it. */
+  get signal(): AbortSignal {
+    if (this.#signal === undefined) {
+      this.#stop = new AbortController();
+      if (this.#expired !== undefined) this.#stop.abort(this.#expired);
+      this.#signal = AbortSignal.any([this.request.signal, this.#stop.signal]);
+    }
+    return this.#signal;
+  }
+
+  /** Settles as `work` does, or fails when the request's deadline passes, whatever `work` waits for. */
+  bounded<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#expire = reject;
+      if (this.#expired !== undefined) reject(this.#expired);
+      work.then(resolve, reject);
+    });
+  }
+
+  expire(error: ServiceError): void {
+    this.#expired = error;
+    this.#stop?.abort(error);
+    this.#expire?.(error);
+  }
+}
+
+/** Admission and deadlines of all requests; one timer for all of them. */
+export class InFlightRequests {
+  readonly #open = new Set<InFlightRequest>();
+  readonly #clock: Clock;
+  readonly #bounds: InFlightBounds;
+  readonly #extendIdle: ExtendIdle;
+  #bodyBytes = 0;
+  #sweeping = false;
+  #refusal: ServiceError | undefined;
+
+  constructor(clock: Clock, bounds: InFlightBounds, extendIdle: ExtendIdle) {
+    this.#clock = clock;
+    this.#bounds = bounds;
+    this.#extendIdle = extendIdle;
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  get draining(): boolean {
+    return this.#refusal !== undefined;
+  }
+
+  /** From now on every new request is answered `unavailable`. */
+  refuseNew(): void {
+    this.#refusal = new ServiceError('unavailable', 'the server is stopping; connect to it again in a moment');
+  }
+
+  begin(request: Request): InFlightRequest {
+    if (this.#refusal !== undefined) throw this.#refusal;
+    if (this.#open.size >= this.#bounds.concurrentRequestsMax) {
+      throw new ServiceError(
+        'unavailable',
+        `${this.#bounds.concurrentRequestsMax} requests are being answered already`,
+      );
+    }
+    const entry = new InFlightRequest(request, this.#clock.monotonicMs());
+    this.#open.add(entry);
+    this.#sweepLater();
+    return entry;
+  }
+
+  /** Counts bytes of a body that is about to be read, or refuses them. They are given back at the end of the request. */
+  reserveBody(entry: InFlightRequest, bytes: number): void {
+    if (this.#bodyBytes + bytes > this.#bounds.bodiesInFlightBytesMax && this.#bodyBytes > 0) {
+      throw new ServiceError('unavailable', 'too many bytes of request bodies are being held already');
+    }
+    entry.bodyBytes += bytes;
+    this.#bodyBytes += bytes;
+  }
+
+  end(entry: InFlightRequest): void {
+    if (!this.#open.delete(entry)) return;
+    this.#bodyBytes -= entry.bodyBytes;
+  }
+
+  #sweepLater(): void {
+    if (this.#sweeping) return;
+    this.#sweeping = true;
+    this.#clock.after(sweepIntervalMs, () => {
+      this.#sweeping = false;
+      this.#sweep();
+      if (this.#open.size > 0) this.#sweepLater();
+    });
+  }
+
+  #sweep(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const entry of this.#open) {
+      const ageMs = nowMs - entry.startedMs;
+      // A set keeps the order of arrival: whatever follows is younger still.
+      if (ageMs < extendAfterMs) return;
+      if (ageMs >= this.#bounds.requestDeadlineMs) {
+        entry.expire(
+          new ServiceError('deadline_exceeded', 'the request did not finish in time; a write may have been applied'),
+        );
+      } else {
+        this.#extendIdle(entry.request, extendSeconds);
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import type { Static, TSchema } from '@sinclair/typebox';
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
+import type { ValueError } from '@sinclair/typebox/errors';
+import { didYouMean } from '../lib/did-you-mean.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+/**
+ * Checks that bytes are one JSON value under the documented policy (UTF-8, no duplicate members, no lone surrogates,
+ * bounded depth, numbers that a double keeps). Throws `ServiceError`.
+ */
+export type ScanJson = (bytes: Uint8Array) => void;
+
+const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
+
+function checkerOf(schema: TSchema): TypeCheck<TSchema> {
+  let checker = compiled.get(schema);
+  if (checker === undefined) {
+    checker = TypeCompiler.Compile(schema);
+    compiled.set(schema, checker);
+  }
+  return checker;
+}
+
+/** The value as the schema's type, or `invalid_request` with the path of the first thing that is wrong. */
+export function checkValue<Schema extends TSchema>(value: unknown, schema: Schema, what = 'the body'): Static<Schema> {
+  const checker = checkerOf(schema);
+  if (checker.Check(value)) return value as Static<Schema>;
+  const first = checker.Errors(value).First();
+  throw new ServiceError(
+    'invalid_request',
+    first === undefined ? `${what} has the wrong shape` : describe(first, what),
+  );
+}
+
+/** Scans, parses and checks a JSON body. */
+export function readJson<Schema extends TSchema>(
+  bytes: Uint8Array,
+  schema: Schema,
+  scanJson: ScanJson,
+): Static<Schema> {
+  return checkValue(parseJson(bytes, scanJson), schema);
+}
+
+/** Scans and parses JSON bytes, nothing more. */
+export function parseJson(bytes: Uint8Array, scanJson: ScanJson): unknown {
+  scanJson(bytes);
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+function describe(error: ValueError, what: string): string {
+  const deepest = deepestOf(error);
+  const place = memberPath(deepest.path);
+  const at = place === '' ? what : `member "${place}"`;
+  const properties: unknown = deepest.schema.properties;
+  const known = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
+  const name = deepest.path.slice(deepest.path.lastIndexOf('/') + 1);
+  if (deepest.message === 'Unexpected property') {
+    const guess = didYouMean(unescaped(name), known);
+    return `unknown member "${place}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`;
+  }
+  if (deepest.message === 'Expected required property') return `member "${place}" is missing`;
+  return `${at}: ${deepest.message.charAt(0).toLowerCase()}${deepest.message.slice(1)}`;
+}
+
+/** Of a union, the branch that came furthest says the most. */
+function deepestOf(error: ValueError): ValueError {
+  let best = error;
+  for (const branch of error.errors) {
+    const first = branch.First();
+    if (first === undefined) continue;
+    const candidate = deepestOf(first);
+    if (candidate.path.length > best.path.length) best = candidate;
+  }
+  return best;
+}
+
+function memberPath(pointer: string): string {
+  return pointer.split('/').slice(1).map(unescaped).join('.').slice(0, 200);
+}
+
+function unescaped(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
+}

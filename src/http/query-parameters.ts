@@ -1,0 +1,50 @@
+import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import { ServiceError } from '../protocol/service-error.ts';
+import { checkValue } from './json-reader.ts';
+
+/**
+ * The query part of a request URL as the schema's type. Values are converted to the declared type of their member
+ * (string, integer, number, boolean, array of strings separated by commas or repeated); unknown names are ignored.
+ */
+export function readQuery<Schema extends TObject>(url: string, schema: Schema): Static<Schema> {
+  const values: Record<string, unknown> = {};
+  const start = url.indexOf('?');
+  if (start >= 0) {
+    for (const [name, text] of new URLSearchParams(url.slice(start + 1))) {
+      if (!Object.hasOwn(schema.properties, name)) continue;
+      const member: TSchema | undefined = schema.properties[name];
+      if (member !== undefined) add(values, name, text, member);
+    }
+  }
+  return checkValue(values, schema, 'the query part of the URL');
+}
+
+function add(values: Record<string, unknown>, name: string, text: string, member: TSchema): void {
+  if (member.type === 'array') {
+    const list = text === '' ? [] : text.split(',');
+    const before = values[name];
+    values[name] = Array.isArray(before) ? [...before, ...list] : list;
+    return;
+  }
+  if (Object.hasOwn(values, name)) throw new ServiceError('invalid_request', `parameter "${name}" is given twice`);
+  values[name] = converted(name, text, member);
+}
+
+function converted(name: string, text: string, member: TSchema): unknown {
+  if (member.type === 'boolean') {
+    if (text === 'true' || text === '') return true;
+    if (text === 'false') return false;
+    throw new ServiceError('invalid_request', `parameter "${name}" must be true or false`);
+  }
+  if (member.type === 'integer' || member.type === 'number') {
+    const number = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    const fits = member.type === 'integer' ? Number.isSafeInteger(number) : Number.isFinite(number);
+    if (!fits)
+      throw new ServiceError(
+        'invalid_request',
+        `parameter "${name}" must be ${member.type === 'integer' ? 'an integer' : 'a number'}`,
+      );
+    return number;
+  }
+  return text;
+}

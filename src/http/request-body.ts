@@ -1,0 +1,146 @@
+import { gunzip } from 'node:zlib';
+import type { Clock } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+export interface BodyBounds {
+  /** Bytes, after inflation. */
+  readonly bytesMax: number;
+  readonly gzip: boolean;
+  /** What a body may take in all; every `bytesPerSecondMin` bytes that arrive buy one second more. */
+  readonly deadlineMs: number;
+  readonly bytesPerSecondMin: number;
+  readonly clock: Clock;
+}
+
+/** Above this a body is read in chunks, so that its pace can be watched. */
+const wholeReadBytesMax = 256 * 1024;
+
+/**
+ * The bytes of a request's body; empty when it has none.
+ *
+ * Errors: `payload_too_large` (before reading, when the length is announced), `request_timeout`,
+ * `unsupported_media_type`, `invalid_request` (damaged gzip, or the client left before the end).
+ */
+export async function readBody(request: Request, bounds: BodyBounds): Promise<Uint8Array> {
+  const gzipped = isGzip(request, bounds.gzip);
+  const length = announcedLength(request);
+  if (length !== undefined && length > bounds.bytesMax) throw tooLarge(bounds.bytesMax);
+  if (request.body === null || length === 0) return new Uint8Array(0);
+  const bytes =
+    length !== undefined && length <= wholeReadBytesMax
+      ? await readWhole(request, length, bounds)
+      : await readChunks(request.body, request.signal, bounds);
+  return gzipped ? inflate(bytes, bounds.bytesMax) : bytes;
+}
+
+function isGzip(request: Request, allowed: boolean): boolean {
+  const encoding = request.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
+  if (encoding === 'identity' || encoding === '') return false;
+  if (allowed && (encoding === 'gzip' || encoding === 'x-gzip')) return true;
+  const accepted = allowed ? 'gzip and identity are' : 'only identity is';
+  throw new ServiceError(
+    'unsupported_media_type',
+    `content encoding "${printable(encoding)}" is not supported here; ${accepted}`,
+  );
+}
+
+function printable(text: string): string {
+  return text.slice(0, 40).replace(/[^\x20-\x7e]/g, '?');
+}
+
+function announcedLength(request: Request): number | undefined {
+  const header = request.headers.get('content-length');
+  if (header === null) return undefined;
+  const length = Number(header);
+  return Number.isSafeInteger(length) && length >= 0 ? length : undefined;
+}
+
+function tooLarge(bytesMax: number): ServiceError {
+  return new ServiceError('payload_too_large', `the body is larger than ${bytesMax} bytes, the limit of this route`);
+}
+
+function tooSlow(): ServiceError {
+  return new ServiceError('request_timeout', 'the body did not arrive in time');
+}
+
+function incomplete(cause: unknown): ServiceError {
+  return new ServiceError('invalid_request', 'the body ended before its announced length', { cause });
+}
+
+function readWhole(request: Request, length: number, bounds: BodyBounds): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const deadlineMs = bounds.deadlineMs + (length / bounds.bytesPerSecondMin) * 1_000;
+    const cancel = bounds.clock.after(deadlineMs, () => reject(tooSlow()));
+    request.bytes().then(
+      (bytes) => {
+        cancel();
+        resolve(bytes);
+      },
+      (cause: unknown) => {
+        cancel();
+        reject(incomplete(cause));
+      },
+    );
+  });
+}
+
+async function readChunks(
+  body: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  bounds: BodyBounds,
+): Promise<Uint8Array> {
+  const reader = body.getReader();
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => {});
+  const leave = () => stopped.reject(incomplete(signal.reason));
+  signal.addEventListener('abort', leave, { once: true });
+  const startedMs = bounds.clock.monotonicMs();
+  let total = 0;
+  let cancelTimer = () => {};
+  const watch = () => {
+    const allowedMs = bounds.deadlineMs + (total / bounds.bytesPerSecondMin) * 1_000;
+    const leftMs = startedMs + allowedMs - bounds.clock.monotonicMs();
+    if (leftMs <= 0) stopped.reject(tooSlow());
+    else cancelTimer = bounds.clock.after(leftMs, watch);
+  };
+  watch();
+  const chunks: Uint8Array[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), stopped.promise]);
+      if (done) return joined(chunks, total);
+      total += value.byteLength;
+      if (total > bounds.bytesMax) throw tooLarge(bounds.bytesMax);
+      chunks.push(value);
+    }
+  } catch (thrown) {
+    reader.cancel().catch(() => {});
+    throw thrown instanceof ServiceError ? thrown : incomplete(thrown);
+  } finally {
+    cancelTimer();
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+function joined(chunks: readonly Uint8Array[], total: number): Uint8Array {
+  const [first] = chunks;
+  if (chunks.length === 1 && first !== undefined) return first;
+  const bytes = new Uint8Array(total);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return bytes;
+}
+
+/** Inflates off the main thread, and stops at the bound: a small body that grows without end costs no more than that. */
+function inflate(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    gunzip(bytes, { maxOutputLength: bytesMax }, (error, inflated) => {
+      if (error === null) resolve(new Uint8Array(inflated.buffer, inflated.byteOffset, inflated.byteLength));
+      else if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(bytesMax));
+      else reject(new ServiceError('invalid_request', 'the body is not valid gzip', { cause: error }));
+    });
+  });
+}

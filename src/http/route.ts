@@ -1,0 +1,113 @@
+import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import type { Reply } from './reply.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
+
+/** `/tables/:table/lookup/:key` -> `{ table: string; key: string }`, percent-decoded once. */
+export type PathParameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? { readonly [K in Name]: string } & PathParameters<`/${Rest}`>
+  : Path extends `${string}:${infer Name}`
+    ? { readonly [K in Name]: string }
+    : Record<never, never>;
+
+interface BodyBounds {
+  /** Bytes, after inflation. A larger body is 413 `payload_too_large`. */
+  readonly bytesMax: number;
+  /** Accepts `Content-Encoding: gzip`; without it every encoding but identity is 415. */
+  readonly gzip?: boolean;
+}
+
+/** The body is read, scanned, parsed and checked; the handler gets a typed value. */
+export interface JsonBody<Schema extends TSchema = TSchema> extends BodyBounds {
+  readonly kind: 'json';
+  readonly schema: Schema;
+  /** An empty body is allowed, and arrives as `undefined`. */
+  readonly optional?: boolean;
+}
+
+/** The handler gets the bytes; `schema` and `contentType` only document what they hold. An empty body is empty bytes. */
+export interface BytesBody extends BodyBounds {
+  readonly kind: 'bytes';
+  readonly schema?: TSchema;
+  readonly contentType?: string;
+}
+
+export type BodySpec = JsonBody | BytesBody | undefined;
+
+export type BodyValue<Body> =
+  Body extends JsonBody<infer Schema>
+    ? Body extends { readonly optional: true }
+      ? Static<Schema> | undefined
+      : Static<Schema>
+    : Body extends BytesBody
+      ? Uint8Array
+      : undefined;
+
+/** What a handler sees of one request. */
+export interface RouteContext<Params, Query, Body> {
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  readonly request: Request;
+  readonly requestId: string;
+  /** Aborted when the client leaves or the request's deadline passes. */
+  readonly signal: AbortSignal;
+  /** Adds a stage to the `server-timing` header. */
+  addTiming(stage: string, durationMs: number): void;
+}
+
+export interface ResponseSpec {
+  readonly description: string;
+  readonly schema?: TSchema;
+  readonly contentType?: string;
+}
+
+export interface RouteSpec<Path extends string, Query extends TObject, Body extends BodySpec> {
+  readonly method: Method;
+  /** Full path, parameters as `:name`. */
+  readonly path: Path;
+  readonly summary: string;
+  readonly description?: string;
+  /** Group in the documentation. */
+  readonly tag: string;
+  /** Members of string, integer, number, boolean, or array of strings (comma separated); unknown ones are ignored. */
+  readonly query?: Query;
+  readonly body?: Body;
+  /** By status. The lowest 2xx is the status of a handler that returns a plain value. Errors need not be listed. */
+  readonly responses: Readonly<Record<number, ResponseSpec>>;
+  /** Keeps the route out of the published interface. */
+  readonly hidden?: boolean;
+  /**
+   * Returns a JSON value (`undefined` for an empty answer), a `Reply` (`reply`, `rawJson`) when status or headers
+   * matter, or a `Response` to stream. Throws `ServiceError`.
+   */
+  readonly handler: (
+    context: RouteContext<PathParameters<Path>, Static<Query>, BodyValue<Body>>,
+  ) => RouteAnswer | Promise<RouteAnswer>;
+}
+
+export type RouteAnswer = Reply | Response | object | string | number | boolean | null | undefined;
+
+/** A route with its types forgotten: what the application registers and the documentation renders. */
+export interface Route extends Omit<RouteSpec<string, TObject, BodySpec>, 'handler'> {
+  readonly successStatus: number;
+  readonly handler: (
+    context: RouteContext<Record<string, string>, unknown, unknown>,
+  ) => RouteAnswer | Promise<RouteAnswer>;
+}
+
+type NoQuery = TObject<Record<never, never>>;
+
+/** Declares one route: what it takes, what it answers, and the code behind it. */
+export function defineRoute<
+  const Path extends string,
+  Query extends TObject = NoQuery,
+  const Body extends BodySpec = undefined,
+>(spec: RouteSpec<Path, Query, Body>): Route {
+  const successes = Object.keys(spec.responses)
+    .map(Number)
+    .filter((status) => status >= 200 && status < 300);
+  const successStatus = successes.length > 0 ? Math.min(...successes) : 200;
+  // The registry checks what it passes against the very schemas that gave the handler its types.
+  return { ...spec, successStatus } as unknown as Route;
+}
