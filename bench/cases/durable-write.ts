@@ -1,0 +1,103 @@
+import type { BenchCase, BenchContext } from '../case.ts';
+import { closedLoop, type LoadResult } from '../client/closed-loop.ts';
+import { requestBytes } from '../client/http-connection.ts';
+import { alternate } from '../measure/alternate.ts';
+import { type Comparison, compare } from '../measure/comparison.ts';
+import { startPeerServer } from '../processes/peer-server.ts';
+import { SundewServer } from '../processes/sundew-server.ts';
+import { TemporaryDirectory } from '../processes/temporary-directory.ts';
+import { zipfBody, zipfDocuments } from '../workloads/zipf-documents.ts';
+
+const clientCounts = [1, 16, 64] as const;
+const turnMs = { smoke: 300, full: 1_500, scale: 3_000 } as const;
+/** Distinct documents; a turn that needs more of them writes the first ones again. */
+const documentCount = { smoke: 10_000, full: 60_000, scale: 120_000 } as const;
+/** Lets the indexing that a turn left behind end before the next side is measured on the same core. */
+const settleMs = 250;
+
+const notes = { durability: 'fsync before the answer, all sides', document: 'about 540 bytes' };
+
+export const durableWrite: BenchCase = {
+  name: 'durable-write',
+  summary: 'one document a request, durable when answered: time and rate at 1, 16 and 64 clients',
+  run,
+};
+
+async function run(context: BenchContext): Promise<Comparison[]> {
+  using directory = new TemporaryDirectory();
+  const { pinned } = context;
+  await using ours = await SundewServer.start({ pinned });
+  await using append = await startPeerServer('sync-append', { pinned, arguments: { directory: directory.path } });
+  await using sqlite = await startPeerServer('sqlite-write', { pinned, arguments: { directory: directory.path } });
+  await ours.createTable('writes');
+  const messages = writeMessages('/db/v1/tables/writes/batch', documentCount[context.tier], context.seed);
+
+  let sent = 0;
+  const load = (port: number, clients: number) => () =>
+    closedLoop({
+      port,
+      clients,
+      durationMs: turnMs[context.tier],
+      nextMessage: () => messages[sent++ % messages.length] as Uint8Array,
+    });
+  const settle = () => Bun.sleep(settleMs);
+
+  await alternate({ ours: load(ours.port, 16), append: load(append.port, 1), sqlite: load(sqlite.port, 16) }, 1, settle);
+  const comparisons: Comparison[] = [];
+  for (const clients of clientCounts) {
+    context.progress(`${clients} clients`);
+    const results = await alternate(
+      { ours: load(ours.port, clients), append: load(append.port, clients), sqlite: load(sqlite.port, clients) },
+      context.pairs,
+      settle,
+    );
+    comparisons.push(...summarise(clients, results));
+  }
+  return comparisons;
+}
+
+function summarise(
+  clients: number,
+  results: { ours: LoadResult[]; append: LoadResult[]; sqlite: LoadResult[] },
+): Comparison[] {
+  const p50 = (side: LoadResult[]) => side.map((result) => result.p50Us);
+  const rate = (side: LoadResult[]) => side.map((result) => result.perSecond);
+  const suffix = clients === 1 ? '1-client' : `${clients}-clients`;
+  const sqlite = 'bun:sqlite FULL behind Bun.serve';
+  const load = { ...notes, clients, clientCpuShareMax: Math.max(...results.ours.map((result) => result.clientCpuShare)) };
+  const comparisons = [
+    compare({
+      name: `p50-${suffix}-beside-sqlite`,
+      unit: 'us',
+      ours: p50(results.ours),
+      peer: { name: sqlite, values: p50(results.sqlite) },
+      notes: { ...load, oursP99Us: Math.max(...results.ours.map((result) => result.p99Us)) },
+    }),
+    compare({
+      name: `rate-${suffix}-beside-sqlite`,
+      unit: 'writes/s',
+      ours: rate(results.ours),
+      peer: { name: sqlite, values: rate(results.sqlite) },
+      notes: load,
+    }),
+  ];
+  if (clients !== 1) return comparisons;
+  const floor = compare({
+    name: 'p50-1-client-beside-fdatasync',
+    unit: 'us',
+    ours: p50(results.ours),
+    peer: { name: 'fdatasync of 4 KiB behind Bun.serve', values: p50(results.append) },
+    aim: { kind: 'at_most', value: 1.5 },
+    notes: load,
+  });
+  return [floor, ...comparisons];
+}
+
+function writeMessages(path: string, count: number, seed: number): Uint8Array[] {
+  const messages: Uint8Array[] = [];
+  for (const document of zipfDocuments(seed)) {
+    if (messages.length >= count) break;
+    messages.push(requestBytes('POST', path, `{"inserts":{"${document.key}":${zipfBody(document)}}}`));
+  }
+  return messages;
+}

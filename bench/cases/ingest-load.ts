@@ -1,0 +1,51 @@
+import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import type { SundewServer } from '../processes/sundew-server.ts';
+import type { Batch } from '../workloads/batch-bodies.ts';
+
+export const ingestBatchSize = 1_000;
+
+/** Batches in flight: the next one is on its way while the last is being written. */
+const lanes = 2;
+
+export interface IngestResult {
+  documents: number;
+  /** From the first byte sent until every document is durable and visible to search. */
+  seconds: number;
+  /** Answers 503 that had to be waited out: the server asked for a slower pace. */
+  refusals: number;
+}
+
+/**
+ * Loads the batches into a fresh table through the public route and drops it. The last batch must carry
+ * `sync_level: full_text`, so that the clock stops when the whole load is searchable.
+ */
+export async function ingestOnce(server: SundewServer, table: string, batches: readonly Batch[]): Promise<IngestResult> {
+  await server.createTable(table);
+  const path = `/db/v1/tables/${table}/batch`;
+  const messages = batches.map((batch) => requestBytes('POST', path, batch.body));
+  const connections = await Promise.all(Array.from({ length: lanes }, () => HttpConnection.open(server.port)));
+  let refusals = 0;
+  const send = async (connection: HttpConnection, message: Uint8Array) => {
+    let response = await connection.send(message);
+    while (response.status === 503) {
+      refusals += 1;
+      await Bun.sleep(20);
+      response = await connection.send(message);
+    }
+    expectSuccess(response);
+  };
+  const last = messages.pop();
+  const start = performance.now();
+  let next = 0;
+  await Promise.all(
+    connections.map(async (connection) => {
+      for (let message = messages[next++]; message; message = messages[next++]) await send(connection, message);
+    }),
+  );
+  const first = connections[0];
+  if (last && first) await send(first, last);
+  const seconds = (performance.now() - start) / 1_000;
+  for (const connection of connections) connection.close();
+  await server.dropTable(table);
+  return { documents: batches.reduce((sum, batch) => sum + batch.documents, 0), seconds, refusals };
+}

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { pinnedCommand } from '../machine/placement.ts';
+
+/** How long a started server may take to answer, and a stopped one to end. */
+const readyDeadlineMs = 30_000;
+const stopDeadlineMs = 30_000;
+const pollMs = 2;
+
+/** A server process of a measurement (ours or a peer), held to core 0. */
+export class ChildProcess implements AsyncDisposable {
+  readonly #child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>;
+  readonly #output: Promise<string>;
+  readonly name: string;
+  readonly port: number;
+
+  private constructor(name: string, port: number, child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>) {
+    this.name = name;
+    this.port = port;
+    this.#child = child;
+    this.#output = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]).then(
+      ([stdout, stderr]) => `${stdout}${stderr}`,
+    );
+  }
+
+  /** Starts `command`, which must serve `readyPath` on `port`, and waits until that answers 200. */
+  static async start(options: {
+    name: string;
+    command: readonly string[];
+    port: number;
+    readyPath: string;
+    pinned: boolean;
+    environment?: Record<string, string>;
+  }): Promise<ChildProcess> {
+    const child = Bun.spawn(pinnedCommand(0, options.command, options.pinned), {
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+      env: { ...process.env, ...options.environment },
+    });
+    const started = new ChildProcess(options.name, options.port, child);
+    await started.#ready(options.readyPath);
+    return started;
+  }
+
+  /** CPU time that the process and its threads have used, in microseconds, at the kernel's tick of 10 ms. */
+  cpuUs(): number {
+    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  }
+
+  /** Resident memory in bytes. */
+  residentBytes(): number {
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'latin1');
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1_024;
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    this.#child.kill('SIGTERM');
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), stopDeadlineMs);
+    await this.#child.exited;
+    clearTimeout(timer);
+  }
+
+  async #ready(path: string): Promise<void> {
+    const deadline = performance.now() + readyDeadlineMs;
+    while (performance.now() < deadline) {
+      if (this.#child.exitCode !== null) throw new Error(`${this.name} ended at its start: ${await this.#output}`);
+      const response = await fetch(`http://127.0.0.1:${this.port}${path}`).catch(() => undefined);
+      if (response?.ok) return;
+      await Bun.sleep(pollMs);
+    }
+    await this[Symbol.asyncDispose]();
+    throw new Error(`${this.name} did not answer ${path} within ${readyDeadlineMs} ms: ${await this.#output}`);
+  }
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): number {
+  const probe = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
+  const port = probe.port ?? 0;
+  probe.stop(true);
+  return port;
+}

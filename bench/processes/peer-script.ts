@@ -1,0 +1,27 @@
+import { pinnedCommand } from '../machine/placement.ts';
+
+/** Runs a peer that measures itself, on core 0, and returns the JSON lines that it prints. */
+export async function runPeerScript(options: {
+  name: string;
+  command: readonly string[];
+  pinned: boolean;
+}): Promise<Record<string, unknown>[]> {
+  const child = Bun.spawn(pinnedCommand(0, options.command, options.pinned), { stdout: 'pipe', stderr: 'pipe' });
+  const [output, errors, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (code !== 0) throw new Error(`${options.name} ended with ${code}: ${errors.slice(-2_000)}`);
+  return output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+/** A number that the line of a peer must hold. */
+export function peerNumber(line: Record<string, unknown> | undefined, member: string): number {
+  const value = line?.[member];
+  if (typeof value !== 'number') throw new Error(`the peer printed no number "${member}"`);
+  return value;
+}

@@ -1,0 +1,22 @@
+import { join } from 'node:path';
+import { ChildProcess, freePort } from './child-process.ts';
+
+const peers = join(import.meta.dir, '..', 'peers');
+
+export type PeerServerName = 'bare-http' | 'sync-append' | 'sqlite-write';
+
+/** Starts a peer server of `bench/peers`, on core 0 like ours. Both sides idle while the other is measured. */
+export function startPeerServer(
+  name: PeerServerName,
+  options: { pinned: boolean; arguments: Record<string, string> },
+): Promise<ChildProcess> {
+  const port = freePort();
+  const scriptArguments = Object.entries(options.arguments).flatMap(([key, value]) => [`--${key}`, value]);
+  return ChildProcess.start({
+    name,
+    command: [process.execPath, join(peers, `${name}.server.ts`), '--port', String(port), ...scriptArguments],
+    port,
+    readyPath: '/',
+    pinned: options.pinned,
+  });
+}

@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import type { Batch } from '../workloads/batch-bodies.ts';
+import { ChildProcess, freePort } from './child-process.ts';
+import { TemporaryDirectory } from './temporary-directory.ts';
+
+const entry = join(import.meta.dir, '..', '..', 'scripts', 'sundew.ts');
+
+/** The command that `bun run start` runs, with its own ports and data directory. */
+export function sundewCommand(directory: string, port: number, metricsPort: number): string[] {
+  const ports = ['--port', String(port), '--metrics-port', String(metricsPort)];
+  return [process.execPath, entry, 'serve', ...ports, '--data-dir', directory];
+}
+
+/** Our server as users run it, in a process of its own on a fresh data directory. */
+export class SundewServer implements AsyncDisposable {
+  readonly process: ChildProcess;
+  readonly metricsPort: number;
+  readonly #directory: TemporaryDirectory;
+
+  private constructor(child: ChildProcess, metricsPort: number, directory: TemporaryDirectory) {
+    this.process = child;
+    this.metricsPort = metricsPort;
+    this.#directory = directory;
+  }
+
+  static async start(options: { pinned: boolean; command?: readonly string[] }): Promise<SundewServer> {
+    const directory = new TemporaryDirectory();
+    const port = freePort();
+    const metricsPort = freePort();
+    const command = options.command ?? sundewCommand(directory.path, port, metricsPort);
+    try {
+      const child = await ChildProcess.start({
+        name: 'sundew',
+        command,
+        port,
+        readyPath: '/readyz',
+        pinned: options.pinned,
+        environment: { SUNDEW__LOG__LEVEL: 'warn' },
+      });
+      return new SundewServer(child, metricsPort, directory);
+    } catch (error) {
+      directory[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  get port(): number {
+    return this.process.port;
+  }
+
+  async createTable(name: string, body: unknown = {}): Promise<void> {
+    await this.request('POST', `/db/v1/tables/${name}`, JSON.stringify(body));
+  }
+
+  async dropTable(name: string): Promise<void> {
+    await this.request('DELETE', `/db/v1/tables/${name}`);
+  }
+
+  /** Sends ready batches one after another on one connection; an acknowledged batch is durable. */
+  async load(table: string, batches: readonly Batch[]): Promise<void> {
+    const messages = batches.map((batch) => requestBytes('POST', `/db/v1/tables/${table}/batch`, batch.body));
+    await this.sendAll(messages);
+  }
+
+  /** Sends ready messages one after another on one connection; every answer must be 2xx. A 503 is waited out and resent. */
+  async sendAll(messages: readonly Uint8Array[]): Promise<void> {
+    const connection = await HttpConnection.open(this.port);
+    try {
+      for (const message of messages) {
+        let response = await connection.send(message);
+        while (response.status === 503) {
+          await Bun.sleep(retryDelayMs(response.body));
+          response = await connection.send(message);
+        }
+        expectSuccess(response);
+      }
+    } finally {
+      connection.close();
+    }
+  }
+
+  /** One request on a fresh connection; the parsed JSON answer, undefined when it is empty. */
+  async request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: string): Promise<unknown> {
+    const connection = await HttpConnection.open(this.port);
+    try {
+      const response = expectSuccess(await connection.send(requestBytes(method, path, body)));
+      return response.body.length === 0 ? undefined : JSON.parse(Buffer.from(response.body).toString('utf8'));
+    } finally {
+      connection.close();
+    }
+  }
+
+  async metrics(): Promise<string> {
+    const response = await fetch(`http://127.0.0.1:${this.metricsPort}/metrics`);
+    if (!response.ok) throw new Error(`/metrics answered ${response.status}`);
+    return response.text();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.process[Symbol.asyncDispose]();
+    this.#directory[Symbol.dispose]();
+  }
+}
+
+function retryDelayMs(body: Uint8Array): number {
+  const parsed: unknown = JSON.parse(Buffer.from(body).toString('utf8'));
+  const asked = typeof parsed === 'object' && parsed !== null && 'retry_after_ms' in parsed && parsed.retry_after_ms;
+  return typeof asked === 'number' ? asked : 50;
+}

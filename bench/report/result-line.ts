@@ -1,0 +1,19 @@
+import type { Tier } from '../case.ts';
+import type { Placement } from '../machine/placement.ts';
+import type { Provenance } from '../machine/provenance.ts';
+import type { Comparison } from '../measure/comparison.ts';
+
+/** One line of a results file. */
+export interface ResultLine extends Comparison, Provenance {
+  case: string;
+  tier: Tier;
+  pairs: number;
+  seed: number;
+  placement: Placement;
+  /** RFC 3339, when the case ended. */
+  at: string;
+  /** Load averages before and after the case. */
+  loadBefore: number[];
+  loadAfter: number[];
+  durationMs: number;
+}

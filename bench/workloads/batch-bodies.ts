@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { documentFile } from './document-file.ts';
+
+export interface Batch {
+  body: Uint8Array;
+  documents: number;
+}
+
+/**
+ * Ready request bodies for `POST .../batch` over the first `count` documents, `batchSize` documents each, so that the load
+ * client spends nothing on JSON while the clock runs. `syncLevel` goes into every body.
+ */
+export async function batchBodies(
+  count: number,
+  batchSize: number,
+  options: { seed?: number; syncLevel?: string; lastSyncLevel?: string } = {},
+): Promise<Batch[]> {
+  const lines = readFileSync(await documentFile(count, options.seed), 'utf8').split('\n');
+  const batches: Batch[] = [];
+  for (let start = 0; start < count; start += batchSize) {
+    const end = Math.min(count, start + batchSize);
+    const level = end === count ? (options.lastSyncLevel ?? options.syncLevel) : options.syncLevel;
+    batches.push({ body: Buffer.from(batchBody(lines.slice(start, end), level)), documents: end - start });
+  }
+  return batches;
+}
+
+/** One body of lines that begin `{"_id":"KEY",`, which becomes the member name of the document. */
+export function batchBody(lines: readonly string[], syncLevel: string | undefined): string {
+  const inserts = lines.map((line) => {
+    const keyEnd = line.indexOf('",');
+    return `${line.slice(7, keyEnd + 1)}:{${line.slice(keyEnd + 2)}`;
+  });
+  const level = syncLevel === undefined ? '' : `,"sync_level":"${syncLevel}"`;
+  return `{"inserts":{${inserts.join(',')}}${level}}`;
+}
