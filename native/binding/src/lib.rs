@@ -6,6 +6,7 @@
 
 #![deny(clippy::all)]
 
+mod frame_bytes;
 mod guard;
 mod write;
 

@@ -8,6 +8,7 @@ use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
 use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
+use crate::frame_bytes::FrameBytes;
 use crate::guard::{EngineTask, call};
 
 /// Document keys are at most this long unless the caller says otherwise.
@@ -96,16 +97,16 @@ pub fn build_frame(
     bytes: Uint8Array,
     entries: Uint32Array,
     options: FrameOptions,
-) -> AsyncTask<EngineTask<(Uint8Array, Uint32Array, EngineFrameOptions), Uint8Array>> {
+) -> AsyncTask<EngineTask<(Uint8Array, Uint32Array, EngineFrameOptions), FrameBytes>> {
     EngineTask::start((bytes, entries, frame_options(options)), |(bytes, entries, options)| {
-        write_frame::build_frame(bytes, entries, options).map(Uint8Array::new)
+        write_frame::build_frame(bytes, entries, options).map(FrameBytes)
     })
 }
 
 /// `buildFrame` on the calling thread, for requests of a few tens of kilobytes.
-#[napi]
-pub fn build_frame_sync(env: Env, bytes: &[u8], entries: &[u32], options: FrameOptions) -> napi::Result<Uint8Array> {
-    call(&env, || write_frame::build_frame(bytes, entries, &frame_options(options)).map(Uint8Array::new))
+#[napi(ts_return_type = "Uint8Array")]
+pub fn build_frame_sync(env: Env, bytes: &[u8], entries: &[u32], options: FrameOptions) -> napi::Result<FrameBytes> {
+    call(&env, || write_frame::build_frame(bytes, entries, &frame_options(options)).map(FrameBytes))
 }
 
 fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite, EngineError> {

@@ -1,0 +1,92 @@
+import { awaitNative, callNative } from './engine-error.ts';
+import { nativeAddon } from './native-addon.ts';
+
+/** What a write request's body is: a batch, several tables' batches, or a page of a linear merge. */
+export type WriteKind = 'batch' | 'tables' | 'merge';
+
+/** Bounds of a scan; what is absent has the documented default. */
+export interface ScanLimits {
+  depthMax?: number;
+  membersMax?: number;
+  memberNameBytesMax?: number;
+  documentBytesMax?: number;
+  keysMax?: number;
+  pathSegmentsMax?: number;
+}
+
+export interface ScannedWrite {
+  /** The request as JSON without its documents, keys and transforms; those of single tables under `tables`. */
+  readonly envelopeJson: string;
+  /** Table names for `tables`, in the order sent; one empty name otherwise. */
+  readonly sections: readonly string[];
+  /** `entryWords` words an entry, sections one after another; see `sectionEntries`. */
+  readonly entries: Uint32Array;
+}
+
+export interface FrameOptions {
+  /** RFC 3339; becomes `_timestamp` of documents that bring none. */
+  timestamp: string;
+  /** The same instant in milliseconds since 1970. */
+  timestampMs: number;
+  /** Dotted path of the TTL base; absent when the table has no TTL. */
+  ttlField?: string;
+  keyBytesMax?: number;
+}
+
+/** Words of an entry: section, kind (as `rowKind`), key offset, key bytes, body offset, body bytes, flags. */
+export const entryWords = 7;
+
+/** Bodies up to this size are worked on at once: handing them to the thread pool costs more than it saves. */
+const inlineBytesMax = 32 * 1024;
+
+export function engineVersion(): string {
+  return nativeAddon().engineVersion();
+}
+
+/**
+ * Checks one JSON text on the calling thread (about 1 ms a megabyte).
+ * Throws ServiceError `invalid_json`, `json_too_deep`, `number_out_of_range` or `limit_exceeded`.
+ */
+export function scanJson(bytes: Uint8Array, limits?: ScanLimits): void {
+  callNative(() => nativeAddon().scanJson(bytes, limits));
+}
+
+/**
+ * Checks the body of a write request and finds its parts. `bytes` must neither change nor be transferred until the
+ * promise has settled.
+ * Throws the errors of `scanJson`, and ServiceError `invalid_request` or `not_implemented`.
+ */
+export async function scanWrite(bytes: Uint8Array, kind: WriteKind, limits?: ScanLimits): Promise<ScannedWrite> {
+  const addon = nativeAddon();
+  if (bytes.byteLength <= inlineBytesMax) return callNative(() => addon.scanWriteSync(bytes, kind, limits));
+  return awaitNative(() => addon.scanWrite(bytes, kind, limits));
+}
+
+/** The entries of one section, a view. */
+export function sectionEntries(scanned: ScannedWrite, section: number): Uint32Array {
+  const { entries } = scanned;
+  let start = 0;
+  while (start < entries.length && (entries[start] ?? 0) < section) start += entryWords;
+  let end = start;
+  while (end < entries.length && entries[end] === section) end += entryWords;
+  return entries.subarray(start, end);
+}
+
+/**
+ * The document frame of one section's entries: keys checked, `_timestamp` added, TTL bases computed, documents
+ * validated. Puts come first, then deletes, then transforms. The result owns its buffer and may be transferred;
+ * `bytes` must neither change nor be transferred until the promise has settled.
+ * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `not_implemented` or
+ * `limit_exceeded`.
+ */
+export async function buildFrame(
+  bytes: Uint8Array,
+  entries: Uint32Array,
+  options: FrameOptions,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const addon = nativeAddon();
+  if (bytes.byteLength <= inlineBytesMax) {
+    return callNative(() => addon.buildFrameSync(bytes, entries, options) as Uint8Array<ArrayBuffer>);
+  }
+  return awaitNative(() => addon.buildFrame(bytes, entries, options) as Promise<Uint8Array<ArrayBuffer>>);
+}

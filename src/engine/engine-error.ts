@@ -1,0 +1,51 @@
+import { AssertionError } from '../lib/assert.ts';
+import { isErrorCode } from '../protocol/error-codes.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+const indexFaults = ['index_damaged', 'index_incompatible'] as const;
+export type IndexFault = (typeof indexFaults)[number];
+
+/** An index directory cannot be used as it is: it is to be emptied and the index rebuilt from the documents. */
+export class IndexFaultError extends Error {
+  override readonly name = 'IndexFaultError';
+  readonly code: IndexFault;
+
+  constructor(code: IndexFault, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+/** Translates what the addon threw; everything that is not a documented answer is a fault of ours. */
+export function translateEngineError(error: unknown): Error {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const fault = indexFaults.find((name) => name === code);
+  if (fault !== undefined) return new IndexFaultError(fault, message, error);
+  if (code === 'engine_panic') {
+    return new ServiceError(code, 'the native engine failed; the request was not carried out', {
+      details: { panic: message },
+      cause: error,
+    });
+  }
+  if (isErrorCode(code) && code !== 'internal') return new ServiceError(code, message, { cause: error });
+  return new AssertionError(`native engine: ${message}`, { cause: error });
+}
+
+/** Runs a synchronous native call. */
+export function callNative<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw translateEngineError(error);
+  }
+}
+
+/** Awaits a native task. */
+export async function awaitNative<T>(start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    throw translateEngineError(error);
+  }
+}
