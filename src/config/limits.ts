@@ -98,21 +98,32 @@ export const limits = {
 /** The bounds, some of them moved by the operator. */
 export type LimitOptions = { readonly [Name in keyof typeof limits]: number };
 
-assert(limits.batchBodyBytesMax < limits.bunBodyBytesMax, 'our body limit answers before the runtime');
-assert(limits.smallBodyBytesMax <= limits.queryBodyBytesMax, 'a query may be larger than a small body');
-assert(limits.queryBodyBytesMax <= limits.batchBodyBytesMax, 'a batch is the largest body');
-assert(limits.documentBytesMax <= limits.batchBodyBytesMax, 'the largest document fits in a batch');
-assert(limits.memberNameBytesMax < limits.documentBytesMax, 'the longest member name fits in a document');
-assert(limits.bodiesInFlightBytesMax >= 2 * limits.batchBodyBytesMax, 'two of the largest bodies are read at a time');
-assert(limits.writerTurnBytesMax <= limits.writerQueueBytesMax, 'one turn of the writer fits in its queue');
-assert(limits.batchBodyBytesMax <= limits.writerQueueBytesMax, 'the largest batch fits in the queue of the writer');
-assert(limits.batchBodyBytesMax < limits.backlogBytesMax, 'one batch does not fill the backlog');
-assert(limits.batchKeysMax < limits.backlogRowsMax, 'one batch does not fill the backlog');
-assert(limits.visibilityBytesMax <= limits.checkpointBytesMax, 'an index commits at least once a checkpoint');
-assert(limits.visibilityDelayMs < limits.checkpointIntervalMs, 'an index commits at least once a checkpoint');
-assert(limits.queryDeadlineMs < limits.requestDeadlineMs, 'a query stops before its request does');
-assert(limits.syncWaitMs < limits.requestDeadlineMs, 'a write answers before its request is given up');
-assert(limits.bodyDeadlineMs < limits.requestDeadlineMs, 'a slow body is answered before its request is given up');
-assert(limits.queryNodesMax >= limits.queryNestingMax, 'nesting is bounded by the number of nodes');
-assert(limits.drainDeadlineMs < limits.orchestratorGraceMs, 'a drain ends before the orchestrator kills');
-assert(limits.tableNameCharsMax * 4 < 4096, 'a name fits in a path');
+type Relation = readonly [holds: (bounds: LimitOptions) => boolean, promise: string];
+
+const relations: readonly Relation[] = [
+  [(b) => b.batchBodyBytesMax < b.bunBodyBytesMax, 'our body limit answers before the runtime'],
+  [(b) => b.smallBodyBytesMax <= b.queryBodyBytesMax, 'a query may be larger than a small body'],
+  [(b) => b.queryBodyBytesMax <= b.batchBodyBytesMax, 'a batch is the largest body'],
+  [(b) => b.documentBytesMax <= b.batchBodyBytesMax, 'the largest document fits in a batch'],
+  [(b) => b.memberNameBytesMax < b.documentBytesMax, 'the longest member name fits in a document'],
+  [(b) => b.bodiesInFlightBytesMax >= 2 * b.batchBodyBytesMax, 'two of the largest bodies are read at a time'],
+  [(b) => b.writerTurnBytesMax <= b.writerQueueBytesMax, 'one turn of the writer fits in its queue'],
+  [(b) => b.batchBodyBytesMax <= b.writerQueueBytesMax, 'the largest batch fits in the queue of the writer'],
+  [(b) => b.batchBodyBytesMax < b.backlogBytesMax, 'one batch does not fill the backlog'],
+  [(b) => b.batchKeysMax < b.backlogRowsMax, 'one batch does not fill the backlog'],
+  [(b) => b.visibilityBytesMax <= b.checkpointBytesMax, 'an index commits at least once a checkpoint'],
+  [(b) => b.visibilityDelayMs < b.checkpointIntervalMs, 'an index commits at least once a checkpoint'],
+  [(b) => b.queryDeadlineMs < b.requestDeadlineMs, 'a query stops before its request does'],
+  [(b) => b.syncWaitMs < b.requestDeadlineMs, 'a write answers before its request is given up'],
+  [(b) => b.bodyDeadlineMs < b.requestDeadlineMs, 'a slow body is answered before its request is given up'],
+  [(b) => b.queryNodesMax >= b.queryNestingMax, 'nesting is bounded by the number of nodes'],
+  [(b) => b.drainDeadlineMs < b.orchestratorGraceMs, 'a drain ends before the orchestrator kills'],
+  [(b) => b.tableNameCharsMax * 4 < 4096, 'a name fits in a path'],
+];
+
+/** What no longer holds between the bounds, as a sentence; `undefined` when all of it does. */
+export function brokenRelation(bounds: LimitOptions): string | undefined {
+  return relations.find(([holds]) => !holds(bounds))?.[1];
+}
+
+assert(brokenRelation(limits) === undefined, 'the bounds fit each other');

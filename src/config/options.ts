@@ -1,0 +1,196 @@
+import { limits } from './limits.ts';
+import { choice, duration, integer, size, text, type ValueKind } from './value-kind.ts';
+
+const second = 1_000;
+const hour = 3_600 * second;
+const day = 24 * hour;
+const mebibyte = 1024 * 1024;
+
+export interface Option<T> {
+  /** Dotted path in the configuration file; also gives the name of the environment variable. */
+  readonly key: string;
+  /** Command line flag; without one the option is set by file or environment. */
+  readonly flag?: string;
+  readonly kind: ValueKind<T>;
+  /** `undefined` where the option is unset unless given. */
+  readonly default: NoInfer<T>;
+  readonly help: string;
+  /** Never shown or hashed; also read from the file that `<VARIABLE>_FILE` names. */
+  readonly secret?: boolean;
+  /** Takes effect on SIGHUP; the others need a restart. */
+  readonly reloadable?: boolean;
+  /** Other spellings of the key that a file may use. */
+  readonly aliases?: readonly string[];
+}
+
+function option<T>(spec: Option<T>): Option<T> {
+  return spec;
+}
+
+function optional<T>(spec: Omit<Option<T>, 'default'>): Option<T | undefined> {
+  return {
+    ...spec,
+    kind: { ...spec.kind, write: (value) => (value === undefined ? '' : spec.kind.write(value)) },
+    default: undefined,
+  };
+}
+
+/** Every option of the server. File keys, variables, flags, `--help` and docs/configuration.md come from this table. */
+export const options = {
+  host: option({
+    key: 'server.host',
+    flag: '--host',
+    kind: text(),
+    default: '127.0.0.1',
+    help: 'Address of the HTTP interface. Nothing asks for a credential yet: keep it on loopback.',
+  }),
+  port: option({
+    key: 'server.port',
+    flag: '--port',
+    kind: integer(0, 65_535),
+    default: 8080,
+    help: 'Port of the HTTP interface; 0 takes a free one and logs it.',
+  }),
+  dataDir: option({
+    key: 'storage.data_dir',
+    flag: '--data-dir',
+    kind: text('path'),
+    default: './data',
+    help: 'Directory of all data; made when missing, held by one process at a time.',
+    aliases: ['data_dir', 'storage.local.base_dir'],
+  }),
+  metricsHost: option({
+    key: 'metrics.host',
+    flag: '--metrics-host',
+    kind: text(),
+    default: '127.0.0.1',
+    help: 'Address of /metrics, /healthz and /readyz. The metrics name tables.',
+  }),
+  metricsPort: option({
+    key: 'metrics.port',
+    flag: '--metrics-port',
+    kind: integer(0, 65_535),
+    default: 4200,
+    help: 'Port of /metrics, /healthz and /readyz; 0 takes a free one and logs it.',
+    aliases: ['metrics_port', 'health_port'],
+  }),
+  drainDeadlineMs: option({
+    key: 'server.drain_deadline',
+    flag: '--drain-deadline',
+    kind: duration(0, hour),
+    default: limits.drainDeadlineMs,
+    help: 'How long a stop waits for requests in flight.',
+  }),
+  logLevel: option({
+    key: 'log.level',
+    flag: '--log-level',
+    kind: choice(['debug', 'info', 'warn', 'error']),
+    default: 'info',
+    help: 'Least level that is logged; `debug` has a line for every request.',
+    reloadable: true,
+  }),
+  logFormat: option({
+    key: 'log.format',
+    flag: '--log-format',
+    kind: choice(['auto', 'text', 'json']),
+    default: 'auto',
+    help: '`auto` writes text on a terminal and JSON lines elsewhere.',
+  }),
+  slowQueryMs: option({
+    key: 'log.slow_query',
+    kind: duration(0, hour),
+    default: second,
+    help: 'A query that takes longer is logged with its stages.',
+    reloadable: true,
+  }),
+  defaultShardsPerTable: option({
+    key: 'tables.default_shards',
+    kind: integer(1, limits.shardsPerTableMax),
+    default: 1,
+    help: 'Key ranges of a table whose creation does not say.',
+    aliases: ['default_shards_per_table'],
+  }),
+  batchBodyBytesMax: option({
+    key: 'limits.batch_body',
+    kind: size(1024, 128 * mebibyte),
+    default: limits.batchBodyBytesMax,
+    help: 'Largest body of a batch, a commit and a merge, after inflation.',
+  }),
+  bodyDeadlineMs: option({
+    key: 'limits.body_deadline',
+    kind: duration(100, limits.requestDeadlineMs - 1),
+    default: limits.bodyDeadlineMs,
+    help: 'How long a request body may take, besides one second for every 16 KiB that arrive.',
+  }),
+  requestDeadlineMs: option({
+    key: 'limits.request_deadline',
+    kind: duration(second, day),
+    default: limits.requestDeadlineMs,
+    help: 'How long a request may take in all.',
+  }),
+  queryDeadlineMs: option({
+    key: 'limits.query_deadline',
+    kind: duration(10, hour),
+    default: limits.queryDeadlineMs,
+    help: 'How long one query may search.',
+  }),
+  concurrentRequestsMax: option({
+    key: 'limits.concurrent_requests',
+    kind: integer(1, 65_535),
+    default: limits.concurrentRequestsMax,
+    help: 'Requests in flight; more are answered 503.',
+  }),
+  backlogRowsMax: option({
+    key: 'limits.backlog_rows',
+    kind: integer(1, 100_000_000),
+    default: limits.backlogRowsMax,
+    help: 'Rows that may wait for an index before writes are answered 503 `backpressure`.',
+  }),
+  backlogBytesMax: option({
+    key: 'limits.backlog',
+    kind: size(mebibyte, 64 * 1024 * mebibyte),
+    default: limits.backlogBytesMax,
+    help: 'Bytes that may wait for an index before writes are answered 503 `backpressure`.',
+  }),
+  visibilityDelayMs: option({
+    key: 'indexing.visibility_delay',
+    kind: duration(1, 10 * second),
+    default: limits.visibilityDelayMs,
+    help: 'When a write that nobody waits for becomes searchable, at the latest.',
+  }),
+  checkpointIntervalMs: option({
+    key: 'indexing.checkpoint_interval',
+    kind: duration(second, hour),
+    default: limits.checkpointIntervalMs,
+    help: 'How often an index that changes is made durable, so that a restart has less to replay.',
+  }),
+  ttlSweepIntervalMs: option({
+    key: 'ttl.sweep_interval',
+    kind: duration(100, day),
+    default: limits.ttlSweepIntervalMs,
+    help: 'How often expired documents are deleted. They vanish from every read at once, whatever this says.',
+  }),
+  ttlGraceMs: option({
+    key: 'ttl.grace',
+    kind: duration(0, day),
+    default: limits.ttlGraceMs,
+    help: 'How long after its expiry a document is deleted.',
+  }),
+  failpoint: optional({
+    key: 'testing.failpoint',
+    kind: text(),
+    help: 'Name of a place where the process kills itself, optionally with `:N` for the Nth time. For crash tests.',
+  }),
+} as const;
+
+export type OptionName = keyof typeof options;
+
+type ValueOf<O> = O extends Option<infer T> ? T : never;
+
+/** Effective values. Durations are milliseconds, sizes bytes. */
+export type Config = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
+
+/** `storage.data_dir` -> `SUNDEW__STORAGE__DATA_DIR` */
+export function variableOf(key: string): string {
+  return `SUNDEW__${key.toUpperCase().replaceAll('.', '__')}`;
+}

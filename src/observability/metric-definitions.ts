@@ -1,0 +1,84 @@
+export interface MetricDefinition {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Upper bounds of a histogram, in the unit of its name. */
+  readonly buckets?: readonly number[];
+}
+
+const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+const counts = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] as const;
+
+function counter(name: string, help: string, labels: readonly string[] = []): MetricDefinition {
+  return { kind: 'counter', name, help, labels };
+}
+
+function gauge(name: string, help: string, labels: readonly string[] = []): MetricDefinition {
+  return { kind: 'gauge', name, help, labels };
+}
+
+function histogram(
+  name: string,
+  help: string,
+  labels: readonly string[] = [],
+  buckets: readonly number[] = seconds,
+): MetricDefinition {
+  return { kind: 'histogram', name, help, labels, buckets };
+}
+
+/** Every metric: base units in the name, counters end in `_total`, no label takes values without a bound. */
+export const metricDefinitions = {
+  buildInfo: gauge('sundew_build_info', 'Always 1; the labels say what runs.', ['version', 'bun']),
+  processCpu: counter('process_cpu_seconds_total', 'CPU time of the process.'),
+  processMemory: gauge('process_resident_memory_bytes', 'Resident memory of the process.'),
+  processStart: gauge('process_start_time_seconds', 'Start of the process, seconds since 1970.'),
+  eventLoopStall: histogram(
+    'sundew_event_loop_stall_seconds',
+    'How late a timer of the main thread fired.',
+    [],
+    [0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1],
+  ),
+  eventLoopStallMax: gauge('sundew_event_loop_stall_max_seconds', 'Longest stall since the process started.'),
+
+  httpRequests: counter('sundew_http_requests_total', 'Answered requests.', ['route', 'method', 'code']),
+  httpDuration: histogram(
+    'sundew_http_request_duration_seconds',
+    'Arrival to answer; a stream counts to its first byte.',
+    ['route', 'method'],
+  ),
+  httpInFlight: gauge('sundew_http_requests_in_flight', 'Requests being answered.'),
+  faults: counter('sundew_faults_total', 'Faults of the server itself that were answered 500.'),
+  configReloads: counter('sundew_config_reloads_total', 'Configuration reloads.', ['result']),
+
+  queries: counter('sundew_queries_total', 'Queries.', ['result']),
+  queryStage: histogram('sundew_query_stage_duration_seconds', 'Stages of a query.', ['stage']),
+  slowQueries: counter('sundew_slow_queries_total', 'Queries slower than log.slow_query.'),
+
+  batchDocuments: counter('sundew_batch_docs_total', 'Documents of write requests.', ['op', 'result']),
+  writerCommit: histogram('sundew_wal_fsync_duration_seconds', 'One commit of the storage writer, with its fsync.'),
+  writerGroup: histogram('sundew_writer_group_requests', 'Requests that shared one commit.', [], counts),
+  backpressure: counter('sundew_backpressure_total', 'Writes answered 503 because indexing was behind.'),
+
+  tables: gauge('sundew_tables', 'Tables.'),
+  ranges: gauge('sundew_ranges', 'Key ranges.'),
+  documents: gauge('sundew_documents', 'Live documents.', ['table']),
+  storedBytes: gauge('sundew_stored_bytes', 'Bytes of stored documents.', ['table']),
+  logHead: gauge('sundew_log_head_sequence', 'Highest committed sequence over the ranges of a table.', ['table']),
+
+  indexLag: gauge('sundew_index_lag_sequence', 'Sequences that an index has yet to apply, over all ranges.', [
+    'table',
+    'index',
+  ]),
+  indexApply: histogram('sundew_index_apply_duration_seconds', 'One frame handed to an index.'),
+  indexCommit: histogram('sundew_index_commit_duration_seconds', 'One commit of an index.'),
+  indexCheckpoint: histogram('sundew_index_checkpoint_duration_seconds', 'One checkpoint of an index.'),
+  indexSkipped: counter('sundew_index_skipped_documents_total', 'Documents that an index could not take.'),
+  indexRebuilds: counter('sundew_index_rebuilds_total', 'Rebuilds of an index from its documents.', ['reason']),
+
+  ttlDeleted: counter('sundew_ttl_deleted_total', 'Expired documents that were deleted.'),
+  ttlPaused: gauge('sundew_ttl_paused', '1 while a jump of the clock pauses deletion.'),
+  seriesDropped: counter('sundew_metric_series_dropped_total', 'Label combinations beyond the bound of a metric.'),
+} as const satisfies Record<string, MetricDefinition>;
+
+export type MetricName = keyof typeof metricDefinitions;

@@ -1,0 +1,44 @@
+import type { Metrics } from './metrics.ts';
+import { type Readiness, readinessAnswer } from './readiness.ts';
+
+export interface MetricsServer {
+  readonly host: string;
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** The second listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, nothing else. */
+export function startMetricsServer(host: string, port: number, metrics: Metrics, readiness: Readiness): MetricsServer {
+  const headers = { 'cache-control': 'no-store' };
+  const healthy = () => Response.json({ status: 'ok' }, { headers });
+  const server = Bun.serve({
+    hostname: host,
+    port,
+    reusePort: false,
+    idleTimeout: 10,
+    maxRequestBodySize: 1024,
+    routes: {
+      '/healthz': { GET: healthy },
+      '/livez': { GET: healthy },
+      '/readyz': {
+        GET() {
+          const { status, body } = readinessAnswer(readiness.failing());
+          return Response.json(body, { status, headers });
+        },
+      },
+      '/metrics': {
+        GET: () =>
+          new Response(metrics.render(), {
+            headers: { ...headers, 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
+          }),
+      },
+    },
+    fetch: () =>
+      Response.json(
+        { code: 'not_found', error: 'there is no such route', message: 'there is no such route', retryable: false },
+        { status: 404, headers },
+      ),
+    error: () => new Response(null, { status: 500, headers }),
+  });
+  return { host, port: server.port ?? port, stop: () => server.stop(true) };
+}

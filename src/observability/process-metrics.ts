@@ -1,0 +1,13 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Fills the metrics of the process itself at every scrape. */
+export function addProcessMetrics(metrics: Metrics, clock: Clock, version: string): void {
+  metrics.set('buildInfo', [version, Bun.version], 1);
+  metrics.set('processStart', [], Math.round((clock.nowMs() - process.uptime() * 1_000) / 10) / 100);
+  metrics.onCollect(() => {
+    const { user, system } = process.cpuUsage();
+    metrics.set('processCpu', [], (user + system) / 1e6);
+    metrics.set('processMemory', [], process.memoryUsage.rss());
+  });
+}
