@@ -1,3 +1,4 @@
+import type { Placement } from './machine/placement.ts';
 import type { Comparison } from './measure/comparison.ts';
 
 /** `smoke`: every case in a minute together. `full`: ten minutes. `scale`: the full tier at a million documents, by hand. */
@@ -8,8 +9,7 @@ export interface BenchContext {
   tier: Tier;
   /** How often the sides alternate. */
   pairs: number;
-  /** Whether server and client have a core each. */
-  pinned: boolean;
+  placement: Placement;
   seed: number;
   /** Progress for a person, on standard error. */
   progress(message: string): void;

@@ -25,10 +25,10 @@ export const durableWrite: BenchCase = {
 
 async function run(context: BenchContext): Promise<Comparison[]> {
   using directory = new TemporaryDirectory();
-  const { pinned } = context;
-  await using ours = await SundewServer.start({ pinned });
-  await using append = await startPeerServer('sync-append', { pinned, arguments: { directory: directory.path } });
-  await using sqlite = await startPeerServer('sqlite-write', { pinned, arguments: { directory: directory.path } });
+  const { placement } = context;
+  await using ours = await SundewServer.start({ placement });
+  await using append = await startPeerServer('sync-append', { placement, arguments: { directory: directory.path } });
+  await using sqlite = await startPeerServer('sqlite-write', { placement, arguments: { directory: directory.path } });
   await ours.createTable('writes');
   const messages = writeMessages('/db/v1/tables/writes/batch', documentCount[context.tier], context.seed);
 
@@ -42,7 +42,11 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     });
   const settle = () => Bun.sleep(settleMs);
 
-  await alternate({ ours: load(ours.port, 16), append: load(append.port, 1), sqlite: load(sqlite.port, 16) }, 1, settle);
+  await alternate(
+    { ours: load(ours.port, 16), append: load(append.port, 1), sqlite: load(sqlite.port, 16) },
+    1,
+    settle,
+  );
   const comparisons: Comparison[] = [];
   for (const clients of clientCounts) {
     context.progress(`${clients} clients`);
@@ -64,7 +68,11 @@ function summarise(
   const rate = (side: LoadResult[]) => side.map((result) => result.perSecond);
   const suffix = clients === 1 ? '1-client' : `${clients}-clients`;
   const sqlite = 'bun:sqlite FULL behind Bun.serve';
-  const load = { ...notes, clients, clientCpuShareMax: Math.max(...results.ours.map((result) => result.clientCpuShare)) };
+  const load = {
+    ...notes,
+    clients,
+    clientCpuShareMax: Math.max(...results.ours.map((result) => result.clientCpuShare)),
+  };
   const comparisons = [
     compare({
       name: `p50-${suffix}-beside-sqlite`,

@@ -25,7 +25,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   const options = { seed: context.seed, lastSyncLevel: 'full_text' };
   const smallBatches = await batchBodies(small, ingestBatchSize, options);
   const largeBatches = await batchBodies(large, ingestBatchSize, options);
-  await using server = await SundewServer.start({ pinned: context.pinned });
+  await using server = await SundewServer.start({ placement: context.placement });
   await ingestOnce(server, 'warm-up', smallBatches);
 
   let turn = 0;

@@ -19,7 +19,11 @@ export interface IngestResult {
  * Loads the batches into a fresh table through the public route and drops it. The last batch must carry
  * `sync_level: full_text`, so that the clock stops when the whole load is searchable.
  */
-export async function ingestOnce(server: SundewServer, table: string, batches: readonly Batch[]): Promise<IngestResult> {
+export async function ingestOnce(
+  server: SundewServer,
+  table: string,
+  batches: readonly Batch[],
+): Promise<IngestResult> {
   await server.createTable(table);
   const path = `/db/v1/tables/${table}/batch`;
   const messages = batches.map((batch) => requestBytes('POST', path, batch.body));

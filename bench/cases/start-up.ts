@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { HttpConnection, requestBytes } from '../client/http-connection.ts';
-import { pinnedCommand } from '../machine/placement.ts';
+import type { Placement } from '../machine/placement.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { freePort } from '../processes/child-process.ts';
@@ -25,13 +25,13 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   const server = async (path: string) => {
     using directory = new TemporaryDirectory();
     const port = freePort();
-    return timeToAnswer(sundewCommand(directory.path, port, freePort()), port, path, context.pinned);
+    return timeToAnswer(sundewCommand(directory.path, port, freePort()), port, path, context.placement);
   };
   const bare = async () => {
     const port = freePort();
     const script = join(import.meta.dir, '..', 'peers', 'bare-http.server.ts');
     const command = [process.execPath, script, '--port', String(port), '--body', bodyFile];
-    return timeToAnswer(command, port, '/', context.pinned);
+    return timeToAnswer(command, port, '/', context.placement);
   };
   await server('/readyz');
   const results = await alternate(
@@ -53,10 +53,10 @@ async function run(context: BenchContext): Promise<Comparison[]> {
 }
 
 /** Milliseconds from the spawn to a 200 for `path`; the process is stopped afterwards. */
-async function timeToAnswer(command: string[], port: number, path: string, pinned: boolean): Promise<number> {
+async function timeToAnswer(command: string[], port: number, path: string, placement: Placement): Promise<number> {
   const request = requestBytes('GET', path);
   const start = performance.now();
-  const child = Bun.spawn(pinnedCommand(0, command, pinned), { stdout: 'ignore', stderr: 'ignore' });
+  const child = Bun.spawn(placement.command('server', command), { stdout: 'ignore', stderr: 'ignore' });
   try {
     while (performance.now() - start < deadlineMs) {
       if (child.exitCode !== null) throw new Error(`the process ended with ${child.exitCode} before it answered`);

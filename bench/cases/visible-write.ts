@@ -19,7 +19,7 @@ export const visibleWrite: BenchCase = {
 async function run(context: BenchContext): Promise<Comparison[]> {
   const documents = indexed[context.tier];
   const batches = await batchBodies(documents, ingestBatchSize, { seed: context.seed, lastSyncLevel: 'full_text' });
-  await using server = await SundewServer.start({ pinned: context.pinned });
+  await using server = await SundewServer.start({ placement: context.placement });
   await server.createTable('texts');
   context.progress(`loading ${documents} documents`);
   await server.load('texts', batches);

@@ -22,7 +22,9 @@ export async function closedLoop(options: {
   durationMs: number;
   nextMessage: (number: number) => Uint8Array;
 }): Promise<LoadResult> {
-  const connections = await Promise.all(Array.from({ length: options.clients }, () => HttpConnection.open(options.port)));
+  const connections = await Promise.all(
+    Array.from({ length: options.clients }, () => HttpConnection.open(options.port)),
+  );
   const times: number[] = [];
   let number = 0;
   const cpuBefore = process.cpuUsage();

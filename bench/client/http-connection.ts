@@ -15,6 +15,7 @@ export class HttpConnection {
   #socket: Socket | undefined;
   #unsent: Uint8Array | undefined;
   #waiter: Waiter | undefined;
+  #broken: Error | undefined;
 
   static async open(port: number, hostname = '127.0.0.1'): Promise<HttpConnection> {
     const connection = new HttpConnection();
@@ -35,6 +36,7 @@ export class HttpConnection {
   /** Sends one complete request message (see `requestBytes`) and resolves with the whole response. */
   send(message: Uint8Array): Promise<HttpResponse> {
     if (this.#waiter) throw new Error('a request is already in flight on this connection');
+    if (this.#broken) return Promise.reject(this.#broken);
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
       this.#unsent = message;
@@ -66,6 +68,7 @@ export class HttpConnection {
   }
 
   #fail(error: Error): void {
+    this.#broken = error;
     const waiter = this.#waiter;
     this.#waiter = undefined;
     waiter?.reject(error);

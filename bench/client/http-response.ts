@@ -39,7 +39,7 @@ export class HttpResponseReader {
   #readHead() {
     const end = this.#bytes.indexOf(headEnd);
     if (end < 0) return undefined;
-    const text = this.#bytes.latin1Slice(0, end);
+    const text = this.#bytes.toString('latin1', 0, end);
     const status = Number(text.slice(9, 12));
     const lower = text.toLowerCase();
     const bodyAt = end + headEnd.length;
@@ -58,7 +58,7 @@ function decodeChunked(bytes: Buffer): Buffer | undefined {
   for (;;) {
     const lineEnd = bytes.indexOf('\r\n', at);
     if (lineEnd < 0) return undefined;
-    const size = Number.parseInt(bytes.latin1Slice(at, lineEnd), 16);
+    const size = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16);
     const start = lineEnd + 2;
     if (bytes.length < start + size + 2) return undefined;
     if (size === 0) return Buffer.concat(parts);

@@ -1,28 +1,31 @@
-import { availableParallelism } from 'node:os';
+import { cpus } from 'node:os';
+
+/** Who runs where: `server` (or the peer in its place), the load `client`, or a process that may use `all` cores. */
+export type Role = 'server' | 'client' | 'all';
 
 /**
- * Where processes run. With two cores or more the server (or the peer in its place) has cpu 0 to itself and the load client
- * cpu 1; otherwise, or without `taskset`, nothing is pinned and the results say so.
+ * Holds processes to cores. With two cores or more and `taskset`, the server has cpu 0 to itself and the load client cpu 1;
+ * otherwise nothing is pinned, and the results say so.
  */
-export type Placement = 'server cpu0, client cpu1' | 'not pinned';
+export class Placement {
+  readonly pinned: boolean;
 
-/** Set for the pinned child of `run.ts`, so that it is pinned once. */
-export const pinnedVariable = 'SUNDEW_BENCH_PINNED';
+  constructor(pinned: boolean) {
+    this.pinned = pinned;
+  }
 
-export function placementOf(pinned: boolean): Placement {
-  return pinned ? 'server cpu0, client cpu1' : 'not pinned';
-}
+  static possible(): boolean {
+    return process.platform === 'linux' && Bun.which('taskset') !== null && cpus().length >= 2;
+  }
 
-export function canPin(): boolean {
-  return process.platform === 'linux' && Bun.which('taskset') !== null && onlineCores() >= 2;
-}
+  /** `command`, held to the cores of its role. `all` undoes what a pinned parent would hand down. */
+  command(role: Role, command: readonly string[]): string[] {
+    if (!this.pinned) return [...command];
+    const cores = { server: '0', client: '1', all: `0-${cpus().length - 1}` }[role];
+    return ['taskset', '-c', cores, ...command];
+  }
 
-/** `command` held to one core, where the machine allows it. */
-export function pinnedCommand(core: 0 | 1, command: readonly string[], pinned: boolean): string[] {
-  return pinned ? ['taskset', '-c', String(core), ...command] : [...command];
-}
-
-/** Cores of the machine; `availableParallelism` counts only those that this process is held to. */
-function onlineCores(): number {
-  return Math.max(availableParallelism(), navigator.hardwareConcurrency);
+  toString(): string {
+    return this.pinned ? 'server cpu0, client cpu1' : 'not pinned';
+  }
 }

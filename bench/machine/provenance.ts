@@ -1,7 +1,7 @@
+import { Database } from 'bun:sqlite';
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { Database } from 'bun:sqlite';
 
 const repository = join(import.meta.dir, '..', '..');
 

@@ -28,7 +28,9 @@ database.run('PRAGMA journal_mode = WAL');
 database.run('PRAGMA synchronous = FULL');
 const contentOption = mode === 'contentless' ? ", content=''" : '';
 database.run(`CREATE VIRTUAL TABLE texts USING fts5(title, body, tokenize='porter unicode61'${contentOption})`);
-database.run('CREATE TABLE documents (id INTEGER PRIMARY KEY, key TEXT UNIQUE, year INTEGER, category TEXT, body TEXT)');
+database.run(
+  'CREATE TABLE documents (id INTEGER PRIMARY KEY, key TEXT UNIQUE, year INTEGER, category TEXT, body TEXT)',
+);
 const insertText = database.prepare('INSERT INTO texts (rowid, title, body) VALUES (?, ?, ?)');
 const insertDocument = database.prepare('INSERT INTO documents VALUES (?, ?, ?, ?, ?)');
 const keepsDocuments = mode === 'content';

@@ -25,5 +25,10 @@ while (running) {
 }
 connection.close();
 const over20 = delays.filter((delay) => delay > 20).length;
-const report = { samples: delays.length, p50: percentile(delays, 0.5), p99: percentile(delays, 0.99), max: percentile(delays, 1) };
+const report = {
+  samples: delays.length,
+  p50: percentile(delays, 0.5),
+  p99: percentile(delays, 0.99),
+  max: percentile(delays, 1),
+};
 console.log(JSON.stringify({ ...report, over20 }));

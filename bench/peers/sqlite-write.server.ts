@@ -11,7 +11,9 @@ const database = new Database(join(directory, 'documents.db'), { strict: true })
 database.run('PRAGMA journal_mode = WAL');
 database.run('PRAGMA synchronous = FULL');
 database.run('CREATE TABLE documents (key TEXT PRIMARY KEY, body TEXT NOT NULL)');
-const insert = database.prepare('INSERT INTO documents VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET body = excluded.body');
+const insert = database.prepare(
+  'INSERT INTO documents VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET body = excluded.body',
+);
 const answer = '{"status":"committed","inserted":1,"deleted":0,"transformed":0}';
 const headers = { 'content-type': 'application/json' };
 

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { pinnedCommand } from '../machine/placement.ts';
+import type { Placement, Role } from '../machine/placement.ts';
 
 /** How long a started server may take to answer, and a stopped one to end. */
 const readyDeadlineMs = 30_000;
 const stopDeadlineMs = 30_000;
 const pollMs = 2;
 
-/** A server process of a measurement (ours or a peer), held to core 0. */
+/** A server process of a measurement (ours or a peer), held to the server's core unless told otherwise. */
 export class ChildProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>;
   readonly #output: Promise<string>;
@@ -28,10 +28,11 @@ export class ChildProcess implements AsyncDisposable {
     command: readonly string[];
     port: number;
     readyPath: string;
-    pinned: boolean;
+    placement: Placement;
+    role?: Role;
     environment?: Record<string, string>;
   }): Promise<ChildProcess> {
-    const child = Bun.spawn(pinnedCommand(0, options.command, options.pinned), {
+    const child = Bun.spawn(options.placement.command(options.role ?? 'server', options.command), {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',

@@ -1,12 +1,12 @@
-import { pinnedCommand } from '../machine/placement.ts';
+import type { Placement } from '../machine/placement.ts';
 
-/** Runs a peer that measures itself, on core 0, and returns the JSON lines that it prints. */
+/** Runs a peer that measures itself, on the server's core, and returns the JSON lines that it prints. */
 export async function runPeerScript(options: {
   name: string;
   command: readonly string[];
-  pinned: boolean;
+  placement: Placement;
 }): Promise<Record<string, unknown>[]> {
-  const child = Bun.spawn(pinnedCommand(0, options.command, options.pinned), { stdout: 'pipe', stderr: 'pipe' });
+  const child = Bun.spawn(options.placement.command('server', options.command), { stdout: 'pipe', stderr: 'pipe' });
   const [output, errors, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import type { Placement, Role } from '../machine/placement.ts';
 import type { Batch } from '../workloads/batch-bodies.ts';
 import { ChildProcess, freePort } from './child-process.ts';
 import { TemporaryDirectory } from './temporary-directory.ts';
@@ -24,18 +25,18 @@ export class SundewServer implements AsyncDisposable {
     this.#directory = directory;
   }
 
-  static async start(options: { pinned: boolean; command?: readonly string[] }): Promise<SundewServer> {
+  static async start(options: { placement: Placement; role?: Role }): Promise<SundewServer> {
     const directory = new TemporaryDirectory();
     const port = freePort();
     const metricsPort = freePort();
-    const command = options.command ?? sundewCommand(directory.path, port, metricsPort);
     try {
       const child = await ChildProcess.start({
         name: 'sundew',
-        command,
+        command: sundewCommand(directory.path, port, metricsPort),
         port,
         readyPath: '/readyz',
-        pinned: options.pinned,
+        placement: options.placement,
+        role: options.role ?? 'server',
         environment: { SUNDEW__LOG__LEVEL: 'warn' },
       });
       return new SundewServer(child, metricsPort, directory);

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDirectory } from '../workloads/document-file.ts';
-import { mkdirSync } from 'node:fs';
 
 /** A fresh directory on the disk that holds the repository (never a memory file system), removed at the end of the scope. */
 export class TemporaryDirectory implements Disposable {

@@ -8,7 +8,9 @@ export function renderComparison(caseName: string, comparison: Comparison): stri
   if (peer) lines.push(`  ${peer.name} ${figure(peer.values, unit)}`);
   if (ratio) lines.push(`  ratio ${number(ratio.median)} (${number(ratio.min)} to ${number(ratio.max)})`);
   if (aim) lines.push(`  aim ${renderAim(aim, ratio ? 'x' : ` ${unit}`)}: ${met ? 'met' : 'NOT MET'}`);
-  const notes = Object.entries(comparison.notes).map(([key, value]) => `${key} ${typeof value === 'number' ? number(value) : value}`);
+  const notes = Object.entries(comparison.notes).map(
+    ([key, value]) => `${key} ${typeof value === 'number' ? number(value) : value}`,
+  );
   if (notes.length > 0) lines.push(`  ${notes.join(', ')}`);
   return lines.join('\n');
 }

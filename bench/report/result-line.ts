@@ -1,5 +1,4 @@
 import type { Tier } from '../case.ts';
-import type { Placement } from '../machine/placement.ts';
 import type { Provenance } from '../machine/provenance.ts';
 import type { Comparison } from '../measure/comparison.ts';
 
@@ -9,7 +8,8 @@ export interface ResultLine extends Comparison, Provenance {
   tier: Tier;
   pairs: number;
   seed: number;
-  placement: Placement;
+  /** Which cores server and client had. */
+  placement: string;
   /** RFC 3339, when the case ended. */
   at: string;
   /** Load averages before and after the case. */

@@ -3,16 +3,7 @@ import { zipfDocuments } from './zipf-documents.ts';
 import { zipfVocabularySize, zipfWord } from './zipf-vocabulary.ts';
 
 /** `and`, `or`: two words of one document, so that there always is a hit; the named pairs fix how common the words are. */
-export const queryClasses = [
-  'and',
-  'or',
-  'high-high',
-  'high-low',
-  'low-low',
-  'or-4',
-  'phrase',
-  'prefix',
-] as const;
+export const queryClasses = ['and', 'or', 'high-high', 'high-low', 'low-low', 'or-4', 'phrase', 'prefix'] as const;
 export type QueryClass = (typeof queryClasses)[number];
 
 export interface TextQuery {
@@ -37,7 +28,8 @@ export function textQueries(documentCount: number, perClass: number, seed: numbe
     const at = random.below(words.length - 3);
     const [first, second, third, fourth] = words.slice(at, at + 4) as [string, string, string, string];
     const far = words[random.below(words.length)] ?? first;
-    const pick = (range: { first: number; end: number }) => zipfWord(range.first + random.below(range.end - range.first));
+    const pick = (range: { first: number; end: number }) =>
+      zipfWord(range.first + random.below(range.end - range.first));
     return [
       { class: 'and', text: `body:${first} AND body:${far}` },
       { class: 'or', text: `body:${first} OR body:${far}` },

@@ -1,0 +1,21 @@
+import type { BenchCase } from './case.ts';
+import { durableWrite } from './cases/durable-write.ts';
+import { eventLoop } from './cases/event-loop.ts';
+import { httpLayer } from './cases/http-layer.ts';
+import { ingest } from './cases/ingest.ts';
+import { ingestGrowth } from './cases/ingest-growth.ts';
+import { queryLatency } from './cases/query-latency.ts';
+import { startUp } from './cases/start-up.ts';
+import { visibleWrite } from './cases/visible-write.ts';
+
+/** Every case, in the order in which `bun bench` runs them. */
+export const benchCases: readonly BenchCase[] = [
+  startUp,
+  httpLayer,
+  durableWrite,
+  visibleWrite,
+  ingest,
+  ingestGrowth,
+  eventLoop,
+  queryLatency,
+];
