@@ -1,0 +1,72 @@
+/**
+ * Walks JSON text without building values, so that what is passed on keeps its spelling: digits, order of members,
+ * names that JavaScript objects would reorder. Positions are UTF-16 offsets.
+ */
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** First position at or after `position` that is not JSON white space. */
+export function skipSpace(text: string, position: number): number {
+  let index = position;
+  for (;;) {
+    const code = text.charCodeAt(index);
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return index;
+    index += 1;
+  }
+}
+
+/** Position after the string that begins (with its quote) at `position`; -1 when it never ends. */
+export function skipString(text: string, position: number): number {
+  for (let index = position + 1; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === quote) return index + 1;
+    if (code === backslash) index += 1;
+  }
+  return -1;
+}
+
+/** Position after the value that begins at `position`; -1 when it never ends. Brackets are counted, not matched. */
+export function skipValue(text: string, position: number): number {
+  const first = text.charCodeAt(position);
+  if (first === quote) return skipString(text, position);
+  if (first !== 0x7b && first !== 0x5b) return skipScalar(text, position);
+  let depth = 0;
+  let index = position;
+  while (index < text.length) {
+    const code = text.charCodeAt(index);
+    if (code === quote) {
+      index = skipString(text, index);
+      if (index < 0) return -1;
+      continue;
+    }
+    index += 1;
+    if (code === 0x7b || code === 0x5b) depth += 1;
+    else if (code === 0x7d || code === 0x5d) {
+      depth -= 1;
+      if (depth === 0) return index;
+    }
+  }
+  return -1;
+}
+
+/** The text on one line, its meaning unchanged: inside strings line ends are always escaped. */
+export function onOneLine(json: string): string {
+  return /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
+}
+
+/** The object text with `members` (the inside of an object, such as `"_id":"a"`) in front of its own. */
+export function withLeadingMembers(members: string, object: string): string {
+  const inside = skipSpace(object, skipSpace(object, 0) + 1);
+  return object[inside] === '}' ? `{${members}}` : `{${members},${object.slice(inside)}`;
+}
+
+function skipScalar(text: string, position: number): number {
+  let index = position;
+  while (index < text.length) {
+    const code = text.charCodeAt(index);
+    if (code === 0x2c || code === 0x7d || code === 0x5d || code <= 0x20) break;
+    index += 1;
+  }
+  return index;
+}

@@ -1,0 +1,67 @@
+import { type Static, Type } from '@sinclair/typebox';
+import { jsonObject } from './tables.ts';
+
+/** A query node, or an array of nodes that must all match. What a node may be is read by `src/query`. */
+export const queryNode = Type.Union([jsonObject, Type.Array(jsonObject)], {
+  description: 'A query node such as {"query": "title:soup AND year:>2020"}, or an array of nodes that must all match.',
+});
+
+export const orderBy = Type.Object({
+  field: Type.String({ description: 'Dotted path of a scalar, _id or _score.' }),
+  desc: Type.Optional(Type.Boolean({ default: false })),
+});
+
+export const queryRequest = Type.Object(
+  {
+    table: Type.Optional(Type.String()),
+    full_text_search: Type.Optional(queryNode),
+    query: Type.Optional(queryNode),
+    filter_query: Type.Optional(queryNode),
+    exclusion_query: Type.Optional(queryNode),
+    filter_prefix: Type.Optional(Type.String({ description: 'Only documents whose key begins so.' })),
+    fields: Type.Optional(Type.Array(Type.String(), { description: 'Members to return; all when absent or empty.' })),
+    limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 10 })),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
+    order_by: Type.Optional(Type.Array(orderBy)),
+    count: Type.Optional(Type.Boolean({ default: false, description: 'Return only the number of matches.' })),
+    profile: Type.Optional(Type.Boolean({ default: false })),
+  },
+  { additionalProperties: false },
+);
+export type QueryRequest = Static<typeof queryRequest>;
+
+export const hitsTotal = Type.Object({
+  value: Type.Integer(),
+  relation: Type.Union([Type.Literal('exact'), Type.Literal('gte')]),
+});
+
+export const queryHit = Type.Object({
+  _id: Type.String(),
+  _score: Type.Number(),
+  _source: Type.Optional(jsonObject),
+  _sort: Type.Optional(Type.Array(Type.Unknown())),
+});
+export type QueryHit = Static<typeof queryHit>;
+
+export const queryProfile = Type.Object({
+  shards: Type.Object({ total: Type.Integer(), successful: Type.Integer(), failed: Type.Integer() }),
+  merge: Type.Object({
+    strategy: Type.String(),
+    full_text_hits: Type.Integer(),
+    semantic_hits: Type.Integer(),
+    duration_ms: Type.Number(),
+  }),
+});
+export type QueryProfile = Static<typeof queryProfile>;
+
+export const queryResult = Type.Object({
+  hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
+  profile: Type.Optional(queryProfile),
+  took: Type.Integer({ description: 'Milliseconds.' }),
+  status: Type.Integer({ description: 'What the request would have been answered alone.' }),
+  error: Type.Optional(Type.String()),
+  table: Type.Optional(Type.String()),
+});
+export type QueryResult = Static<typeof queryResult>;
+
+export const queryResponse = Type.Object({ responses: Type.Array(queryResult) });

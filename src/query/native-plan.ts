@@ -1,0 +1,150 @@
+/**
+ * What the native engine runs. These objects travel to it as JSON, so their members are named as they are there.
+ * Every node can be reached from a query string or from a wire node; neither spelling is visible here.
+ */
+export type PlanNode =
+  | { kind: 'match_all' }
+  | { kind: 'match_none' }
+  | MatchNode
+  | PhraseNode
+  | TermNode
+  | PrefixNode
+  | RangeNode
+  | BoolPrefixNode
+  | BoolNode
+  | { kind: 'ids'; ids: string[] }
+  | { kind: 'bool_field'; field: string; value: boolean }
+  | { kind: 'exists'; field: string };
+
+/**
+ * Analysed words. Without `field`: all opted-in fields, or all text fields when none is.
+ * A text without any token (stop words, punctuation) is left out of the bool around it; alone it matches nothing.
+ */
+export interface MatchNode {
+  kind: 'match';
+  field?: string;
+  text: string;
+  operator: 'or' | 'and';
+  analyzer?: string;
+  boost: number;
+}
+
+/** Analysed words in a row, with up to `slop` moves between them. */
+export interface PhraseNode {
+  kind: 'phrase';
+  field?: string;
+  text: string;
+  slop: number;
+  analyzer?: string;
+  boost: number;
+}
+
+/** The whole value where the path has an exact form, the token where it is analysed text only. */
+export interface TermNode {
+  kind: 'term';
+  field?: string;
+  value: string | number | boolean;
+  boost: number;
+}
+
+export interface PrefixNode {
+  kind: 'prefix';
+  field?: string;
+  value: string;
+  boost: number;
+}
+
+/** At least one bound. `auto`: numbers when all bounds are numeric, else dates when all are dates, else terms. */
+export interface RangeNode extends RangeBounds {
+  kind: 'range';
+  field: string;
+  of: 'number' | 'date' | 'term' | 'auto';
+  boost: number;
+}
+
+export interface RangeBounds {
+  gt?: string | number;
+  gte?: string | number;
+  lt?: string | number;
+  lte?: string | number;
+}
+
+/** The words of `text` as if still being typed: the last one is a prefix. */
+export interface BoolPrefixNode {
+  kind: 'bool_prefix';
+  fields: { field: string; boost: number }[];
+  text: string;
+  boost: number;
+}
+
+/**
+ * All of `must` and `filter`, none of `must_not`, at least `min_should` of `should`; `must` and `should` score.
+ * `min_should` is given whenever `should` is not empty. Only `must_not`: everything but that.
+ */
+export interface BoolNode {
+  kind: 'bool';
+  must: PlanNode[];
+  should: PlanNode[];
+  must_not: PlanNode[];
+  filter: PlanNode[];
+  min_should?: number;
+  boost: number;
+}
+
+/** A sort key: `_id`, `_score` or the path of a scalar. Documents without a value come last. */
+export interface PlanSort {
+  field: string;
+  desc: boolean;
+}
+
+/** One query over the ranges of one table. */
+export interface NativePlan {
+  /** What scores; everything when absent. */
+  query?: PlanNode;
+  /** All must match; they do not score. */
+  filter: PlanNode[];
+  /** None may match. */
+  exclusion: PlanNode[];
+  /** Only documents whose key begins so. */
+  key_prefix?: string;
+  /** Hides documents whose lifetime began at or before this time, in milliseconds since 1970. */
+  expired_at_or_before_ms?: number;
+  limit: number;
+  offset: number;
+  sort: PlanSort[];
+  /** Only the number of matches is wanted. */
+  count_only: boolean;
+  /** Count all matches, whatever it costs. */
+  exact_total: boolean;
+  /** Without `exact_total`, counting may stop here. */
+  total_exact_up_to: number;
+  timeout_ms?: number;
+}
+
+export const matchAll: PlanNode = { kind: 'match_all' };
+export const matchNone: PlanNode = { kind: 'match_none' };
+
+/** A bool node with the clauses that are named. */
+export function boolNode(clauses: Partial<Omit<BoolNode, 'kind'>>): BoolNode {
+  return { kind: 'bool', must: [], should: [], must_not: [], filter: [], boost: 1, ...clauses };
+}
+
+/** The conjunction of the nodes. */
+export function allOf(nodes: PlanNode[]): PlanNode {
+  const [first] = nodes;
+  if (first === undefined) return matchAll;
+  return nodes.length === 1 ? first : boolNode({ must: nodes });
+}
+
+/** A node of which at least `min` alternatives match; none can when there are fewer. */
+export function anyOf(nodes: PlanNode[], min = 1): PlanNode {
+  const [first] = nodes;
+  if (first === undefined || min > nodes.length) return matchNone;
+  return nodes.length === 1 ? first : boolNode({ should: nodes, min_should: min });
+}
+
+/** The node with its score multiplied. */
+export function withBoost(node: PlanNode, boost: number): PlanNode {
+  if (boost === 1 || node.kind === 'match_none') return node;
+  return 'boost' in node ? { ...node, boost: node.boost * boost } : boolNode({ must: [node], boost });
+}

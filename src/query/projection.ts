@@ -1,0 +1,166 @@
+import { assert } from '../lib/assert.ts';
+import { skipSpace, skipString, skipValue } from '../lib/json-text.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+/** Which members of a document an answer shows. */
+export interface Projection {
+  /** Whether documents are shown as they are stored, so that there is no need to apply it. */
+  isWhole: boolean;
+  /** The JSON text of the document with only the chosen members, each spelled as it was. */
+  apply(document: string): string;
+}
+
+/** What a position in a document means for a list of paths. */
+interface PathNode {
+  /** A path ends here: the value and everything in it is meant. */
+  isEnd: boolean;
+  children: Map<string, PathNode>;
+  /** Where `*` leads, except under the names of `anyExcept`. */
+  any: PathNode | undefined;
+  anyExcept: readonly string[];
+}
+
+const projectionPathsMax = 256;
+const pathSegmentsMax = 64;
+/** Members that only an answer that names them shows. */
+const hiddenByDefault = ['_embeddings', '_chunks'];
+const whole: Projection = { isWhole: true, apply: (document) => document };
+
+/**
+ * Compiles a list of names (`title`), dotted paths (`author.name`), paths with `*` for any name (`_chunks.*`),
+ * `*` for all, and exclusions (`-author.email`). Arrays are transparent: a path goes on in each element. Without
+ * a list, or with an empty one, a document is shown as stored. What is excluded stays out whatever else is named;
+ * exclusions alone leave the rest; `_embeddings` and `_chunks` are shown only when they are named.
+ * Objects and arrays of which nothing was chosen are left out. Fails with `invalid_query` or `limit_exceeded`.
+ */
+export function compileProjection(fields: readonly string[] | undefined): Projection {
+  if (fields === undefined || fields.length === 0) return whole;
+  if (fields.length > projectionPathsMax) {
+    throw new ServiceError('limit_exceeded', `fields: has at most ${projectionPathsMax} entries.`);
+  }
+  const included = newNode();
+  const excluded = newNode();
+  let takesAll = fields.every((field) => field.startsWith('-'));
+  for (const field of fields) {
+    if (field === '*') takesAll = true;
+    else if (field.startsWith('-')) addPath(excluded, field.slice(1), field);
+    else addPath(included, field, field);
+  }
+  if (takesAll) {
+    included.any = newNode();
+    included.any.isEnd = true;
+    included.anyExcept = hiddenByDefault;
+  }
+  return {
+    isWhole: false,
+    apply: (document) => projectObject(document, skipSpace(document, 0), [included], [excluded]).text || '{}',
+  };
+}
+
+function newNode(): PathNode {
+  return { isEnd: false, children: new Map(), any: undefined, anyExcept: [] };
+}
+
+function addPath(root: PathNode, path: string, shown: string): void {
+  const segments = path.split('.');
+  if (segments.length > pathSegmentsMax) {
+    throw new ServiceError('limit_exceeded', `fields: a path has at most ${pathSegmentsMax} segments.`);
+  }
+  let node = root;
+  for (const segment of segments) {
+    const isGlob = segment === '*';
+    if (segment === '' || (!isGlob && segment.includes('*'))) {
+      const what = 'a path is names with dots between them, where * stands for a whole name';
+      throw new ServiceError('invalid_query', `fields: "${shown.slice(0, 64)}" cannot be read: ${what}.`);
+    }
+    const next: PathNode = (isGlob ? node.any : node.children.get(segment)) ?? newNode();
+    if (isGlob) node.any = next;
+    else node.children.set(segment, next);
+    node = next;
+  }
+  node.isEnd = true;
+}
+
+/** Text of what was chosen, empty when nothing was; `end` is the position after the value. */
+interface Chosen {
+  text: string;
+  end: number;
+}
+
+function projectObject(text: string, start: number, included: PathNode[], excluded: PathNode[]): Chosen {
+  const members: string[] = [];
+  let position = skipSpace(text, start + 1);
+  while (text[position] !== '}') {
+    const nameEnd = skipString(text, position);
+    assert(nameEnd > 0, 'a stored document is not whole');
+    const name = decodeName(text.slice(position, nameEnd));
+    const valueStart = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const value = projectValue(text, valueStart, follow(included, name), follow(excluded, name));
+    if (value.text !== '') members.push(`${text.slice(position, nameEnd)}:${value.text}`);
+    position = skipSpace(text, value.end);
+    if (text[position] === ',') position = skipSpace(text, position + 1);
+  }
+  return { text: members.length === 0 ? '' : `{${members.join(',')}}`, end: position + 1 };
+}
+
+function projectArray(text: string, start: number, included: PathNode[], excluded: PathNode[]): Chosen {
+  const elements: string[] = [];
+  let position = skipSpace(text, start + 1);
+  while (text[position] !== ']') {
+    assert(position < text.length, 'a stored document is not whole');
+    const element = projectValue(text, position, included, excluded);
+    if (element.text !== '') elements.push(element.text);
+    position = skipSpace(text, element.end);
+    if (text[position] === ',') position = skipSpace(text, position + 1);
+  }
+  return { text: elements.length === 0 ? '' : `[${elements.join(',')}]`, end: position + 1 };
+}
+
+function projectValue(text: string, start: number, included: PathNode[], excluded: PathNode[]): Chosen {
+  const isChosen = included.some((node) => node.isEnd);
+  const isLeaf = text[start] !== '{' && text[start] !== '[';
+  if (included.length === 0 || excluded.some((node) => node.isEnd) || (isLeaf && !isChosen)) {
+    return { text: '', end: endOf(text, start) };
+  }
+  if (isChosen && (isLeaf || excluded.length === 0)) {
+    const end = endOf(text, start);
+    return { text: text.slice(start, end), end };
+  }
+  const paths = isChosen ? [everything] : included;
+  const isObject = text[start] === '{';
+  const inside = isObject ? projectObject(text, start, paths, excluded) : projectArray(text, start, paths, excluded);
+  if (inside.text !== '' || !isChosen) return inside;
+  return { text: isObject ? '{}' : '[]', end: inside.end };
+}
+
+/** A position under which every path has ended. */
+const everything: PathNode = newNode();
+everything.isEnd = true;
+everything.any = everything;
+
+/** Where the paths stand after a member; a name with dots is as many segments. */
+function follow(nodes: PathNode[], name: string): PathNode[] {
+  if (nodes.length === 0) return nodes;
+  let current = nodes;
+  for (const segment of name.includes('.') ? name.split('.') : [name]) {
+    const next: PathNode[] = [];
+    for (const node of current) {
+      if (node.isEnd && node !== everything) next.push(everything);
+      const child = node.children.get(segment);
+      if (child) next.push(child);
+      if (node.any && !node.anyExcept.includes(segment)) next.push(node.any);
+    }
+    current = next;
+  }
+  return current;
+}
+
+function decodeName(quoted: string): string {
+  return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+}
+
+function endOf(text: string, start: number): number {
+  const end = skipValue(text, start);
+  assert(end >= 0, 'a stored document is not whole');
+  return end;
+}

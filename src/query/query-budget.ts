@@ -1,0 +1,22 @@
+import { limits } from '../config/limits.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+/** Bounds how much one request may ask for, however it is spelled. */
+export class QueryBudget {
+  #nodes = 0;
+
+  /** Takes nodes from what the request may still use. */
+  spend(nodes = 1): void {
+    this.#nodes += nodes;
+    if (this.#nodes > limits.queryNodesMax) {
+      throw new ServiceError('limit_exceeded', `A query has at most ${limits.queryNodesMax} clauses.`);
+    }
+  }
+}
+
+/** Refuses what nests too deeply; `depth` counts from 0. */
+export function checkNesting(depth: number): void {
+  if (depth > limits.queryNestingMax) {
+    throw new ServiceError('limit_exceeded', `A query nests at most ${limits.queryNestingMax} levels deep.`);
+  }
+}

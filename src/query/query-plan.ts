@@ -1,0 +1,228 @@
+import { limits } from '../config/limits.ts';
+import { queryRequest } from '../protocol/database/query.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { boolNode, type NativePlan, type PlanNode, type PlanSort } from './native-plan.ts';
+import { compileProjection, type Projection } from './projection.ts';
+import { QueryBudget } from './query-budget.ts';
+import {
+  checkMembers,
+  invalidQuery,
+  isObject,
+  type Members,
+  member,
+  readBoolean,
+  readInteger,
+  readString,
+  readStrings,
+} from './query-members.ts';
+import { readQueryNode } from './query-nodes.ts';
+
+/** What a plan needs to know of its table. */
+export interface PlanContext {
+  name: string;
+  /** Lifetime of documents; undefined when they do not expire. */
+  ttlDurationMs?: number | undefined;
+  /** Wall time, milliseconds since 1970. */
+  nowMs: number;
+}
+
+export interface PlannedQuery {
+  table: string;
+  plan: NativePlan;
+  projection: Projection;
+  profile: boolean;
+}
+
+/** Members of the interface whose part of the product does not exist yet, and what to call it. */
+const notBuiltMembers: ReadonlyMap<string, string> = new Map([
+  ['semantic_search', 'Semantic search'],
+  ['embedding_template', 'Semantic search'],
+  ['embeddings', 'Vector search'],
+  ['indexes', 'Vector search'],
+  ['search_effort', 'Vector search'],
+  ['distance_under', 'Vector search'],
+  ['distance_over', 'Vector search'],
+  ['search_after', 'Paging by cursor'],
+  ['search_before', 'Paging by cursor'],
+  ['merge_config', 'Fusion of several searches'],
+  ['reranker', 'Reranking'],
+  ['pruner', 'Pruning'],
+  ['aggregations', 'Aggregation'],
+  ['facets', 'Aggregation'],
+  ['analyses', 'Analysis of result vectors'],
+  ['graph_searches', 'Graph search'],
+  ['expand_strategy', 'Graph search'],
+  ['tree_search', 'Tree search'],
+  ['join', 'Joining tables'],
+  ['foreign_sources', 'Foreign tables'],
+  ['document_renderer', 'Rendering documents'],
+  ['with', 'A named filter'],
+]);
+
+const builtMembers = Object.keys(queryRequest.properties);
+const knownMembers = [...builtMembers, ...notBuiltMembers.keys()];
+
+const defaultLimit = 10;
+const sortKeysMax = 8;
+/** Nodes inside each other in a plan; the engine's JSON reader stops at twice as many levels. */
+const planNestingMax = 60;
+const where = 'query request';
+
+/**
+ * The table that a request is about: `pathTable` from the address, or the member `table`. Both may be given when
+ * they agree.
+ */
+export function queryTable(request: unknown, pathTable?: string): string {
+  if (!isObject(request)) throw new ServiceError('invalid_query', 'A query request must be a JSON object.');
+  const named = readString(request, 'table', where);
+  if (pathTable !== undefined) {
+    if (named === undefined || named === pathTable) return pathTable;
+    throw invalidQuery(where, `"table" is "${named.slice(0, 64)}", but the address says "${pathTable}".`);
+  }
+  if (named === undefined || named === '') throw invalidQuery(where, '"table" must name a table.');
+  return named;
+}
+
+/**
+ * Turns a request into what the engine runs and how its page is rendered. Reads nothing but its arguments.
+ * Fails with `invalid_query`, `limit_exceeded`, or `not_implemented` naming the member.
+ */
+export function planQuery(request: unknown, context: PlanContext): PlannedQuery {
+  if (!isObject(request)) throw new ServiceError('invalid_query', 'A query request must be a JSON object.');
+  checkMembers(request, knownMembers, where);
+  const missing = [...notBuiltMembers].find(([name]) => member(request, name) !== undefined);
+  if (missing) throw new ServiceError('not_implemented', `${missing[1]} ("${missing[0]}") is not built yet.`);
+  const table = queryTable(request, context.name);
+  const criteria = readCriteria(request);
+  const countOnly = readBoolean(request, 'count', where) ?? false;
+  const { limit, offset } = readPage(request);
+  const keyPrefix = readString(request, 'filter_prefix', where);
+  const plan: NativePlan = {
+    ...criteria,
+    ...(keyPrefix ? { key_prefix: keyPrefix } : {}),
+    ...expiry(context),
+    limit: countOnly ? 0 : limit,
+    offset: countOnly ? 0 : offset,
+    sort: readSort(request),
+    count_only: countOnly,
+    // What does not score has no top to stop at, and users of filters want the number.
+    exact_total: countOnly || criteria.query === undefined,
+    total_exact_up_to: limits.queryLimitMax,
+  };
+  checkPlanNesting(plan);
+  const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
+  return {
+    table,
+    plan,
+    projection: compileProjection(fields),
+    profile: readBoolean(request, 'profile', where) ?? false,
+  };
+}
+
+/** A plan that says which documents match a node, without scores, pages or order: scans and other filters. */
+export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, path = 'filter_query'): NativePlan {
+  const filter = readQueryNode(node, { where: path, depth: 0, budget: new QueryBudget() });
+  const plan: NativePlan = {
+    filter: [filter],
+    exclusion: [],
+    ...expiry(context),
+    limit: 0,
+    offset: 0,
+    sort: [],
+    count_only: true,
+    exact_total: true,
+    total_exact_up_to: limits.queryLimitMax,
+  };
+  checkPlanNesting(plan);
+  return plan;
+}
+
+type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
+
+function readCriteria(request: Members): Criteria {
+  const budget = new QueryBudget();
+  const read = (name: string): PlanNode | undefined => {
+    const value = member(request, name);
+    return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget });
+  };
+  const fullText = read('full_text_search');
+  const uniform = read('query');
+  if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both.');
+  const split = splitScoring(fullText ?? uniform);
+  const filter = read('filter_query');
+  const exclusion = read('exclusion_query');
+  return {
+    ...(split.query ? { query: split.query } : {}),
+    filter: [...split.filter, ...(filter ? [filter] : [])],
+    exclusion: [...split.exclusion, ...(exclusion ? [exclusion] : [])],
+  };
+}
+
+/**
+ * Takes the clauses that do not score out of a bool around everything, so that the engine applies them before it
+ * scores, and knows when nothing scores at all.
+ */
+function splitScoring(node: PlanNode | undefined): Criteria {
+  if (node === undefined || node.kind === 'match_all') return { filter: [], exclusion: [] };
+  if (node.kind !== 'bool') return { query: node, filter: [], exclusion: [] };
+  const { must, should, filter, must_not: exclusion, boost } = node;
+  const [first] = must;
+  if (should.length > 0) {
+    // Without a clause that must match, optional ones would become required: one filter stays with them.
+    const kept = must.length === 0 && node.min_should === 0 ? filter : [];
+    const query = boolNode({ must, should, filter: kept, min_should: node.min_should ?? 1, boost });
+    return { query, filter: kept === filter ? [] : filter, exclusion };
+  }
+  if (first === undefined) return { filter, exclusion };
+  const query = must.length === 1 && boost === 1 ? first : boolNode({ must, boost });
+  return query.kind === 'match_all' ? { filter, exclusion } : { query, filter, exclusion };
+}
+
+function readPage(request: Members): { limit: number; offset: number } {
+  const max = limits.queryLimitMax;
+  const limit = readInteger(request, 'limit', { min: 0, max }, where) ?? defaultLimit;
+  const offset = readInteger(request, 'offset', { min: 0, max }, where) ?? 0;
+  if (limit + offset > max) {
+    throw invalidQuery(where, `"offset" and "limit" together reach at most ${max}; page further by cursor.`);
+  }
+  return { limit, offset };
+}
+
+function readSort(request: Members): PlanSort[] {
+  const value = member(request, 'order_by');
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) throw invalidQuery('order_by', 'must be an array of {"field", "desc"}.');
+  if (value.length > sortKeysMax) {
+    throw new ServiceError('limit_exceeded', `order_by: has at most ${sortKeysMax} entries.`);
+  }
+  return value.map((entry: unknown, index) => {
+    const at = `order_by[${index}]`;
+    if (!isObject(entry)) throw invalidQuery(at, 'must be an object such as {"field": "year", "desc": true}.');
+    checkMembers(entry, ['field', 'desc'], at);
+    const field = readString(entry, 'field', at);
+    if (!field) throw invalidQuery(at, 'needs a "field".');
+    return { field, desc: readBoolean(entry, 'desc', at) ?? false };
+  });
+}
+
+function expiry(context: Pick<PlanContext, 'ttlDurationMs' | 'nowMs'>): { expired_at_or_before_ms?: number } {
+  if (context.ttlDurationMs === undefined) return {};
+  return { expired_at_or_before_ms: context.nowMs - context.ttlDurationMs };
+}
+
+function checkPlanNesting(plan: NativePlan): void {
+  for (const node of [...(plan.query ? [plan.query] : []), ...plan.filter, ...plan.exclusion]) {
+    if (nesting(node) > planNestingMax) {
+      throw new ServiceError('limit_exceeded', `A query nests at most ${planNestingMax} levels of AND, OR and NOT.`);
+    }
+  }
+}
+
+function nesting(node: PlanNode): number {
+  if (node.kind !== 'bool') return 0;
+  let deepest = 0;
+  for (const clauses of [node.must, node.should, node.must_not, node.filter]) {
+    for (const clause of clauses) deepest = Math.max(deepest, nesting(clause));
+  }
+  return deepest + 1;
+}

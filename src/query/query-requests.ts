@@ -1,0 +1,57 @@
+import { limits } from '../config/limits.ts';
+import { skipSpace, skipValue } from '../lib/json-text.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+/**
+ * Cuts a body into the JSON texts of its requests: one object, several objects one after the other (on lines of
+ * their own or not), or an array of objects. The cut is linear and only counts brackets: each text is still to be
+ * checked as JSON.
+ */
+export function splitQueryRequests(body: string): string[] {
+  const start = skipSpace(body, body.charCodeAt(0) === 0xfeff ? 1 : 0);
+  const requests = body[start] === '[' ? splitArray(body, start) : splitStream(body, start);
+  if (requests.length === 0) throw new ServiceError('invalid_request', 'The body holds no query.');
+  return requests;
+}
+
+function splitStream(body: string, start: number): string[] {
+  const requests: string[] = [];
+  let position = start;
+  while (position < body.length) {
+    position = readObject(body, position, requests);
+    position = skipSpace(body, position);
+  }
+  return requests;
+}
+
+function splitArray(body: string, start: number): string[] {
+  const requests: string[] = [];
+  let position = skipSpace(body, start + 1);
+  while (body[position] !== ']' || requests.length > 0) {
+    position = skipSpace(body, readObject(body, position, requests));
+    if (body[position] === ']') break;
+    if (body[position] !== ',') throw broken(position, 'a comma or the end of the array is missing');
+    position = skipSpace(body, position + 1);
+  }
+  const end = skipSpace(body, position + 1);
+  if (end < body.length) throw broken(end, 'something follows the array of queries');
+  return requests;
+}
+
+/** Adds the object at `position` and returns the position after it. */
+function readObject(body: string, position: number, requests: string[]): number {
+  if (body[position] !== '{') throw broken(position, 'a query must be a JSON object');
+  const end = skipValue(body, position);
+  if (end < 0) throw broken(position, 'the object that begins here never ends');
+  if (requests.length === limits.multiQueryMax) {
+    throw new ServiceError('limit_exceeded', `A body holds at most ${limits.multiQueryMax} queries.`);
+  }
+  requests.push(body.slice(position, end));
+  return end;
+}
+
+function broken(position: number, what: string): ServiceError {
+  return new ServiceError('invalid_json', `The body is not JSON: ${what}, at character ${position + 1}.`, {
+    details: { position },
+  });
+}
