@@ -1,0 +1,111 @@
+import type { Clock } from '../../lib/clock.ts';
+
+export interface DemoHit {
+  key: string;
+  words: string[];
+  gloss: string;
+}
+
+export interface DemoAnswer {
+  hits: DemoHit[];
+  total: number;
+  /** `gte` when the server stopped counting there. */
+  relation: string;
+  roundTripMs: number;
+}
+
+/** An answer of the server that ends the demo, told in one sentence. */
+export class DemoError extends Error {
+  override readonly name = 'DemoError';
+}
+
+/** How long to wait after a 503 that names no time, in milliseconds. */
+const retryDelayMs = 100;
+const attemptsMax = 100;
+
+/** The three calls of the public interface that the demo makes, over plain fetch. */
+export class DemoClient {
+  readonly #base: string;
+  readonly #clock: Clock;
+
+  constructor(url: string, clock: Clock) {
+    this.#base = url.replace(/\/+$/, '').replace(/\/db\/v1$/, '');
+    this.#clock = clock;
+  }
+
+  /** Creates the table; false when it is there already. */
+  async createTable(table: string, definition: object): Promise<boolean> {
+    const { status, body } = await this.#post(`/db/v1/tables/${table}`, JSON.stringify(definition));
+    if (status === 409) return false;
+    requireSuccess(status, body);
+    return true;
+  }
+
+  /** Writes one batch; waits and sends it again while the server asks for a slower pace. */
+  async writeBatch(table: string, body: string): Promise<void> {
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const answer = await this.#post(`/db/v1/tables/${table}/batch`, body);
+      if (answer.status !== 503) return requireSuccess(answer.status, answer.body);
+      const asked = member(answer.body, 'retry_after_ms');
+      await Bun.sleep(typeof asked === 'number' ? asked : retryDelayMs);
+    }
+    throw new DemoError('the server stayed too busy to take the documents');
+  }
+
+  async query(table: string, request: object): Promise<DemoAnswer> {
+    const start = this.#clock.monotonicMs();
+    const { status, body } = await this.#post(`/db/v1/tables/${table}/query`, JSON.stringify(request));
+    const roundTripMs = this.#clock.monotonicMs() - start;
+    requireSuccess(status, body);
+    const responses = member(body, 'responses');
+    const result: unknown = Array.isArray(responses) ? responses[0] : undefined;
+    const error = member(result, 'error');
+    if (typeof error === 'string' && error !== '') throw new DemoError(`the server refused the query: ${error}`);
+    const hits = member(result, 'hits');
+    const found = member(hits, 'hits');
+    const total = member(hits, 'total');
+    return {
+      hits: (Array.isArray(found) ? found : []).map(readHit),
+      total: Number(member(total, 'value') ?? 0),
+      relation: String(member(total, 'relation') ?? 'exact'),
+      roundTripMs,
+    };
+  }
+
+  async #post(path: string, body: string): Promise<{ status: number; body: unknown }> {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${this.#base}${path}`, { method: 'POST', headers, body }).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new DemoError(`no answer from ${this.#base}: ${reason}`);
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? undefined : parse(text) };
+  }
+}
+
+function readHit(hit: unknown): DemoHit {
+  const source = member(hit, '_source');
+  const words = member(source, 'words');
+  return {
+    key: String(member(hit, '_id') ?? ''),
+    words: Array.isArray(words) ? words.map(String) : [],
+    gloss: String(member(source, 'gloss') ?? ''),
+  };
+}
+
+function requireSuccess(status: number, body: unknown): void {
+  if (status >= 200 && status < 300) return;
+  throw new DemoError(`the server answered ${status}: ${String(member(body, 'message') ?? JSON.stringify(body))}`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text.slice(0, 200);
+  }
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+}

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test';
+import { alternate } from '../../../bench/measure/alternate.ts';
+import { compare } from '../../../bench/measure/comparison.ts';
+import { median, percentile } from '../../../bench/measure/statistics.ts';
+import { readBenchOptions } from '../../../bench/options.ts';
+import { findRegressions } from '../../../bench/report/regressions.ts';
+import { renderComparison } from '../../../bench/report/render-comparison.ts';
+
+describe('statistics', () => {
+  test('the percentile is the nearest rank, whatever the order', () => {
+    const values = [5, 1, 4, 2, 3];
+    expect(percentile(values, 0.5)).toBe(3);
+    expect(percentile(values, 0.99)).toBe(5);
+    expect(percentile(values, 0)).toBe(1);
+    expect(values).toEqual([5, 1, 4, 2, 3]);
+  });
+
+  test('the median of an even number of values lies between the middle two', () => {
+    expect(median([10, 2, 8, 4])).toBe(6);
+    expect(() => median([])).toThrow('no values');
+  });
+});
+
+describe('alternate', () => {
+  test('runs the sides in turn and keeps the order of the pairs', async () => {
+    const order: string[] = [];
+    let turn = 0;
+    const side = (name: string) => async () => {
+      order.push(name);
+      turn += 1;
+      return turn;
+    };
+    const result = await alternate({ ours: side('A'), peer: side('B') }, 3, async () => void order.push('-'));
+    expect(order.join('')).toBe('-A-B-A-B-A-B');
+    expect(result).toEqual({ ours: [1, 3, 5], peer: [2, 4, 6] });
+  });
+});
+
+describe('compare', () => {
+  test('takes the ratio inside each pair, not of the medians', () => {
+    const result = compare({
+      name: 'x',
+      unit: 'us',
+      ours: [10, 100, 30],
+      peer: { name: 'peer', values: [10, 50, 10] },
+      aim: { kind: 'at_most', value: 2 },
+    });
+    expect(result.ratio).toEqual({ median: 2, min: 1, max: 3, values: [1, 2, 3] });
+    expect(result.met).toBe(true);
+  });
+
+  test('judges ours alone when there is no peer', () => {
+    const aim = { kind: 'at_least', value: 100 } as const;
+    expect(compare({ name: 'x', unit: 'docs/s', ours: [99, 98, 200], aim }).met).toBe(false);
+    expect(compare({ name: 'x', unit: 'docs/s', ours: [101], aim }).met).toBe(true);
+    expect(compare({ name: 'x', unit: 'docs/s', ours: [101] })).not.toHaveProperty('met');
+  });
+
+  test('refuses sides of different length', () => {
+    expect(() => compare({ name: 'x', unit: 'us', ours: [1], peer: { name: 'p', values: [1, 2] } })).toThrow('differ');
+  });
+
+  test('is rendered with figures, ratio, aim and verdict', () => {
+    const comparison = compare({
+      name: 'p50',
+      unit: 'us',
+      ours: [3_000],
+      peer: { name: 'floor', values: [1_500] },
+      aim: { kind: 'at_most', value: 1.5 },
+      notes: { clients: 1 },
+    });
+    expect(renderComparison('durable', comparison)).toBe(
+      [
+        'durable/p50',
+        '  ours 3,000 us (3,000 to 3,000)',
+        '  floor 1,500 us (1,500 to 1,500)',
+        '  ratio 2 (2 to 2)',
+        '  aim <= 1.5x: NOT MET',
+        '  clients 1',
+      ].join('\n'),
+    );
+  });
+});
+
+describe('findRegressions', () => {
+  const line = (ratio: number, kind: 'at_most' | 'at_least') => ({
+    case: 'c',
+    name: kind,
+    ratio: { median: ratio, min: ratio, max: ratio, values: [ratio] },
+    aim: { kind, value: 1 },
+  });
+
+  test('a ratio fails when it is more than a quarter worse, in the direction of its aim', () => {
+    expect(findRegressions([line(1, 'at_most')], [line(1.26, 'at_most')])).toHaveLength(1);
+    expect(findRegressions([line(1, 'at_most')], [line(1.24, 'at_most')])).toEqual([]);
+    expect(findRegressions([line(1, 'at_least')], [line(0.79, 'at_least')])).toHaveLength(1);
+    expect(findRegressions([line(1, 'at_least')], [line(5, 'at_least')])).toEqual([]);
+  });
+
+  test('what the baseline does not know is not judged', () => {
+    expect(findRegressions([], [line(9, 'at_most')])).toEqual([]);
+  });
+});
+
+describe('the command line of the bench', () => {
+  test('reads cases and options', () => {
+    expect(readBenchOptions(['ingest', '--tier', 'full', '--pairs', '7'], ['ingest'])).toMatchObject({
+      cases: ['ingest'],
+      tier: 'full',
+      pairs: 7,
+      seed: 42,
+      pin: true,
+    });
+  });
+
+  test('says what is wrong', () => {
+    expect(() => readBenchOptions(['--tier', 'big'], [])).toThrow('unknown tier "big": use smoke, full, scale');
+    expect(() => readBenchOptions(['nothing'], ['ingest'])).toThrow('unknown case "nothing": use ingest');
+    expect(() => readBenchOptions(['--pairs', '0'], [])).toThrow('at least 1');
+  });
+});
