@@ -83,10 +83,10 @@ export class App {
     let context: RequestContext | undefined;
     let entry: InFlightRequest | undefined;
     try {
-      entry = this.inFlight.begin(request);
-      context = new RequestContext(entry, requestId);
       const found = match();
       route = found?.route;
+      entry = this.inFlight.begin(request, route?.always);
+      context = new RequestContext(entry, requestId);
       answer =
         found === undefined ? this.#unmatched(request) : await this.#run(found.route, found.params, context, entry);
     } catch (thrown) {

@@ -85,7 +85,9 @@ export class InFlightRequests {
     this.#refusal = new ServiceError('unavailable', 'the server is stopping; connect to it again in a moment');
   }
 
-  begin(request: Request): InFlightRequest {
+  /** Throws `unavailable` while stopping or full, unless the request is one that is answered always. */
+  begin(request: Request, always = false): InFlightRequest {
+    if (always) return new InFlightRequest(request, this.#clock.monotonicMs());
     if (this.#refusal !== undefined) throw this.#refusal;
     if (this.#open.size >= this.#bounds.concurrentRequestsMax) {
       throw new ServiceError(

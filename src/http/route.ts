@@ -77,6 +77,8 @@ export interface RouteSpec<Path extends string, Query extends TObject, Body exte
   readonly responses: Readonly<Record<number, ResponseSpec>>;
   /** Keeps the route out of the published interface. */
   readonly hidden?: boolean;
+  /** Answered also while the server is full or stopping: probes. */
+  readonly always?: boolean;
   /**
    * Returns a JSON value (`undefined` for an empty answer), a `Reply` (`reply`, `rawJson`) when status or headers
    * matter, or a `Response` to stream. Throws `ServiceError`.

@@ -1,0 +1,38 @@
+import { type Option, type OptionName, options } from '../config/options.ts';
+import { configFlags, configOf } from './load-config.ts';
+import { exitCodes, type Verb } from './verb.ts';
+
+/** `sundew config show [--origin] [--json]`: the effective configuration, and which layer each value comes from. */
+export const configShow: Verb = {
+  name: 'config',
+  summary: 'Show the effective configuration; --origin names the layer of each value.',
+  usage: 'show',
+  flags: [
+    { flag: '--origin', help: 'Name the layer of each value: default, file, environment or flag.' },
+    { flag: '--json', help: 'One JSON object.' },
+    ...configFlags(),
+  ],
+  async run(context) {
+    if (context.args.positionals.join(' ') !== 'show') {
+      context.explain('usage: sundew config show [--origin] [--json]\n');
+      return exitCodes.usage;
+    }
+    const { config, origins, hash } = configOf(context);
+    const rows = (Object.keys(options) as OptionName[]).map((name) => {
+      const option = options[name] as Option<unknown>;
+      const value = option.secret && config[name] !== undefined ? '(secret)' : option.kind.write(config[name]);
+      return { key: option.key, value, origin: origins[name] ?? 'default' };
+    });
+    const withOrigin = context.args.flags.has('--origin');
+    if (context.args.flags.has('--json')) {
+      const values = rows.map(({ key, value, origin }) => [key, withOrigin ? { value, origin } : value]);
+      context.print(`${JSON.stringify({ hash, values: Object.fromEntries(values) }, null, 2)}\n`);
+      return exitCodes.done;
+    }
+    const width = Math.max(...rows.map(({ key }) => key.length));
+    for (const { key, value, origin } of rows) {
+      context.print(`${key.padEnd(width)}  ${value === '' ? '(unset)' : value}${withOrigin ? `  [${origin}]` : ''}\n`);
+    }
+    return exitCodes.done;
+  },
+};

@@ -1,0 +1,100 @@
+import { type LoadedConfig, limitsOf } from '../config/load.ts';
+import { RunningConfig } from '../config/reload.ts';
+import { ServerListener } from '../http/server-listener.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
+import type { Logger } from '../observability/logger.ts';
+import { configFlags, configOf } from './load-config.ts';
+import { exitCodes, type Verb } from './verb.ts';
+
+/** What the composition root starts from: the port is open already and answers liveness. */
+export interface ServerStart {
+  readonly config: RunningConfig;
+  readonly listener: ServerListener;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** A server with all its services. */
+export interface RunningServer {
+  readonly url: string;
+  /** Not ready at once, no new requests, waits for those in flight at most so long. Requests still open then are cut. */
+  drain(deadlineMs: number): Promise<void>;
+  /** Closes every service, the last one the data directory. */
+  stop(): Promise<void>;
+  /** Settles with an exit code when the server can no longer keep its promises (a failed sync) and must be started anew. */
+  readonly fatal: Promise<number>;
+}
+
+export type StartServer = (start: ServerStart) => Promise<RunningServer>;
+
+/** `sundew serve`. The heavy part is loaded by `load` after the port is open. */
+export function serveVerb(load: () => Promise<StartServer>): Verb {
+  return {
+    name: 'serve',
+    summary: 'Start the server.',
+    usage: '[options]',
+    flags: configFlags(),
+    async run(context) {
+      const loaded = configOf(context);
+      limitsOf(loaded.config);
+      const logger = loggerOf(loaded, systemClock);
+      const config = new RunningConfig(loaded, () => configOf(context));
+      config.onChange(({ logLevel }) => {
+        logger.level = logLevel;
+      });
+      const listener = listenerOf(loaded);
+      const stopping = stopSignals(logger);
+      onReloadSignal(config, logger);
+      const startServer = await load();
+      const server = await startServer({ config, listener, logger, clock: systemClock });
+      logger.info('ready', { url: server.url, data_dir: loaded.config.dataDir, pid: process.pid });
+      const code = await Promise.race([stopping, server.fatal]);
+      if (code !== exitCodes.done) return code;
+      await server.drain(config.config.drainDeadlineMs);
+      await server.stop();
+      logger.info('stopped');
+      return exitCodes.done;
+    },
+  };
+}
+
+function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
+  const format = config.logFormat === 'auto' ? (process.stderr.isTTY ? 'text' : 'json') : config.logFormat;
+  return createLogger({ level: config.logLevel, format, clock, write: writeToStandardError });
+}
+
+function listenerOf({ config }: LoadedConfig): ServerListener {
+  try {
+    return new ServerListener(config.host, config.port);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`The port ${config.port} of ${config.host} cannot be opened: ${reason}`, { cause: error });
+  }
+}
+
+/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once: what was acknowledged is durable. */
+function stopSignals(logger: Logger): Promise<number> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (asked) process.exit(signal === 'SIGINT' ? 130 : 143);
+      asked = true;
+      logger.info('stopping', { signal });
+      resolve(exitCodes.done);
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+}
+
+function onReloadSignal(config: RunningConfig, logger: Logger): void {
+  process.on('SIGHUP', () => {
+    try {
+      const waiting = config.reload();
+      logger.info('configuration reloaded', { needs_restart: waiting.length === 0 ? undefined : waiting.join(', ') });
+    } catch (error) {
+      logger.error('configuration not reloaded; what ran before still runs', {}, error);
+    }
+  });
+}

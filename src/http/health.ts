@@ -1,0 +1,40 @@
+import { Type } from '@sinclair/typebox';
+import { type Readiness, readinessAnswer } from '../observability/readiness.ts';
+import { reply } from './reply.ts';
+import { defineRoute, type Route } from './route.ts';
+
+const okSchema = Type.Object({ status: Type.Literal('ok') });
+const readySchema = Type.Object({
+  status: Type.Union([Type.Literal('ready'), Type.Literal('not_ready')]),
+  failing: Type.Optional(Type.Array(Type.String(), { description: 'Names of the checks that fail.' })),
+});
+
+/** Liveness and readiness on the listener of the interface; they are answered also while the server stops. */
+export function healthRoutes(readiness: Readiness): Route[] {
+  const live = (path: '/healthz' | '/livez') =>
+    defineRoute({
+      method: 'GET',
+      path,
+      tag: 'Operations',
+      summary: 'Liveness: the process answers.',
+      always: true,
+      responses: { 200: { description: 'Alive.', schema: okSchema } },
+      handler: () => ({ status: 'ok' }),
+    });
+  const ready = defineRoute({
+    method: 'GET',
+    path: '/readyz',
+    tag: 'Operations',
+    summary: 'Readiness: the server is open, writable and not stopping.',
+    always: true,
+    responses: {
+      200: { description: 'Ready.', schema: readySchema },
+      503: { description: 'Not ready; the failing checks are named.', schema: readySchema },
+    },
+    handler() {
+      const { status, body } = readinessAnswer(readiness.failing());
+      return reply(status, body);
+    },
+  });
+  return [live('/healthz'), live('/livez'), ready];
+}

@@ -1,0 +1,156 @@
+import { ServiceError } from '../protocol/service-error.ts';
+import { defineRoute, type Method, type Route } from './route.ts';
+
+interface Part {
+  /** What the part is, as a caller reads it after "...is not built yet". */
+  readonly name: string;
+  /** `METHOD /path` */
+  readonly routes: readonly string[];
+}
+
+/**
+ * Every route of the interface that has no code behind it yet. Each answers 501 `not_implemented` and names its part;
+ * the README's table and the tests walk this list. A part that gets built leaves it.
+ */
+export const notBuiltParts: readonly Part[] = [
+  {
+    name: 'Connections to external services',
+    routes: ['GET /db/v1/connections', 'POST /db/v1/connections/:connection/inference/:operation'],
+  },
+  {
+    name: 'The partner account',
+    routes: [
+      'POST /db/v1/connections/partner/authorize',
+      'GET /db/v1/connections/partner/attempts/:attempt',
+      'GET /db/v1/connections/partner/accounts',
+      'GET /db/v1/connections/:connection/partner/models',
+      'POST /db/v1/connections/:connection/partner/disconnect',
+    ],
+  },
+  { name: 'The secret store', routes: ['GET /db/v1/secrets', 'PUT /db/v1/secrets/:key', 'DELETE /db/v1/secrets/:key'] },
+  {
+    name: 'Backup and restore',
+    routes: [
+      'POST /db/v1/backup',
+      'GET /db/v1/backups',
+      'POST /db/v1/restore',
+      'GET /db/v1/restore/jobs',
+      'GET /db/v1/restore/jobs/:job',
+      'DELETE /db/v1/restore/jobs/:job',
+      'POST /db/v1/tables/:table/backup',
+      'POST /db/v1/tables/:table/restore',
+    ],
+  },
+  {
+    name: 'Artifact enrichment',
+    routes: [
+      'GET /db/v1/tables/:table/artifacts',
+      'PUT /db/v1/tables/:table/artifacts/:artifact/enrichment',
+      'DELETE /db/v1/tables/:table/artifacts/:artifact/enrichment',
+    ],
+  },
+  {
+    name: 'Transaction sessions',
+    routes: [
+      'POST /db/v1/transactions/begin',
+      'GET /db/v1/transactions',
+      'GET /db/v1/transactions/:transaction',
+      'POST /db/v1/transactions/:transaction/stage',
+      'POST /db/v1/transactions/:transaction/read',
+      'POST /db/v1/transactions/:transaction/write',
+      'POST /db/v1/transactions/:transaction/delete',
+      'POST /db/v1/transactions/:transaction/savepoints',
+      'POST /db/v1/transactions/:transaction/savepoints/:savepoint/rollback',
+      'POST /db/v1/transactions/:transaction/commit',
+      'POST /db/v1/transactions/:transaction/abort',
+      'POST /db/v1/transactions/cleanup',
+    ],
+  },
+  {
+    name: 'Agents and evaluation',
+    routes: ['POST /db/v1/agents/retrieval', 'POST /db/v1/agents/query-builder', 'POST /db/v1/eval'],
+  },
+  {
+    name: 'Users, keys and grants',
+    routes: [
+      'GET /auth/v1/me',
+      'GET /auth/v1/users',
+      'POST /auth/v1/users/:user',
+      'GET /auth/v1/users/:user',
+      'DELETE /auth/v1/users/:user',
+      'PUT /auth/v1/users/:user/password',
+      'GET /auth/v1/users/:user/permissions',
+      'POST /auth/v1/users/:user/permissions',
+      'DELETE /auth/v1/users/:user/permissions',
+      'GET /auth/v1/users/:user/roles',
+      'POST /auth/v1/users/:user/roles',
+      'DELETE /auth/v1/users/:user/roles',
+      'GET /auth/v1/users/:user/row-filters',
+      'GET /auth/v1/users/:user/row-filters/:table',
+      'PUT /auth/v1/users/:user/row-filters/:table',
+      'DELETE /auth/v1/users/:user/row-filters/:table',
+      'GET /auth/v1/users/:user/api-keys',
+      'POST /auth/v1/users/:user/api-keys',
+      'DELETE /auth/v1/users/:user/api-keys/:key',
+      'GET /auth/v1/subjects',
+      'GET /auth/v1/subjects/:subject/row-filters',
+      'GET /auth/v1/subjects/:subject/row-filters/:table',
+      'PUT /auth/v1/subjects/:subject/row-filters/:table',
+      'DELETE /auth/v1/subjects/:subject/row-filters/:table',
+    ],
+  },
+  {
+    name: 'The inference server',
+    routes: [
+      'POST /ai/v1/embeddings',
+      'POST /ai/v1/embed',
+      'POST /ai/v1/chunk',
+      'POST /ai/v1/rerank',
+      'POST /ai/v1/rerank_multimodal',
+      'POST /ai/v1/generate',
+      'POST /ai/v1/generate/batch',
+      'POST /ai/v1/chat/completions',
+      'POST /ai/v1/extract',
+      'POST /ai/v1/rewrite',
+      'POST /ai/v1/read',
+      'POST /ai/v1/transcribe',
+      'POST /ai/v1/recognize',
+      'POST /ai/v1/classify',
+      'GET /ai/v1/models',
+      'GET /ai/v1/models/:model',
+    ],
+  },
+  {
+    name: 'Predictors',
+    routes: [
+      'GET /ai/v1/predictors',
+      'POST /ai/v1/predict',
+      'GET /ml/v1/predictors',
+      'GET /ml/v1/models',
+      'POST /ml/v1/predict',
+    ],
+  },
+];
+
+/** One route for each of them. The body is not read. */
+export function notBuiltRoutes(): Route[] {
+  return notBuiltParts.flatMap(({ name, routes }) => routes.map((route) => notBuiltRoute(name, route)));
+}
+
+function notBuiltRoute(part: string, route: string): Route {
+  const [method, path] = route.split(' ') as [Method, string];
+  return defineRoute({
+    method,
+    path,
+    tag: 'Not built yet',
+    summary: `${part}: not built yet.`,
+    responses: { 501: { description: '`not_implemented`; the part is named.' } },
+    handler() {
+      throw new ServiceError('not_implemented', `${part}: ${method} ${shown(path)} is not built yet`);
+    },
+  });
+}
+
+function shown(path: string): string {
+  return path.replaceAll(/:([^/]+)/g, '{$1}');
+}

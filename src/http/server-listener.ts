@@ -1,0 +1,115 @@
+import { limits } from '../config/limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import { pause } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { App } from './app.ts';
+import { errorReply } from './error-response.ts';
+
+type Server = ReturnType<typeof Bun.serve<undefined>>;
+type Handler = (request: Bun.BunRequest) => Promise<Response>;
+
+const drainPollMs = 10;
+
+/**
+ * The port of the HTTP interface. It opens before the heavy parts of the process are loaded, answers liveness at once
+ * and everything else 503, until an application is attached.
+ */
+export class ServerListener {
+  readonly #server: Server;
+
+  /** Throws when the address is taken or not ours. */
+  constructor(host: string, port: number) {
+    this.#server = Bun.serve({ ...socketOptions(host, port), fetch: answerWhileStarting });
+  }
+
+  get port(): number {
+    return this.#server.port ?? 0;
+  }
+
+  get url(): string {
+    const host = this.#server.hostname ?? '127.0.0.1';
+    return `http://${host.includes(':') ? `[${host}]` : host}:${this.port}`;
+  }
+
+  /** Hands every request from now on to the application. */
+  attach(app: App): void {
+    this.#server.reload({
+      routes: runtimeRoutes(app),
+      fetch: (request: Request) => app.refuse(request),
+      error: answerFault,
+    });
+  }
+
+  /** Keeps the connection of a request open for so many seconds of silence more. */
+  extendIdle(request: Request, seconds: number): void {
+    this.#server.timeout(request, seconds);
+  }
+
+  /**
+   * Stops accepting at once, waits for the requests in flight, at most `deadlineMs`, then cuts what is left.
+   * Returns how many were cut.
+   */
+  async drain(app: App, deadlineMs: number, clock: Clock): Promise<number> {
+    app.inFlight.refuseNew();
+    // Settles only when the last kept-alive connection is gone, so nobody waits for it.
+    this.#server.stop(false).catch(() => {});
+    const startedMs = clock.monotonicMs();
+    while (this.#server.pendingRequests > 0 && clock.monotonicMs() - startedMs < deadlineMs)
+      await pause(clock, drainPollMs);
+    const cut = this.#server.pendingRequests;
+    await this.#server.stop(true);
+    return cut;
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop(true);
+  }
+}
+
+function socketOptions(hostname: string, port: number) {
+  return {
+    hostname,
+    port,
+    // A second server on the port must fail, not take half of the requests.
+    reusePort: false,
+    // Above every limit of ours: the runtime's own 413 has no body.
+    maxRequestBodySize: limits.bunBodyBytesMax,
+    idleTimeout: limits.headerDeadlineMs / 1_000,
+    development: false,
+    error: answerFault,
+  };
+}
+
+/**
+ * The application's routes for the runtime's router. It matches the path as it was sent, so `%2e%2e` is a name (and
+ * refused as one); the URL of the request is normalised and would have lost a segment.
+ */
+function runtimeRoutes(app: App): Record<string, Record<string, Handler>> {
+  const routes: Record<string, Record<string, Handler>> = {};
+  for (const route of app.routes) {
+    const serve: Handler = (request) => app.serve(route, request, request.params);
+    const alsoHead = route.method === 'GET' ? { HEAD: serve } : {};
+    routes[route.path] = { ...routes[route.path], [route.method]: serve, ...alsoHead };
+  }
+  return routes;
+}
+
+function answerWhileStarting(request: Request): Response {
+  const { pathname } = new URL(request.url);
+  if (pathname === '/healthz' || pathname === '/livez') return Response.json({ status: 'ok' });
+  if (pathname === '/readyz') return Response.json({ status: 'not_ready', failing: ['starting'] }, { status: 503 });
+  return rendered(new ServiceError('unavailable', 'the server is starting; retry in a moment', { retryAfterMs: 250 }));
+}
+
+/** Nothing of ours should reach this; whatever does is answered without a word about it. */
+function answerFault(): Response {
+  return rendered(new ServiceError('internal', 'The server met a fault of its own.'));
+}
+
+function rendered(error: ServiceError): Response {
+  const { status, text, headers } = errorReply(error);
+  return new Response(text, {
+    status,
+    headers: { ...headers, 'content-type': 'application/json', 'cache-control': 'no-store' },
+  });
+}
