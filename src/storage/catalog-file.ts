@@ -1,0 +1,182 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { failpoint } from '../lib/failpoint.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { type CatalogReading, catalogReading } from './catalog-reading.ts';
+import type { IndexRecord, TableRecord } from './catalog-records.ts';
+import type { RangeId } from './entry-group.ts';
+import type { NewIndex, NewTable, TableChange } from './storage-calls.ts';
+
+export interface RedoRow {
+  transactionId: number;
+  payload: Uint8Array;
+}
+
+/** The writer's side of `catalog.db`. Every change is one durable transaction. */
+export class CatalogFile {
+  readonly reading: CatalogReading;
+  readonly database: Database;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(database: Database) {
+    this.database = database;
+    this.reading = catalogReading(database);
+    this.#statements = prepare(database);
+  }
+
+  /**
+   * Adds a table with its ranges and indexes. `prepareRange` makes the range's durable file before the catalog
+   * names it.
+   */
+  createTable(table: NewTable, prepareRange: (rangeId: RangeId, firstSequence: number) => void): TableRecord {
+    return this.#change(() => {
+      if (this.reading.table(table.name)) {
+        throw new ServiceError('already_exists', `the table "${table.name}" exists already`);
+      }
+      const tableId = this.#next('table_id');
+      const firstSequence = Math.max(this.#counter('sequence') + 1, table.createdMs * 1_000);
+      this.#statements.addTable.run(tableId, table.name, table.createdMs, table.record);
+      for (const { startKey, endKey } of table.ranges) {
+        const rangeId = this.#next('range_id');
+        prepareRange(rangeId, firstSequence);
+        this.#statements.addRange.run(rangeId, tableId, startKey, endKey, 1, firstSequence);
+      }
+      for (const index of table.indexes) this.#addIndex(tableId, index);
+      return this.#table(tableId);
+    });
+  }
+
+  /** `sequenceMark` is the greatest sequence that any range of the table has given. */
+  dropTable(tableId: number, sequenceMark: number): void {
+    this.#change(() => {
+      this.#raise('sequence', sequenceMark);
+      this.#statements.dropIndexes.run(tableId);
+      this.#statements.dropRanges.run(tableId);
+      this.#statements.dropTable.run(tableId);
+    });
+  }
+
+  changeTable(change: TableChange): { indexes: IndexRecord[] } {
+    return this.#change(() => {
+      const { tableId } = change;
+      this.#table(tableId);
+      if (change.record !== undefined) this.#statements.setRecord.run(change.record, tableId);
+      for (const name of change.dropIndexes ?? []) {
+        if (this.#statements.dropIndex.run(tableId, name).changes === 0) throw indexNotFound(name);
+      }
+      for (const index of change.addIndexes ?? []) this.#addIndex(tableId, index);
+      for (const { name, config, state } of change.updateIndexes ?? []) {
+        const updated = this.#statements.updateIndex.run(config ?? null, state ?? null, tableId, name);
+        if (updated.changes === 0) throw indexNotFound(name);
+      }
+      return { indexes: this.reading.indexesOf(tableId) };
+    });
+  }
+
+  /** Id for the next write over several ranges; durable together with its redo record. */
+  peekTransactionId(): number {
+    return this.#counter('transaction_id') + 1;
+  }
+
+  /** Commits redo records, and forgets those that have been applied. The commit point of what they describe. */
+  writeRedo(records: readonly RedoRow[], applied: Iterable<number>): void {
+    this.#change(() => {
+      for (const { transactionId, payload } of records) {
+        this.#statements.addRedo.run(transactionId, payload);
+        this.#raise('transaction_id', transactionId);
+      }
+      for (const transactionId of applied) this.#statements.dropRedo.run(transactionId);
+    });
+  }
+
+  redo(): RedoRow[] {
+    return this.#statements.redo.all() as RedoRow[];
+  }
+
+  close(): void {
+    this.reading.finalize();
+    for (const statement of Object.values(this.#statements)) statement.finalize();
+    this.database.close();
+  }
+
+  #change<Result>(body: () => Result): Result {
+    const { begin, commit, rollback } = this.#statements;
+    begin.run();
+    try {
+      const result = body();
+      failpoint('catalog.before-commit');
+      commit.run();
+      failpoint('catalog.after-commit');
+      return result;
+    } catch (error) {
+      if (this.database.inTransaction) rollback.run();
+      throw error;
+    }
+  }
+
+  #table(tableId: number): TableRecord {
+    const table = this.reading.tableById(tableId);
+    if (table) return table;
+    throw new ServiceError('table_not_found', 'the table does not exist any more');
+  }
+
+  #addIndex(tableId: number, index: NewIndex): void {
+    const added = this.#statements.addIndex.run(
+      tableId,
+      index.name,
+      this.#next('incarnation'),
+      index.config,
+      index.state,
+    );
+    if (added.changes === 0) throw new ServiceError('already_exists', `the index "${index.name}" exists already`);
+  }
+
+  #counter(name: string): number {
+    const row = this.#statements.counter.get(name) as { value: number } | null;
+    return row?.value ?? 0;
+  }
+
+  #next(name: string): number {
+    const value = this.#counter(name) + 1;
+    this.#raise(name, value);
+    return value;
+  }
+
+  #raise(name: string, value: number): void {
+    this.#statements.raise.run(name, value);
+  }
+}
+
+function indexNotFound(name: string): ServiceError {
+  return new ServiceError('index_not_found', `the index "${name}" does not exist`);
+}
+
+function prepare(database: Database) {
+  const statement = (sql: string): Statement => database.prepare(sql);
+  return {
+    begin: statement('BEGIN IMMEDIATE'),
+    commit: statement('COMMIT'),
+    rollback: statement('ROLLBACK'),
+    addTable: statement('INSERT INTO tables (id, name, created_ms, record) VALUES (?, ?, ?, ?)'),
+    addRange: statement(
+      'INSERT INTO ranges (id, table_id, start_key, end_key, generation, first_sequence) VALUES (?, ?, ?, ?, ?, ?)',
+    ),
+    addIndex: statement(
+      'INSERT INTO indexes (table_id, name, incarnation, config, state) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    ),
+    updateIndex: statement(
+      'UPDATE indexes SET config = coalesce(?, config), state = coalesce(?, state) WHERE table_id = ? AND name = ?',
+    ),
+    setRecord: statement('UPDATE tables SET record = ? WHERE id = ?'),
+    dropIndex: statement('DELETE FROM indexes WHERE table_id = ? AND name = ?'),
+    dropIndexes: statement('DELETE FROM indexes WHERE table_id = ?'),
+    dropRanges: statement('DELETE FROM ranges WHERE table_id = ?'),
+    dropTable: statement('DELETE FROM tables WHERE id = ?'),
+    counter: statement('SELECT value FROM counters WHERE name = ?'),
+    raise: statement(
+      'INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)',
+    ),
+    addRedo: statement('INSERT INTO redo (transaction_id, payload) VALUES (?, ?)'),
+    dropRedo: statement('DELETE FROM redo WHERE transaction_id = ?'),
+    redo: statement('SELECT transaction_id AS transactionId, payload FROM redo ORDER BY transaction_id'),
+  };
+}

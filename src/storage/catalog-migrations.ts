@@ -1,0 +1,36 @@
+import type { Migration } from './connection.ts';
+
+/** Schema of the node's `catalog.db`. Tables of later parts (vectors' jobs, principals) come with their own steps. */
+export const catalogMigrations: readonly Migration[] = [
+  (database) => {
+    database.run(`CREATE TABLE tables (
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      created_ms INTEGER NOT NULL,
+      record TEXT NOT NULL
+    ) STRICT`);
+    database.run(`CREATE TABLE ranges (
+      id INTEGER PRIMARY KEY,
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      start_key TEXT NOT NULL,
+      end_key TEXT,
+      generation INTEGER NOT NULL,
+      first_sequence INTEGER NOT NULL
+    ) STRICT`);
+    database.run('CREATE INDEX ranges_of_table ON ranges (table_id)');
+    database.run(`CREATE TABLE indexes (
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      name TEXT NOT NULL,
+      incarnation INTEGER NOT NULL,
+      config TEXT NOT NULL,
+      state TEXT NOT NULL,
+      PRIMARY KEY (table_id, name)
+    ) STRICT, WITHOUT ROWID`);
+    // table_id, range_id, incarnation, transaction_id: the last one given. sequence: high-water mark of dropped ranges.
+    database.run('CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID');
+    database.run(`CREATE TABLE redo (
+      transaction_id INTEGER PRIMARY KEY,
+      payload BLOB NOT NULL
+    ) STRICT`);
+  },
+];

@@ -1,0 +1,45 @@
+import type { Database } from 'bun:sqlite';
+import type { IndexRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import type { RangeId } from './entry-group.ts';
+
+const tableColumns = 'id AS tableId, name, created_ms AS createdMs, record';
+const rangeColumns =
+  'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
+  'first_sequence AS firstSequence';
+const indexColumns = 'table_id AS tableId, name, incarnation, config, state';
+
+/** Queries on a catalog file, by whichever connection. */
+export function catalogReading(database: Database) {
+  const tableRows = database.prepare(`SELECT ${tableColumns} FROM tables ORDER BY name`);
+  const tableByName = database.prepare(`SELECT ${tableColumns} FROM tables WHERE name = ?`);
+  const tableById = database.prepare(`SELECT ${tableColumns} FROM tables WHERE id = ?`);
+  const rangesOf = database.prepare(`SELECT ${rangeColumns} FROM ranges WHERE table_id = ? ORDER BY start_key`);
+  const rangeById = database.prepare(`SELECT ${rangeColumns} FROM ranges WHERE id = ?`);
+  const rangeRows = database.prepare(`SELECT ${rangeColumns} FROM ranges ORDER BY id`);
+  const indexesOf = database.prepare(`SELECT ${indexColumns} FROM indexes WHERE table_id = ? ORDER BY name`);
+
+  const complete = (row: unknown): TableRecord | undefined => {
+    if (row === null) return undefined;
+    const table = row as Omit<TableRecord, 'ranges' | 'indexes'>;
+    return {
+      ...table,
+      ranges: rangesOf.all(table.tableId) as RangeRecord[],
+      indexes: indexesOf.all(table.tableId) as IndexRecord[],
+    };
+  };
+  return {
+    tables: (): TableRecord[] => tableRows.all().flatMap((row) => complete(row) ?? []),
+    table: (name: string): TableRecord | undefined => complete(tableByName.get(name)),
+    tableById: (tableId: number): TableRecord | undefined => complete(tableById.get(tableId)),
+    range: (rangeId: RangeId): RangeRecord | undefined => (rangeById.get(rangeId) as RangeRecord | null) ?? undefined,
+    ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
+    indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
+    finalize: (): void => {
+      for (const statement of [tableRows, tableByName, tableById, rangesOf, rangeById, rangeRows, indexesOf]) {
+        statement.finalize();
+      }
+    },
+  };
+}
+
+export type CatalogReading = ReturnType<typeof catalogReading>;

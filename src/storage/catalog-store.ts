@@ -1,0 +1,66 @@
+import type { WorkerChannel } from '../runtime/worker-channel.ts';
+import { type CatalogReading, catalogReading } from './catalog-reading.ts';
+import type { IndexRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import { openReader } from './connection.ts';
+import type { RangeId } from './entry-group.ts';
+import type { NewTable, StorageCalls, TableChange } from './storage-calls.ts';
+
+/** The catalog of this node: reads on the calling thread, changes through the writer, each one durable transaction. */
+export class CatalogStore {
+  readonly #channel: WorkerChannel<StorageCalls>;
+  readonly #reading: CatalogReading;
+  readonly #close: () => void;
+
+  constructor(path: string, channel: WorkerChannel<StorageCalls>) {
+    const database = openReader(path);
+    this.#channel = channel;
+    this.#reading = catalogReading(database);
+    this.#close = () => {
+      this.#reading.finalize();
+      database.close();
+    };
+  }
+
+  /** All tables, by name. */
+  tables(): TableRecord[] {
+    return this.#reading.tables();
+  }
+
+  table(name: string): TableRecord | undefined {
+    return this.#reading.table(name);
+  }
+
+  tableById(tableId: number): TableRecord | undefined {
+    return this.#reading.tableById(tableId);
+  }
+
+  ranges(): RangeRecord[] {
+    return this.#reading.ranges();
+  }
+
+  range(rangeId: RangeId): RangeRecord | undefined {
+    return this.#reading.range(rangeId);
+  }
+
+  /** Fails with `already_exists`. The files of its ranges exist durably when this resolves. */
+  createTable(table: NewTable): Promise<TableRecord> {
+    return this.#channel.call('createTable', table);
+  }
+
+  /** Removes the table, its ranges and their files. Close its ranges first. `nowMs` is the wall time. */
+  dropTable(tableId: number, nowMs: number): Promise<void> {
+    return this.#channel.call('dropTable', { tableId, nowMs });
+  }
+
+  /**
+   * Changes the record and the indexes in one transaction: drops, then additions, then updates. Returns the indexes
+   * as they are then. Fails with `table_not_found`, `index_not_found` or `already_exists`.
+   */
+  async changeTable(change: TableChange): Promise<IndexRecord[]> {
+    return (await this.#channel.call('changeTable', change)).indexes;
+  }
+
+  close(): void {
+    this.#close();
+  }
+}

@@ -1,0 +1,14 @@
+export type DataDirectoryProblem = 'locked' | 'newer_format' | 'damaged' | 'not_writable';
+
+/** A data directory cannot be used as it is. The message says why, the hint what to do; both are for the operator. */
+export class DataDirectoryError extends Error {
+  override readonly name = 'DataDirectoryError';
+  readonly problem: DataDirectoryProblem;
+  readonly hint: string;
+
+  constructor(problem: DataDirectoryProblem, message: string, hint: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.problem = problem;
+    this.hint = hint;
+  }
+}

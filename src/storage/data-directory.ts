@@ -1,0 +1,89 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RangeId } from './entry-group.ts';
+
+/** Paths inside a data directory. */
+export class DataDirectory {
+  readonly root: string;
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  get lockFile(): string {
+    return join(this.root, 'LOCK');
+  }
+
+  get formatFile(): string {
+    return join(this.root, 'format.json');
+  }
+
+  get catalogFile(): string {
+    return join(this.root, 'catalog.db');
+  }
+
+  get temporary(): string {
+    return join(this.root, 'tmp');
+  }
+
+  get ranges(): string {
+    return join(this.root, 'ranges');
+  }
+
+  rangeDirectory(rangeId: RangeId): string {
+    return join(this.ranges, String(rangeId));
+  }
+
+  generationDirectory(rangeId: RangeId, generation: number): string {
+    return join(this.rangeDirectory(rangeId), String(generation));
+  }
+
+  documentsFile(rangeId: RangeId, generation: number): string {
+    return join(this.generationDirectory(rangeId, generation), 'documents.db');
+  }
+
+  /** Where the indexes of a range generation live, one directory each. */
+  indexesDirectory(rangeId: RangeId, generation: number): string {
+    return join(this.generationDirectory(rangeId, generation), 'indexes');
+  }
+
+  /** Removes range generations that no catalog row names, and empties `tmp`. Returns what was removed. */
+  removeStrays(current: ReadonlyMap<RangeId, number>): string[] {
+    rmSync(this.temporary, { recursive: true, force: true });
+    mkdirSync(this.temporary, { recursive: true });
+    const removed: string[] = [];
+    const remove = (path: string) => {
+      rmSync(path, { recursive: true, force: true });
+      removed.push(path);
+    };
+    for (const range of listDirectory(this.ranges)) {
+      const generation = current.get(Number(range));
+      if (generation === undefined) remove(join(this.ranges, range));
+      else {
+        for (const name of listDirectory(join(this.ranges, range))) {
+          if (name !== String(generation)) remove(join(this.ranges, range, name));
+        }
+      }
+    }
+    return removed;
+  }
+}
+
+function listDirectory(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Makes the names in a directory durable: a new file is lost with its directory entry. */
+export function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,55 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { type DataDirectory, syncDirectory } from './data-directory.ts';
+import { DataDirectoryError } from './data-directory-error.ts';
+
+/** Format of data directories that this release writes. */
+export const dataFormat = 1;
+
+/** Refuses a directory of a later format; touches nothing. Returns whether the directory has a format yet. */
+export function checkDataFormat(directory: DataDirectory): boolean {
+  const text = readIfPresent(directory.formatFile);
+  if (text === undefined) return false;
+  const format = parseFormat(text, directory);
+  if (format <= dataFormat) return true;
+  throw new DataDirectoryError(
+    'newer_format',
+    `${directory.root} has format ${format}; this release knows formats up to ${dataFormat}`,
+    'Start the release that wrote this directory, or a later one.',
+  );
+}
+
+export function writeDataFormat(directory: DataDirectory): void {
+  const temporary = `${directory.formatFile}.new`;
+  const descriptor = openSync(temporary, 'w');
+  try {
+    writeSync(descriptor, `${JSON.stringify({ format: dataFormat })}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(temporary, directory.formatFile);
+  syncDirectory(directory.root);
+}
+
+function parseFormat(text: string, directory: DataDirectory): number {
+  try {
+    const { format } = JSON.parse(text) as { format?: unknown };
+    if (Number.isSafeInteger(format)) return format as number;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new DataDirectoryError(
+    'damaged',
+    `${directory.formatFile} is not readable as a format`,
+    'Restore the file from a backup; it is {"format":1} for this release.',
+  );
+}
+
+function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,128 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { must } from '../lib/assert.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { openReader } from './connection.ts';
+
+/** A stored document. */
+export interface StoredDocument {
+  ordinal: number;
+  key: string;
+  /** The row's sequence: the document's version. */
+  sequence: number;
+  /** Base of its lifetime, milliseconds since 1970; undefined when it has none. */
+  ttlBaseMs: number | undefined;
+  /** UTF-8 JSON object, exactly as stored. */
+  body: Uint8Array<ArrayBuffer>;
+}
+
+/** Key interval of a page. */
+export interface KeyBounds {
+  fromKey: string;
+  fromInclusive: boolean;
+  /** null for the end of the range. */
+  toKey: string | null;
+  toInclusive: boolean;
+}
+
+export interface DocumentPage {
+  documents: StoredDocument[];
+  /** There may be more behind the last document. */
+  more: boolean;
+}
+
+interface Row {
+  ordinal: number;
+  key: Uint8Array;
+  sequence: number;
+  ttlBaseMs: number;
+  crc: number;
+  body: Uint8Array<ArrayBuffer>;
+}
+
+export const pageRowsMax = 256;
+export const pageBytesMax = 1_024 * 1_024;
+
+const columns = 'ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, crc, body';
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads documents of one range on the calling thread. Every call sees all that was committed before it and leaves no
+ * statement open. A body that does not match its checksum fails with `data_corrupted`, naming the key.
+ */
+export class DocumentStore {
+  readonly #database: Database;
+  readonly #byKey: Statement;
+  readonly #byOrdinal: Statement;
+  readonly #byOrdinals: Statement;
+  readonly #after: Statement;
+  readonly #from: Statement;
+
+  constructor(path: string) {
+    this.#database = openReader(path);
+    this.#byKey = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key = ?`);
+    this.#byOrdinal = this.#database.prepare(`SELECT ${columns} FROM documents WHERE ordinal = ?`);
+    this.#byOrdinals = this.#database.prepare(
+      `SELECT ${columns} FROM documents WHERE ordinal IN (SELECT value FROM json_each(?))`,
+    );
+    this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
+    this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
+  }
+
+  get(key: string): StoredDocument | undefined {
+    const row = this.#byKey.get(encoder.encode(key)) as Row | null;
+    return row ? checked(row) : undefined;
+  }
+
+  /** The rows that exist, in no promised order. */
+  byOrdinals(ordinals: readonly number[]): StoredDocument[] {
+    if (ordinals.length === 1) {
+      const row = this.#byOrdinal.get(must(ordinals[0], 'an empty slot in a list of ordinals')) as Row | null;
+      return row ? [checked(row)] : [];
+    }
+    return (this.#byOrdinals.all(JSON.stringify(ordinals)) as Row[]).map(checked);
+  }
+
+  /**
+   * Documents in key order from the lower bound on, until a bound is met: at most `rowsMax` rows, and no further row
+   * once `bytesMax` bytes of bodies are reached. Go on with the last key, exclusive.
+   */
+  page(bounds: KeyBounds, rowsMax = pageRowsMax, bytesMax = pageBytesMax): DocumentPage {
+    const statement = bounds.fromInclusive ? this.#from : this.#after;
+    const to = bounds.toKey === null ? undefined : encoder.encode(bounds.toKey);
+    const documents: StoredDocument[] = [];
+    let bytes = 0;
+    for (const found of statement.iterate(encoder.encode(bounds.fromKey))) {
+      const row = found as Row;
+      if (to) {
+        const order = Buffer.compare(row.key, to);
+        if (order > 0 || (order === 0 && !bounds.toInclusive)) return { documents, more: false };
+      }
+      if (documents.length >= rowsMax || bytes >= bytesMax) return { documents, more: true };
+      documents.push(checked(row));
+      bytes += row.body.byteLength;
+    }
+    return { documents, more: false };
+  }
+
+  get database(): Database {
+    return this.#database;
+  }
+
+  close(): void {
+    for (const statement of [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from]) {
+      statement.finalize();
+    }
+    this.#database.close();
+  }
+}
+
+function checked({ ordinal, key: keyBytes, sequence, ttlBaseMs, crc, body }: Row): StoredDocument {
+  const key = decoder.decode(keyBytes);
+  if (Bun.hash.crc32(body) !== crc) {
+    throw new ServiceError('data_corrupted', `the stored document "${key}" does not match its checksum`, {
+      details: { key, sequence },
+    });
+  }
+  return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
+}

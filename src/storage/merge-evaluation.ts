@@ -1,0 +1,75 @@
+import { must } from '../lib/assert.ts';
+import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
+import { deletedIdsMax, type RangeWrite, type WriteCounts } from './entry-group.ts';
+import { type EvaluationContext, hasExpired } from './evaluation-context.ts';
+import { putWithImage, removeWithImage } from './post-image.ts';
+import type { KeyedRow, RangeFile } from './range-file.ts';
+import { jsonEquals } from './transforms.ts';
+
+/** Stored rows are compared in pages of this many. */
+const pageRows = 256;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Makes the keys in (`afterKey`, `toKey`] equal to the frame's puts: new and changed documents are written, equal ones
+ * left alone, absent ones deleted. Counts in a dry run say what would be deleted and skipped; nothing is written.
+ */
+export function evaluateMerge(
+  file: RangeFile,
+  write: RangeWrite,
+  context: EvaluationContext,
+  counts: WriteCounts,
+): Uint8Array<ArrayBuffer> | undefined {
+  const window = must(write.merge, 'a merge without its window');
+  const frame = write.frame ? readFrame(write.frame) : undefined;
+  const missing = new Map<string, number>();
+  for (let row = 0; frame && row < frame.rowCount; row += 1) missing.set(frame.key(row), row);
+  const images = new FrameBuilder();
+
+  const upsert = (row: number, held: KeyedRow | null) => {
+    if (window.dryRun || !frame) return;
+    counts.upserted += 1;
+    const [key, body] = [frame.keyBytes(row), frame.body(row)];
+    putWithImage(file, images, { key, body, ttlBaseMs: frame.ttlBaseMs(row), crc: frame.crc(row) }, held);
+  };
+  const visit = (held: KeyedRow) => {
+    counts.keysScanned += 1;
+    const key = decoder.decode(held.key);
+    const row = missing.get(key);
+    if (row === undefined) {
+      counts.deleted += 1;
+      if (!window.dryRun) removeWithImage(file, images, held.key, held);
+      else if (counts.deletedIds.length < deletedIdsMax) counts.deletedIds.push(key);
+      return;
+    }
+    missing.delete(key);
+    const wanted = must(frame, 'a merge row without a frame').body(row);
+    if (!hasExpired(held, context) && documentsEqual(held.body, wanted)) counts.skipped += 1;
+    else upsert(row, held);
+  };
+
+  let after: Uint8Array = encoder.encode(window.afterKey);
+  const to = encoder.encode(window.toKey);
+  for (;;) {
+    const page = file.window(after, to, pageRows);
+    for (const held of page) visit(held);
+    if (page.length < pageRows) break;
+    after = must(page[page.length - 1], 'a full page without a last row').key;
+  }
+  for (const row of missing.values()) upsert(row, null);
+  return images.rowCount === 0 ? undefined : images.finish();
+}
+
+/** Equality of two bodies, the time at which the server saw them left aside. */
+function documentsEqual(left: Uint8Array, right: Uint8Array): boolean {
+  if (Buffer.compare(left, right) === 0) return true;
+  return jsonEquals(withoutTimestamp(left), withoutTimestamp(right));
+}
+
+function withoutTimestamp(body: Uint8Array): unknown {
+  const document = JSON.parse(decoder.decode(body)) as Record<string, unknown>;
+  delete document['_timestamp'];
+  return document;
+}

@@ -1,0 +1,85 @@
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { CatalogReading } from './catalog-reading.ts';
+import { openWriter } from './connection.ts';
+import { type DataDirectory, syncDirectory } from './data-directory.ts';
+import type { RangeId } from './entry-group.ts';
+import { RangeFile } from './range-file.ts';
+import { rangeMigrations } from './range-migrations.ts';
+import { WalKeeper } from './wal-keeper.ts';
+
+/** A range that the writer has open. */
+export interface OpenRange {
+  readonly file: RangeFile;
+  readonly wal: WalKeeper;
+  readonly path: string;
+  ttlDurationMs: number | undefined;
+  /** What opening found that an operator should read. */
+  readonly warnings: string[];
+}
+
+/** The writer's open range files. */
+export class OpenRanges {
+  readonly #directory: DataDirectory;
+  readonly #catalog: CatalogReading;
+  readonly #open = new Map<RangeId, OpenRange>();
+
+  constructor(directory: DataDirectory, catalog: CatalogReading) {
+    this.#directory = directory;
+    this.#catalog = catalog;
+  }
+
+  /** Makes the durable, empty file of a new range. */
+  create(rangeId: RangeId, generation: number, firstSequence: number): void {
+    const directory = this.#directory.generationDirectory(rangeId, generation);
+    // A crash before the catalog's commit leaves a directory that no row names, under an id that is given again.
+    rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true });
+    const database = openWriter(this.#directory.documentsFile(rangeId, generation), rangeMigrations);
+    database.run(
+      'INSERT INTO range_identity (id, range_id, generation, first_sequence, purged_through) VALUES (1, ?, ?, ?, 0)',
+      [rangeId, generation, firstSequence],
+    );
+    database.close();
+    for (const path of [directory, this.#directory.rangeDirectory(rangeId), this.#directory.ranges])
+      syncDirectory(path);
+  }
+
+  get(rangeId: RangeId): OpenRange {
+    const open = this.#open.get(rangeId);
+    if (open) return open;
+    const record = this.#catalog.range(rangeId);
+    if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
+    const path = this.#directory.documentsFile(rangeId, record.generation);
+    if (!existsSync(path)) {
+      throw new ServiceError('data_corrupted', `range ${rangeId} has lost its file; restore it from a backup`);
+    }
+    const { wal, warnings, database } = WalKeeper.open(path, rangeMigrations);
+    const file = new RangeFile(database);
+    const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings };
+    this.#open.set(rangeId, range);
+    return range;
+  }
+
+  find(rangeId: RangeId): OpenRange | undefined {
+    return this.#open.get(rangeId);
+  }
+
+  all(): Iterable<OpenRange> {
+    return this.#open.values();
+  }
+
+  close(rangeId: RangeId): void {
+    const range = this.#open.get(rangeId);
+    if (!range) return;
+    this.#open.delete(rangeId);
+    range.wal.finish();
+    range.file.close();
+  }
+
+  /** Closes a range and removes its files. */
+  remove(rangeId: RangeId): void {
+    this.close(rangeId);
+    rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
+  }
+}

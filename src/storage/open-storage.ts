@@ -1,0 +1,114 @@
+import { mkdirSync } from 'node:fs';
+import type { Clock } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { startWorker } from '../runtime/start-worker.ts';
+import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
+import { CatalogStore } from './catalog-store.ts';
+import { DataDirectory, syncDirectory } from './data-directory.ts';
+import { checkDataFormat, writeDataFormat } from './data-format.ts';
+import { DataLock } from './data-lock.ts';
+import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
+import type { StorageCalls, StorageFatal } from './storage-calls.ts';
+import { StoredRange } from './stored-range.ts';
+
+export interface StorageOptions {
+  /** Made when missing. */
+  directory: string;
+  clock: Clock;
+  /** Name of the failpoint to arm in the writer, for crash tests. */
+  failpoint?: string | undefined;
+  /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
+  onFatal(error: Error): void;
+}
+
+/** What start-up met. */
+export interface StorageStart {
+  /** Writes over several ranges that had been committed and were finished now. */
+  redone: number;
+  warnings: string[];
+  /** Paths that no catalog row named and that were removed. */
+  removed: string[];
+}
+
+/** An open data directory. */
+export class Storage {
+  readonly catalog: CatalogStore;
+  readonly directory: DataDirectory;
+  readonly start: StorageStart;
+  readonly #channel: WorkerChannel<StorageCalls>;
+  readonly #lock: DataLock;
+  readonly #open = new Map<RangeId, StoredRange>();
+
+  constructor(directory: DataDirectory, lock: DataLock, channel: WorkerChannel<StorageCalls>, start: StorageStart) {
+    this.directory = directory;
+    this.catalog = new CatalogStore(directory.catalogFile, channel);
+    this.start = start;
+    this.#channel = channel;
+    this.#lock = lock;
+    start.removed.push(
+      ...directory.removeStrays(new Map(this.catalog.ranges().map(({ rangeId, generation }) => [rangeId, generation]))),
+    );
+  }
+
+  /** Opens a range of the catalog, or returns the open one. Fails with `data_corrupted` when its log is damaged. */
+  async openRange(rangeId: RangeId, ttlDurationMs?: number): Promise<StoredRange> {
+    const opened = await this.#channel.call('openRange', { rangeId, ttlDurationMs });
+    const existing = this.#open.get(rangeId);
+    if (existing) return existing;
+    const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);
+    const range = new StoredRange(path, opened, this.#channel, () => this.#open.delete(rangeId));
+    this.#open.set(rangeId, range);
+    return range;
+  }
+
+  /**
+   * Commits a request durably, all of it or nothing; one answer for each of its writes, in their order. The buffers of
+   * its frames are given away. Concurrent requests share a sync.
+   */
+  async append(group: EntryGroup): Promise<AppliedWrite[]> {
+    const buffers = new Set(group.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
+    const applied = await this.#channel.call('append', group, [...buffers]);
+    for (const write of applied) this.#open.get(write.rangeId)?.noteApplied(write);
+    return applied;
+  }
+
+  /** Copies the write-ahead logs into their files; of one range or of everything open. */
+  async walCheckpoint(rangeId?: RangeId): Promise<void> {
+    await this.#channel.call('checkpoint', rangeId === undefined ? {} : { rangeId });
+  }
+
+  /** Closes everything that is open, after what has been asked before. */
+  async close(): Promise<void> {
+    for (const range of this.#open.values()) await range.close();
+    this.catalog.close();
+    await this.#channel.call('close', undefined);
+    this.#channel.terminate();
+    this.#lock.release();
+  }
+}
+
+/**
+ * Opens (or makes) a data directory: refuses a newer format, takes the lock, starts the writer, finishes redo. Fails
+ * with a `DataDirectoryError` when the directory cannot be used.
+ */
+export async function openStorage(options: StorageOptions): Promise<Storage> {
+  const directory = new DataDirectory(options.directory);
+  const hasFormat = checkDataFormat(directory);
+  mkdirSync(directory.ranges, { recursive: true });
+  const lock = DataLock.acquire(directory);
+  const worker = startWorker(new URL('./storage-writer.worker.ts', import.meta.url), 'storage-writer');
+  const channel = openChannel<StorageCalls, StorageFatal>(worker, {
+    onEvent: ({ message }) => options.onFatal(new ServiceError('storage_failed', message)),
+    onFailure: (error) => options.onFatal(error),
+  });
+  try {
+    const report = await channel.call('start', { root: directory.root, failpoint: options.failpoint });
+    if (!hasFormat) writeDataFormat(directory);
+    syncDirectory(directory.root);
+    return new Storage(directory, lock, channel, { ...report, removed: [] });
+  } catch (error) {
+    channel.terminate();
+    lock.release();
+    throw error;
+  }
+}

@@ -1,0 +1,74 @@
+import type { IndexRecord, TableRecord } from './catalog-records.ts';
+import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
+import type { RangeSnapshot } from './range-snapshot.ts';
+
+export interface WriterStart {
+  root: string;
+  failpoint: string | undefined;
+}
+
+export interface StartReport {
+  /** Writes over several ranges that start-up finished. */
+  redone: number;
+  warnings: string[];
+}
+
+export interface OpenedRange {
+  snapshot: RangeSnapshot;
+  warnings: string[];
+}
+
+export interface NewTable {
+  name: string;
+  createdMs: number;
+  /** JSON of the table's record, whatever its owner keeps there. */
+  record: string;
+  /** Key intervals in order; the first starts at '', each next where the one before ends, the last ends at null. */
+  ranges: readonly { startKey: string; endKey: string | null }[];
+  indexes: readonly NewIndex[];
+}
+
+export interface NewIndex {
+  name: string;
+  /** JSON. */
+  config: string;
+  state: string;
+}
+
+export interface IndexChange {
+  tableId: number;
+  name: string;
+  config?: string;
+  state?: string;
+}
+
+/** Everything that changes a catalog record besides creation; one transaction. */
+export interface TableChange {
+  tableId: number;
+  record?: string;
+  addIndexes?: readonly NewIndex[];
+  updateIndexes?: readonly Omit<IndexChange, 'tableId'>[];
+  dropIndexes?: readonly string[];
+}
+
+/** What the storage writer can be asked. */
+export type StorageCalls = {
+  start: [WriterStart, StartReport];
+  append: [EntryGroup, AppliedWrite[]];
+  openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
+  setLifetime: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
+  closeRange: [{ rangeId: RangeId }, undefined];
+  purge: [{ rangeId: RangeId; throughSequence: number }, number];
+  createTable: [NewTable, TableRecord];
+  dropTable: [{ tableId: number; nowMs: number }, undefined];
+  changeTable: [TableChange, { indexes: IndexRecord[] }];
+  checkpoint: [{ rangeId?: RangeId }, undefined];
+  close: [undefined, undefined];
+};
+
+/** The disk failed: the process must stop acknowledging and end. */
+export interface StorageFatal {
+  kind: 'fatal';
+  code: string;
+  message: string;
+}

@@ -1,0 +1,12 @@
+import { serveChannel } from '../runtime/worker-channel.ts';
+import type { StorageCalls, StorageFatal } from './storage-calls.ts';
+import { StorageWriter } from './storage-writer.ts';
+
+declare const self: Worker;
+
+const server = serveChannel<StorageCalls, StorageFatal>(
+  self,
+  (batch) => writer.handle(batch),
+  () => writer.maintain(),
+);
+const writer = new StorageWriter(server);

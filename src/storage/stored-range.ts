@@ -1,0 +1,64 @@
+import type { WorkerChannel } from '../runtime/worker-channel.ts';
+import { ChangeFeed } from './change-feed.ts';
+import { DocumentStore } from './document-store.ts';
+import type { AppliedWrite, RangeId } from './entry-group.ts';
+import type { RangeSnapshot } from './range-snapshot.ts';
+import type { StorageCalls } from './storage-calls.ts';
+
+/** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
+export class StoredRange {
+  readonly rangeId: RangeId;
+  readonly documents: DocumentStore;
+  readonly feed: ChangeFeed;
+  /** What opening found that an operator should read. */
+  readonly warnings: readonly string[];
+  readonly #channel: WorkerChannel<StorageCalls>;
+  readonly #onClose: () => void;
+  #snapshot: RangeSnapshot;
+
+  constructor(
+    path: string,
+    opened: StorageCalls['openRange'][1],
+    channel: WorkerChannel<StorageCalls>,
+    onClose: () => void,
+  ) {
+    this.rangeId = opened.snapshot.rangeId;
+    this.documents = new DocumentStore(path);
+    this.feed = new ChangeFeed(this.documents.database);
+    this.warnings = opened.warnings;
+    this.#snapshot = opened.snapshot;
+    this.#channel = channel;
+    this.#onClose = onClose;
+  }
+
+  /** As of the last answered write. */
+  info(): RangeSnapshot {
+    return this.#snapshot;
+  }
+
+  /** Takes over what an answered write says; older answers change nothing. */
+  noteApplied({ header, images, totals }: AppliedWrite): void {
+    if (!images || images.lastSequence <= this.#snapshot.head) return;
+    this.#snapshot = { ...this.#snapshot, ...totals, head: images.lastSequence, entryIndex: header.index };
+  }
+
+  /** Lifetime by which the writer judges read sets and transforms; undefined for none. */
+  setLifetime(ttlDurationMs: number | undefined): Promise<void> {
+    return this.#channel.call('setLifetime', { rangeId: this.rangeId, ttlDurationMs });
+  }
+
+  /**
+   * Forgets tombstones and superseded changes up to `throughSequence`: at most the lowest checkpoint of all indexes
+   * of the range. Does a bounded part of the work; call again while it returns more than 0.
+   */
+  purgeTombstones(throughSequence: number): Promise<number> {
+    return this.#channel.call('purge', { rangeId: this.rangeId, throughSequence });
+  }
+
+  async close(): Promise<void> {
+    this.#onClose();
+    this.feed.close();
+    this.documents.close();
+    await this.#channel.call('closeRange', { rangeId: this.rangeId });
+  }
+}

@@ -1,0 +1,76 @@
+import { ServiceError } from '../protocol/service-error.ts';
+import type { StoredRow } from './range-file.ts';
+import { applyOperations, pathSegments, type TransformOperation } from './transforms.ts';
+
+/** Bounds of a transformed document: those of an inserted one. */
+const bodyBytesMax = 16 * 1_024 * 1_024;
+const depthMax = 64;
+
+export interface TransformContext {
+  timeMs: number;
+  timestamp: string;
+  /** Dotted path of the field that holds the base of the lifetime; undefined when documents have none. */
+  ttlField: string | undefined;
+}
+
+export interface TransformedDocument {
+  body: Uint8Array;
+  ttlBaseMs: number;
+  crc: number;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const encoder = new TextEncoder();
+
+/**
+ * The document after a transform row's operations; undefined when there is no document and no `upsert`. Fails with
+ * `data_corrupted` when the stored bytes do not match their checksum, `limit_exceeded` or `json_too_deep` when the
+ * result outgrows a document's bounds.
+ */
+export function transformDocument(
+  held: StoredRow | undefined,
+  instructions: Uint8Array,
+  context: TransformContext,
+): TransformedDocument | undefined {
+  const { operations, upsert } = JSON.parse(decoder.decode(instructions)) as {
+    operations: TransformOperation[];
+    upsert?: boolean;
+  };
+  if (!held && upsert !== true) return undefined;
+  if (held && Bun.hash.crc32(held.body) !== held.crc) {
+    throw new ServiceError('data_corrupted', 'a stored document does not match its checksum and cannot be transformed');
+  }
+  const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
+  applyOperations(document, operations, context.timestamp);
+  if (!Object.hasOwn(document, '_timestamp')) document['_timestamp'] = context.timestamp;
+  if (isDeeperThan(document, depthMax)) {
+    throw new ServiceError('json_too_deep', `a transform would nest its document deeper than ${depthMax}`);
+  }
+  const body = encoder.encode(JSON.stringify(document));
+  if (body.byteLength > bodyBytesMax) {
+    throw new ServiceError('limit_exceeded', `a transform would grow its document beyond ${bodyBytesMax} bytes`);
+  }
+  return { body, ttlBaseMs: lifetimeBase(document, held, context), crc: Bun.hash.crc32(body) };
+}
+
+/** The field's instant; the write time when it is missing or not an instant. */
+function lifetimeBase(document: unknown, held: StoredRow | undefined, context: TransformContext): number {
+  if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
+  let value: unknown = document;
+  for (const name of pathSegments(context.ttlField)) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return context.timeMs;
+    value = (value as Record<string, unknown>)[name];
+  }
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\d[Tt ]/.test(value)) {
+    const instant = Date.parse(value);
+    return Number.isNaN(instant) ? context.timeMs : instant;
+  }
+  if (typeof value === 'number' && Number.isFinite(value)) return Math.floor(value / 1e6);
+  return context.timeMs;
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((member) => isDeeperThan(member, levels - 1));
+}
