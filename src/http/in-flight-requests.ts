@@ -110,6 +110,15 @@ export class InFlightRequests {
     this.#bodyBytes += bytes;
   }
 
+  /** Answers every open request `unavailable`, whatever its handler still waits for. */
+  expireAll(): void {
+    const error = new ServiceError(
+      'unavailable',
+      'the server stopped before the request was done; a write may have been applied',
+    );
+    for (const entry of this.#open) entry.expire(error);
+  }
+
   end(entry: InFlightRequest): void {
     if (!this.#open.delete(entry)) return;
     this.#bodyBytes -= entry.bodyBytes;

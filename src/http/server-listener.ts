@@ -9,6 +9,8 @@ type Server = ReturnType<typeof Bun.serve<undefined>>;
 type Handler = (request: Bun.BunRequest) => Promise<Response>;
 
 const drainPollMs = 10;
+/** For the answers of requests that the drain gave up. */
+const farewellMs = 250;
 
 /**
  * The port of the HTTP interface. It opens before the heavy parts of the process are loaded, answers liveness at once
@@ -46,19 +48,26 @@ export class ServerListener {
   }
 
   /**
-   * Stops accepting at once, waits for the requests in flight, at most `deadlineMs`, then cuts what is left.
-   * Returns how many were cut.
+   * Stops accepting at once and waits for the requests in flight, at most `deadlineMs`. What is left then is answered
+   * `unavailable`; a stream is cut. Returns how many requests that were.
    */
   async drain(app: App, deadlineMs: number, clock: Clock): Promise<number> {
     app.inFlight.refuseNew();
     // Settles only when the last kept-alive connection is gone, so nobody waits for it.
     this.#server.stop(false).catch(() => {});
-    const startedMs = clock.monotonicMs();
-    while (this.#server.pendingRequests > 0 && clock.monotonicMs() - startedMs < deadlineMs)
-      await pause(clock, drainPollMs);
-    const cut = this.#server.pendingRequests;
+    if (await this.#idle(deadlineMs, clock)) return 0;
+    const late = app.inFlight.count;
+    app.inFlight.expireAll();
+    await this.#idle(farewellMs, clock);
     await this.#server.stop(true);
-    return cut;
+    return late;
+  }
+
+  async #idle(waitMs: number, clock: Clock): Promise<boolean> {
+    const startedMs = clock.monotonicMs();
+    while (this.#server.pendingRequests > 0 && clock.monotonicMs() - startedMs < waitMs)
+      await pause(clock, drainPollMs);
+    return this.#server.pendingRequests === 0;
   }
 
   stop(): Promise<void> {
