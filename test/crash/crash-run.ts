@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChildServer, type ChildServerOptions } from '../support/fault/child-server.ts';
+import type { DurableShadow } from '../support/fault/durable-shadow.ts';
 import { type ArmedFault, FaultControl } from '../support/fault/fault-control.ts';
 import type { SeededRandom } from '../support/fault/seeded-random.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
@@ -28,7 +29,7 @@ export class CrashRun {
 
   constructor(directory: string, random: SeededRandom) {
     this.#dataDir = join(directory, 'data');
-    this.#controlPath = join(directory, 'control');
+    this.#controlPath = join(directory, 'crash-control');
     mkdirSync(this.#dataDir, { recursive: true });
     this.#random = random;
     this.#scratch = new ScratchTables(this.#model);
@@ -52,6 +53,26 @@ export class CrashRun {
       await Promise.race([Bun.sleep(plan.afterMs), server.ended]);
       await server.kill();
     } else await this.#loadAndKill(plan);
+    await this.#verify();
+  }
+
+  /** Load, and the power goes: what was never synced is gone. Reopen and compare. */
+  async powerFailure(openShadow: (dataDir: string) => DurableShadow, afterMs: number): Promise<void> {
+    if (this.#tables.length === 0) await this.#prepare();
+    this.history.push(`power failure ${this.history.length + 1}: after ${afterMs} ms`);
+    const shadow = openShadow(this.#dataDir);
+    const control = new FaultControl(this.#controlPath);
+    await using server = await ChildServer.start({ dataDir: this.#dataDir, control, shadow });
+    const stop = new AbortController();
+    const load = Promise.all([...this.#clients, this.#scratch].map((client) => client.run(server.url, stop.signal)));
+    await Promise.race([load, Bun.sleep(afterMs), server.ended]);
+    await server.kill();
+    stop.abort();
+    await load;
+    const survived = `${this.#dataDir}-survived`;
+    shadow.restore(survived);
+    rmSync(this.#dataDir, { recursive: true });
+    renameSync(survived, this.#dataDir);
     await this.#verify();
   }
 

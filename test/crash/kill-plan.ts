@@ -19,17 +19,28 @@ export const writeFailpoints = [
   'redo.before-clear',
   'catalog.before-commit',
   'catalog.after-commit',
+  'storage.wal-checkpoint',
+  'index.commit.prepared',
 ];
 
 /** Failpoints of an index checkpoint, which a graceful end makes. */
-export const checkpointFailpoints: string[] = [];
+export const checkpointFailpoints = [
+  'index.checkpoint.before-files',
+  'index.checkpoint.after-file',
+  'index.checkpoint.before-directory-sync',
+  'index.checkpoint.before-draft',
+  'index.checkpoint.before-rename',
+  'index.checkpoint.after-rename',
+  'index.checkpoint.before-release',
+  'index.checkpoint.after-release',
+];
 
 export function planKill(random: SeededRandom): KillPlan {
   const dice = random.next();
   if (dice < 0.3) return { kind: 'moment', afterMs: random.between(10, 600) };
   if (dice < 0.4) return { kind: 'starting', afterMs: random.between(5, 300) };
   if (dice < 0.7) {
-    const stopFirst = checkpointFailpoints.length > 0 && random.chance(0.35);
+    const stopFirst = random.chance(0.35);
     const name = random.pick(stopFirst ? checkpointFailpoints : writeFailpoints);
     const passes = stopFirst || name.startsWith('catalog') ? 0 : random.between(0, 25);
     return { kind: 'failpoint', failpoint: passes > 0 ? `${name}:${passes}` : name, stopFirst };

@@ -1,4 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 /**
@@ -9,11 +18,16 @@ export class DurableShadow {
   readonly #from: string;
   readonly #to: string;
 
-  /** @param from the data directory that is watched @param to an empty directory of ours */
+  /**
+   * What is in `from` now counts as durable.
+   * @param from the data directory that is watched
+   * @param to a directory of ours, made when missing
+   */
   constructor(from: string, to: string) {
     this.#from = from;
     this.#to = to;
     for (const name of ['files', 'directories', 'tmp']) mkdirSync(join(to, name), { recursive: true });
+    this.#capture(from);
   }
 
   get environment(): Record<string, string> {
@@ -24,6 +38,22 @@ export class DurableShadow {
   restore(target: string): void {
     rmSync(target, { recursive: true, force: true });
     this.#restoreDirectory(identity(this.#from), target);
+  }
+
+  #capture(directory: string): void {
+    const lines: string[] = [];
+    for (const name of readdirSync(directory)) {
+      const path = join(directory, name);
+      const id = identity(path);
+      if (statSync(path).isDirectory()) {
+        lines.push(`d ${id} ${name}\n`);
+        this.#capture(path);
+      } else {
+        lines.push(`f ${id} ${name}\n`);
+        copyFileSync(path, join(this.#to, 'files', id));
+      }
+    }
+    writeFileSync(join(this.#to, 'directories', identity(directory)), lines.join(''));
   }
 
   #restoreDirectory(id: string, target: string): void {

@@ -100,11 +100,6 @@ export class FaultControl {
   shiftClock(offsetMs: number): void {
     this.#view.setBigInt64(8, BigInt(offsetMs), true);
   }
-
-  /** From now on nothing that the process syncs reaches the shadow. */
-  cutPower(): void {
-    this.#view.setUint32(16, 1, true);
-  }
 }
 
 function errnoOf(action: FaultRule['action']): number {

@@ -11,8 +11,8 @@
  * the name was synced is empty after the failure, a file of which only the bytes were synced has no name: as POSIX
  * allows. Identity is inode number and birth time, because inode numbers are used again.
  *
- * Only calls that go through the C library are seen: SQLite's and the native addon's do; the runtime's own file
- * functions make some system calls directly.
+ * Only calls that go through the C library are seen: those of SQLite and of the native addon do. Of the runtime's own
+ * file functions, syncs, renames, truncations and unlinks do; opening, writing and mkdir do not.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -60,8 +60,7 @@ struct control {
   uint32_t magic;
   uint32_t version;
   _Atomic int64_t clock_offset_ms; /* added to the wall clock */
-  _Atomic uint32_t shadow_off;     /* 1: what is synced from now on is not copied (the power is gone) */
-  uint32_t pad[11];
+  uint32_t pad[12];
   struct rule rules[RULES_MAX];
 };
 
@@ -211,7 +210,7 @@ static void shadow_directory(int fd, const char *name) {
 }
 
 static void shadow(int fd) {
-  if (!shadow_from_length || (control && atomic_load(&control->shadow_off))) return;
+  if (!shadow_from_length) return;
   int saved = errno;
   char path[PATH_MAX];
   if (path_of(fd, path, sizeof path) && !strncmp(path, shadow_from, shadow_from_length) &&

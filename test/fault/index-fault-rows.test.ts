@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'bun:test';
+import { readdirSync, rmSync } from 'node:fs';
+import { checkpointFailpoints } from '../crash/kill-plan.ts';
+import type { ChildServer } from '../support/fault/child-server.ts';
+import type { FaultRule } from '../support/fault/fault-control.ts';
+import { until } from '../support/fault/until.ts';
+import { WireClient } from '../support/fault/wire-client.ts';
+import { FaultPlace } from './fault-place.ts';
+import { offlineCheck } from './offline-check.ts';
+
+const timeout = { timeout: 90_000 };
+const amber = { table: 't', full_text_search: { field: 'words', match: 'amber' }, fields: ['n'], limit: 1_000 };
+
+async function write(wire: WireClient, from: number, to: number): Promise<void> {
+  const keys = Array.from({ length: to - from }, (_, i) => `k${String(from + i).padStart(4, '0')}`);
+  const inserts = Object.fromEntries(keys.map((key) => [key, { words: 'amber birch', n: 1 }]));
+  expect((await wire.batch('t', { inserts, sync_level: 'full_text' })).status).toBe(201);
+}
+
+/** Every document is found again, and a deleted one is not. */
+async function expectSearchable(server: ChildServer, count: number): Promise<void> {
+  const wire = new WireClient(server.url);
+  await wire.batch('t', { inserts: { marker: { words: 'marker' } }, sync_level: 'full_text' });
+  expect((await wire.query(amber)).hits.length).toBe(count);
+  await wire.batch('t', { deletes: ['k0000'], sync_level: 'full_text' });
+  expect((await wire.query(amber)).hits.length).toBe(count - 1);
+  expect(await wire.count('t')).toBe(count);
+}
+
+describe('S09 a crash inside an index checkpoint', () => {
+  const calls: Partial<FaultRule>[] = [0, 1, 3, 6, 10].flatMap((skip) => [
+    { calls: ['write'], skip },
+    { calls: ['sync'], skip },
+  ]);
+  const places = [
+    ...checkpointFailpoints.map((failpoint) => ({ failpoint })),
+    ...calls,
+    { calls: ['rename'] },
+    { calls: ['directorySync'] },
+    { calls: ['unlink'] },
+  ] as (Partial<FaultRule> & { failpoint?: string })[];
+
+  test.each(places.map((place) => [JSON.stringify(place), place] as const))(
+    'at %s: recovery from either side of it',
+    async (_, { failpoint, ...rule }) => {
+      using place = new FaultPlace();
+      {
+        await using first = await place.start();
+        await new WireClient(first.url).createTable('t');
+        await write(new WireClient(first.url), 0, 100);
+        await first.stop();
+      }
+      {
+        await using server = await place.start({ failpoint });
+        await write(new WireClient(server.url), 100, 200);
+        if (!failpoint) {
+          place.control.arm({ ...rule, calls: rule.calls ?? [], path: '/indexes/', action: 'kill' });
+        }
+        const ending = await server.stop();
+        if (failpoint) expect(ending.code === 0 && ending.signal === null).toBe(false);
+      }
+      place.control.disarmAll();
+      await using server = await place.start();
+      await expectSearchable(server, 200);
+      await server.stop();
+      expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
+    },
+    timeout,
+  );
+});
+
+describe('S10 a crash inside a rebuild or an upgrade', () => {
+  const schema = (types: string[]) => ({
+    default_type: 'd',
+    document_schemas: {
+      d: { schema: { type: 'object', properties: { words: { type: 'string', 'x-service-types': types } } } },
+    },
+  });
+
+  test.each([0, 2, 5])(
+    'in a rebuild after a schema change, %d calls in: the old version serves until the new one is whole',
+    async (skip) => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t', { schema: schema(['text']) });
+        await write(wire, 0, 500);
+        await server.stop();
+      }
+      {
+        await using server = await place.start({ environment: { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' } });
+        const wire = new WireClient(server.url);
+        place.control.arm({ calls: ['write', 'create'], path: 'full_text_index_v1', action: 'kill', skip });
+        await wire.send('PUT', '/db/v1/tables/t/schema', schema(['text', 'keyword'])).catch(() => undefined);
+        await Promise.race([server.ended, server.stop()]);
+      }
+      place.control.disarmAll();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      expect((await wire.query(amber)).hits.length).toBe(500);
+      await until(async () => {
+        const table = (await wire.expect(200, 'GET', '/db/v1/tables/t')).body as Record<string, unknown>;
+        expect((await wire.query(amber)).hits.length).toBe(500);
+        return !table.migration;
+      });
+      await expectSearchable(server, 500);
+    },
+    timeout,
+  );
+
+  test(
+    'a missing index is built again while documents are served, also when that is cut short',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        await new WireClient(server.url).createTable('t');
+        await write(new WireClient(server.url), 0, 500);
+        await server.stop();
+      }
+      for (const path of place.files('checkpoint.json')) {
+        const directory = path.slice(0, path.lastIndexOf('/'));
+        for (const name of readdirSync(directory)) rmSync(`${directory}/${name}`, { recursive: true });
+      }
+      for (let round = 0; round < 3; round += 1) {
+        const server = await place.start();
+        expect((await new WireClient(server.url).scan('t')).size).toBe(500);
+        await server.kill();
+      }
+      await using server = await place.start();
+      await expectSearchable(server, 500);
+    },
+    timeout,
+  );
+
+  test(
+    'while a directory is made, migrations included: the next start makes it whole',
+    async () => {
+      for (const call of ['sync', 'write', 'directorySync', 'rename'] as const) {
+        for (let skip = 0; skip < 9; skip += 2) {
+          using place = new FaultPlace();
+          place.control.arm({ calls: [call], path: place.dataDir, action: 'kill', skip });
+          await place.start().then(
+            (server) => server.kill(),
+            () => undefined,
+          );
+          place.control.disarmAll();
+          await using server = await place.start();
+          const wire = new WireClient(server.url);
+          await wire.createTable('t');
+          expect((await wire.batch('t', { inserts: { k: { n: 1 } } })).status).toBe(201);
+        }
+      }
+    },
+    timeout,
+  );
+});

@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'bun:test';
+import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
+import { until } from '../support/fault/until.ts';
+import { WireClient } from '../support/fault/wire-client.ts';
+import { FaultPlace } from './fault-place.ts';
+import { offlineCheck } from './offline-check.ts';
+
+const timeout = { timeout: 60_000 };
+
+/** Changes one bit of a file, `at` bytes from its start. */
+function flipBit(path: string, at: number): void {
+  const bytes = readFileSync(path);
+  bytes.writeUInt8((bytes.readUInt8(at) ^ 0x04) & 0xff, at);
+  writeFileSync(path, bytes);
+}
+
+/** End of the last frame that was written: zeros may follow it, space that is held ahead. */
+function writtenBytes(log: Uint8Array): number {
+  const last = log.findLastIndex((byte) => byte !== 0);
+  return 32 + Math.ceil((last + 1 - 32) / (4096 + 24)) * (4096 + 24);
+}
+
+function pairs(count: number): { key: string; note: string }[] {
+  return Array.from({ length: count }, (_, i) => ({ key: `k${String(i).padStart(4, '0')}`, note: `note${i}x` }));
+}
+
+/** A stopped directory with one table of `count` documents. */
+async function filled(place: FaultPlace, count: number): Promise<void> {
+  await using server = await place.start();
+  const wire = new WireClient(server.url);
+  await wire.createTable('t');
+  const inserts = Object.fromEntries(pairs(count).map(({ key, note }) => [key, { note, words: 'amber birch' }]));
+  expect((await wire.batch('t', { inserts, sync_level: 'full_text' })).status).toBe(201);
+  expect((await server.stop()).code).toBe(0);
+}
+
+describe('S03 a write-ahead log that is cut', () => {
+  test(
+    'the torn transactions are gone, the ones before are whole, and the start says so',
+    async () => {
+      const seed = runSeed();
+      const random = new SeededRandom(seed);
+      using place = new FaultPlace();
+      const total = 40;
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        for (let i = 0; i < total; i += 1) {
+          const inserts = { [`a${i}`]: { i, pad: 'x'.repeat(900) }, [`b${i}`]: { i } };
+          expect((await wire.batch('t', { inserts })).status).toBe(201);
+        }
+      }
+      const kept = `${place.directory}/kept`;
+      cpSync(place.dataDir, kept, { recursive: true });
+      const log = place.file('documents.db-wal');
+      const size = writtenBytes(readFileSync(log));
+      for (let round = 0; round < 6; round += 1) {
+        rmSync(place.dataDir, { recursive: true });
+        cpSync(kept, place.dataDir, { recursive: true });
+        const cut = round === 0 ? size - 1 : random.between(100, size - 1);
+        truncateSync(log, cut);
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        const found = await wire.scan('t');
+        const survived = found.size / 2;
+        const expected = Array.from({ length: survived }, (_, i) => [`a${i}`, `b${i}`])
+          .flat()
+          .sort();
+        expect({ seed, cut, keys: [...found.keys()].sort() }).toEqual({ seed, cut, keys: expected });
+        expect(survived).toBeLessThan(total);
+        if (round === 0) expect(survived).toBe(total - 1);
+        expect(server.log).toMatch(/torn|cut|incomplete/i);
+        expect((await wire.batch('t', { inserts: { after: { n: 1 } }, sync_level: 'full_text' })).status).toBe(201);
+        expect(await wire.count('t')).toBe(found.size + 1);
+      }
+    },
+    timeout,
+  );
+
+  test(
+    'damage before a valid transaction is corruption: the range refuses writes and says so',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        for (let i = 0; i < 20; i += 1) await wire.batch('t', { inserts: { [`a${i}`]: { i, pad: 'x'.repeat(900) } } });
+      }
+      const log = place.file('documents.db-wal');
+      flipBit(log, Math.floor(writtenBytes(readFileSync(log)) / 3));
+      const checked = offlineCheck(place.dataDir);
+      expect(checked.code).toBe(1);
+      await using server = await place.start({ startDeadlineMs: 3_000 });
+      const wire = new WireClient(server.url);
+      const answer = await wire.batch('t', { inserts: { fresh: { n: 1 } } });
+      expect(answer.status).toBe(500);
+      expect(answer.body).toHaveProperty('code', 'data_corrupted');
+    },
+    timeout,
+  );
+});
+
+describe('S04 a bit flipped in a stored row', () => {
+  test(
+    'the read names the key, other keys are served, and the offline check finds it',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place, 50);
+      const file = place.file('documents.db');
+      const at = readFileSync(file).indexOf('"note17x"');
+      expect(at).toBeGreaterThan(0);
+      flipBit(file, at + 3);
+      const checked = offlineCheck(place.dataDir);
+      expect(checked.code).toBe(1);
+      expect(checked.text).toContain('k0017');
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const answer = await wire.send('GET', '/db/v1/tables/t/lookup/k0017');
+      expect(answer.status).toBe(500);
+      expect(answer.body).toHaveProperty('code', 'data_corrupted');
+      expect(JSON.stringify(answer.body)).toContain('k0017');
+      expect((await wire.lookup('t', 'k0018'))?.document).toHaveProperty('note', 'note18x');
+      expect((await wire.batch('t', { inserts: { k0017: { note: 'again' } } })).status).toBe(201);
+      expect((await wire.lookup('t', 'k0017'))?.document).toHaveProperty('note', 'again');
+    },
+    timeout,
+  );
+});
+
+describe('S05 damage in files', () => {
+  test.each(['a segment', 'the checkpoint'])(
+    '%s of an index: the index is built again from the documents',
+    async (what) => {
+      using place = new FaultPlace();
+      await filled(place, 200);
+      const candidates = place.files('/indexes/');
+      const checkpoint = candidates.find((path) => path.endsWith('checkpoint.json'));
+      const segments = candidates.filter((path) => /\.(idx|store|fast|term|pos|fieldnorm)$/.test(path));
+      expect(checkpoint).toBeDefined();
+      expect(segments.length).toBeGreaterThan(0);
+      const damaged = what === 'a segment' ? segments : [checkpoint ?? ''];
+      for (const path of damaged) flipBit(path, Math.floor(readFileSync(path).byteLength / 2));
+      expect(offlineCheck(place.dataDir).code).toBe(1);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      await until(async () => {
+        await wire.batch('t', { inserts: { marker: { n: 1 } }, sync_level: 'full_text' });
+        const found = await wire.query({
+          table: 't',
+          full_text_search: { field: 'words', match: 'amber' },
+          limit: 1_000,
+        });
+        return found.hits.length === 200;
+      });
+      await server.stop();
+      expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
+    },
+    timeout,
+  );
+
+  test(
+    'a page of a range file: what cannot be read is refused by name, nothing is made up',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place, 400);
+      const file = place.file('documents.db');
+      const bytes = readFileSync(file);
+      // A leaf of the documents table: its page holds bodies; the header's cell count and offsets become nonsense.
+      const page = Math.floor(bytes.indexOf('"note200x"') / 4096) * 4096;
+      bytes.fill(0xa5, page, page + 64);
+      writeFileSync(file, bytes);
+      const checked = offlineCheck(place.dataDir);
+      expect(checked.code).toBe(1);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const answer = await wire.send('GET', '/db/v1/tables/t/lookup/k0200');
+      expect(answer.status).toBe(500);
+      expect(answer.body).toHaveProperty('code', 'data_corrupted');
+      expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    },
+    timeout,
+  );
+
+  test.each([
+    ['format.json', '{"format":'],
+    ['catalog.db', 'not a database'.repeat(600)],
+  ])(
+    'a damaged %s: the start is refused with a reason and nothing is written',
+    async (name, content) => {
+      using place = new FaultPlace();
+      await filled(place, 5);
+      for (const path of place.files(name)) {
+        if (path.endsWith(name)) writeFileSync(path, content);
+      }
+      const failure = await place.start().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect(failure).toHaveProperty('ending.code');
+      expect((failure as { ending: { code: number } }).ending.code).toBeGreaterThan(0);
+      expect((failure as { log: string }).log).toContain(name);
+      expect(readFileSync(place.files(name).find((path) => path.endsWith(name)) ?? '', 'utf8')).toBe(content);
+    },
+    timeout,
+  );
+});

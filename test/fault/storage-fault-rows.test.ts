@@ -1,0 +1,313 @@
+import { describe, expect, test } from 'bun:test';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { CrashRun } from '../crash/crash-run.ts';
+import { ChildServer, StartFailure } from '../support/fault/child-server.ts';
+import { DurableShadow } from '../support/fault/durable-shadow.ts';
+import { changingCalls } from '../support/fault/fault-control.ts';
+import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
+import { until } from '../support/fault/until.ts';
+import { WireClient } from '../support/fault/wire-client.ts';
+import { FaultPlace } from './fault-place.ts';
+import { offlineCheck } from './offline-check.ts';
+
+const timeout = { timeout: 90_000 };
+const hour = 3_600_000;
+
+describe('S01 kill -9 during writes', () => {
+  test(
+    'ten kills: every acknowledged write is whole (the crash suite makes fifty)',
+    async () => {
+      const seed = runSeed();
+      using place = new FaultPlace();
+      const run = new CrashRun(place.directory, new SeededRandom(seed));
+      try {
+        for (let round = 0; round < 10; round += 1) await run.round();
+      } catch (error) {
+        console.log(`S01: seed ${seed}\n${run.history.join('\n')}`);
+        throw error;
+      }
+    },
+    timeout,
+  );
+});
+
+describe('S02 the power fails', () => {
+  test(
+    'what was acknowledged is in what was synced',
+    async () => {
+      const seed = runSeed();
+      const random = new SeededRandom(seed);
+      using place = new FaultPlace();
+      const run = new CrashRun(place.directory, random);
+      try {
+        for (let round = 0; round < 8; round += 1) {
+          const shadowDir = join(place.directory, `shadow-${round}`);
+          const openShadow = (dataDir: string) => new DurableShadow(dataDir, shadowDir);
+          await run.powerFailure(openShadow, random.between(50, 500));
+          rmSync(shadowDir, { recursive: true });
+        }
+      } catch (error) {
+        console.log(`S02: seed ${seed}\n${run.history.join('\n')}`);
+        throw error;
+      }
+      expect(run.acknowledged).toBeGreaterThan(20);
+    },
+    timeout,
+  );
+});
+
+describe('S06 a sync that fails once', () => {
+  test.each(['documents.db-wal', 'catalog.db-wal'])(
+    'on %s: the store stops acknowledging, the process ends with 74, the next start recovers',
+    async (path) => {
+      using place = new FaultPlace();
+      const acknowledged = new Set<string>();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t', { num_shards: 3 });
+        const write = async (i: number) => {
+          const inserts = { [`!${i}`]: { i }, [`a${i}`]: { i }, [`~${i}`]: { i } };
+          const answer = await wire.batch('t', { inserts }).catch(() => undefined);
+          if (answer?.status === 201) for (const key of Object.keys(inserts)) acknowledged.add(key);
+          return answer;
+        };
+        for (let i = 0; i < 10; i += 1) await write(i);
+        expect(acknowledged.size).toBe(30);
+        const fault = place.control.arm({ calls: ['sync'], path, action: 'EIO', times: 1 });
+        const failed = await write(10);
+        expect(fault.acted).toBe(1);
+        expect(failed?.status ?? 503).toBe(503);
+        if (failed) expect(failed.body).toHaveProperty('code', 'storage_failed');
+        const next = await write(11);
+        expect(next?.status ?? 503).toBe(503);
+        expect((await server.ended).code).toBe(74);
+      }
+      await using server = await place.start();
+      const found = await new WireClient(server.url).scan('t');
+      for (const key of acknowledged) expect(found.has(key)).toBe(true);
+      // The write in doubt is there whole or not at all.
+      const parts = ['!10', 'a10', '~10'].filter((key) => found.has(key)).length;
+      expect([0, 3]).toContain(parts);
+      expect(found.has('a11')).toBe(false);
+    },
+    timeout,
+  );
+});
+
+describe('S07 a full disk', () => {
+  test(
+    'while writing: 507, reads go on, and freed space is used without a restart',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      await wire.createTable('t', { num_shards: 3 });
+      expect((await wire.batch('t', { inserts: { '!a': { n: 1 }, m: { n: 1 }, '~z': { n: 1 } } })).status).toBe(201);
+      const full = place.control.arm({ calls: ['write', 'create', 'mkdir'], path: place.dataDir, action: 'ENOSPC' });
+      for (const inserts of [{ m: { n: 2 } }, { '!a': { n: 2 }, m: { n: 2 }, '~z': { n: 2 } }]) {
+        const answer = await wire.batch('t', { inserts });
+        expect(answer.status).toBe(507);
+        expect(answer.body).toMatchObject({ code: 'insufficient_storage', retryable: true });
+      }
+      expect((await wire.send('POST', '/db/v1/tables/other', {})).status).toBe(507);
+      expect((await wire.lookup('t', 'm'))?.document).toHaveProperty('n', 1);
+      expect((await wire.scan('t')).size).toBe(3);
+      expect(await wire.count('t')).toBeLessThanOrEqual(3);
+      full.disarm();
+      const answer = await wire.batch('t', { inserts: { m: { n: 3 }, '~z': { n: 3 } }, sync_level: 'full_text' });
+      expect(answer.status).toBe(201);
+      expect(await wire.count('t')).toBe(3);
+      expect((await wire.send('POST', '/db/v1/tables/other', {})).status).toBeLessThan(300);
+    },
+    timeout,
+  );
+
+  test(
+    'while an index makes its checkpoint: writes go on, and a later checkpoint holds',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start({ environment: { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' } });
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        const full = place.control.arm({ calls: ['write', 'create'], path: '/indexes/', action: 'ENOSPC' });
+        for (let i = 0; full.acted === 0 && i < 400; i += 1) {
+          expect((await wire.batch('t', { inserts: { [`k${i % 10}`]: { i, words: 'amber' } } })).status).toBe(201);
+          await Bun.sleep(10);
+        }
+        expect(full.acted).toBeGreaterThan(0);
+        expect((await wire.batch('t', { inserts: { last: { words: 'amber' } } })).status).toBe(201);
+        full.disarm();
+        expect((await wire.batch('t', { inserts: { last: { words: 'amber' } }, sync_level: 'full_text' })).status).toBe(
+          201,
+        );
+        expect((await server.stop()).code).toBe(0);
+      }
+      expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
+      await using server = await place.start();
+      const query = { table: 't', full_text_search: { field: 'words', match: 'amber' }, limit: 100 };
+      expect((await new WireClient(server.url).query(query)).hits.length).toBe(11);
+    },
+    timeout,
+  );
+});
+
+describe('S08 a disk that turns read-only', () => {
+  test(
+    'writes are 503, reads work, readiness is false',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      await wire.createTable('t');
+      await wire.batch('t', { inserts: { k: { n: 1 } } });
+      place.control.arm({ calls: changingCalls, path: place.dataDir, action: 'EROFS' });
+      const answer = await wire.batch('t', { inserts: { k: { n: 2 } } });
+      expect(answer.status).toBe(503);
+      expect(answer.body).toMatchObject({ code: 'read_only', retryable: true });
+      expect((await wire.lookup('t', 'k'))?.document).toHaveProperty('n', 1);
+      expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+      expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+      expect((await wire.scan('t')).size).toBe(1);
+    },
+    timeout,
+  );
+});
+
+describe('S11 the wall clock jumps', () => {
+  test(
+    'back an hour: versions and ranges are never given twice',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const versions: number[] = [];
+      const ranges = new Set<string>();
+      for (const offset of [0, -hour, 24 * hour, -48 * hour]) {
+        place.control.shiftClock(offset);
+        const table = await wire.createTable('t');
+        for (const id of Object.keys(table.shards as object)) {
+          expect(ranges.has(id)).toBe(false);
+          ranges.add(id);
+        }
+        await wire.batch('t', { inserts: { k: { offset } } });
+        versions.push(Number((await wire.lookup('t', 'k'))?.version));
+        expect((await wire.send('DELETE', '/db/v1/tables/t')).status).toBe(204);
+      }
+      expect(versions).toEqual([...new Set(versions)].sort((a, b) => a - b));
+    },
+    timeout,
+  );
+
+  test(
+    'forward a day: expired documents are hidden, not deleted, until the jump has been believed',
+    async () => {
+      using place = new FaultPlace();
+      const environment = { SUNDEW__TTL__SWEEP_INTERVAL: '100ms', SUNDEW__TTL__GRACE: '0s' };
+      await using server = await place.start({ environment });
+      const wire = new WireClient(server.url);
+      await wire.createTable('t', { schema: { ttl: { duration: '2h' } } });
+      const inserts = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`k${i}`, { words: 'amber' }]));
+      await wire.batch('t', { inserts, sync_level: 'full_text' });
+      // One document that has expired in truth: its deletion shows that the sweeper works.
+      const old = new Date(Date.now() - 3 * hour).toISOString();
+      await wire.batch('t', { inserts: { old: { _timestamp: old } } });
+      await until(async () => (await wire.reportedDocuments()).get('t') === 20);
+      place.control.shiftClock(24 * hour);
+      expect(await wire.lookup('t', 'k1')).toBeUndefined();
+      expect((await wire.scan('t')).size).toBe(0);
+      expect(await wire.count('t')).toBe(0);
+      await Bun.sleep(600); // several sweeps
+      expect((await wire.reportedDocuments()).get('t')).toBe(20);
+      place.control.shiftClock(0);
+      expect((await wire.scan('t')).size).toBe(20);
+      expect(await wire.count('t')).toBe(20);
+    },
+    timeout,
+  );
+});
+
+describe('S12 two processes on one directory', () => {
+  test(
+    'the second ends and names the first; the lock of a dead process does not hold',
+    async () => {
+      using place = new FaultPlace();
+      const first = await place.start();
+      const failure = await place.start().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect(failure).toBeInstanceOf(StartFailure);
+      const { ending, log } = failure as StartFailure;
+      expect(ending.code).toBeGreaterThan(0);
+      expect(log).toContain(String(first.pid));
+      expect(offlineCheck(place.dataDir).code).toBe(1);
+      expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
+      await first.kill();
+      await using next = await place.start();
+      expect((await fetch(`${next.url}/readyz`)).status).toBe(200);
+    },
+    timeout,
+  );
+});
+
+describe('S13 data of a newer format', () => {
+  test(
+    'are refused with a hint, and nothing is written',
+    async () => {
+      using place = new FaultPlace();
+      await (await place.start()).stop();
+      const file = Bun.file(place.file('format.json'));
+      const format = (await file.json()) as Record<string, unknown>;
+      const newer = Object.fromEntries(Object.entries(format).map(([k, v]) => [k, typeof v === 'number' ? v + 1 : v]));
+      await Bun.write(file, JSON.stringify(newer));
+      const before = place.fingerprint();
+      const failure = await place.start().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect(failure).toBeInstanceOf(StartFailure);
+      const { ending, log } = failure as StartFailure;
+      expect(ending.code).toBeGreaterThan(0);
+      expect(log).toMatch(/newer/i);
+      const ignored = (files: Record<string, string>) =>
+        Object.entries(files).filter(([name]) => !name.startsWith('/LOCK'));
+      expect(ignored(place.fingerprint())).toEqual(ignored(before));
+    },
+    timeout,
+  );
+});
+
+describe('S14 few file descriptors', () => {
+  test(
+    'with 256 the server degrades with a clear error and loses nothing',
+    async () => {
+      using place = new FaultPlace();
+      const written = new Set<string>();
+      const refusals = new Set<string>();
+      {
+        await using server = await ChildServer.start({ dataDir: place.dataDir, openFilesMax: 256 });
+        const wire = new WireClient(server.url);
+        for (let i = 0; i < 60; i += 1) {
+          const created = await wire.send('POST', `/db/v1/tables/t${i}`, {});
+          if (created.status >= 300) {
+            refusals.add(`${created.status} ${(created.body as { code: string }).code}`);
+            continue;
+          }
+          const answer = await wire.batch(`t${i}`, { inserts: { k: { words: 'amber' } }, sync_level: 'full_text' });
+          if (answer.status === 201) written.add(`t${i}`);
+          else refusals.add(`${answer.status} ${(answer.body as { code: string }).code}`);
+        }
+        expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+      }
+      for (const refusal of refusals) expect(refusal).toMatch(/^(503|507) /);
+      expect(written.size).toBeGreaterThan(10);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      for (const table of written) expect(await wire.count(table)).toBe(1);
+    },
+    timeout,
+  );
+});
