@@ -110,12 +110,6 @@ export const options = {
     help: 'Key ranges of a table whose creation does not say.',
     aliases: ['default_shards_per_table'],
   }),
-  batchBodyBytesMax: option({
-    key: 'limits.batch_body',
-    kind: size(1024, 128 * mebibyte),
-    default: limits.batchBodyBytesMax,
-    help: 'Largest body of a batch, a commit and a merge, after inflation.',
-  }),
   bodyDeadlineMs: option({
     key: 'limits.body_deadline',
     kind: duration(100, limits.requestDeadlineMs - 1),

@@ -1,0 +1,37 @@
+import type { Readiness } from '../observability/readiness.ts';
+import { clusterRoutes } from './database/cluster.ts';
+import { documentRoutes } from './database/documents.ts';
+import { indexRoutes } from './database/indexes.ts';
+import { queryRoutes } from './database/query.ts';
+import { tableRoutes } from './database/tables.ts';
+import { writeRoutes } from './database/writes.ts';
+import { docsRoutes } from './docs-page.ts';
+import { healthRoutes } from './health.ts';
+import { notBuiltRoutes } from './not-built.ts';
+import type { Route } from './route.ts';
+
+/** What stands behind the routes, by group. */
+export interface RouteServices {
+  readonly tables: Parameters<typeof tableRoutes>[0];
+  readonly writes: Parameters<typeof writeRoutes>[0];
+  readonly documents: Parameters<typeof documentRoutes>[0];
+  readonly queries: Parameters<typeof queryRoutes>[0];
+  readonly indexes: Parameters<typeof indexRoutes>[0];
+  readonly cluster: Parameters<typeof clusterRoutes>[0];
+  readonly readiness: Readiness;
+}
+
+/** The whole interface: what the listener serves and docs/openapi.json describes. */
+export function allRoutes(services: RouteServices, version: string): Route[] {
+  const described = [
+    ...tableRoutes(services.tables),
+    ...writeRoutes(services.writes),
+    ...documentRoutes(services.documents),
+    ...queryRoutes(services.queries),
+    ...indexRoutes(services.indexes),
+    ...clusterRoutes(services.cluster),
+    ...healthRoutes(services.readiness),
+    ...notBuiltRoutes(),
+  ];
+  return [...described, ...docsRoutes(described, version)];
+}
