@@ -91,14 +91,16 @@ export function openChannel<Calls extends CallMap, Event = never>(
   };
 }
 
-/** One call as the worker sees it. Exactly one of `resolve` and `reject` answers it. */
+/** One call of this name as the worker sees it. Exactly one of `resolve` and `reject` answers it. */
+export interface CallOf<Calls extends CallMap, Name extends keyof Calls> {
+  readonly name: Name;
+  readonly request: Calls[Name][0];
+  resolve(value: Calls[Name][1], transfer?: TransferList): void;
+  reject(error: unknown): void;
+}
+
 export type IncomingCall<Calls extends CallMap> = {
-  [Name in keyof Calls & string]: {
-    readonly name: Name;
-    readonly request: Calls[Name][0];
-    resolve(value: Calls[Name][1], transfer?: TransferList): void;
-    reject(error: unknown): void;
-  };
+  [Name in keyof Calls & string]: CallOf<Calls, Name>;
 }[keyof Calls & string];
 
 /** The answering side, inside the worker. */

@@ -5,6 +5,10 @@ import { type CatalogReading, catalogReading } from './catalog-reading.ts';
 import type { IndexRecord, TableRecord } from './catalog-records.ts';
 import type { RangeId } from './entry-group.ts';
 import type { NewIndex, NewTable, TableChange } from './storage-calls.ts';
+import type { WalKeeper } from './wal-keeper.ts';
+
+/** What one change writes at most, about; redo records are counted by themselves. */
+const changeBytes = 32 * 1_024;
 
 export interface RedoRow {
   transactionId: number;
@@ -14,11 +18,13 @@ export interface RedoRow {
 /** The writer's side of `catalog.db`. Every change is one durable transaction. */
 export class CatalogFile {
   readonly reading: CatalogReading;
-  readonly database: Database;
+  readonly wal: WalKeeper;
+  readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(database: Database) {
-    this.database = database;
+  constructor(database: Database, wal: WalKeeper) {
+    this.#database = database;
+    this.wal = wal;
     this.reading = catalogReading(database);
     this.#statements = prepare(database);
   }
@@ -55,7 +61,7 @@ export class CatalogFile {
     });
   }
 
-  changeTable(change: TableChange): { indexes: IndexRecord[] } {
+  changeTable(change: TableChange): IndexRecord[] {
     return this.#change(() => {
       const { tableId } = change;
       this.#table(tableId);
@@ -68,7 +74,7 @@ export class CatalogFile {
         const updated = this.#statements.updateIndex.run(config ?? null, state ?? null, tableId, name);
         if (updated.changes === 0) throw indexNotFound(name);
       }
-      return { indexes: this.reading.indexesOf(tableId) };
+      return this.reading.indexesOf(tableId);
     });
   }
 
@@ -81,6 +87,7 @@ export class CatalogFile {
   writeRedo(records: readonly RedoRow[], applied: Iterable<number>): void {
     this.#change(() => {
       for (const { transactionId, payload } of records) {
+        this.wal.wrote(payload.byteLength, 1);
         this.#statements.addRedo.run(transactionId, payload);
         this.#raise('transaction_id', transactionId);
       }
@@ -95,7 +102,7 @@ export class CatalogFile {
   close(): void {
     this.reading.finalize();
     for (const statement of Object.values(this.#statements)) statement.finalize();
-    this.database.close();
+    this.#database.close();
   }
 
   #change<Result>(body: () => Result): Result {
@@ -106,9 +113,10 @@ export class CatalogFile {
       failpoint('catalog.before-commit');
       commit.run();
       failpoint('catalog.after-commit');
+      this.wal.wrote(changeBytes, 1);
       return result;
     } catch (error) {
-      if (this.database.inTransaction) rollback.run();
+      if (this.#database.inTransaction) rollback.run();
       throw error;
     }
   }

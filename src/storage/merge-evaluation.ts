@@ -70,6 +70,6 @@ function documentsEqual(left: Uint8Array, right: Uint8Array): boolean {
 
 function withoutTimestamp(body: Uint8Array): unknown {
   const document = JSON.parse(decoder.decode(body)) as Record<string, unknown>;
-  delete document['_timestamp'];
+  delete document._timestamp;
   return document;
 }

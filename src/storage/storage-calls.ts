@@ -51,6 +51,13 @@ export interface TableChange {
   dropIndexes?: readonly string[];
 }
 
+export interface PurgeReport {
+  /** Rows of the change feed removed by this call. */
+  removed: number;
+  /** Nothing is left to look at for now. */
+  done: boolean;
+}
+
 /** What the storage writer can be asked. */
 export type StorageCalls = {
   start: [WriterStart, StartReport];
@@ -58,7 +65,7 @@ export type StorageCalls = {
   openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
   setLifetime: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
   closeRange: [{ rangeId: RangeId }, undefined];
-  purge: [{ rangeId: RangeId; throughSequence: number }, number];
+  purge: [{ rangeId: RangeId; throughSequence: number }, PurgeReport];
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number }, undefined];
   changeTable: [TableChange, { indexes: IndexRecord[] }];

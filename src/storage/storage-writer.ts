@@ -1,6 +1,6 @@
 import { armFailpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { ChannelServer, IncomingCall } from '../runtime/worker-channel.ts';
+import type { CallOf, ChannelServer, IncomingCall } from '../runtime/worker-channel.ts';
 import { AppendRunner } from './append-runner.ts';
 import { CatalogFile } from './catalog-file.ts';
 import { catalogMigrations } from './catalog-migrations.ts';
@@ -11,6 +11,8 @@ import type { StartReport, StorageCalls, StorageFatal, WriterStart } from './sto
 import { WalKeeper } from './wal-keeper.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
+type AppendCall = CallOf<StorageCalls, 'append'>;
+type ControlName = Exclude<keyof StorageCalls & string, 'append'>;
 
 /** Rows of the change feed that one purge transaction looks at. */
 const purgeRows = 2_000;
@@ -18,7 +20,6 @@ const purgeRows = 2_000;
 interface Running {
   directory: DataDirectory;
   catalog: CatalogFile;
-  catalogWal: WalKeeper;
   ranges: OpenRanges;
   runner: AppendRunner;
 }
@@ -37,26 +38,31 @@ export class StorageWriter {
   handle(batch: readonly StorageCall[]): void {
     let position = 0;
     while (position < batch.length) {
-      const appends: Extract<StorageCall, { name: 'append' }>[] = [];
+      const appends: AppendCall[] = [];
       for (let call = batch[position]; call?.name === 'append'; call = batch[position]) {
         appends.push(call);
         position += 1;
       }
       if (appends.length > 0) this.#append(appends);
-      else {
-        const call = batch[position];
-        if (call) this.#control(call);
+      const call = batch[position];
+      if (call && call.name !== 'append') {
+        this.#control(call);
         position += 1;
       }
     }
+    this.#maintainLogs((wal) => wal.isOverdue);
   }
 
   /** Work that no request waits for. */
   maintain(): void {
+    this.#maintainLogs((wal) => wal.isDue);
+  }
+
+  #maintainLogs(chosen: (wal: WalKeeper) => boolean): void {
     if (!this.#running || this.#failure) return;
-    const { catalogWal, ranges, directory } = this.#running;
-    this.#maintainLog(catalogWal, directory.catalogFile);
-    for (const range of ranges.all()) this.#maintainLog(range.wal, range.path);
+    const { catalog, ranges, directory } = this.#running;
+    if (chosen(catalog.wal)) this.#maintainLog(catalog.wal, directory.catalogFile);
+    for (const range of ranges.all()) if (chosen(range.wal)) this.#maintainLog(range.wal, range.path);
   }
 
   #maintainLog(wal: WalKeeper, path: string): void {
@@ -68,73 +74,66 @@ export class StorageWriter {
     }
   }
 
-  #append(calls: readonly Extract<StorageCall, { name: 'append' }>[]): void {
-    if (this.#failure || !this.#running) {
-      for (const call of calls) call.reject(this.#failure ?? notRunning());
-      return;
-    }
-    this.#running.runner.run(calls);
+  #append(calls: readonly AppendCall[]): void {
+    if (this.#running && !this.#failure) this.#running.runner.run(calls);
+    else for (const call of calls) call.reject(this.#failure ?? notRunning());
   }
 
-  #control(call: StorageCall): void {
+  #control<Name extends ControlName>(call: { [Each in Name]: CallOf<StorageCalls, Each> }[Name]): void {
     try {
       if (this.#failure && call.name !== 'close') throw this.#failure;
-      this.#dispatch(call);
+      call.resolve(this.#handlers[call.name](call.request));
     } catch (error) {
       call.reject(this.#report(error, this.#running?.directory.catalogFile));
     }
   }
 
-  #dispatch(call: StorageCall): void {
-    if (call.name === 'start') return call.resolve(this.#start(call.request));
-    const running = this.#running;
-    if (!running) throw notRunning();
-    const { catalog, ranges } = running;
-    switch (call.name) {
-      case 'append':
-        throw notRunning();
-      case 'openRange': {
-        const range = ranges.get(call.request.rangeId);
-        range.ttlDurationMs = call.request.ttlDurationMs;
-        return call.resolve({ snapshot: range.file.snapshot(), warnings: range.warnings });
-      }
-      case 'setLifetime':
-        ranges.get(call.request.rangeId).ttlDurationMs = call.request.ttlDurationMs;
-        return call.resolve(undefined);
-      case 'closeRange':
-        ranges.close(call.request.rangeId);
-        return call.resolve(undefined);
-      case 'purge': {
-        const { file } = ranges.get(call.request.rangeId);
-        return call.resolve(file.purge(call.request.throughSequence, purgeRows).removed);
-      }
-      case 'createTable': {
-        const create = ranges.create.bind(ranges);
-        return call.resolve(catalog.createTable(call.request, (id, first) => create(id, 1, first)));
-      }
-      case 'dropTable':
-        this.#dropTable(running, call.request);
-        return call.resolve(undefined);
-      case 'changeTable':
-        return call.resolve(catalog.changeTable(call.request));
-      case 'checkpoint':
-        this.#checkpoint(running, call.request.rangeId);
-        return call.resolve(undefined);
-      case 'close':
-        this.#close(running);
-        return call.resolve(undefined);
-    }
+  readonly #handlers: { [Name in ControlName]: (request: StorageCalls[Name][0]) => StorageCalls[Name][1] } = {
+    start: (request) => this.#start(request),
+    openRange: ({ rangeId, ttlDurationMs }) => {
+      const range = this.#live().ranges.get(rangeId);
+      range.ttlDurationMs = ttlDurationMs;
+      return { snapshot: range.file.snapshot(), warnings: range.warnings };
+    },
+    setLifetime: ({ rangeId, ttlDurationMs }) => {
+      this.#live().ranges.get(rangeId).ttlDurationMs = ttlDurationMs;
+    },
+    closeRange: ({ rangeId }) => {
+      this.#live().ranges.close(rangeId);
+    },
+    purge: ({ rangeId, throughSequence }) => {
+      return this.#live().ranges.get(rangeId).file.purge(throughSequence, purgeRows);
+    },
+    createTable: (table) => {
+      const { catalog, ranges } = this.#live();
+      return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
+    },
+    dropTable: (request) => {
+      this.#dropTable(this.#live(), request);
+    },
+    changeTable: (change) => ({ indexes: this.#live().catalog.changeTable(change) }),
+    checkpoint: ({ rangeId }) => {
+      this.#checkpoint(this.#live(), rangeId);
+    },
+    close: () => {
+      this.#close(this.#live());
+    },
+  };
+
+  #live(): Running {
+    if (this.#running) return this.#running;
+    throw notRunning();
   }
 
   #start({ root, failpoint }: WriterStart): StartReport {
     armFailpoint(failpoint);
     const directory = new DataDirectory(root);
     const { wal, database, warnings } = WalKeeper.open(directory.catalogFile, catalogMigrations);
-    const catalog = new CatalogFile(database);
+    const catalog = new CatalogFile(database, wal);
     const ranges = new OpenRanges(directory, catalog.reading);
     const report = (error: unknown, path: string) => this.#report(error, path);
     const runner = new AppendRunner(ranges, catalog, directory.catalogFile, report);
-    this.#running = { directory, catalog, catalogWal: wal, ranges, runner };
+    this.#running = { directory, catalog, ranges, runner };
     return { redone: runner.finishRedo(), warnings };
   }
 
@@ -151,19 +150,20 @@ export class StorageWriter {
     for (const { rangeId } of table.ranges) ranges.remove(rangeId);
   }
 
-  #checkpoint({ ranges, catalogWal }: Running, rangeId: number | undefined): void {
-    if (rangeId !== undefined) return ranges.get(rangeId).wal.checkpoint();
-    catalogWal.checkpoint();
-    for (const range of ranges.all()) range.wal.checkpoint();
+  #checkpoint({ ranges, catalog }: Running, rangeId: number | undefined): void {
+    if (rangeId === undefined) {
+      catalog.wal.checkpoint();
+      for (const range of ranges.all()) range.wal.checkpoint();
+    } else ranges.get(rangeId).wal.checkpoint();
   }
 
-  #close({ ranges, catalog, catalogWal, runner }: Running): void {
+  #close({ ranges, catalog, runner }: Running): void {
     this.#running = undefined;
     // After a failed sync nothing is written any more, not even a checkpoint.
     if (this.#failure) return;
     runner.forgetApplied();
     for (const range of [...ranges.all()]) ranges.close(range.file.rangeId);
-    catalogWal.finish();
+    catalog.wal.finish();
     catalog.close();
   }
 

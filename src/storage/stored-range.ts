@@ -1,9 +1,10 @@
+import { statSync } from 'node:fs';
 import type { WorkerChannel } from '../runtime/worker-channel.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { DocumentStore } from './document-store.ts';
 import type { AppliedWrite, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
-import type { StorageCalls } from './storage-calls.ts';
+import type { PurgeReport, StorageCalls } from './storage-calls.ts';
 
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
 export class StoredRange {
@@ -14,6 +15,7 @@ export class StoredRange {
   readonly warnings: readonly string[];
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #onClose: () => void;
+  readonly #path: string;
   #snapshot: RangeSnapshot;
 
   constructor(
@@ -23,6 +25,7 @@ export class StoredRange {
     onClose: () => void,
   ) {
     this.rangeId = opened.snapshot.rangeId;
+    this.#path = path;
     this.documents = new DocumentStore(path);
     this.feed = new ChangeFeed(this.documents.database);
     this.warnings = opened.warnings;
@@ -34,6 +37,14 @@ export class StoredRange {
   /** As of the last answered write. */
   info(): RangeSnapshot {
     return this.#snapshot;
+  }
+
+  /** Bytes of the documents' file and its write-ahead log. */
+  fileBytes(): number {
+    return [this.#path, `${this.#path}-wal`].reduce(
+      (total, path) => total + (statSync(path, { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
   }
 
   /** Takes over what an answered write says; older answers change nothing. */
@@ -49,9 +60,9 @@ export class StoredRange {
 
   /**
    * Forgets tombstones and superseded changes up to `throughSequence`: at most the lowest checkpoint of all indexes
-   * of the range. Does a bounded part of the work; call again while it returns more than 0.
+   * of the range. Does a bounded part of the work; call again until it is `done`.
    */
-  purgeTombstones(throughSequence: number): Promise<number> {
+  purgeTombstones(throughSequence: number): Promise<PurgeReport> {
     return this.#channel.call('purge', { rangeId: this.rangeId, throughSequence });
   }
 

@@ -42,7 +42,7 @@ export function transformDocument(
   }
   const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
   applyOperations(document, operations, context.timestamp);
-  if (!Object.hasOwn(document, '_timestamp')) document['_timestamp'] = context.timestamp;
+  if (!Object.hasOwn(document, '_timestamp')) document._timestamp = context.timestamp;
   if (isDeeperThan(document, depthMax)) {
     throw new ServiceError('json_too_deep', `a transform would nest its document deeper than ${depthMax}`);
   }

@@ -11,16 +11,21 @@ const headerBytes = 32;
  * Space that is written with zeros ahead of the log. A commit into space that exists syncs in half the time of one
  * that grows the file (no change of size for the file system's own journal); SQLite ends recovery at the zeros.
  */
-const firstSpaceBytes = 1 * 1_024 * 1_024;
+const firstSpaceBytes = 256 * 1_024;
+const spaceGrowth = 4;
 const spaceBytesMax = 16 * 1_024 * 1_024;
-/** Frames after which the log is copied into the file and begun anew. */
+/** Frames after which the log is copied into the file and begun anew, when there is time for it. */
 const checkpointFrames = Math.floor((spaceBytesMax - headerBytes) / frameBytes);
+/** Frames after which that happens with requests waiting. */
+const overdueFrames = 2 * checkpointFrames;
 
 /** Keeps one file's write-ahead log: checked before SQLite sees it, with space ahead, checkpointed between writes. */
 export class WalKeeper {
   readonly #database: Database;
   readonly #path: string;
   #spaceBytes = 0;
+  /** Frames beyond which `maintain` has something to do: half of the space, or a checkpoint. */
+  #framesDue = 0;
   /** At least the log's frames since it was last begun anew. */
   #framesEstimate = 0;
 
@@ -61,14 +66,20 @@ export class WalKeeper {
     this.#framesEstimate += Math.ceil(bytes / 2_048) + Math.min(rows * 5, 64 + rows);
   }
 
-  /** Between writes: checkpoints a long log and keeps space ahead of a short one. */
+  /** There is upkeep to do, or at least to look for. */
+  get isDue(): boolean {
+    return this.#framesEstimate > this.#framesDue;
+  }
+
+  get isOverdue(): boolean {
+    return this.#framesEstimate > overdueFrames;
+  }
+
+  /** Between writes: checkpoints a long log, and keeps space ahead of a short one. */
   maintain(): void {
-    if (this.#framesEstimate === 0) return;
-    if (this.#framesEstimate * frameBytes > this.#spaceBytes / 2) {
-      this.#framesEstimate = this.#logFrames();
-      if (this.#framesEstimate >= checkpointFrames) this.checkpoint();
-      else if (this.#framesEstimate * frameBytes > this.#spaceBytes / 2) this.#grow();
-    }
+    this.#framesEstimate = this.#logFrames();
+    if (this.#framesEstimate >= checkpointFrames) this.checkpoint();
+    else if (this.isDue) this.#grow();
   }
 
   /** Copies what the log holds into the file. The log begins anew with the next write unless a reader still uses it. */
@@ -89,7 +100,7 @@ export class WalKeeper {
   }
 
   #grow(): void {
-    const target = Math.min(spaceBytesMax, Math.max(firstSpaceBytes, this.#spaceBytes * 4));
+    const target = Math.min(spaceBytesMax, Math.max(firstSpaceBytes, this.#spaceBytes * spaceGrowth));
     const descriptor = openSync(`${this.#path}-wal`, 'r+');
     try {
       const { size } = fstatSync(descriptor);
@@ -97,9 +108,10 @@ export class WalKeeper {
         writeSync(descriptor, new Uint8Array(target - size), 0, target - size, size);
         fdatasyncSync(descriptor);
       }
-      this.#spaceBytes = Math.max(target, size);
     } finally {
       closeSync(descriptor);
     }
+    this.#spaceBytes = target;
+    this.#framesDue = target === spaceBytesMax ? checkpointFrames : Math.floor(target / frameBytes / 2);
   }
 }
