@@ -2,11 +2,12 @@ import type { DemoAnswer, DemoClient, DemoHit } from './demo-client.ts';
 import { bold, dim, fit, type Terminal } from './terminal.ts';
 
 const hitsShown = 5;
-const suggestionsShown = 3;
+const suggestionsShown = 4;
 const wordColumns = 26;
 
 /** What somebody might type into the last search, key by key. */
 const keystrokes = ['vol', 'volc', 'volcan', 'volcanic e', 'volcanic er'] as const;
+const keystrokesWidth = Math.max(...keystrokes.map((typed) => typed.length));
 
 /** A word, a phrase and a search that answers while it is being typed, each with its time. */
 export async function showSearches(client: DemoClient, table: string, terminal: Terminal): Promise<void> {
@@ -40,15 +41,14 @@ async function showTyping(client: DemoClient, table: string, terminal: Terminal)
       full_text_search: { multi_match: { query: typed, type: 'bool_prefix', fields: ['words'] } },
       limit: suggestionsShown,
     });
-    const suggestions = answer.hits.map((hit) => matchingWord(hit, typed)).join(', ') || 'nothing';
+    const words = new Set(answer.hits.map((hit) => matchingWord(hit, typed)));
+    const suggestions = [...words].join(', ') || 'nothing';
     const time = `${answer.roundTripMs.toFixed(1)} ms`;
     const room = terminal.columns - keystrokesWidth - time.length - 6;
     const line = `${bold(terminal, typed.padEnd(keystrokesWidth))}  ${fit(suggestions, room).padEnd(room)}`;
     terminal.write(`  ${line}  ${dim(terminal, time)}\n`);
   }
 }
-
-const keystrokesWidth = Math.max(...keystrokes.map((typed) => typed.length));
 
 /** Of the words of one sense the one that the typed text begins, else the first. */
 function matchingWord(hit: DemoHit, typed: string): string {
