@@ -32,14 +32,20 @@ export interface ScannedWrite {
   entries: Uint32Array;
 }
 
-/** The document frame of one section's entries of a scanned request. */
-export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions): Promise<Uint8Array>;
+/** The document frame of one section's entries of a scanned request. `schemaHandle` is 0 or from `openTableSchema`. */
+export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Promise<Uint8Array>;
 
 /** `buildFrame` on the calling thread, for requests of a few tens of kilobytes. */
-export declare function buildFrameSync(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions): Uint8Array;
+export declare function buildFrameSync(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Uint8Array;
+
+/** Gives a handle back. Frames that are being built finish with their schema. */
+export declare function closeTableSchema(schemaHandle: number): void;
 
 /** The version of the engine's crate. */
 export declare function engineVersion(): string;
+
+/** Compiles a table schema given as JSON; the handle lives until `closeTableSchema`. */
+export declare function openTableSchema(json: string): Promise<number>;
 
 /** Panics inside the guard, so that a test can prove that a panic arrives as an error with the code `engine_panic`. */
 export declare function provokePanic(): void;

@@ -1,5 +1,6 @@
 import { awaitNative, callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
+import type { TableSchema } from './table-schema.ts';
 
 /** What a write request's body is: a batch, several tables' batches, or a page of a linear merge. */
 export type WriteKind = 'batch' | 'tables' | 'merge';
@@ -83,10 +84,12 @@ export async function buildFrame(
   bytes: Uint8Array,
   entries: Uint32Array,
   options: FrameOptions,
+  schema?: TableSchema,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const addon = nativeAddon();
+  const handle = schema?.handle ?? 0;
   if (bytes.byteLength <= inlineBytesMax) {
-    return callNative(() => addon.buildFrameSync(bytes, entries, options) as Uint8Array<ArrayBuffer>);
+    return callNative(() => addon.buildFrameSync(bytes, entries, options, handle) as Uint8Array<ArrayBuffer>);
   }
-  return awaitNative(() => addon.buildFrame(bytes, entries, options) as Promise<Uint8Array<ArrayBuffer>>);
+  return awaitNative(() => addon.buildFrame(bytes, entries, options, handle) as Promise<Uint8Array<ArrayBuffer>>);
 }

@@ -8,6 +8,7 @@
 
 mod frame_bytes;
 mod guard;
+mod registry;
 mod write;
 
 use napi::Env;

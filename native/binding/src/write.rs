@@ -1,15 +1,21 @@
 //! JSON scanning and document frames.
 
+use std::sync::Arc;
+
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, Uint8Array, Uint32Array};
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
+use sundew_engine::table_schema::TableSchema;
 use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
 use crate::frame_bytes::FrameBytes;
 use crate::guard::{EngineTask, call};
+use crate::registry::Registry;
+
+static SCHEMAS: Registry<TableSchema> = Registry::new("table schema");
 
 /// Document keys are at most this long unless the caller says otherwise.
 const KEY_BYTES_MAX: u32 = 1024;
@@ -91,22 +97,53 @@ pub fn scan_write_sync(
     call(&env, || scan(bytes, &kind, &ScanLimits::resolve(limits)))
 }
 
-/// The document frame of one section's entries of a scanned request.
+type FrameInput = (Uint8Array, Uint32Array, EngineFrameOptions, u32);
+
+/// The document frame of one section's entries of a scanned request. `schemaHandle` is 0 or from `openTableSchema`.
 #[napi(ts_return_type = "Promise<Uint8Array>")]
 pub fn build_frame(
     bytes: Uint8Array,
     entries: Uint32Array,
     options: FrameOptions,
-) -> AsyncTask<EngineTask<(Uint8Array, Uint32Array, EngineFrameOptions), FrameBytes>> {
-    EngineTask::start((bytes, entries, frame_options(options)), |(bytes, entries, options)| {
-        write_frame::build_frame(bytes, entries, options).map(FrameBytes)
+    schema_handle: u32,
+) -> AsyncTask<EngineTask<FrameInput, FrameBytes>> {
+    EngineTask::start((bytes, entries, frame_options(options), schema_handle), |(bytes, entries, options, schema)| {
+        frame(bytes, entries, options, *schema)
     })
 }
 
 /// `buildFrame` on the calling thread, for requests of a few tens of kilobytes.
 #[napi(ts_return_type = "Uint8Array")]
-pub fn build_frame_sync(env: Env, bytes: &[u8], entries: &[u32], options: FrameOptions) -> napi::Result<FrameBytes> {
-    call(&env, || write_frame::build_frame(bytes, entries, &frame_options(options)).map(FrameBytes))
+pub fn build_frame_sync(
+    env: Env,
+    bytes: &[u8],
+    entries: &[u32],
+    options: FrameOptions,
+    schema_handle: u32,
+) -> napi::Result<FrameBytes> {
+    call(&env, || frame(bytes, entries, &frame_options(options), schema_handle))
+}
+
+/// Compiles a table schema given as JSON; the handle lives until `closeTableSchema`.
+#[napi(ts_return_type = "Promise<number>")]
+pub fn open_table_schema(json: String) -> AsyncTask<EngineTask<String, u32>> {
+    EngineTask::start(json, |json| Ok(SCHEMAS.insert(Arc::new(TableSchema::compile(json.as_bytes())?))))
+}
+
+/// Gives a handle back. Frames that are being built finish with their schema.
+#[napi]
+pub fn close_table_schema(env: Env, schema_handle: u32) -> napi::Result<()> {
+    call(&env, || SCHEMAS.remove(schema_handle).map(drop))
+}
+
+fn frame(
+    bytes: &[u8],
+    entries: &[u32],
+    options: &EngineFrameOptions,
+    schema_handle: u32,
+) -> Result<FrameBytes, EngineError> {
+    let schema = if schema_handle == 0 { None } else { Some(SCHEMAS.get(schema_handle)?) };
+    write_frame::build_frame(bytes, entries, options, schema.as_deref()).map(FrameBytes)
 }
 
 fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite, EngineError> {

@@ -4,6 +4,8 @@
 pub mod error;
 pub mod frame;
 pub mod json_scan;
+mod schema_shape;
+pub mod table_schema;
 mod transform_scan;
 pub mod write_frame;
 pub mod write_scan;

@@ -10,6 +10,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::error::EngineError;
 use crate::frame::{FrameWriter, RowKind};
 use crate::json_scan::{decode_string, find_member, shorten};
+use crate::table_schema::TableSchema;
 use crate::write_scan::{
     ENTRY_WORDS, FLAG_EDGES, FLAG_EMBEDDINGS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT,
 };
@@ -35,9 +36,14 @@ struct Entry<'a> {
 }
 
 /// Builds the frame of one section's entries (`ENTRY_WORDS` words each) of the request `bytes`. Rows lie as given,
-/// puts first, then deletes, then transforms.
+/// puts first, then deletes, then transforms. Puts are validated against `schema`, when the table has one.
 /// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `not_implemented`, `limit_exceeded`.
-pub fn build_frame(bytes: &[u8], entries: &[u32], options: &FrameOptions) -> Result<Vec<u8>, EngineError> {
+pub fn build_frame(
+    bytes: &[u8],
+    entries: &[u32],
+    options: &FrameOptions,
+    schema: Option<&TableSchema>,
+) -> Result<Vec<u8>, EngineError> {
     let rows = read_entries(bytes, entries, options.key_bytes_max)?;
     refuse_conflicts(&rows)?;
     let added = format!("\"{TIMESTAMP_MEMBER}\":\"{}\"", options.timestamp);
@@ -47,6 +53,9 @@ pub fn build_frame(bytes: &[u8], entries: &[u32], options: &FrameOptions) -> Res
     let ttl_path: Option<Vec<&str>> = options.ttl_field.as_deref().map(|field| field.split('.').collect());
     for row in rows.iter().filter(|row| row.kind == RowKind::Put) {
         check_document(row)?;
+        if let Some(schema) = schema {
+            schema.validate(&row.key, row.body)?;
+        }
         let ttl_base_ms = match &ttl_path {
             Some(path) => ttl_base(row, path, options.timestamp_ms)?,
             None => 0,
