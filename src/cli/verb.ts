@@ -1,7 +1,7 @@
 import type { Arguments, FlagSpec } from './arguments.ts';
 
-/** Exit codes: 0 done, 1 failed, 2 wrong usage, 75 worth a retry. */
-export const exitCodes = { done: 0, failed: 1, usage: 2, retry: 75 } as const;
+/** Exit codes: 0 done, 1 failed, 2 wrong usage, 74 the disk failed, 75 worth a retry. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, storageFailed: 74, retry: 75 } as const;
 
 export interface VerbContext {
   readonly args: Arguments;

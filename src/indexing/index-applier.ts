@@ -67,6 +67,7 @@ export class IndexApplier {
   #lastError: unknown;
   #skippedCount = 0;
   #wake: () => void = () => {};
+  #liveWaiters: ((isLive: boolean) => void)[] = [];
 
   constructor(parts: {
     open: OpenTextIndex;
@@ -135,6 +136,16 @@ export class IndexApplier {
     const visible = this.progress.waitFor(sequence, signal);
     this.#wake();
     await visible;
+  }
+
+  /** Resolves true when the index has come up to its range, false when it is closed or given up before. */
+  whenLive(signal: AbortSignal): Promise<boolean> {
+    if (this.#state === 'live') return Promise.resolve(true);
+    if (this.#state === 'closed' || signal.aborted) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      this.#liveWaiters.push(resolve);
+      signal.addEventListener('abort', () => resolve(false), { once: true });
+    });
   }
 
   /** Ends the loop, publishes and checkpoints what was applied, and closes the native index. */
@@ -210,6 +221,7 @@ export class IndexApplier {
     this.#state = 'live';
     this.#rebuilding = false;
     this.#lastError = undefined;
+    for (const resolve of this.#liveWaiters.splice(0)) resolve(true);
   }
 
   async #apply(page: ChangePage): Promise<void> {
@@ -272,7 +284,8 @@ export class IndexApplier {
     if (this.#changedSince !== undefined) deadlines.push(this.#changedSince + this.#bounds.checkpointMs - now);
     const woken = await this.#sleep(deadlines.length > 0 ? Math.max(0, Math.min(...deadlines)) : this.#bounds.writerIdleMs);
     if (!woken && deadlines.length === 0) {
-      this.#index?.releaseWriter();
+      await this.#index?.releaseWriter();
+      if (this.#queue.length > 0 || this.#state !== 'live' || this.progress.awaited) return;
       await this.#sleep(undefined);
     }
   }
@@ -312,6 +325,7 @@ export class IndexApplier {
   async #shutDown(): Promise<void> {
     this.#state = 'closed';
     this.progress.rejectAll(new Error('the index was closed'));
+    for (const resolve of this.#liveWaiters.splice(0)) resolve(false);
     try {
       if (this.#index) {
         await this.#publish();

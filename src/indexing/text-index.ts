@@ -12,7 +12,7 @@ export interface TextIndex {
   checkpoint(): Promise<CheckpointReport>;
   stats(): TextIndexStats;
   /** Frees the writer's memory and threads until the next apply. */
-  releaseWriter(): void;
+  releaseWriter(): Promise<void>;
   /** Checks the checksums of all files. Fails with `index_damaged`. */
   verify(): Promise<void>;
   close(): Promise<void>;

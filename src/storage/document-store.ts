@@ -57,6 +57,7 @@ export class DocumentStore {
   readonly #byOrdinals: Statement;
   readonly #after: Statement;
   readonly #from: Statement;
+  readonly #expired: Statement;
 
   constructor(path: string) {
     this.#database = openReader(path);
@@ -67,6 +68,7 @@ export class DocumentStore {
     );
     this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
     this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
+    this.#expired = this.#database.prepare('SELECT key, sequence FROM documents WHERE ttl_base_ms <= ? LIMIT ?');
   }
 
   get(key: string): StoredDocument | undefined {
@@ -105,15 +107,25 @@ export class DocumentStore {
     return { documents, more: false };
   }
 
+  /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
+  expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
+    const rows = this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[];
+    return rows.map(({ key, sequence }) => ({ key: decoder.decode(key), sequence }));
+  }
+
   get database(): Database {
     return this.#database;
   }
 
   close(): void {
-    for (const statement of [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from]) {
+    for (const statement of this.#statements()) {
       statement.finalize();
     }
     this.#database.close();
+  }
+
+  #statements(): Statement[] {
+    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired];
   }
 }
 

@@ -38,6 +38,7 @@ export class Storage {
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #lock: DataLock;
   readonly #open = new Map<RangeId, StoredRange>();
+  #writable = true;
 
   constructor(directory: DataDirectory, lock: DataLock, channel: WorkerChannel<StorageCalls>, start: StorageStart) {
     this.directory = directory;
@@ -67,9 +68,26 @@ export class Storage {
    */
   async append(group: EntryGroup): Promise<AppliedWrite[]> {
     const buffers = new Set(group.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
-    const applied = await this.#channel.call('append', group, [...buffers]);
+    const applied = await this.#noteWritable(this.#channel.call('append', group, [...buffers]));
     for (const write of applied) this.#open.get(write.rangeId)?.noteApplied(write);
     return applied;
+  }
+
+  /** False since a write met a disk that takes none; true again with the next one that succeeds. */
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  async #noteWritable<T>(writing: Promise<T>): Promise<T> {
+    try {
+      const result = await writing;
+      this.#writable = true;
+      return result;
+    } catch (error) {
+      const code = error instanceof ServiceError ? error.code : undefined;
+      if (code === 'read_only' || code === 'storage_failed') this.#writable = false;
+      throw error;
+    }
   }
 
   /** Copies the write-ahead logs into their files; of one range or of everything open. */

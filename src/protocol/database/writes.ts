@@ -30,7 +30,13 @@ export const batchCounts = Type.Object({
 });
 export type BatchCounts = Static<typeof batchCounts>;
 
-export const batchResponse = Type.Composite([Type.Object({ status: Type.Literal('committed') }), batchCounts]);
+/** `committed_repair_required`: the write is durable, but an index that it waits for has not followed in time. */
+const commitStatus = {
+  status: Type.Union([Type.Literal('committed'), Type.Literal('committed_repair_required')]),
+  error: Type.Optional(Type.String()),
+};
+
+export const batchResponse = Type.Composite([Type.Object(commitStatus), batchCounts]);
 
 export const multiBatchRequest = Type.Object({
   tables: Type.Record(Type.String(), batchRequest),
@@ -38,7 +44,7 @@ export const multiBatchRequest = Type.Object({
 });
 
 export const multiBatchResponse = Type.Object({
-  status: Type.Literal('committed'),
+  ...commitStatus,
   tables: Type.Record(Type.String(), batchCounts),
 });
 

@@ -1,0 +1,88 @@
+import { Type } from '@sinclair/typebox';
+import { limits } from '../../config/limits.ts';
+import { jsonObject } from '../../protocol/database/tables.ts';
+import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
+import type { DocumentReads } from '../../tables/document-reads.ts';
+import { rawJson } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+
+const lookupQuery = Type.Object({ fields: Type.Optional(Type.String()) });
+
+/** Every read by key has two spellings on the wire with one meaning. */
+export function documentRoutes(reads: DocumentReads): Route[] {
+  return (['lookup', 'documents'] as const).flatMap((spelling) => [
+    defineRoute({
+      method: 'GET',
+      path: `/db/v1/tables/:table/${spelling}/:key`,
+      summary: 'Get a document by its key',
+      description: 'The header `X-Service-Version` carries the version of the document, for optimistic commits.',
+      tag: 'documents',
+      query: lookupQuery,
+      responses: { 200: { description: 'The document', schema: jsonObject } },
+      handler: async ({ params, query }) => {
+        const fields = query.fields === undefined ? undefined : query.fields.split(',').filter((field) => field !== '');
+        const found = await reads.lookup(params.table, params.key, fields);
+        const version = String(found.version);
+        return rawJson(200, found.json, { 'x-service-version': version, 'x-antfly-version': version });
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: `/db/v1/tables/:table/${spelling}`,
+      summary: 'Scan documents in key order',
+      description: 'One JSON object a line; a JSON array when only `application/json` is accepted. Not a snapshot.',
+      tag: 'documents',
+      body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBodyBytesMax, optional: true },
+      responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
+      handler: async ({ params, body, request, signal }) => {
+        const asArray = request.headers.get('accept') === 'application/json';
+        const pages = await reads.scan(params.table, body ?? ({} as ScanRequest), signal);
+        return new Response(asArray ? arrayStream(pages) : lineStream(pages), {
+          headers: { 'content-type': asArray ? 'application/json' : 'application/x-ndjson' },
+        });
+      },
+    }),
+  ]);
+}
+
+/** Pages are pulled as the client reads, so that a scan of any size holds one page in memory. */
+function lineStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
+  return pullStream(pages, (lines) => `${lines.join('\n')}\n`, '', '');
+}
+
+function arrayStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
+  let first = true;
+  const render = (lines: string[]) => {
+    const text = (first ? '' : ',') + lines.join(',');
+    first = false;
+    return text;
+  };
+  return pullStream(pages, render, '[', ']');
+}
+
+function pullStream(
+  pages: AsyncGenerator<string[]>,
+  render: (lines: string[]) => string,
+  prologue: string,
+  epilogue: string,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      if (prologue !== '') controller.enqueue(encoder.encode(prologue));
+    },
+    async pull(controller) {
+      try {
+        const next = await pages.next();
+        if (!next.done) return controller.enqueue(encoder.encode(render(next.value)));
+        if (epilogue !== '') controller.enqueue(encoder.encode(epilogue));
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
+    },
+    async cancel() {
+      await pages.return(undefined);
+    },
+  });
+}

@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox';
+import { limits } from '../../config/limits.ts';
+import { indexConfig, jsonObject } from '../../protocol/database/tables.ts';
+import type { IndexService } from '../../tables/index-service.ts';
+import { reply } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { renderIndexDetails } from './index-details.ts';
+
+const indexDetails = Type.Object({ config: jsonObject, status: jsonObject, shard_status: jsonObject });
+
+export function indexRoutes(indexes: IndexService): Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/db/v1/tables/:table/indexes',
+      summary: "List a table's indexes with their state",
+      tag: 'indexes',
+      responses: { 200: { description: 'The indexes', schema: Type.Array(indexDetails) } },
+      handler: async ({ params }) => (await indexes.list(params.table)).map(renderIndexDetails),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/db/v1/tables/:table/indexes/:index',
+      summary: 'Get an index with its state',
+      tag: 'indexes',
+      responses: { 200: { description: 'The index', schema: indexDetails } },
+      handler: async ({ params }) => renderIndexDetails(await indexes.get(params.table, params.index)),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/tables/:table/indexes/:index',
+      summary: 'Add an index; documents that are there already are indexed in the background',
+      tag: 'indexes',
+      body: { kind: 'json', schema: indexConfig, bytesMax: limits.smallBodyBytesMax, optional: true },
+      responses: {
+        200: { description: 'The index existed with this very configuration', schema: indexConfig },
+        201: { description: 'Created', schema: indexConfig },
+      },
+      handler: async ({ params, body }) => {
+        const { created, config } = await indexes.create(params.table, params.index, body ?? {});
+        return reply(created ? 201 : 200, config);
+      },
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path: '/db/v1/tables/:table/indexes/:index',
+      summary: 'Drop an index',
+      tag: 'indexes',
+      responses: { 204: { description: 'Dropped' } },
+      handler: async ({ params }) => {
+        await indexes.drop(params.table, params.index);
+        return reply(204, undefined);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,47 @@
+import { limits } from '../../config/limits.ts';
+import { jsonObject } from '../../protocol/database/tables.ts';
+import type { TableQueries } from '../../tables/table-queries.ts';
+import { rawJson } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+
+export function queryRoutes(queries: TableQueries): Route[] {
+  const body = { kind: 'bytes', schema: jsonObject, bytesMax: limits.queryBodyBytesMax } as const;
+  const responses = { 200: { description: 'One result for each query, in order', schema: jsonObject } };
+  const description =
+    'Several queries come as NDJSON, as JSON objects one after another, or as an array; a failed one answers in place.';
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/query',
+      summary: 'Query a table that the body names',
+      description,
+      tag: 'query',
+      body,
+      responses,
+      handler: (context) => answer(queries, undefined, context),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/tables/:table/query',
+      summary: 'Query a table',
+      description,
+      tag: 'query',
+      body,
+      responses,
+      handler: (context) => answer(queries, context.params.table, context),
+    }),
+  ];
+}
+
+async function answer(
+  queries: TableQueries,
+  table: string | undefined,
+  context: { body: Uint8Array; request: Request; signal: AbortSignal },
+) {
+  const { request, signal } = context;
+  const results = await queries.run(table, context.body, signal);
+  if (results.length > 1 && request.headers.get('accept') === 'application/x-ndjson') {
+    return rawJson(200, `${results.join('\n')}\n`, { 'content-type': 'application/x-ndjson' });
+  }
+  return rawJson(200, `{"responses":[${results.join(',')}]}`);
+}

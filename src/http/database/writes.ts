@@ -1,0 +1,76 @@
+import { limits } from '../../config/limits.ts';
+import {
+  batchRequest,
+  batchResponse,
+  commitConflict,
+  commitRequest,
+  mergeRequest,
+  mergeResponse,
+  multiBatchRequest,
+  multiBatchResponse,
+} from '../../protocol/database/writes.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { BatchWriter, WriteOutcome } from '../../tables/batch-writer.ts';
+import { reply } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+
+const bytesMax = limits.batchBodyBytesMax;
+
+export function writeRoutes(writer: BatchWriter): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/tables/:table/batch',
+      summary: 'Insert, delete and transform documents, all or nothing',
+      tag: 'documents',
+      body: { kind: 'bytes', schema: batchRequest, bytesMax },
+      responses: { 201: { description: 'Committed', schema: batchResponse } },
+      handler: async ({ params, body, requestId, signal }) => {
+        const { status, counts, error } = await writer.batch(params.table, body, requestId, signal);
+        return { status, ...counts, ...(error === undefined ? {} : { error }) };
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/batch',
+      summary: 'Write to several tables, all or nothing',
+      tag: 'documents',
+      body: { kind: 'bytes', schema: multiBatchRequest, bytesMax },
+      responses: { 201: { description: 'Committed', schema: multiBatchResponse } },
+      handler: async ({ body, requestId, signal }) => tablesAnswer(await writer.multiBatch(body, requestId, signal)),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/transactions/commit',
+      summary: 'Write to several tables if what was read has not changed since',
+      tag: 'documents',
+      body: { kind: 'bytes', schema: commitRequest, bytesMax },
+      responses: {
+        200: { description: 'Committed', schema: multiBatchResponse },
+        409: { description: 'Aborted: a document of the read set has changed', schema: commitConflict },
+      },
+      handler: async ({ body, requestId, signal }) => {
+        try {
+          return tablesAnswer(await writer.commit(body, requestId, signal));
+        } catch (error) {
+          if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') throw error;
+          const { table = '', key = '' } = error.details ?? {};
+          return reply(409, { status: 'aborted', conflict: { table, key, message: error.message } });
+        }
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/tables/:table/merge',
+      summary: 'Make a range of keys equal to a page of an outside source',
+      tag: 'documents',
+      body: { kind: 'bytes', schema: mergeRequest, bytesMax, gzip: true },
+      responses: { 200: { description: 'What was done, or would be done', schema: mergeResponse } },
+      handler: ({ params, body, requestId, signal }) => writer.merge(params.table, body, requestId, signal),
+    }),
+  ];
+}
+
+function tablesAnswer({ status, counts, error }: WriteOutcome<Record<string, unknown>>) {
+  return { status, tables: counts, ...(error === undefined ? {} : { error }) };
+}

@@ -1,0 +1,160 @@
+import type { Clock } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { AppliedWrite } from '../storage/entry-group.ts';
+import type { StoredRange } from '../storage/stored-range.ts';
+import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
+import type { RangeIndexReport } from './index-report.ts';
+import type { OpenTextIndex } from './text-index.ts';
+
+/** An index of a table, as its ranges have to know it. */
+export interface IndexDefinition {
+  name: string;
+  /** Changes when the index is made anew; names its directory. */
+  incarnation: number;
+  memOnly: boolean;
+  /** The schema that maps its fields, in its wire form. */
+  schema: unknown;
+}
+
+/** Opens the native index of a definition below a range's directory. */
+export type TextIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenTextIndex;
+
+export interface RangeBounds extends ApplierBounds {
+  /** Bytes that may wait for a live index before writes are answered `backpressure`. */
+  backlogBytesMax: number;
+}
+
+export interface RangeParts {
+  stored: StoredRange;
+  /** Where the range's indexes live. */
+  indexesDirectory: string;
+  openTextIndex: TextIndexOpener;
+  /** Removes the files of an index that was dropped. */
+  removeIndexFiles(indexesDirectory: string, definition: IndexDefinition): void;
+  clock: Clock;
+  bounds: RangeBounds;
+  onIndexEvent(rangeId: number, indexName: string): ApplierEvents;
+}
+
+interface FollowedIndex {
+  definition: IndexDefinition;
+  applier: IndexApplier;
+}
+
+/** A range with its documents and the appliers that keep its indexes up to date. */
+export class OpenRange {
+  readonly stored: StoredRange;
+  readonly #parts: RangeParts;
+  readonly #indexes = new Map<string, FollowedIndex>();
+  #head: number;
+
+  constructor(parts: RangeParts, definitions: IndexDefinition[]) {
+    this.#parts = parts;
+    this.stored = parts.stored;
+    this.#head = parts.stored.info().head;
+    for (const definition of definitions) this.addIndex(definition);
+  }
+
+  get rangeId(): number {
+    return this.stored.rangeId;
+  }
+
+  /** Last sequence that this range has committed. */
+  get head(): number {
+    return this.#head;
+  }
+
+  applier(indexName: string): IndexApplier | undefined {
+    return this.#indexes.get(indexName)?.applier;
+  }
+
+  /** Starts to follow an index; it is built from the documents when it holds nothing yet. */
+  addIndex(definition: IndexDefinition): void {
+    const { stored, indexesDirectory, clock, bounds } = this.#parts;
+    const events = this.#parts.onIndexEvent(this.rangeId, definition.name);
+    const applier = new IndexApplier({
+      open: this.#parts.openTextIndex(indexesDirectory, definition),
+      source: { head: () => this.#head, read: (after) => stored.feed.read(after) },
+      clock,
+      bounds,
+      events: {
+        ...events,
+        checkpointed: (sequence) => {
+          events.checkpointed?.(sequence);
+          this.#purgeTombstones();
+        },
+      },
+    });
+    this.#indexes.set(definition.name, { definition, applier });
+  }
+
+  async removeIndex(indexName: string): Promise<void> {
+    const followed = this.#indexes.get(indexName);
+    if (!followed) return;
+    this.#indexes.delete(indexName);
+    await followed.applier.close();
+    this.#parts.removeIndexFiles(this.#parts.indexesDirectory, followed.definition);
+  }
+
+  /** Closes and opens an index again, with the same files and a new definition. */
+  async reopenIndex(definition: IndexDefinition): Promise<void> {
+    await this.#indexes.get(definition.name)?.applier.close();
+    this.addIndex(definition);
+  }
+
+  /** Refuses new writes while a live index is too far behind. An index being built or in repair never holds them up. */
+  assertKeepsUp(): void {
+    for (const { applier } of this.#indexes.values()) {
+      if (applier.state === 'live' && applier.backlogBytes > this.#parts.bounds.backlogBytesMax) {
+        const message = 'Indexing is behind by more than its bound. Send the request again after the given time.';
+        throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
+      }
+    }
+  }
+
+  /** Takes the result of a committed write to the indexes. */
+  applied(write: AppliedWrite): void {
+    if (!write.images) return;
+    this.#head = Math.max(this.#head, write.images.lastSequence);
+    for (const { applier } of this.#indexes.values()) applier.offer(write.images);
+  }
+
+  /** Resolves when the named indexes show everything up to `sequence`; an index that is gone by then is not waited for. */
+  async waitForIndexes(indexNames: string[] | 'all', sequence: number, signal?: AbortSignal): Promise<void> {
+    const names = indexNames === 'all' ? [...this.#indexes.keys()] : indexNames;
+    await Promise.all(names.map((name) => this.applier(name)?.waitFor(sequence, signal)));
+  }
+
+  report(indexName: string): RangeIndexReport | undefined {
+    const applier = this.applier(indexName);
+    if (!applier) return undefined;
+    const { firstSequence, documents } = this.stored.info();
+    const { error, ...report } = applier.report();
+    const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
+    return { rangeId: this.rangeId, head: this.#head, firstSequence, documents, ...report, error: message };
+  }
+
+  /** Bytes of the range's files: documents with their log, and indexes. */
+  diskBytes(): number {
+    let bytes = this.stored.fileBytes();
+    for (const { applier } of this.#indexes.values()) bytes += applier.index?.stats().diskBytes ?? 0;
+    return bytes;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.close()));
+    await this.stored.close();
+  }
+
+  /** Tombstones are needed by an index that stands below them; one that keeps nothing on disk starts from nothing. */
+  #purgeTombstones(): void {
+    let lowest = this.#head;
+    for (const { definition, applier } of this.#indexes.values()) {
+      const durable = definition.memOnly ? applier.progress.published : applier.checkpointedSequence;
+      lowest = Math.min(lowest, durable);
+    }
+    void this.stored.purgeTombstones(lowest).catch(() => {
+      // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
+    });
+  }
+}

@@ -1,0 +1,93 @@
+import { assert } from '../lib/assert.ts';
+import type { OpenRange } from './open-range.ts';
+
+/** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
+export interface RangeLease extends Disposable {
+  readonly range: OpenRange;
+}
+
+interface Slot {
+  opening: Promise<OpenRange>;
+  leases: number;
+  /** Set when the range is to be closed; new leases are refused. */
+  closing: boolean;
+  onIdle: (() => void) | undefined;
+}
+
+/** Ranges are opened when first used; beyond a bound the one unused for longest is closed. */
+export class RangePool {
+  readonly #openRange: (rangeId: number) => Promise<OpenRange>;
+  readonly #openMax: number;
+  /** In order of last use. */
+  readonly #slots = new Map<number, Slot>();
+
+  constructor(openRange: (rangeId: number) => Promise<OpenRange>, openMax: number) {
+    this.#openRange = openRange;
+    this.#openMax = openMax;
+  }
+
+  get openCount(): number {
+    return this.#slots.size;
+  }
+
+  async lease(rangeId: number): Promise<RangeLease> {
+    const slot = this.#slot(rangeId);
+    slot.leases += 1;
+    try {
+      const range = await slot.opening;
+      return { range, [Symbol.dispose]: () => this.#release(slot) };
+    } catch (error) {
+      this.#slots.delete(rangeId);
+      this.#release(slot);
+      throw error;
+    }
+  }
+
+  /** Waits for the users of a range to finish, then closes it. A range that is not open is left alone. */
+  async close(rangeId: number): Promise<void> {
+    const slot = this.#slots.get(rangeId);
+    if (!slot) return;
+    slot.closing = true;
+    if (slot.leases > 0) {
+      await new Promise<void>((resolve) => {
+        slot.onIdle = resolve;
+      });
+    }
+    const range = await slot.opening;
+    await range.close();
+    this.#slots.delete(rangeId);
+  }
+
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#slots.keys()].map((rangeId) => this.close(rangeId)));
+  }
+
+  #slot(rangeId: number): Slot {
+    const known = this.#slots.get(rangeId);
+    if (known) {
+      assert(!known.closing, 'a range was leased while it was being closed');
+      this.#slots.delete(rangeId);
+      this.#slots.set(rangeId, known);
+      return known;
+    }
+    const slot: Slot = { opening: this.#openRange(rangeId), leases: 0, closing: false, onIdle: undefined };
+    this.#slots.set(rangeId, slot);
+    this.#closeUnused();
+    return slot;
+  }
+
+  #closeUnused(): void {
+    let excess = this.#slots.size - this.#openMax;
+    for (const [rangeId, slot] of this.#slots) {
+      if (excess <= 0) return;
+      if (slot.leases > 0 || slot.closing) continue;
+      excess -= 1;
+      void this.close(rangeId);
+    }
+  }
+
+  #release(slot: Slot): void {
+    slot.leases -= 1;
+    if (slot.leases === 0) slot.onIdle?.();
+  }
+}

@@ -1,0 +1,239 @@
+import { limits } from '../config/limits.ts';
+import { buildFrame, type ScannedWrite, scanWrite, sectionEntries } from '../engine/binding.ts';
+import type { OpenRange } from '../indexing/open-range.ts';
+import { must } from '../lib/assert.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { BatchCounts, MergeResponse, ReadSetItem } from '../protocol/database/writes.ts';
+import { checkDocumentKey } from '../protocol/document-key.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { AppliedWrite, EntryGroup, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
+import { intervalOf, splitFrame } from './frame-split.ts';
+import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
+import { type IndexWait, readSyncLevel } from './sync-level.ts';
+import type { Table, TableLease } from './table.ts';
+
+/** Appends a group to the logs of its ranges: all of it or nothing, durable when it resolves. */
+export type AppendGroup = (group: EntryGroup) => Promise<AppliedWrite[]>;
+
+export interface TableLookup {
+  get(name: string): Table;
+}
+
+interface TableWrites {
+  table: Table;
+  lease: TableLease;
+  writes: RangeWrite[];
+}
+
+/** What a write did. `error` is set when it is committed, but an index that it waits for did not follow in time. */
+export interface WriteOutcome<Counts> {
+  status: 'committed' | 'committed_repair_required';
+  counts: Counts;
+  error?: string;
+}
+
+/** The write path: from the bytes of a request to committed documents and the indexes that have to follow. */
+export class BatchWriter {
+  readonly #tables: TableLookup;
+  readonly #append: AppendGroup;
+  readonly #clock: Clock;
+
+  constructor(tables: TableLookup, append: AppendGroup, clock: Clock) {
+    this.#tables = tables;
+    this.#append = append;
+    this.#clock = clock;
+  }
+
+  /** Inserts, deletes and transforms of one table. */
+  async batch(tableName: string, body: Uint8Array, requestId: string, signal: AbortSignal) {
+    const table = this.#tables.get(tableName);
+    using lease = await table.lease();
+    const scanned = await scanWrite(body, 'batch');
+    const envelope = JSON.parse(scanned.envelopeJson) as { sync_level?: unknown };
+    const wait = readSyncLevel(envelope.sync_level, 'propose');
+    if (scanned.entries.length === 0) throw noOperations();
+    const at = this.#stamp();
+    const writes = await this.#rangeWrites(table, body, scanned, 0, at);
+    const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
+    return this.#settle([{ table, lease, writes }], applied, wait, signal, batchCounts(applied));
+  }
+
+  /** Batches of several tables as one write. */
+  async multiBatch(body: Uint8Array, requestId: string, signal: AbortSignal) {
+    return this.#writeTables(body, requestId, signal, false);
+  }
+
+  /** As `multiBatch`, if no document of the read set has changed. Fails with `transaction_conflict`. */
+  async commit(body: Uint8Array, requestId: string, signal: AbortSignal) {
+    return this.#writeTables(body, requestId, signal, true);
+  }
+
+  /** Makes a range of keys equal to the records of a page. */
+  async merge(tableName: string, body: Uint8Array, requestId: string, signal: AbortSignal): Promise<MergeResponse> {
+    const started = this.#clock.monotonicMs();
+    const table = this.#tables.get(tableName);
+    using lease = await table.lease();
+    const scanned = await scanWrite(body, 'merge');
+    const envelope = readMergeEnvelope(scanned.envelopeJson);
+    if (scanned.entries.length === 0) {
+      throw new ServiceError('invalid_request', '`records` must be an object with at least one document.');
+    }
+    const at = this.#stamp();
+    const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
+    const { writes, window } = planMerge(frame, table, envelope);
+    const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
+    const parts = [{ table, lease, writes }];
+    const outcome = await this.#settle(parts, applied, envelope.wait, signal, undefined);
+    const tookMs = this.#clock.monotonicMs() - started;
+    return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
+  }
+
+  async #writeTables(body: Uint8Array, requestId: string, signal: AbortSignal, withReadSet: boolean) {
+    const scanned = await scanWrite(body, 'tables');
+    const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
+    const wait = strongest([
+      readSyncLevel(envelope.sync_level, 'propose'),
+      ...Object.values(envelope.tables ?? {}).map((each) => readSyncLevel(each?.sync_level, 'propose')),
+    ]);
+    const readSet = withReadSet ? readReadSet(envelope.read_set) : [];
+    if (scanned.sections.length === 0) throw noOperations();
+    if (scanned.entries.length === 0 && !withReadSet) throw noOperations();
+    const at = this.#stamp();
+    using leases = new DisposableStack();
+    const parts: TableWrites[] = [];
+    for (const [section, name] of scanned.sections.entries()) {
+      const table = this.#tables.get(name);
+      const lease = leases.use(await table.lease());
+      parts.push({ table, lease, writes: await this.#rangeWrites(table, body, scanned, section, at) });
+    }
+    const assertions = readSet.map((item) => this.#assertion(item));
+    const applied = await this.#commit(parts, assertions, requestId, at);
+    const counts: Record<string, BatchCounts> = {};
+    for (const { table, writes } of parts) {
+      const own = new Set(writes.map((write) => write.rangeId));
+      counts[table.name] = batchCounts(applied.filter((each) => own.has(each.rangeId)));
+    }
+    return this.#settle(parts, applied, wait, signal, counts);
+  }
+
+  async #rangeWrites(table: Table, body: Uint8Array, scanned: ScannedWrite, section: number, at: Stamp) {
+    const entries = sectionEntries(scanned, section);
+    if (entries.length === 0) return [];
+    const frames = splitFrame(await this.#frame(table, body, entries, at), table.ranges);
+    return frames.flatMap((frame, index): RangeWrite[] => {
+      const rangeId = must(table.ranges[index], 'a frame for each range').rangeId;
+      return frame ? [{ rangeId, frame, ttlField: table.ttlField }] : [];
+    });
+  }
+
+  #frame(table: Table, body: Uint8Array, entries: Uint32Array, at: Stamp) {
+    return buildFrame(
+      body,
+      entries,
+      { timestamp: at.timestamp, timestampMs: at.timeMs, ttlField: table.ttlField, keyBytesMax: limits.keyBytesMax },
+      table.compiledSchema,
+    );
+  }
+
+  async #commit(parts: TableWrites[], readSet: ReadAssertion[], requestId: string, at: Stamp): Promise<AppliedWrite[]> {
+    const ranges = rangesOf(parts);
+    for (const { writes } of parts) for (const write of writes) ranges.get(write.rangeId)?.assertKeepsUp();
+    const writes = parts.flatMap((part) => part.writes);
+    if (writes.length === 0 && readSet.length === 0) return [];
+    const applied = await this.#append({ writes, readSet, requestId, ...at });
+    for (const write of applied) ranges.get(write.rangeId)?.applied(write);
+    return applied;
+  }
+
+  /** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
+  async #settle<Counts>(
+    parts: TableWrites[],
+    applied: AppliedWrite[],
+    wait: IndexWait,
+    signal: AbortSignal,
+    counts: Counts,
+  ): Promise<WriteOutcome<Counts>> {
+    if (wait === 'none') return { status: 'committed', counts };
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.syncWaitMs)]);
+    const ranges = rangesOf(parts);
+    const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
+    try {
+      await Promise.all(
+        applied.map(async ({ rangeId, images }) => {
+          if (!images) return;
+          const serving = must(tableOf.get(rangeId), 'the table of a range').servingIndex.name;
+          const names = wait === 'all' ? 'all' : [serving];
+          await ranges.get(rangeId)?.waitForIndexes(names, images.lastSequence, deadline);
+        }),
+      );
+      return { status: 'committed', counts };
+    } catch {
+      const error = 'The write is committed; an index that it waits for has not shown it within the time allowed.';
+      return { status: 'committed_repair_required', counts, error };
+    }
+  }
+
+  #assertion(item: ReadSetItem): ReadAssertion {
+    const table = this.#tables.get(item.table);
+    checkDocumentKey(item.key);
+    if (!/^\d{1,16}$/.test(item.version)) {
+      throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header.');
+    }
+    const range = must(table.ranges[intervalOf(item.key, table.ranges)], 'intervals cover every key');
+    return { rangeId: range.rangeId, key: item.key, version: Number(item.version), table: item.table };
+  }
+
+  #stamp(): Stamp {
+    const timeMs = this.#clock.nowMs();
+    return { timeMs, timestamp: new Date(timeMs).toISOString() };
+  }
+}
+
+interface Stamp {
+  timeMs: number;
+  timestamp: string;
+}
+
+interface TablesEnvelope {
+  sync_level?: unknown;
+  read_set?: unknown;
+  tables?: Record<string, { sync_level?: unknown } | undefined>;
+}
+
+function noOperations(): ServiceError {
+  const message = 'The request holds no operations. Give `inserts`, `deletes` or `transforms`.';
+  return new ServiceError('invalid_request', message);
+}
+
+function rangesOf(parts: TableWrites[]): Map<number, OpenRange> {
+  return new Map(parts.flatMap(({ lease }) => lease.ranges.map((range) => [range.rangeId, range] as const)));
+}
+
+function strongest(waits: IndexWait[]): IndexWait {
+  return waits.includes('all') ? 'all' : waits.includes('full_text') ? 'full_text' : 'none';
+}
+
+function batchCounts(applied: AppliedWrite[]): BatchCounts {
+  const total: BatchCounts = { inserted: 0, deleted: 0, transformed: 0 };
+  for (const { counts } of applied) {
+    total.inserted += counts.inserted + counts.updated;
+    total.deleted += counts.deleted;
+    total.transformed += counts.transformed;
+  }
+  return total;
+}
+
+function readReadSet(value: unknown): ReadSetItem[] {
+  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '`read_set` must be an array.');
+  if (value.length > limits.readSetKeysMax) {
+    throw new ServiceError('limit_exceeded', `\`read_set\` may name at most ${limits.readSetKeysMax} documents.`);
+  }
+  return value.map((item: unknown) => {
+    const { table, key, version } = (item ?? {}) as Record<string, unknown>;
+    if (typeof table !== 'string' || typeof key !== 'string' || typeof version !== 'string') {
+      const message = 'Each entry of `read_set` must be {table, key, version}, all strings.';
+      throw new ServiceError('invalid_request', message);
+    }
+    return { table, key, version };
+  });
+}

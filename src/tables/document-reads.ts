@@ -1,0 +1,145 @@
+import { limits } from '../config/limits.ts';
+import { must } from '../lib/assert.ts';
+import type { Clock } from '../lib/clock.ts';
+import { compareKeys } from '../lib/key-order.ts';
+import type { ScanRequest } from '../protocol/database/writes.ts';
+import { checkDocumentKey } from '../protocol/document-key.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { compileProjection, type Projection } from '../query/projection.ts';
+import { planFilter } from '../query/query-plan.ts';
+import type { StoredDocument } from '../storage/document-store.ts';
+import type { TableLookup } from './batch-writer.ts';
+import { intervalOf } from './frame-split.ts';
+import type { Table } from './table.ts';
+import { matchStored } from './table-queries.ts';
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Bounds of a scan in key order. */
+interface ScanBounds {
+  from: string;
+  includeFrom: boolean;
+  to: string | null;
+  includeTo: boolean;
+}
+
+/** Reads by key: one document, or all of an interval. */
+export class DocumentReads {
+  readonly #tables: TableLookup;
+  readonly #clock: Clock;
+
+  constructor(tables: TableLookup, clock: Clock) {
+    this.#tables = tables;
+    this.#clock = clock;
+  }
+
+  /** The document as JSON text, with its version. Fails with `key_not_found`; an expired document is absent. */
+  async lookup(
+    tableName: string,
+    key: string,
+    fields: readonly string[] | undefined,
+  ): Promise<{ json: string; version: number }> {
+    const table = this.#tables.get(tableName);
+    checkDocumentKey(key);
+    const projection = compileProjection(fields);
+    using lease = await table.lease();
+    const range = must(lease.ranges[intervalOf(key, table.ranges)], 'intervals cover every key');
+    const document = range.stored.documents.get(key);
+    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) {
+      throw new ServiceError('key_not_found', `Table ${JSON.stringify(tableName)} has no document of this key.`);
+    }
+    const json = decoder.decode(document.body);
+    return { json: projection.isWhole ? json : projection.apply(json), version: document.sequence };
+  }
+
+  /**
+   * Pages of JSON lines in key order. Each page is read by itself, so that a scan of any length holds one page and no
+   * statement; it is not a snapshot. Bad requests fail before the first page.
+   */
+  async scan(tableName: string, request: ScanRequest, signal: AbortSignal): Promise<AsyncGenerator<string[]>> {
+    const table = this.#tables.get(tableName);
+    const projection = compileProjection(request.fields);
+    const nowMs = this.#clock.nowMs();
+    const context = { ttlDurationMs: table.ttlDurationMs, nowMs };
+    const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
+    const keysOnly = request.fields === undefined || request.fields.length === 0;
+    const render = (document: StoredDocument) => renderLine(document, projection, keysOnly);
+    const matches = filter && ((documents: StoredDocument[]) => matchStored(table, filter, documents));
+    return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, { render, matches, signal });
+  }
+
+  async *#pages(
+    table: Table,
+    bounds: ScanBounds,
+    limit: number,
+    how: {
+      render: (document: StoredDocument) => string;
+      matches: ((documents: StoredDocument[]) => Promise<boolean[]>) | undefined;
+      signal: AbortSignal;
+    },
+  ): AsyncGenerator<string[]> {
+    using lease = await table.lease();
+    let left = limit;
+    for (const [index, range] of lease.ranges.entries()) {
+      const { endKey } = must(table.ranges[index], 'a record for each range');
+      if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
+      let after = { key: bounds.from, inclusive: bounds.includeFrom };
+      while (left > 0 && !how.signal.aborted) {
+        const page = range.stored.documents.page(
+          { fromKey: after.key, fromInclusive: after.inclusive, toKey: bounds.to, toInclusive: bounds.includeTo },
+          limits.scanPageRowsMax,
+          limits.scanPageBytesMax,
+        );
+        const last = page.documents.at(-1);
+        if (!last) break;
+        const lines = await this.#lines(table, page.documents, how);
+        const shown = lines.slice(0, left);
+        left -= shown.length;
+        if (shown.length > 0) yield shown;
+        if (!page.more) break;
+        after = { key: last.key, inclusive: false };
+      }
+    }
+  }
+
+  async #lines(
+    table: Table,
+    page: StoredDocument[],
+    how: {
+      render: (document: StoredDocument) => string;
+      matches: ((documents: StoredDocument[]) => Promise<boolean[]>) | undefined;
+    },
+  ): Promise<string[]> {
+    const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
+    const living = page.filter((document) => !hasExpired(document, bound));
+    if (!how.matches) return living.map(how.render);
+    const matches = await how.matches(living);
+    return living.filter((_, index) => matches[index]).map(how.render);
+  }
+}
+
+export function hasExpired(document: { ttlBaseMs: number | undefined }, expiredAtOrBeforeMs: number | undefined): boolean {
+  if (expiredAtOrBeforeMs === undefined || document.ttlBaseMs === undefined) return false;
+  return document.ttlBaseMs <= expiredAtOrBeforeMs;
+}
+
+/** `from` is exclusive and `to` inclusive unless the request says otherwise. */
+function readBounds(request: ScanRequest): ScanBounds {
+  const from = request.from ?? '';
+  return {
+    from,
+    includeFrom: from === '' || (request.inclusive_from ?? false),
+    to: request.to === undefined || request.to === '' ? null : request.to,
+    includeTo: !(request.exclusive_to ?? false),
+  };
+}
+
+function renderLine(document: StoredDocument, projection: Projection, keysOnly: boolean): string {
+  const key = JSON.stringify(document.key);
+  const head = `{"_id":${key},"key":${key}`;
+  if (keysOnly) return `${head}}`;
+  const stored = decoder.decode(document.body);
+  const source = projection.isWhole ? stored : projection.apply(stored);
+  const members = source.slice(1).trimStart();
+  return members.startsWith('}') ? `${head}}` : `${head},${members}`;
+}

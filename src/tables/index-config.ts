@@ -1,0 +1,118 @@
+import { didYouMean } from '../lib/did-you-mean.ts';
+import type { IndexConfig } from '../protocol/database/tables.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+/** A checked configuration of a full-text index, with every member filled. */
+export interface FullTextConfig {
+  name: string;
+  type: 'full_text';
+  description: string;
+  version: number;
+  enrichments: unknown[];
+  mem_only: boolean;
+}
+
+/** Names of the indexes that every table has, one for each version of its schema. */
+export const primaryIndexPrefix = 'full_text_index';
+
+export function primaryIndexName(schemaVersion: number): string {
+  return `${primaryIndexPrefix}_v${schemaVersion}`;
+}
+
+const commonMembers = ['name', 'type', 'description', 'version', 'enrichments'];
+const membersOf: Record<string, string[]> = {
+  full_text: ['mem_only'],
+  embeddings: [
+    'external',
+    'sparse',
+    'dimension',
+    'field',
+    'template',
+    'embedder',
+    'mem_only',
+    'distance_metric',
+    'chunker',
+    'summarizer',
+    'top_k',
+    'min_weight',
+    'chunk_size',
+  ],
+  graph: [
+    'ttl_duration',
+    'edge_types',
+    'max_edges_per_document',
+    'summarizer',
+    'template',
+    'source',
+    'artifact',
+    'nodes',
+    'edge',
+    'context',
+    'resolvers',
+    'algebraic_planning',
+  ],
+  algebraic: ['derive_from_schema'],
+};
+
+export function primaryIndexConfig(schemaVersion: number): FullTextConfig {
+  return {
+    name: primaryIndexName(schemaVersion),
+    type: 'full_text',
+    description: '',
+    version: schemaVersion,
+    enrichments: [],
+    mem_only: false,
+  };
+}
+
+/** Checks the configuration of an index that a user adds under `name`. */
+export function readIndexConfig(name: string, config: IndexConfig): FullTextConfig {
+  if (config.name !== undefined && config.name !== name) {
+    throw new ServiceError('invalid_request', `\`name\` is "${config.name}" but the index is created as "${name}".`);
+  }
+  if (name.startsWith(primaryIndexPrefix)) {
+    throw new ServiceError('invalid_name', `Index names that begin with "${primaryIndexPrefix}" belong to the server.`);
+  }
+  const type = config.type ?? inferType(config);
+  refuseUnknownMembers(type, config);
+  if (type !== 'full_text') {
+    const message = `Indexes of type "${type}" are not built yet. Only full_text indexes can be added today.`;
+    throw new ServiceError('not_implemented', message);
+  }
+  if ((config.enrichments ?? []).length > 0) {
+    throw new ServiceError('not_implemented', '`enrichments` of an index are not built yet. Leave them out.');
+  }
+  return {
+    name,
+    type,
+    description: config.description ?? '',
+    version: config.version ?? 0,
+    enrichments: [],
+    mem_only: config.mem_only ?? false,
+  };
+}
+
+function inferType(config: IndexConfig): string {
+  const members = Object.keys(config);
+  if (['dimension', 'sparse', 'embedder', 'chunker', 'external'].some((member) => members.includes(member))) {
+    return 'embeddings';
+  }
+  throw new ServiceError('invalid_request', '`type` is missing: give "full_text".');
+}
+
+function refuseUnknownMembers(type: string, config: IndexConfig): void {
+  const own = membersOf[type];
+  if (!own) {
+    const known = Object.keys(membersOf);
+    const hint = didYouMean(type, known);
+    const advice = hint === undefined ? `Use one of ${known.join(', ')}.` : `Did you mean "${hint}"?`;
+    throw new ServiceError('invalid_request', `There is no index type "${type}". ${advice}`);
+  }
+  const known = [...commonMembers, ...own];
+  for (const member of Object.keys(config)) {
+    if (known.includes(member)) continue;
+    const hint = didYouMean(member, known);
+    const advice = hint === undefined ? '' : ` Did you mean "${hint}"?`;
+    throw new ServiceError('invalid_request', `An index of type "${type}" has no member "${member}".${advice}`);
+  }
+}

@@ -1,0 +1,26 @@
+import type { TableSchema } from '../protocol/database/tables.ts';
+import type { IndexRecord } from '../storage/catalog-records.ts';
+import type { NewIndex } from '../storage/storage-calls.ts';
+import type { FullTextConfig } from './index-config.ts';
+import type { IndexRole, TableIndex } from './table.ts';
+
+/** What the catalog keeps of an index as JSON: its configuration, and the schema that maps its fields. */
+interface StoredIndex {
+  config: FullTextConfig & Record<string, unknown>;
+  schema: TableSchema;
+}
+
+/** The catalog row of an index to be created. */
+export function newIndex(config: FullTextConfig, schema: TableSchema, role: IndexRole): NewIndex {
+  return { name: config.name, config: indexRecordJson(config, schema), state: role };
+}
+
+export function indexRecordJson(config: FullTextConfig, schema: TableSchema): string {
+  return JSON.stringify({ config: { ...config }, schema } satisfies StoredIndex);
+}
+
+export function readIndexRecord(record: IndexRecord): TableIndex {
+  const stored = JSON.parse(record.config) as StoredIndex;
+  const { name, incarnation } = record;
+  return { name, incarnation, role: record.state as IndexRole, config: stored.config, schema: stored.schema };
+}

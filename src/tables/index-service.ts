@@ -1,0 +1,97 @@
+import { isDeepStrictEqual } from 'node:util';
+import { limits } from '../config/limits.ts';
+import type { RangeIndexReport } from '../indexing/index-report.ts';
+import type { IndexConfig } from '../protocol/database/tables.ts';
+import { checkIndexName } from '../protocol/names.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import { primaryIndexPrefix, readIndexConfig } from './index-config.ts';
+import { newIndex, readIndexRecord } from './index-record.ts';
+import { definitionOf, type Table, type TableIndex } from './table.ts';
+import type { TableService } from './table-service.ts';
+
+/** An index with what its ranges say of it now. */
+export interface IndexReport {
+  config: TableIndex['config'];
+  incarnation: string;
+  ranges: RangeIndexReport[];
+}
+
+/** Adds, drops and describes the indexes of tables. */
+export class IndexService {
+  readonly #tables: TableService;
+  readonly #storage: Storage;
+
+  constructor(tables: TableService, storage: Storage) {
+    this.#tables = tables;
+    this.#storage = storage;
+  }
+
+  async list(tableName: string): Promise<IndexReport[]> {
+    const table = this.#tables.get(tableName);
+    return Promise.all(table.indexes.map((index) => report(table, index)));
+  }
+
+  /** Fails with `index_not_found`. */
+  async get(tableName: string, indexName: string): Promise<IndexReport> {
+    const table = this.#tables.get(tableName);
+    return report(table, find(table, indexName));
+  }
+
+  /** `created` is false when the index exists with this very configuration. Fails with `already_exists` otherwise. */
+  async create(
+    tableName: string,
+    indexName: string,
+    requested: IndexConfig,
+  ): Promise<{ created: boolean; config: TableIndex['config'] }> {
+    this.#tables.get(tableName);
+    const config = readIndexConfig(checkIndexName(indexName), requested);
+    return this.#tables.change(tableName, async (table) => {
+      const existing = table.indexes.find((index) => index.name === indexName);
+      if (existing) {
+        if (isDeepStrictEqual(existing.config, config)) return { created: false, config: existing.config };
+        const message = `There is an index "${indexName}" with another configuration. Drop it first to change it.`;
+        throw new ServiceError('already_exists', message);
+      }
+      if (table.indexes.length >= limits.indexesPerTableMax) {
+        throw new ServiceError('limit_exceeded', `A table has at most ${limits.indexesPerTableMax} indexes.`);
+      }
+      using lease = await table.lease();
+      const indexes = await this.#storage.catalog.changeTable({
+        tableId: table.id,
+        addIndexes: [newIndex(config, table.settings.schema, 'extra')],
+      });
+      table.indexes = indexes.map(readIndexRecord);
+      const added = find(table, indexName);
+      for (const range of lease.ranges) range.addIndex(definitionOf(added));
+      return { created: true, config: added.config };
+    });
+  }
+
+  async drop(tableName: string, indexName: string): Promise<void> {
+    find(this.#tables.get(tableName), indexName);
+    await this.#tables.change(tableName, async (table) => {
+      find(table, indexName);
+      if (indexName.startsWith(primaryIndexPrefix)) {
+        const message = `"${indexName}" belongs to the table and cannot be dropped. It goes with the table.`;
+        throw new ServiceError('index_in_use', message);
+      }
+      using lease = await table.lease();
+      const indexes = await this.#storage.catalog.changeTable({ tableId: table.id, dropIndexes: [indexName] });
+      table.indexes = indexes.map(readIndexRecord);
+      for (const range of lease.ranges) await range.removeIndex(indexName);
+    });
+  }
+}
+
+function find(table: Table, indexName: string): TableIndex {
+  const index = table.indexes.find(({ name }) => name === indexName);
+  if (!index) throw new ServiceError('index_not_found', `Table "${table.name}" has no index "${indexName}".`);
+  return index;
+}
+
+async function report(table: Table, index: TableIndex): Promise<IndexReport> {
+  using lease = await table.lease();
+  const ranges = lease.ranges.flatMap((range) => range.report(index.name) ?? []);
+  return { config: index.config, incarnation: String(index.incarnation), ranges };
+}

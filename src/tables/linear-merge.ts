@@ -1,0 +1,91 @@
+import { must } from '../lib/assert.ts';
+import { readFrame } from '../lib/document-frame.ts';
+import { compareKeys } from '../lib/key-order.ts';
+import type { MergeResponse } from '../protocol/database/writes.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { AppliedWrite, RangeWrite } from '../storage/entry-group.ts';
+import { splitFrame } from './frame-split.ts';
+import { type IndexWait, readSyncLevel } from './sync-level.ts';
+import type { Table } from './table.ts';
+
+export interface MergeEnvelope {
+  /** Exclusive lower bound of the keys that the page covers. */
+  lastMergedId: string;
+  dryRun: boolean;
+  wait: IndexWait;
+}
+
+export interface MergePage {
+  /** Exclusive. */
+  from: string;
+  /** Inclusive: the greatest key of the page. */
+  to: string;
+}
+
+export function readMergeEnvelope(json: string): MergeEnvelope {
+  const envelope = JSON.parse(json) as Record<string, unknown>;
+  const { last_merged_id: lastMergedId = '', dry_run: dryRun = false } = envelope;
+  if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '`last_merged_id` must be a string.');
+  if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '`dry_run` must be a boolean.');
+  return { lastMergedId, dryRun, wait: readSyncLevel(envelope.sync_level, 'write') };
+}
+
+/** What each range has to do: every range that the page's interval touches, with or without records of its own. */
+export function planMerge(
+  bytes: Uint8Array<ArrayBuffer>,
+  table: Table,
+  envelope: MergeEnvelope,
+): { writes: RangeWrite[]; window: MergePage } {
+  const from = envelope.lastMergedId;
+  const frame = readFrame(bytes);
+  let to = from;
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    const key = frame.key(row);
+    if (compareKeys(key, from) <= 0) {
+      const message = `Every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not.`;
+      throw new ServiceError('invalid_request', message);
+    }
+    if (compareKeys(key, to) > 0) to = key;
+  }
+  const frames = splitFrame(bytes, table.ranges);
+  const writes = table.ranges.flatMap((range, index): RangeWrite[] => {
+    const beginsAfter = compareKeys(range.startKey, to) > 0;
+    const endsBefore = range.endKey !== null && compareKeys(range.endKey, from) <= 0;
+    if (beginsAfter || endsBefore) return [];
+    const own = frames[index];
+    const merge = { afterKey: from, toKey: to, dryRun: envelope.dryRun };
+    return [{ rangeId: range.rangeId, ttlField: table.ttlField, merge, ...(own ? { frame: own } : {}) }];
+  });
+  return { writes, window: { from, to } };
+}
+
+export function renderMerge(
+  applied: AppliedWrite[],
+  window: MergePage,
+  dryRun: boolean,
+  tookMs: number,
+  warning: string | undefined,
+): MergeResponse {
+  const total = { upserted: 0, skipped: 0, deleted: 0, keysScanned: 0 };
+  const deletedIds: string[] = [];
+  for (const { counts } of applied) {
+    total.upserted += counts.upserted;
+    total.skipped += counts.skipped;
+    total.deleted += counts.deleted;
+    total.keysScanned += counts.keysScanned;
+    for (const key of counts.deletedIds) deletedIds.push(key);
+  }
+  return {
+    status: 'success',
+    upserted: dryRun ? 0 : total.upserted,
+    skipped: total.skipped,
+    deleted: total.deleted,
+    ...(dryRun ? { deleted_ids: deletedIds } : {}),
+    failed: [],
+    next_cursor: must(window.to, 'a page has a greatest key'),
+    key_range: { from: window.from, to: window.to },
+    keys_scanned: total.keysScanned,
+    message: warning ?? (dryRun ? 'Nothing was changed.' : ''),
+    took: Math.round(tookMs),
+  };
+}

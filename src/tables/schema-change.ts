@@ -1,0 +1,130 @@
+import { isDeepStrictEqual } from 'node:util';
+import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
+import type { SerialTasks } from '../lib/serial-tasks.ts';
+import type { TableSchema } from '../protocol/database/tables.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import type { NewIndex } from '../storage/storage-calls.ts';
+import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
+import { primaryIndexConfig } from './index-config.ts';
+import { indexRecordJson, newIndex, readIndexRecord } from './index-record.ts';
+import { rewriteLifetimes } from './lifetime-rewrite.ts';
+import { definitionOf, type Table, type TableLease } from './table.ts';
+import type { TableSettings } from './table-view.ts';
+
+/**
+ * Changes a table's schema. A change of document types builds the next version of the primary index in the
+ * background while the old one serves; both apply every write. When the new one holds everything it takes over, in
+ * one catalog transaction. A second change replaces the unfinished target and keeps the first `readSchema`.
+ */
+export class SchemaChange {
+  readonly #storage: Storage;
+  readonly #changes: SerialTasks;
+
+  readonly #nowMs: () => number;
+
+  constructor(storage: Storage, changes: SerialTasks, nowMs: () => number) {
+    this.#storage = storage;
+    this.#changes = changes;
+    this.#nowMs = nowMs;
+  }
+
+  apply(table: Table, requested: TableSchema): Promise<void> {
+    return this.#changes.run(table.name, async () => {
+      const current = table.settings.schema;
+      const next = nextSchema(requested, current);
+      const compiled = await CompiledSchema.compile(next);
+      try {
+        using lease = await table.lease();
+        if (needsRebuild(current, next)) await this.#startRebuild(table, lease, next);
+        else await this.#replaceInPlace(table, lease, next);
+        for (const range of lease.ranges) await range.stored.setLifetime(table.ttlDurationMs);
+        if (ttlField(current) !== ttlField(next)) await this.#readLifetimesAgain(table, lease);
+      } catch (error) {
+        compiled.close();
+        throw error;
+      }
+      table.compiledSchema.close();
+      table.compiledSchema = compiled;
+      this.resume(table);
+    });
+  }
+
+  /** Waits in the background for an index that is being built, then lets it serve. */
+  resume(table: Table): void {
+    const building = table.indexes.find((index) => index.role === 'building');
+    if (building) void this.#finish(table, building.name);
+  }
+
+  async #startRebuild(table: Table, lease: TableLease, next: TableSchema): Promise<void> {
+    const readSchema = table.settings.readSchema ?? table.settings.schema;
+    const settings: TableSettings = { ...table.settings, schema: next, readSchema };
+    const abandoned = table.indexes.filter((index) => index.role === 'building').map((index) => index.name);
+    const extras = table.indexes.filter((index) => index.role === 'extra');
+    const added: NewIndex[] = [
+      newIndex(primaryIndexConfig(next.version ?? 0), next, 'building'),
+      ...extras.map((index) => newIndex(index.config, next, 'extra')),
+    ];
+    const dropped = [...abandoned, ...extras.map((index) => index.name)];
+    await this.#commit(table, lease, settings, added, dropped);
+  }
+
+  /** Nothing that is indexed changes its meaning: rules for new fields are taken over by reopening the indexes. */
+  async #replaceInPlace(table: Table, lease: TableLease, next: TableSchema): Promise<void> {
+    const remap = !isDeepStrictEqual(table.settings.schema.dynamic_templates, next.dynamic_templates);
+    const settings: TableSettings = { ...table.settings, schema: next };
+    const followed = table.indexes.filter((index) => remap && isDeepStrictEqual(index.schema, table.settings.schema));
+    const indexes = await this.#storage.catalog.changeTable({
+      tableId: table.id,
+      record: JSON.stringify(settings),
+      updateIndexes: followed.map((index) => ({ name: index.name, config: indexRecordJson(index.config, next) })),
+    });
+    table.settings = settings;
+    table.indexes = indexes.map(readIndexRecord);
+    for (const index of table.indexes.filter(({ name }) => followed.some((each) => each.name === name))) {
+      await Promise.all(lease.ranges.map((range) => range.reopenIndex(definitionOf(index))));
+    }
+  }
+
+  async #commit(
+    table: Table,
+    lease: TableLease,
+    settings: TableSettings,
+    added: NewIndex[],
+    dropped: string[],
+    updated: { name: string; state: string }[] = [],
+  ): Promise<void> {
+    const indexes = await this.#storage.catalog.changeTable({
+      tableId: table.id,
+      record: JSON.stringify(settings),
+      dropIndexes: dropped,
+      addIndexes: added,
+      updateIndexes: updated,
+    });
+    table.settings = settings;
+    table.indexes = indexes.map(readIndexRecord);
+    const fresh = table.indexes.filter((index) => added.some((each) => each.name === index.name));
+    for (const range of lease.ranges) {
+      for (const name of dropped) await range.removeIndex(name);
+      for (const index of fresh) range.addIndex(definitionOf(index));
+    }
+  }
+
+  async #finish(table: Table, indexName: string): Promise<void> {
+    using lease = await table.lease();
+    const appliers = lease.ranges.flatMap((range) => range.applier(indexName) ?? []);
+    const built = await Promise.all(appliers.map((applier) => applier.whenLive(table.closing)));
+    if (!built.every(Boolean)) return;
+    await this.#changes.run(table.name, async () => {
+      const building = table.indexes.find((index) => index.role === 'building' && index.name === indexName);
+      if (!building || table.closing.aborted) return;
+      const { readSchema: _, ...settings } = table.settings;
+      const replaced = table.servingIndex.name;
+      await this.#commit(table, lease, settings, [], [replaced], [{ name: indexName, state: 'serving' }]);
+    });
+  }
+
+  async #readLifetimesAgain(table: Table, lease: TableLease): Promise<void> {
+    const append = this.#storage.append.bind(this.#storage);
+    for (const range of lease.ranges) await rewriteLifetimes(range, table.ttlField, append, this.#nowMs);
+  }
+}

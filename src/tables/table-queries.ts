@@ -1,0 +1,174 @@
+import { scanJson } from '../engine/binding.ts';
+import { matchDocuments } from '../engine/text-index.ts';
+import type { OpenRange } from '../indexing/open-range.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { NativePlan } from '../query/native-plan.ts';
+import { executeQuery } from '../query/query-executor.ts';
+import { planQuery, type PlannedQuery, queryTable } from '../query/query-plan.ts';
+import { splitQueryRequests } from '../query/query-requests.ts';
+import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
+import { renderQueryResult } from '../query/query-result.ts';
+import type { TableLookup } from './batch-writer.ts';
+import { framesOf } from './document-frames.ts';
+import type { Table } from './table.ts';
+
+/** What a finished query tells to metrics and the slow-query log. */
+export interface QueryReport {
+  table: string;
+  planMs: number;
+  searchMs: number;
+  tookMs: number;
+}
+
+export interface TableQueriesParts {
+  tables: TableLookup;
+  run: RunNativeQuery;
+  clock: Clock;
+  queryTimeoutMs: number;
+  /** How long a query waits for an index that has just been opened to come up to its range, in milliseconds. */
+  freshnessWaitMs: number;
+  onQuery(report: QueryReport): void;
+}
+
+/** Answers query requests: one body, one or many queries. */
+export class TableQueries {
+  readonly #parts: TableQueriesParts;
+
+  constructor(parts: TableQueriesParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Runs the queries of a body and returns each result as JSON text, in order. A single query that fails, fails the
+   * request; among several, a failed one answers in its place.
+   */
+  async run(pathTable: string | undefined, body: Uint8Array, signal: AbortSignal): Promise<string[]> {
+    const requests = readRequests(body);
+    const [only] = requests;
+    if (requests.length === 1) return [await this.#one(only, pathTable, signal)];
+    return Promise.all(
+      requests.map(async (request) => {
+        const started = this.#parts.clock.monotonicMs();
+        try {
+          return await this.#one(request, pathTable, signal);
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+          return renderFailure(error, this.#parts.clock.monotonicMs() - started);
+        }
+      }),
+    );
+  }
+
+  async #one(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
+    const { clock } = this.#parts;
+    const started = clock.monotonicMs();
+    const table = this.#parts.tables.get(queryTable(request, pathTable));
+    const nowMs = clock.nowMs();
+    const planned = planQuery(request, { name: table.name, ttlDurationMs: table.ttlDurationMs, nowMs });
+    const plannedAt = clock.monotonicMs();
+    using lease = await table.lease();
+    const target = await this.#target(table, lease.ranges, nowMs, signal);
+    const plan = { ...planned.plan, timeout_ms: this.#parts.queryTimeoutMs };
+    const executed = await executeQuery(plan, target, this.#parts.run, signal);
+    const finished = clock.monotonicMs();
+    const report = {
+      table: table.name,
+      planMs: plannedAt - started,
+      searchMs: finished - plannedAt,
+      tookMs: finished - started,
+    };
+    this.#parts.onQuery(report);
+    return renderQueryResult(executed, {
+      table: table.name,
+      projection: planned.projection,
+      tookMs: report.tookMs,
+      ...profileOf(planned, lease.ranges.length, report),
+    });
+  }
+
+  async #target(
+    table: Table,
+    ranges: readonly OpenRange[],
+    nowMs: number,
+    signal: AbortSignal,
+  ): Promise<QueryTarget> {
+    const index = table.servingIndex;
+    const bound = AbortSignal.any([signal, AbortSignal.timeout(this.#parts.freshnessWaitMs)]);
+    await Promise.all(ranges.map((range) => waitUntilFresh(range, index.name, bound)));
+    return {
+      tableName: table.name,
+      expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
+      ranges: ranges.map((range) => {
+        const native = range.applier(index.name)?.index;
+        if (!native) {
+          const message = `The full-text index of table ${JSON.stringify(table.name)} is not open yet. Try again shortly.`;
+          throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
+        }
+        return {
+          rangeId: range.rangeId,
+          handle: native.handle,
+          documents: (ordinals) => range.stored.documents.byOrdinals(ordinals),
+        };
+      }),
+      recheck: (plan, documents) => matchStored(table, plan, documents),
+    };
+  }
+}
+
+/** Which of the stored documents match the plan, by the table's own mapping and analyzers. */
+export async function matchStored(
+  table: Table,
+  plan: NativePlan,
+  documents: readonly Pick<HydratedDocument, 'key' | 'body' | 'ttlBaseMs'>[],
+): Promise<boolean[]> {
+  const matches: boolean[] = [];
+  const planJson = JSON.stringify({ ...plan, offset: 0, limit: 0, sort: [] });
+  for (const frame of framesOf(documents)) {
+    for (const matched of await matchDocuments(table.servingIndex.schema, planJson, frame)) matches.push(matched === 1);
+  }
+  return matches;
+}
+
+/** An index that was just opened replays its tail first; one that is being rebuilt answers with what it has. */
+async function waitUntilFresh(range: OpenRange, indexName: string, signal: AbortSignal): Promise<void> {
+  const applier = range.applier(indexName);
+  if (!applier || applier.state === 'live') return;
+  await applier.whenLive(signal);
+}
+
+function readRequests(body: Uint8Array): unknown[] {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    throw new ServiceError('invalid_json', 'The body is not valid UTF-8.');
+  }
+  const requests = splitQueryRequests(text);
+  const encoder = new TextEncoder();
+  return requests.map((request) => {
+    scanJson(requests.length === 1 ? body : encoder.encode(request));
+    return JSON.parse(request) as unknown;
+  });
+}
+
+function renderFailure(error: ServiceError, tookMs: number): string {
+  return JSON.stringify({
+    hits: { total: { value: 0, relation: 'exact' }, hits: [], max_score: 0 },
+    took: Math.round(tookMs),
+    status: errorCodes[error.code][0],
+    code: error.code,
+    error: error.message,
+  });
+}
+
+function profileOf(planned: PlannedQuery, rangeCount: number, report: QueryReport) {
+  if (!planned.profile) return {};
+  return {
+    profile: {
+      shards: { total: rangeCount, successful: rangeCount, failed: 0 },
+      stages: { plan_ms: report.planMs, search_ms: report.searchMs },
+    },
+  };
+}

@@ -1,0 +1,173 @@
+import { limits } from '../config/limits.ts';
+import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
+import type { RangePool } from '../indexing/range-pool.ts';
+import { must } from '../lib/assert.ts';
+import type { Clock } from '../lib/clock.ts';
+import { SerialTasks } from '../lib/serial-tasks.ts';
+import type { CreateTableRequest, TableSchema } from '../protocol/database/tables.ts';
+import { checkIndexName, checkTableName } from '../protocol/names.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { TableRecord } from '../storage/catalog-records.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import { nextSchema, openSchema } from './document-schema.ts';
+import { primaryIndexConfig, readIndexConfig } from './index-config.ts';
+import { initialIntervals } from './initial-ranges.ts';
+import { newIndex, readIndexRecord } from './index-record.ts';
+import { SchemaChange } from './schema-change.ts';
+import { Table } from './table.ts';
+import { listPattern } from './table-pattern.ts';
+import type { TableSettings } from './table-view.ts';
+
+/** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
+export class TableService {
+  readonly #storage: Storage;
+  readonly #pool: RangePool;
+  readonly #clock: Clock;
+  readonly #defaultShards: number;
+  readonly #changes = new SerialTasks();
+  readonly #tables = new Map<string, Table>();
+  readonly #owners = new Map<number, Table>();
+  readonly #schemaChange: SchemaChange;
+
+  constructor(parts: { storage: Storage; pool: RangePool; clock: Clock; defaultShards: number }) {
+    this.#storage = parts.storage;
+    this.#pool = parts.pool;
+    this.#clock = parts.clock;
+    this.#defaultShards = parts.defaultShards;
+    this.#schemaChange = new SchemaChange(parts.storage, this.#changes, () => parts.clock.nowMs());
+  }
+
+  /** Reads the catalog, and takes up the rebuilds that were under way. */
+  async load(): Promise<void> {
+    for (const record of this.#storage.catalog.tables()) {
+      const settings = JSON.parse(record.record) as TableSettings;
+      const table = this.#adopt(record, settings, await CompiledSchema.compile(settings.schema));
+      this.#schemaChange.resume(table);
+    }
+  }
+
+  /** Every table, sorted by name. */
+  all(): Table[] {
+    return [...this.#tables.values()].sort((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  list(prefix: string | undefined, pattern: string | undefined): Table[] {
+    const matches = listPattern(pattern);
+    return this.all().filter((table) => table.name.startsWith(prefix ?? '') && matches(table.name));
+  }
+
+  /** Fails with `table_not_found`. */
+  get(name: string): Table {
+    const table = this.#tables.get(name);
+    if (!table) throw new ServiceError('table_not_found', `There is no table ${JSON.stringify(name)}.`);
+    return table;
+  }
+
+  /** The table that a range belongs to. */
+  ownerOf(rangeId: number): Table {
+    return must(this.#owners.get(rangeId), 'every range belongs to a table');
+  }
+
+  create(name: string, request: CreateTableRequest): Promise<Table> {
+    checkTableName(name);
+    const shards = request.num_shards ?? this.#defaultShards;
+    checkCreation(request, shards);
+    const schema = nextSchema(request.schema ?? openSchema, undefined);
+    const extras = Object.entries(request.indexes ?? {}).map(([index, config]) =>
+      readIndexConfig(checkIndexName(index), config),
+    );
+    const settings: TableSettings = {
+      schema,
+      ...(request.description === undefined ? {} : { description: request.description }),
+    };
+    return this.#changes.run(name, async () => {
+      if (this.#tables.has(name)) throw alreadyExists(name);
+      if (this.#tables.size >= limits.tablesMax) {
+        throw new ServiceError('limit_exceeded', `A node holds at most ${limits.tablesMax} tables.`);
+      }
+      const compiled = await CompiledSchema.compile(schema);
+      try {
+        const record = await this.#storage.catalog.createTable({
+          name,
+          createdMs: this.#clock.nowMs(),
+          record: JSON.stringify(settings),
+          ranges: initialIntervals(shards),
+          indexes: [
+            newIndex(primaryIndexConfig(0), schema, 'serving'),
+            ...extras.map((config) => newIndex(config, schema, 'extra')),
+          ],
+        });
+        return this.#adopt(record, settings, compiled);
+      } catch (error) {
+        compiled.close();
+        throw error;
+      }
+    });
+  }
+
+  /** Removes the table for new requests, lets those under way finish, then drops its data. */
+  async drop(name: string): Promise<void> {
+    this.get(name);
+    await this.#changes.run(name, async () => {
+      const table = this.get(name);
+      this.#tables.delete(name);
+      table.close();
+      for (const { rangeId } of table.ranges) await this.#pool.close(rangeId);
+      await this.#storage.catalog.dropTable(table.id, this.#clock.nowMs());
+      for (const { rangeId } of table.ranges) this.#owners.delete(rangeId);
+      table.compiledSchema.close();
+    });
+  }
+
+  /** Replaces the schema; returns when the change is durable, while full text may still be rebuilt behind it. */
+  async updateSchema(name: string, requested: TableSchema): Promise<Table> {
+    const table = this.get(name);
+    await this.#schemaChange.apply(table, requested);
+    return table;
+  }
+
+  /** Runs a change of a table's indexes when no other change of the table is under way. */
+  change<T>(name: string, task: (table: Table) => Promise<T>): Promise<T> {
+    this.get(name);
+    return this.#changes.run(name, () => task(this.get(name)));
+  }
+
+  /** Ends what runs in the background, so that the ranges can be closed. */
+  stop(): void {
+    for (const table of this.#tables.values()) table.close();
+  }
+
+  #adopt(record: TableRecord, settings: TableSettings, compiledSchema: CompiledSchema): Table {
+    const table = new Table({
+      id: record.tableId,
+      name: record.name,
+      settings,
+      ranges: record.ranges,
+      indexes: record.indexes.map(readIndexRecord),
+      compiledSchema,
+      pool: this.#pool,
+    });
+    this.#tables.set(table.name, table);
+    for (const { rangeId } of table.ranges) this.#owners.set(rangeId, table);
+    return table;
+  }
+}
+
+function checkCreation(request: CreateTableRequest, shards: number): void {
+  if (shards > limits.shardsPerTableMax) {
+    throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}.`);
+  }
+  if ([...(request.description ?? '')].length > limits.descriptionCharsMax) {
+    throw new ServiceError('limit_exceeded', `\`description\` may have at most ${limits.descriptionCharsMax} characters.`);
+  }
+  if ((request.replication_sources ?? []).length > 0) {
+    throw new ServiceError('not_implemented', '`replication_sources` are not built yet. Leave them out.');
+  }
+  if (Object.keys(request.indexes ?? {}).length >= limits.indexesPerTableMax) {
+    throw new ServiceError('limit_exceeded', `A table has at most ${limits.indexesPerTableMax} indexes.`);
+  }
+}
+
+function alreadyExists(name: string): ServiceError {
+  return new ServiceError('already_exists', `There is a table ${JSON.stringify(name)} already.`);
+}

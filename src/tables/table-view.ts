@@ -1,0 +1,27 @@
+import type { TableSchema } from '../protocol/database/tables.ts';
+import type { RangeRecord } from '../storage/catalog-records.ts';
+
+/** What the catalog keeps of a table beside its name, ranges and indexes, as JSON. */
+export interface TableSettings {
+  description?: string;
+  schema: TableSchema;
+  /** Schema that queries are read with while full text for `schema` is being built. */
+  readSchema?: TableSchema;
+}
+
+export interface TableTotals {
+  documents: number;
+  /** Bytes of the documents' bodies. */
+  bytes: number;
+  /** Bytes of all files: documents and indexes. */
+  diskBytes: number;
+}
+
+/** A table as readers of its description see it. */
+export interface TableView {
+  readonly name: string;
+  readonly settings: TableSettings;
+  readonly ranges: readonly RangeRecord[];
+  readonly indexes: readonly { name: string; config: Record<string, unknown> }[];
+  totals(): Promise<TableTotals>;
+}

@@ -1,0 +1,144 @@
+import type { TableSchema } from '../engine/table-schema.ts';
+import type { IndexDefinition, OpenRange } from '../indexing/open-range.ts';
+import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
+import { must } from '../lib/assert.ts';
+import { ttlField, ttlPolicy, type TtlPolicy } from './document-schema.ts';
+import type { FullTextConfig } from './index-config.ts';
+import type { RangeRecord } from '../storage/catalog-records.ts';
+import type { TableSettings, TableTotals, TableView } from './table-view.ts';
+
+/** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */
+export type IndexRole = 'serving' | 'building' | 'extra';
+
+export interface TableIndex {
+  name: string;
+  incarnation: number;
+  role: IndexRole;
+  config: FullTextConfig & Record<string, unknown>;
+  /** The schema that maps its fields. */
+  schema: TableSettings['schema'];
+}
+
+/** All ranges of a table, held open together. */
+export interface TableLease extends Disposable {
+  readonly ranges: readonly OpenRange[];
+}
+
+/** A table that exists: its description as of now, and the way to its ranges. */
+export class Table implements TableView {
+  readonly id: number;
+  readonly name: string;
+  readonly ranges: readonly RangeRecord[];
+  readonly #pool: RangePool;
+  #settings: TableSettings;
+  #indexes: TableIndex[];
+  #ttl: TtlPolicy | undefined;
+  readonly #closing = new AbortController();
+  /** Validates writes. */
+  compiledSchema: TableSchema;
+
+  constructor(parts: {
+    id: number;
+    name: string;
+    settings: TableSettings;
+    ranges: RangeRecord[];
+    indexes: TableIndex[];
+    compiledSchema: TableSchema;
+    pool: RangePool;
+  }) {
+    this.id = parts.id;
+    this.name = parts.name;
+    this.ranges = parts.ranges;
+    this.#settings = parts.settings;
+    this.#indexes = parts.indexes;
+    this.#pool = parts.pool;
+    this.#ttl = ttlPolicy(parts.settings.schema);
+    this.compiledSchema = parts.compiledSchema;
+  }
+
+  get settings(): TableSettings {
+    return this.#settings;
+  }
+
+  set settings(settings: TableSettings) {
+    this.#settings = settings;
+    this.#ttl = ttlPolicy(settings.schema);
+  }
+
+  get indexes(): readonly TableIndex[] {
+    return this.#indexes;
+  }
+
+  set indexes(indexes: TableIndex[]) {
+    this.#indexes = indexes;
+  }
+
+  get servingIndex(): TableIndex {
+    return must(
+      this.#indexes.find((index) => index.role === 'serving'),
+      'a table always has a serving full-text index',
+    );
+  }
+
+  get ttlDurationMs(): number | undefined {
+    return this.#ttl?.durationMs;
+  }
+
+  /** Member that holds the base of a document's lifetime. */
+  get ttlField(): string {
+    return ttlField(this.#settings.schema);
+  }
+
+  /** Documents whose base time is at or before this have expired; undefined when they live for ever. */
+  expiredAtOrBeforeMs(nowMs: number): number | undefined {
+    return this.#ttl && nowMs - this.#ttl.durationMs;
+  }
+
+  /** Aborted when the table is dropped or the server stops: background work lets go of its ranges. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Opens what is not open yet. Use with `using`: the ranges stay open until the lease is disposed. */
+  async lease(): Promise<TableLease> {
+    const leases: RangeLease[] = [];
+    try {
+      for (const range of this.ranges) leases.push(await this.#pool.lease(range.rangeId));
+    } catch (error) {
+      for (const lease of leases) lease[Symbol.dispose]();
+      throw error;
+    }
+    return {
+      ranges: leases.map((lease) => lease.range),
+      [Symbol.dispose]: () => {
+        for (const lease of leases) lease[Symbol.dispose]();
+      },
+    };
+  }
+
+  async totals(): Promise<TableTotals> {
+    using lease = await this.lease();
+    const totals: TableTotals = { documents: 0, bytes: 0, diskBytes: 0 };
+    for (const range of lease.ranges) {
+      const { documents, bytes } = range.stored.info();
+      totals.documents += documents;
+      totals.bytes += bytes;
+      totals.diskBytes += range.diskBytes();
+    }
+    return totals;
+  }
+}
+
+/** The definition under which every range of the table follows this index. */
+export function definitionOf(index: TableIndex): IndexDefinition {
+  return {
+    name: index.name,
+    incarnation: index.incarnation,
+    memOnly: index.config.mem_only,
+    schema: index.schema,
+  };
+}

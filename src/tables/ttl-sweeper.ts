@@ -1,0 +1,94 @@
+import type { LimitOptions } from '../config/limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import { pause } from '../lib/clock.ts';
+import type { AppendGroup } from './batch-writer.ts';
+import type { Table } from './table.ts';
+
+export interface TtlSweeperParts {
+  tables: () => Table[];
+  append: AppendGroup;
+  clock: Clock;
+  limits: LimitOptions;
+  onSwept(tableName: string, documents: number): void;
+  onPaused(jumpMs: number): void;
+  onFailed(tableName: string, error: unknown): void;
+}
+
+/**
+ * Removes expired documents from disk. They vanish from every read the moment they expire; this only frees their
+ * space, so it may lag, and it stops for a while when the wall clock jumps: a wrong clock must not delete.
+ */
+export class TtlSweeper {
+  readonly name = 'ttl-sweeper';
+  readonly #parts: TtlSweeperParts;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #lastWallMs: number;
+  #lastMonotonicMs: number;
+
+  constructor(parts: TtlSweeperParts) {
+    this.#parts = parts;
+    this.#lastWallMs = parts.clock.nowMs();
+    this.#lastMonotonicMs = parts.clock.monotonicMs();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(this.#parts.clock, this.#parts.limits.ttlSweepIntervalMs, signal);
+      if (!signal.aborted) await this.sweep();
+    }
+  }
+
+  /** One pass over all tables with a lifetime: at most one batch a range. Returns how many documents were removed. */
+  async sweep(): Promise<number> {
+    if (this.#clockIsSuspect()) return 0;
+    let removed = 0;
+    for (const table of this.#parts.tables()) {
+      if (table.ttlDurationMs === undefined || table.closing.aborted) continue;
+      try {
+        const swept = await this.#sweepTable(table);
+        if (swept > 0) this.#parts.onSwept(table.name, swept);
+        removed += swept;
+      } catch (error) {
+        this.#parts.onFailed(table.name, error);
+      }
+    }
+    return removed;
+  }
+
+  async #sweepTable(table: Table): Promise<number> {
+    using lease = await table.lease();
+    let removed = 0;
+    for (const range of lease.ranges) {
+      const timeMs = this.#parts.clock.nowMs();
+      const bound = table.expiredAtOrBeforeMs(timeMs - this.#parts.limits.ttlGraceMs);
+      if (bound === undefined) return removed;
+      const deleteIf = range.stored.documents.expired(bound, this.#parts.limits.ttlSweepRowsMax);
+      if (deleteIf.length === 0) continue;
+      const [applied] = await this.#parts.append({
+        writes: [{ rangeId: range.rangeId, deleteIf }],
+        requestId: this.name,
+        timeMs,
+        timestamp: new Date(timeMs).toISOString(),
+      });
+      if (!applied) continue;
+      range.applied(applied);
+      removed += applied.counts.deleted;
+    }
+    return removed;
+  }
+
+  /** Compares how far the wall clock and the monotonic clock have come since the last pass. */
+  #clockIsSuspect(): boolean {
+    const { clock, limits } = this.#parts;
+    const wallMs = clock.nowMs();
+    const monotonicMs = clock.monotonicMs();
+    const jumpMs = wallMs - this.#lastWallMs - (monotonicMs - this.#lastMonotonicMs);
+    this.#lastWallMs = wallMs;
+    this.#lastMonotonicMs = monotonicMs;
+    if (Math.abs(jumpMs) > limits.clockJumpMs) {
+      this.#pausedUntilMs = monotonicMs + limits.clockJumpPauseMs;
+      this.#parts.onPaused(jumpMs);
+    }
+    return monotonicMs < this.#pausedUntilMs;
+  }
+}
