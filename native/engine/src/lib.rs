@@ -2,7 +2,9 @@
 //! `native/binding` is the N-API surface.
 
 pub mod error;
+pub mod failpoint;
 pub mod frame;
+pub mod full_text;
 pub mod json_scan;
 mod schema_shape;
 pub mod table_schema;

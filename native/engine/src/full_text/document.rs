@@ -1,0 +1,166 @@
+//! A document on its way into the index: what Tantivy asks of it, without building Tantivy's own document first.
+
+use std::sync::Arc;
+
+use tantivy::DateTime;
+use tantivy::schema::document::{ReferenceValue, ReferenceValueLeaf};
+use tantivy::schema::{Field, Value};
+use tantivy::tokenizer::PreTokenizedString;
+
+use super::fields::Fields;
+
+/// A place in the document's text buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Scalar {
+    Text(Span),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    Date(DateTime),
+}
+
+#[derive(Debug)]
+pub struct IndexedDocument {
+    pub fields: Arc<Fields>,
+    pub ordinal: u32,
+    pub sequence: u64,
+    pub ttl_base_ms: i64,
+    /// The decoded strings of the document, its key first.
+    pub text: String,
+    pub key: Span,
+    /// Analysed text by slot.
+    pub slot_texts: Vec<(Field, Span)>,
+    /// Path and value for the JSON field.
+    pub values: Vec<(Arc<str>, Scalar)>,
+    /// Paths whose value is not among `values`.
+    pub present: Vec<Arc<str>>,
+    pub overflow: Option<Box<PreTokenizedString>>,
+}
+
+impl IndexedDocument {
+    pub fn new(fields: &Arc<Fields>, key: &str, text_bytes: usize) -> Self {
+        let mut document = Self {
+            fields: Arc::clone(fields),
+            ordinal: 0,
+            sequence: 0,
+            ttl_base_ms: 0,
+            text: String::with_capacity(text_bytes),
+            key: Span { start: 0, end: 0 },
+            slot_texts: Vec::with_capacity(16),
+            values: Vec::with_capacity(16),
+            present: Vec::new(),
+            overflow: None,
+        };
+        document.key = document.keep(key);
+        document
+    }
+
+    /// Copies a string into the buffer.
+    pub fn keep(&mut self, text: &str) -> Span {
+        let start = self.text.len() as u32;
+        self.text.push_str(text);
+        Span { start, end: self.text.len() as u32 }
+    }
+
+    pub fn text_of(&self, span: Span) -> &str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    fn leaf(&self, scalar: Scalar) -> ReferenceValueLeaf<'_> {
+        match scalar {
+            Scalar::Text(span) => ReferenceValueLeaf::Str(self.text_of(span)),
+            Scalar::Integer(number) => ReferenceValueLeaf::I64(number),
+            Scalar::Float(number) => ReferenceValueLeaf::F64(number),
+            Scalar::Boolean(boolean) => ReferenceValueLeaf::Bool(boolean),
+            Scalar::Date(date) => ReferenceValueLeaf::Date(date),
+        }
+    }
+}
+
+/// A field's value, seen by Tantivy.
+#[derive(Debug, Clone)]
+pub enum FieldValue<'a> {
+    Leaf(ReferenceValueLeaf<'a>),
+    Values(&'a IndexedDocument),
+}
+
+impl<'a> Value<'a> for FieldValue<'a> {
+    type ArrayIter = std::iter::Empty<Self>;
+    type ObjectIter = ValueMembers<'a>;
+
+    fn as_value(&self) -> ReferenceValue<'a, Self> {
+        match self {
+            Self::Leaf(leaf) => ReferenceValue::Leaf(leaf.clone()),
+            Self::Values(document) => ReferenceValue::Object(ValueMembers { document, next: 0 }),
+        }
+    }
+}
+
+pub struct ValueMembers<'a> {
+    document: &'a IndexedDocument,
+    next: usize,
+}
+
+impl<'a> Iterator for ValueMembers<'a> {
+    type Item = (&'a str, FieldValue<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (path, scalar) = self.document.values.get(self.next)?;
+        self.next += 1;
+        Some((path, FieldValue::Leaf(self.document.leaf(*scalar))))
+    }
+}
+
+/// The fixed fields in the order of their ids, then the slots.
+pub struct FieldValues<'a> {
+    document: &'a IndexedDocument,
+    next: usize,
+}
+
+const FIXED_FIELDS: usize = 6;
+
+impl<'a> Iterator for FieldValues<'a> {
+    type Item = (Field, FieldValue<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let document = self.document;
+        let fields = &*document.fields;
+        let at = self.next;
+        self.next += 1;
+        let leaf = |field: Field, leaf: ReferenceValueLeaf<'a>| Some((field, FieldValue::Leaf(leaf)));
+        match at {
+            0 => leaf(fields.ordinal, ReferenceValueLeaf::U64(u64::from(document.ordinal))),
+            1 => leaf(fields.sequence, ReferenceValueLeaf::U64(document.sequence)),
+            2 => leaf(fields.ttl_base, ReferenceValueLeaf::I64(document.ttl_base_ms)),
+            3 => leaf(fields.key, ReferenceValueLeaf::Str(document.text_of(document.key))),
+            4 => Some((fields.values, FieldValue::Values(document))),
+            5 => match &document.overflow {
+                Some(tokens) => leaf(fields.overflow, ReferenceValueLeaf::PreTokStr(tokens.clone())),
+                None => self.next(),
+            },
+            _ => {
+                let rest = at - FIXED_FIELDS;
+                if let Some(path) = document.present.get(rest) {
+                    return leaf(fields.present, ReferenceValueLeaf::Str(path));
+                }
+                let (field, span) = document.slot_texts.get(rest - document.present.len())?;
+                leaf(*field, ReferenceValueLeaf::Str(document.text_of(*span)))
+            }
+        }
+    }
+}
+
+impl tantivy::Document for IndexedDocument {
+    type Value<'a> = FieldValue<'a>;
+    type FieldsValuesIter<'a> = FieldValues<'a>;
+
+    fn iter_fields_and_values(&self) -> FieldValues<'_> {
+        FieldValues { document: self, next: 0 }
+    }
+}

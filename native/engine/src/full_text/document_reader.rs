@@ -1,0 +1,286 @@
+//! Reads a stored body once, member by member, into an indexed document; nothing in between is built.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use tantivy::tokenizer::{PreTokenizedString, Token, TokenStream};
+
+use super::dates::parse_date;
+use super::document::{IndexedDocument, Scalar};
+use super::fields::Fields;
+use super::mapping::{FieldRule, PathTable, TableMapping, TextTarget};
+use super::slots::SlotTable;
+use crate::frame::Row;
+
+/// Longer strings have no exact form, bytes.
+pub const EXACT_BYTES_MAX: usize = 256;
+
+/// Turns rows into documents, and remembers the paths that it met.
+pub struct DocumentReader {
+    mapping: Arc<TableMapping>,
+    fields: Arc<Fields>,
+    slots: Arc<SlotTable>,
+    /// One for each document type, and one for documents of none.
+    tables: Vec<PathTable>,
+}
+
+impl DocumentReader {
+    pub fn new(mapping: Arc<TableMapping>, fields: Arc<Fields>, slots: Arc<SlotTable>) -> Self {
+        let tables = (0..=mapping.type_count()).map(|at| PathTable::new(Arc::clone(&mapping), at)).collect();
+        Self { mapping, fields, slots, tables }
+    }
+
+    /// The reason is one sentence, for the report.
+    pub fn read(&mut self, row: &Row<'_>) -> Result<IndexedDocument, String> {
+        let body = std::str::from_utf8(row.body).map_err(|error| format!("the body is not UTF-8: {error}"))?;
+        let document_type = self.type_of(body);
+        let table = &mut self.tables[document_type];
+        table.bound();
+        let mut document = IndexedDocument::new(&self.fields, row.key, row.key.len() + body.len());
+        document.ordinal = row.ordinal;
+        document.sequence = row.sequence;
+        document.ttl_base_ms = row.ttl_base_ms;
+        let mut target = Target { table, slots: &self.slots, fields: &self.fields, document };
+        let mut json = serde_json::Deserializer::from_str(body);
+        let root = Member { target: &mut target, node: super::mapping::ROOT };
+        root.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| error.to_string())?;
+        Ok(target.document)
+    }
+
+    fn type_of(&self, body: &str) -> usize {
+        if self.mapping.type_count() == 0 {
+            return 0;
+        }
+        if !body.contains("\"_type\"") {
+            return self.mapping.type_of(None);
+        }
+        let mut json = serde_json::Deserializer::from_str(body);
+        let named = json.deserialize_map(TypeMember).unwrap_or(None);
+        self.mapping.type_of(named.as_deref())
+    }
+}
+
+/// Finds the string member `_type` at the top level.
+struct TypeMember;
+
+impl<'de> Visitor<'de> for TypeMember {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a document")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(name) = members.next_key::<Name<'de>>()? {
+            if name.0 == "_type" {
+                found = members.next_value::<serde_json::Value>()?.as_str().map(|name| Cow::Owned(name.to_owned()));
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A member's name, borrowed from the body where it has no escapes.
+struct Name<'de>(Cow<'de, str>);
+
+impl<'de> serde::Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a member name")
+            }
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(name)))
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(name.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct Target<'t> {
+    table: &'t mut PathTable,
+    slots: &'t SlotTable,
+    fields: &'t Fields,
+    document: IndexedDocument,
+}
+
+impl Target<'_> {
+    fn push(&mut self, node: u32, scalar: Scalar) {
+        let path = Arc::clone(&self.table.node(node).path);
+        self.document.values.push((path, scalar));
+    }
+
+    fn take_string(&mut self, node: u32, text: &str) {
+        if self.table.node(node).is_closed {
+            return;
+        }
+        if let Some(date) = parse_date(text)
+            && self.table.date_rule(node).date
+        {
+            return self.push(node, Scalar::Date(date));
+        }
+        self.take_text(node, text);
+    }
+
+    /// A string that is no date, or the literal of a number or boolean whose path is declared to hold text.
+    fn take_text(&mut self, node: u32, text: &str) {
+        let plan = self.table.string_plan(node, self.slots, self.fields);
+        let has_exact = plan.exact && text.len() <= EXACT_BYTES_MAX;
+        if !has_exact && plan.texts.is_empty() {
+            return;
+        }
+        let span = self.document.keep(text);
+        for target in &plan.texts {
+            if target.is_overflow {
+                self.take_overflow(target, text);
+            } else {
+                self.document.slot_texts.push((target.field, span));
+            }
+        }
+        if has_exact {
+            self.push(node, Scalar::Text(span));
+        } else {
+            let path = Arc::clone(&self.table.node(node).path);
+            if !self.document.present.contains(&path) {
+                self.document.present.push(path);
+            }
+        }
+    }
+
+    /// Tokens of a path beyond the slots: once under the path, once for queries without a field.
+    fn take_overflow(&mut self, target: &TextTarget, text: &str) {
+        let overflow = self.document.overflow.get_or_insert_with(|| {
+            Box::new(PreTokenizedString { text: String::new(), tokens: Vec::new() })
+        });
+        let tokens = &mut overflow.tokens;
+        let prefixes = [Some(overflow_prefix(&target.path)), target.in_all.then(|| overflow_all_prefix(target.analyzer))];
+        for prefix in prefixes.into_iter().flatten() {
+            let last = tokens.iter().rev().find(|token| token.text.starts_with(&prefix));
+            let offset = last.map_or(0, |token| token.position + 2);
+            target.analyzer.token_stream(text).process(&mut |token| {
+                tokens.push(Token {
+                    text: format!("{prefix}{}", token.text),
+                    position: offset + token.position,
+                    ..token.clone()
+                });
+            });
+        }
+    }
+
+    fn take_number(&mut self, node: u32, scalar: Scalar, literal: impl FnOnce() -> String) {
+        if self.table.node(node).is_closed {
+            return;
+        }
+        let rule = self.table.number_rule(node);
+        if rule.number {
+            self.push(node, scalar);
+        } else if holds_text(&rule) {
+            self.take_text(node, &literal());
+        }
+    }
+
+    fn take_boolean(&mut self, node: u32, boolean: bool) {
+        if self.table.node(node).is_closed {
+            return;
+        }
+        let rule = self.table.boolean_rule(node);
+        if rule.boolean {
+            self.push(node, Scalar::Boolean(boolean));
+        } else if holds_text(&rule) {
+            self.take_text(node, if boolean { "true" } else { "false" });
+        }
+    }
+}
+
+fn holds_text(rule: &FieldRule) -> bool {
+    rule.exact || !rule.texts.is_empty()
+}
+
+/// What the tokens of `path` begin with in the overflow field.
+pub fn overflow_prefix(path: &str) -> String {
+    format!("{path}\0")
+}
+
+/// What the tokens of all overflow paths of one analyzer begin with. No path begins with a zero character.
+pub fn overflow_all_prefix(analyzer: super::analysis::Analyzer) -> String {
+    format!("\0{}\0", analyzer.name())
+}
+
+/// The value of one member, or of one element of an array at that member.
+struct Member<'a, 't> {
+    target: &'a mut Target<'t>,
+    node: u32,
+}
+
+impl<'de> DeserializeSeed<'de> for Member<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.target.table.node(self.node).is_closed {
+            return serde::Deserialize::deserialize(deserializer).map(|IgnoredAny| ());
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Member<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, boolean: bool) -> Result<(), E> {
+        self.target.take_boolean(self.node, boolean);
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<(), E> {
+        self.target.take_number(self.node, Scalar::Integer(number), || number.to_string());
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        let scalar = i64::try_from(number).map_or(Scalar::Float(number as f64), Scalar::Integer);
+        self.target.take_number(self.node, scalar, || number.to_string());
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        self.target.take_number(self.node, Scalar::Float(number), || number.to_string());
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.target.take_string(self.node, text);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while elements.next_element_seed(Member { target: self.target, node: self.node })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        self.target.table.begin_object(self.node);
+        while let Some(name) = members.next_key::<Name<'de>>()? {
+            let node = self.target.table.child(self.node, &name.0);
+            members.next_value_seed(Member { target: self.target, node })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! How faults of Tantivy, files and indexes become engine errors.
+
+use std::io;
+
+use tantivy::TantivyError;
+
+use crate::error::EngineError;
+
+/// The index does not hold what it promised; it is to be deleted and built anew.
+pub fn damaged(message: String) -> EngineError {
+    EngineError::new("index_damaged", message)
+}
+
+/// The index is sound but was made by another format or with other options.
+pub fn incompatible(message: String) -> EngineError {
+    EngineError::new("index_incompatible", message)
+}
+
+pub fn io_failed(what: &'static str) -> impl Fn(io::Error) -> EngineError {
+    move |error| EngineError::internal(format!("{what}: {error}"))
+}
+
+pub fn tantivy_failed(error: TantivyError) -> EngineError {
+    match error {
+        TantivyError::DataCorruption(corruption) => damaged(format!("{corruption:?}")),
+        TantivyError::OpenReadError(error) => damaged(error.to_string()),
+        other => EngineError::internal(format!("full-text index: {other}")),
+    }
+}

@@ -1,0 +1,76 @@
+//! The Tantivy schema, the same for every index.
+//!
+//! A document's own fields do not appear in it: analysed text goes to numbered slots (a slot keeps the length norms
+//! of the one path that took it), everything else to one JSON field.
+
+use tantivy::schema::{
+    Field, IndexRecordOption, JsonObjectOptions, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+};
+
+use super::slots::slot_tokenizer_name;
+
+/// Paths with analysed text that keep their own length norms; the paths beyond share one field.
+pub const SLOT_COUNT: usize = 64;
+
+pub const ORDINAL: &str = "_ord";
+pub const SEQUENCE: &str = "_seq";
+pub const TTL_BASE: &str = "_ttl";
+pub const KEY: &str = "_id";
+/// Values of documents: numbers, booleans, dates, exact strings.
+pub const VALUES: &str = "kw";
+
+#[derive(Debug, Clone)]
+pub struct Fields {
+    pub ordinal: Field,
+    pub sequence: Field,
+    pub ttl_base: Field,
+    pub key: Field,
+    /// Paths of values that are in the document but not in `values`.
+    pub present: Field,
+    pub values: Field,
+    /// Analysed text of the paths beyond the slots.
+    pub overflow: Field,
+    pub slots: Vec<Field>,
+}
+
+impl Fields {
+    /// Slots have consecutive field ids.
+    pub fn slot_of(&self, field: Field) -> Option<usize> {
+        let first = self.slots.first()?.field_id();
+        let slot = field.field_id().checked_sub(first)? as usize;
+        (slot < self.slots.len()).then_some(slot)
+    }
+}
+
+pub fn build_schema() -> (Schema, Fields) {
+    let mut schema = Schema::builder();
+    let exact = || {
+        TextFieldIndexing::default()
+            .set_tokenizer("raw")
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::Basic)
+    };
+    let ordinal = schema.add_u64_field(ORDINAL, NumericOptions::default().set_indexed().set_fast());
+    let sequence = schema.add_u64_field(SEQUENCE, NumericOptions::default().set_fast());
+    let ttl_base = schema.add_i64_field(TTL_BASE, NumericOptions::default().set_fast());
+    let key = schema.add_text_field(KEY, TextOptions::default().set_indexing_options(exact()).set_fast("raw"));
+    let present = schema.add_text_field("_present", TextOptions::default().set_indexing_options(exact()));
+    let values = schema.add_json_field(
+        VALUES,
+        JsonObjectOptions::default().set_indexing_options(exact()).set_fast("raw").set_expand_dots_enabled(),
+    );
+    let positions = |tokenizer: &str, norms: bool| {
+        TextOptions::default().set_indexing_options(
+            TextFieldIndexing::default()
+                .set_tokenizer(tokenizer)
+                .set_fieldnorms(norms)
+                .set_index_option(IndexRecordOption::WithFreqsAndPositions),
+        )
+    };
+    let overflow = schema.add_text_field("over", positions("raw", false));
+    let slots = (0..SLOT_COUNT)
+        .map(|slot| schema.add_text_field(&format!("s{slot}"), positions(&slot_tokenizer_name(slot), true)))
+        .collect();
+    let fields = Fields { ordinal, sequence, ttl_base, key, present, values, overflow, slots };
+    (schema.build(), fields)
+}

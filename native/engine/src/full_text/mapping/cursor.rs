@@ -1,0 +1,119 @@
+//! A place in a document schema while a document is walked.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::property::{extension, lists_in_all, property_rule};
+use super::rule::FieldRule;
+
+/// `$ref` chains longer than this are taken for loops.
+const REFERENCES_MAX: usize = 16;
+
+#[derive(Debug, Clone)]
+pub enum Cursor {
+    /// A property that the schema declares, and whether its parent opts it in to queries without a field.
+    Declared { schema: Arc<Value>, root: Arc<Value>, in_all: bool },
+    /// Undeclared: dynamic templates, then inference.
+    Dynamic,
+    /// Undeclared where the schema allows nothing else: not indexed.
+    Closed,
+}
+
+impl Cursor {
+    pub fn root(schema: &Value) -> Self {
+        let root = Arc::new(schema.clone());
+        Self::Declared { schema: Arc::clone(&root), root, in_all: false }
+    }
+
+    /// `None`: no property is declared here, the dynamic rules apply.
+    pub fn rule(&self) -> Option<FieldRule> {
+        match self {
+            Self::Declared { schema, in_all, .. } => Some(property_rule(schema, *in_all)),
+            Self::Dynamic => None,
+            Self::Closed => Some(FieldRule::none()),
+        }
+    }
+
+    pub fn child(&self, name: &str, enforced: bool) -> Self {
+        match self {
+            Self::Declared { schema, root, .. } => declared_child(schema, root, name, enforced),
+            Self::Dynamic => Self::Dynamic,
+            Self::Closed => Self::Closed,
+        }
+    }
+}
+
+fn declared_child(schema: &Value, root: &Arc<Value>, name: &str, enforced: bool) -> Cursor {
+    if extension(schema, "index") == Some(&Value::Bool(false)) {
+        return Cursor::Closed;
+    }
+    let in_all = lists_in_all(schema, name);
+    if let Some(property) = find_property(schema, root, name, 0) {
+        return Cursor::Declared { schema: Arc::new(effective(property, root)), root: Arc::clone(root), in_all };
+    }
+    let infers = extension(schema, "dynamic-indexing").is_some_and(|mode| mode["mode"] == "infer_types");
+    match &schema["additionalProperties"] {
+        Value::Object(_) => {
+            let additional = effective(&schema["additionalProperties"], root);
+            Cursor::Declared { schema: Arc::new(additional), root: Arc::clone(root), in_all }
+        }
+        Value::Bool(false) => Cursor::Closed,
+        Value::Null if enforced && !infers && schema.get("properties").is_some() => Cursor::Closed,
+        _ => Cursor::Dynamic,
+    }
+}
+
+/// The schema of `name` in `properties`, `patternProperties`, or in a schema that this one is combined with.
+fn find_property<'a>(schema: &'a Value, root: &'a Value, name: &str, depth: usize) -> Option<&'a Value> {
+    if depth > REFERENCES_MAX {
+        return None;
+    }
+    if let Some(property) = schema.get("properties").and_then(|properties| properties.get(name)) {
+        return Some(property);
+    }
+    let patterns = schema.get("patternProperties").and_then(Value::as_object);
+    let by_pattern = patterns.and_then(|patterns| {
+        let matches = |pattern: &str| regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name));
+        patterns.iter().find(|(pattern, _)| matches(pattern)).map(|(_, property)| property)
+    });
+    if by_pattern.is_some() {
+        return by_pattern;
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let parts = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+        for part in parts {
+            if let Some(property) = find_property(resolve(part, root), root, name, depth + 1) {
+                return Some(property);
+            }
+        }
+    }
+    None
+}
+
+fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let mut current = schema;
+    for _ in 0..REFERENCES_MAX {
+        let Some(reference) = current["$ref"].as_str() else { break };
+        let Some(target) = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer)) else { break };
+        current = target;
+    }
+    current
+}
+
+/// A property as its values are seen: references followed, and an array's elements under the array's keywords.
+fn effective(property: &Value, root: &Value) -> Value {
+    let mut current = resolve(property, root).clone();
+    for _ in 0..REFERENCES_MAX {
+        let Some(items) = current.get("items").filter(|items| items.is_object()) else { break };
+        let mut element = resolve(items, root).clone();
+        if let (Some(of_element), Some(of_array)) = (element.as_object_mut(), current.as_object()) {
+            let keywords = of_array.iter().filter(|(keyword, _)| keyword.starts_with("x-"));
+            for (keyword, value) in keywords {
+                of_element.entry(keyword.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        current = element;
+    }
+    current
+}

@@ -1,0 +1,13 @@
+//! Which form of a document's value goes into the index: from the table's schema, its dynamic templates, or inference.
+
+mod cursor;
+mod glob;
+mod path_table;
+mod property;
+mod rule;
+mod table_mapping;
+mod templates;
+
+pub use path_table::{PathTable, ROOT, TextTarget};
+pub use rule::{FieldRule, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
+pub use table_mapping::TableMapping;

@@ -1,0 +1,91 @@
+//! What happens to the values of one path.
+
+use crate::full_text::analysis::Analyzer;
+
+/// Names of the derived fields of a path: the suffix that queries name them by, `""` for the path itself.
+pub const TWO_GRAM: &str = "._2gram";
+pub const THREE_GRAM: &str = "._3gram";
+pub const INDEX_PREFIX: &str = "._index_prefix";
+/// The text of an exact-only path that is opted in to queries without a field.
+pub const ALL: &str = "._all";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextForm {
+    pub suffix: &'static str,
+    pub analyzer: Analyzer,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldRule {
+    /// Analysed forms of a string.
+    pub texts: Vec<TextForm>,
+    /// The whole string as one value, for `term`, sorting and aggregations.
+    pub exact: bool,
+    /// A string that is a date becomes one (and nothing else, when the type was only inferred).
+    pub date: bool,
+    pub number: bool,
+    pub boolean: bool,
+    /// Searched by a query that names no field, when any field of the table says so.
+    pub in_all: bool,
+}
+
+impl FieldRule {
+    /// Not indexed.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// A value whose type nobody declared.
+    pub fn inferred() -> Self {
+        Self {
+            texts: vec![TextForm { suffix: "", analyzer: Analyzer::Standard }],
+            exact: true,
+            date: true,
+            number: true,
+            boolean: true,
+            in_all: false,
+        }
+    }
+
+    /// By the values of `x-service-types` (or one `mapping.type` of a dynamic template). Unknown and impossible
+    /// combinations are passed over: the schema was checked when it was created.
+    pub fn typed<'a>(types: impl Iterator<Item = &'a str>, analyzer: Option<Analyzer>) -> Self {
+        let mut rule = Self::none();
+        let mut primary = None;
+        let mut as_you_type = false;
+        for name in types {
+            match name {
+                "text" => primary = primary.or(Some(analyzer.unwrap_or(Analyzer::Standard))),
+                "html" => primary = primary.or(Some(Analyzer::Html)),
+                "keyword" | "link" => rule.exact = true,
+                "search_as_you_type" => as_you_type = true,
+                "numeric" => rule.number = true,
+                "boolean" => rule.boolean = true,
+                "datetime" => rule.date = true,
+                _ => {}
+            }
+        }
+        if as_you_type {
+            primary = primary.or(Some(analyzer.unwrap_or(Analyzer::Standard)));
+        }
+        rule.texts.extend(primary.map(|analyzer| TextForm { suffix: "", analyzer }));
+        if as_you_type {
+            rule.texts.extend([
+                TextForm { suffix: TWO_GRAM, analyzer: Analyzer::Shingles2 },
+                TextForm { suffix: THREE_GRAM, analyzer: Analyzer::Shingles3 },
+                TextForm { suffix: INDEX_PREFIX, analyzer: Analyzer::IndexPrefix },
+            ]);
+        }
+        rule
+    }
+
+    pub fn opted_in_to_all(mut self, in_all: bool) -> Self {
+        self.in_all = in_all;
+        if in_all && self.texts.is_empty() && self.exact {
+            self.texts.push(TextForm { suffix: ALL, analyzer: Analyzer::Standard });
+        }
+        self
+    }
+}
+
+pub const DERIVED_SUFFIXES: [&str; 4] = [TWO_GRAM, THREE_GRAM, INDEX_PREFIX, ALL];

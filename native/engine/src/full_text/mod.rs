@@ -1,0 +1,27 @@
+//! Full-text indexes over Tantivy: documents in as frames, plans in, ordinals out.
+//!
+//! One index serves one range of one table. It is derived from the documents: whatever happens to it, it can be
+//! deleted and built again from them.
+
+mod analysis;
+mod dates;
+mod document;
+mod document_reader;
+mod errors;
+mod fields;
+mod mapping;
+mod options;
+mod query;
+mod report;
+mod slots;
+mod storage;
+mod text_index;
+
+pub use analysis::Analyzer;
+pub use options::IndexOptions;
+pub use query::{
+    CancelFlag, Hit, Hits, Node, QueryPlan, RangeKind, SortField, TermValue, WeightedField, match_documents, query,
+};
+pub use report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+pub use slots::tokens_of;
+pub use text_index::TextIndex;

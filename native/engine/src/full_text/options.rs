@@ -1,0 +1,87 @@
+//! What an index is opened with.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The layout of what an index writes: fields, terms, commit payload. An index of another format is built anew.
+const INDEX_FORMAT: u32 = 1;
+
+/// Tantivy's own lower bound for one indexing thread, in bytes.
+const WRITER_BUDGET_BYTES_MIN: usize = 15_000_000;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexOptions {
+    pub name: String,
+    /// Which making of an index of this name it is; a directory of another incarnation is not opened.
+    #[serde(default)]
+    pub incarnation: String,
+    /// Nothing is written to disk, and a checkpoint does nothing.
+    #[serde(default)]
+    pub mem_only: bool,
+    /// The table's schema in its wire form, or null.
+    #[serde(default)]
+    pub schema: Value,
+    /// Moves when the analyzers change what they emit.
+    #[serde(default = "default_analysis_version")]
+    pub analysis_version: u32,
+    #[serde(default = "default_writer_threads")]
+    pub writer_threads: usize,
+    /// Bytes per indexing thread that are gathered before a segment is written.
+    #[serde(default = "default_writer_budget_bytes")]
+    pub writer_budget_bytes: usize,
+    /// Bytes of index files that may wait in memory for a checkpoint, all together.
+    #[serde(default = "default_memory_files_bytes_max")]
+    pub memory_files_bytes_max: usize,
+    /// Bytes above which one file goes to disk at once.
+    #[serde(default = "default_memory_file_bytes_max")]
+    pub memory_file_bytes_max: usize,
+}
+
+fn default_analysis_version() -> u32 {
+    1
+}
+
+fn default_writer_threads() -> usize {
+    1
+}
+
+fn default_writer_budget_bytes() -> usize {
+    48_000_000
+}
+
+fn default_memory_files_bytes_max() -> usize {
+    64 * 1024 * 1024
+}
+
+fn default_memory_file_bytes_max() -> usize {
+    4 * 1024 * 1024
+}
+
+impl IndexOptions {
+    /// The defaults for a table without a schema.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            incarnation: String::new(),
+            mem_only: false,
+            schema: Value::Null,
+            analysis_version: default_analysis_version(),
+            writer_threads: default_writer_threads(),
+            writer_budget_bytes: default_writer_budget_bytes(),
+            memory_files_bytes_max: default_memory_files_bytes_max(),
+            memory_file_bytes_max: default_memory_file_bytes_max(),
+        }
+    }
+
+    pub(crate) fn writer_budget_bytes(&self) -> usize {
+        self.writer_budget_bytes.max(WRITER_BUDGET_BYTES_MIN)
+    }
+
+    /// Equal for two options under which the same documents make the same index.
+    pub(crate) fn fingerprint(&self) -> String {
+        let what = serde_json::json!([self.name, self.incarnation, self.analysis_version, self.schema]);
+        let text = what.to_string();
+        format!("{INDEX_FORMAT}-{:08x}-{:x}", crc32fast::hash(text.as_bytes()), text.len())
+    }
+}

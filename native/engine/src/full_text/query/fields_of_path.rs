@@ -1,0 +1,131 @@
+//! Where the values of a document path lie in one index.
+
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::schema::Field;
+
+use crate::full_text::TextIndex;
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::document_reader::{overflow_all_prefix, overflow_prefix};
+use crate::full_text::fields::{Fields, SLOT_COUNT, VALUES};
+use crate::full_text::mapping::TableMapping;
+use crate::full_text::slots::{Slot, find_slot};
+
+const KEYWORD_SUFFIX: &str = ".keyword";
+
+/// One analysed form of a path's text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TextField {
+    pub field: Field,
+    pub analyzer: Analyzer,
+    /// What the field's tokens begin with; empty in a slot.
+    pub token_prefix: String,
+}
+
+impl TextField {
+    pub fn term(&self, token: &str) -> Term {
+        if self.token_prefix.is_empty() {
+            return Term::from_field_text(self.field, token);
+        }
+        Term::from_field_text(self.field, &format!("{}{token}", self.token_prefix))
+    }
+}
+
+/// Everything that compiling a plan for one index looks at.
+pub struct IndexFields {
+    pub fields: Arc<Fields>,
+    pub mapping: Arc<TableMapping>,
+    pub slots: Arc<Vec<Slot>>,
+}
+
+impl IndexFields {
+    pub fn of(index: &TextIndex) -> Self {
+        Self {
+            fields: Arc::clone(&index.fields),
+            mapping: Arc::clone(&index.mapping),
+            slots: index.slots.snapshot(),
+        }
+    }
+
+    fn slots_are_full(&self) -> bool {
+        self.slots.len() >= SLOT_COUNT
+    }
+
+    /// The analysed forms of `path`'s text in this index; none when no document has any.
+    pub fn texts_of(&self, path: &str) -> Vec<TextField> {
+        let mut texts = Vec::new();
+        for analyzer in self.mapping.analyzers_of(path) {
+            if let Some(slot) = find_slot(&self.slots, path, analyzer) {
+                texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new() });
+            } else if self.slots_are_full() {
+                let token_prefix = overflow_prefix(path);
+                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix });
+            }
+        }
+        texts
+    }
+
+    /// What a query without a field searches.
+    pub fn default_texts(&self) -> Vec<TextField> {
+        let is_searched = |slot: &Slot| if self.mapping.any_in_all { slot.in_all } else { slot.primary };
+        let mut texts: Vec<TextField> = Vec::new();
+        let mut analyzers = Vec::new();
+        for (slot, field) in self.slots.iter().zip(&self.fields.slots) {
+            if !analyzers.contains(&slot.analyzer) {
+                analyzers.push(slot.analyzer);
+            }
+            if is_searched(slot) {
+                texts.push(TextField { field: *field, analyzer: slot.analyzer, token_prefix: String::new() });
+            }
+        }
+        if self.slots_are_full() {
+            // An overflow path's analyzer is one that a slot has, but for schemas with more analyzed types than slots.
+            for analyzer in analyzers {
+                let token_prefix = overflow_all_prefix(analyzer);
+                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix });
+            }
+        }
+        texts
+    }
+
+    /// The paths under which whole strings of `path` lie; none when it is declared to have no exact form.
+    pub fn exact_paths(&self, path: &str) -> Vec<String> {
+        let mut paths = Vec::new();
+        if self.mapping.string_rules(path).iter().any(|rule| rule.exact) {
+            paths.push(path.to_owned());
+        }
+        if let Some(base) = path.strip_suffix(KEYWORD_SUFFIX)
+            && self.mapping.string_rules(base).iter().any(|rule| rule.exact)
+        {
+            paths.push(base.to_owned());
+        }
+        paths
+    }
+
+    /// Whether some documents hold only the exact form of `path`'s strings.
+    pub fn may_be_exact_only(&self, path: &str) -> bool {
+        self.mapping.string_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
+    }
+
+    /// An empty term of `path` in the JSON field: a value is to be appended.
+    pub fn value_term(&self, path: &str) -> Term {
+        Term::from_field_json_path(self.fields.values, &escaped(path), true)
+    }
+
+    pub fn string_term(&self, path: &str, text: &str) -> Term {
+        let mut term = self.value_term(path);
+        term.append_type_and_str(text);
+        term
+    }
+}
+
+/// The name of `path`'s columns.
+pub fn column_name(path: &str) -> String {
+    format!("{VALUES}.{}", escaped(path))
+}
+
+/// Tantivy reads a backslash in a path as an escape.
+fn escaped(path: &str) -> String {
+    path.replace('\\', "\\\\")
+}

@@ -1,0 +1,27 @@
+//! What a query answers.
+
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Position of the index among those that were asked.
+    pub range: u32,
+    pub ordinal: u32,
+    /// The version of the document that matched.
+    pub sequence: u64,
+    pub score: f32,
+    /// One value for each sort field, null where the document has none.
+    pub sort: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Hits {
+    /// The page, in order.
+    pub hits: Vec<Hit>,
+    pub total: u64,
+    /// False: there are at least `total` matches.
+    pub total_is_exact: bool,
+    /// Best score of all matches; 0 without any, and when the page is sorted without scores.
+    pub max_score: f32,
+    pub took_micros: u64,
+}

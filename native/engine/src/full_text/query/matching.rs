@@ -1,0 +1,96 @@
+//! Whether documents match a plan, without an index: the page re-check, scans under a filter, graph filters.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tantivy::query::EnableScoring;
+use tantivy::tokenizer::TokenizerManager;
+use tantivy::{Index, IndexReader, ReloadPolicy};
+
+use super::collect::visit_all;
+use super::compile::compile_plan;
+use super::fields_of_path::IndexFields;
+use super::plan::QueryPlan;
+use super::stop::{CancelFlag, Stop};
+use crate::error::EngineError;
+use crate::frame::{Frame, RowKind};
+use crate::full_text::document::IndexedDocument;
+use crate::full_text::document_reader::DocumentReader;
+use crate::full_text::errors::tantivy_failed;
+use crate::full_text::fields::build_schema;
+use crate::full_text::mapping::TableMapping;
+use crate::full_text::options::IndexOptions;
+use crate::full_text::slots::SlotTable;
+use crate::full_text::storage::IndexDirectory;
+use crate::full_text::text_index::index_settings;
+
+/// Tantivy's term table for a handful of documents.
+const WRITER_BUDGET_BYTES: usize = 15_000_000;
+
+/// Mappings of the schemas that were asked last.
+const MAPPINGS_MAX: usize = 64;
+
+static MAPPINGS: Mutex<Option<HashMap<String, Arc<TableMapping>>>> = Mutex::new(None);
+
+fn mapping_of(options: &IndexOptions) -> Arc<TableMapping> {
+    let schema = options.schema.to_string();
+    let mut guard = MAPPINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mappings = guard.get_or_insert_with(HashMap::new);
+    if let Some(mapping) = mappings.get(&schema) {
+        return Arc::clone(mapping);
+    }
+    if mappings.len() >= MAPPINGS_MAX {
+        mappings.clear();
+    }
+    let mapping = Arc::new(TableMapping::from_schema(&options.schema));
+    mappings.insert(schema, Arc::clone(&mapping));
+    mapping
+}
+
+/// One byte for each row of `frame`: 1 when it is a put whose document matches `plan` (query, filters, exclusions, key
+/// prefix, TTL), else 0. The rows are indexed as they would be in an index of these options, and the same compiled
+/// query runs over them, so that a filter means one thing. A document that an index would skip matches nothing.
+pub fn match_documents(options: &IndexOptions, plan: &QueryPlan, frame: &[u8]) -> Result<Vec<u8>, EngineError> {
+    let frame = Frame::parse(frame)?;
+    let mut matched = vec![0u8; frame.row_count()];
+    let mapping = mapping_of(options);
+    let (schema, fields) = build_schema();
+    let (fields, slots) = (Arc::new(fields), Arc::new(SlotTable::new(Vec::new())));
+    let tokenizers = TokenizerManager::default();
+    slots.register_tokenizers(&tokenizers);
+    let mut documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
+    let mut writer = Index::builder()
+        .schema(schema.clone())
+        .settings(index_settings())
+        .tokenizers(tokenizers)
+        .single_segment_index_writer::<IndexedDocument>(IndexDirectory::in_memory(), WRITER_BUDGET_BYTES)
+        .map_err(tantivy_failed)?;
+    let mut rows = Vec::new();
+    for (at, row) in frame.rows().enumerate() {
+        let row = row?;
+        let is_expired = plan.expired_at_or_before_ms.is_some_and(|bound| row.ttl_base_ms > 0 && row.ttl_base_ms <= bound);
+        if row.kind != RowKind::Put || is_expired {
+            continue;
+        }
+        if let Ok(document) = documents.read(&row) {
+            writer.add_document(document).map_err(tantivy_failed)?;
+            rows.push(at);
+        }
+    }
+    if rows.is_empty() {
+        return Ok(matched);
+    }
+    let segment = writer.finalize().map_err(tantivy_failed)?;
+    let reader: IndexReader =
+        segment.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(tantivy_failed)?;
+    let searcher = reader.searcher();
+    let index = IndexFields { fields, mapping, slots: slots.snapshot() };
+    let query = compile_plan(&index, plan)?;
+    let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
+    let stop = Stop::new(&CancelFlag::default(), plan.timeout_ms);
+    for reader in searcher.segment_readers() {
+        // One segment, in the order in which the rows were added.
+        visit_all(reader, &*weight, &stop, |doc, _| matched[rows[doc as usize]] = 1)?;
+    }
+    Ok(matched)
+}

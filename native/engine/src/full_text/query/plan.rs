@@ -1,0 +1,212 @@
+//! The plan of a query, as `src/query/native-plan.ts` writes it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const TOTAL_EXACT_UP_TO: u64 = 10_000;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryPlan {
+    /// Scores. Without it every document matches with score 1.
+    #[serde(default)]
+    pub query: Option<Node>,
+    /// All must match; they do not score.
+    #[serde(default)]
+    pub filter: Vec<Node>,
+    /// None may match.
+    #[serde(default)]
+    pub exclusion: Vec<Node>,
+    #[serde(default)]
+    pub key_prefix: Option<String>,
+    /// Hides documents whose TTL base (milliseconds since 1970) is set and at or before this.
+    #[serde(default)]
+    pub expired_at_or_before_ms: Option<i64>,
+    pub limit: usize,
+    #[serde(default)]
+    pub offset: usize,
+    #[serde(default)]
+    pub sort: Vec<SortField>,
+    #[serde(default)]
+    pub count_only: bool,
+    /// Counts every match, however many.
+    #[serde(default)]
+    pub exact_total: bool,
+    /// Above this total, counting may stop early.
+    #[serde(default = "default_total_exact_up_to")]
+    pub total_exact_up_to: u64,
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+fn default_total_exact_up_to() -> u64 {
+    TOTAL_EXACT_UP_TO
+}
+
+impl QueryPlan {
+    /// The first `limit` documents that match `node`.
+    pub fn of(node: Node, limit: usize) -> Self {
+        Self {
+            query: Some(node),
+            filter: Vec::new(),
+            exclusion: Vec::new(),
+            key_prefix: None,
+            expired_at_or_before_ms: None,
+            limit,
+            offset: 0,
+            sort: Vec::new(),
+            count_only: false,
+            exact_total: false,
+            total_exact_up_to: TOTAL_EXACT_UP_TO,
+            timeout_ms: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SortField {
+    /// `_id`, `_score` or a dotted path.
+    pub field: String,
+    #[serde(default)]
+    pub desc: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operator {
+    #[default]
+    Or,
+    And,
+}
+
+/// How the bounds of a range are read. `auto`: as numbers when they are numbers, as dates when they parse as such,
+/// else as strings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RangeKind {
+    #[default]
+    Auto,
+    Number,
+    Date,
+    Term,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TermValue {
+    Boolean(bool),
+    Number(f64),
+    Text(String),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedField {
+    pub field: String,
+    #[serde(default = "default_boost")]
+    pub boost: f32,
+}
+
+fn default_boost() -> f32 {
+    1.0
+}
+
+/// A condition. Without `field`: all opted-in fields, or all text fields when none is opted in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Node {
+    MatchAll {
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    MatchNone {},
+    Match {
+        #[serde(default)]
+        field: Option<String>,
+        text: String,
+        #[serde(default)]
+        operator: Operator,
+        #[serde(default)]
+        analyzer: Option<String>,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Phrase {
+        #[serde(default)]
+        field: Option<String>,
+        text: String,
+        #[serde(default)]
+        slop: u32,
+        #[serde(default)]
+        analyzer: Option<String>,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Term {
+        #[serde(default)]
+        field: Option<String>,
+        value: TermValue,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Prefix {
+        #[serde(default)]
+        field: Option<String>,
+        value: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Range {
+        field: String,
+        #[serde(default)]
+        gt: Option<Value>,
+        #[serde(default)]
+        gte: Option<Value>,
+        #[serde(default)]
+        lt: Option<Value>,
+        #[serde(default)]
+        lte: Option<Value>,
+        #[serde(default)]
+        of: RangeKind,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Ids {
+        ids: Vec<String>,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    BoolField {
+        field: String,
+        value: bool,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Bool {
+        #[serde(default)]
+        must: Vec<Node>,
+        #[serde(default)]
+        should: Vec<Node>,
+        #[serde(default)]
+        must_not: Vec<Node>,
+        #[serde(default)]
+        filter: Vec<Node>,
+        /// How many of `should` must match; by default one when nothing else is required, else none.
+        #[serde(default)]
+        min_should: Option<usize>,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    BoolPrefix {
+        fields: Vec<WeightedField>,
+        text: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    Exists {
+        field: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+}

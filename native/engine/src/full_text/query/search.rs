@@ -1,0 +1,253 @@
+//! Runs a plan over the indexes of all ranges and merges what they find.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde_json::Value;
+use tantivy::columnar::StrColumn;
+use tantivy::query::{EnableScoring, Weight};
+use tantivy::schema::Schema;
+use tantivy::{DocId, Searcher};
+
+use super::collect::{Collected, Scored, can_skip, collect_best, count, key_column};
+use super::compile::compile_plan;
+use super::fields_of_path::IndexFields;
+use super::hits::{Hit, Hits};
+use super::plan::QueryPlan;
+use super::sorted::{SCORE_FIELD, Sorted, collect_sorted};
+use super::statistics::GlobalStatistics;
+use super::stop::{CancelFlag, Stop};
+use crate::error::EngineError;
+use crate::full_text::TextIndex;
+use crate::full_text::errors::{damaged, io_failed, tantivy_failed};
+use crate::full_text::fields::{ORDINAL, SEQUENCE};
+
+/// Below this many documents, several ranges are searched one after another.
+const PARALLEL_DOCS_MIN: u64 = 20_000;
+
+/// What a query sees of one index: one commit.
+pub struct RangeView {
+    pub searcher: Searcher,
+    pub index: IndexFields,
+    pub schema: Schema,
+}
+
+impl RangeView {
+    fn of(index: &TextIndex) -> Self {
+        // The slots are read after the commit: they are only ever added to.
+        let searcher = index.searcher();
+        Self { searcher, index: IndexFields::of(index), schema: index.schema().clone() }
+    }
+}
+
+/// The matches of `plan` over `indexes`, best or first in order, and their number. Scores do not depend on how the
+/// documents are spread over the indexes.
+///
+/// Errors: `query_timeout` after `plan.timeout_ms` or when `cancel` is set; `invalid_query`.
+pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) -> Result<Hits, EngineError> {
+    let started = Instant::now();
+    let views: Vec<RangeView> = indexes.iter().map(|index| RangeView::of(index)).collect();
+    let mut hits = query_views(&views, plan, &Stop::new(cancel, plan.timeout_ms))?;
+    hits.took_micros = started.elapsed().as_micros() as u64;
+    Ok(hits)
+}
+
+fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
+    if stop.is_due() {
+        return Err(stop.error());
+    }
+    let statistics = GlobalStatistics::new(views.iter().map(|view| (&view.searcher, &view.index)).collect());
+    if plan.count_only {
+        let totals = over_ranges(views, |range| {
+            let (weight, _) = weight_for(views, range, plan, &statistics, false)?;
+            count(views[range].searcher.segment_readers(), &*weight, plan, stop)
+        })?;
+        let total = totals.into_iter().sum();
+        return Ok(Hits { total, total_is_exact: true, ..Hits::default() });
+    }
+    if plan.sort.is_empty() {
+        let found = over_ranges(views, |range| {
+            let (weight, skips) = weight_for(views, range, plan, &statistics, true)?;
+            collect_best(views[range].searcher.segment_readers(), &*weight, skips, plan, stop)
+        })?;
+        return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
+    }
+    let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
+    let found = over_ranges(views, |range| {
+        let (weight, _) = weight_for(views, range, plan, &statistics, scores)?;
+        collect_sorted(views[range].searcher.segment_readers(), &*weight, scores, plan, stop)
+    })?;
+    merge(views, plan, found, |a: &Sorted, b: &Sorted| {
+        let fields = plan.sort.iter().zip(a.values.iter().zip(&b.values));
+        fields.map(|(field, (a, b))| a.compare(b, field.desc)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    })
+}
+
+/// The compiled query, and whether Tantivy may skip over matches that cannot be among the best.
+fn weight_for(
+    views: &[RangeView],
+    range: usize,
+    plan: &QueryPlan,
+    statistics: &GlobalStatistics<'_>,
+    scores: bool,
+) -> Result<(Box<dyn Weight>, bool), EngineError> {
+    let view = &views[range];
+    let query = compile_plan(&view.index, plan)?;
+    let for_range = statistics.for_range(range);
+    let scoring = if scores {
+        EnableScoring::enabled_from_statistics_provider(&for_range, &view.searcher)
+    } else {
+        EnableScoring::disabled_from_schema(&view.schema)
+    };
+    let weight = query.weight(scoring).map_err(tantivy_failed)?;
+    Ok((weight, scores && can_skip(&*query)))
+}
+
+fn pool() -> Option<&'static ThreadPool> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let build = || {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("query-{at}")).build().ok()
+    };
+    POOL.get_or_init(build).as_ref()
+}
+
+fn over_ranges<T: Send>(
+    views: &[RangeView],
+    run: impl Fn(usize) -> Result<T, EngineError> + Sync,
+) -> Result<Vec<T>, EngineError> {
+    let docs: u64 = views.iter().map(|view| view.searcher.num_docs()).sum();
+    let pool = if views.len() > 1 && docs >= PARALLEL_DOCS_MIN { pool() } else { None };
+    match pool {
+        Some(pool) => pool.install(|| (0..views.len()).into_par_iter().map(&run).collect()),
+        None => (0..views.len()).map(run).collect(),
+    }
+}
+
+/// What merging needs of a match.
+pub trait Match {
+    /// Segment, document, rank of the key within the segment.
+    fn place(&self) -> (u32, DocId, u64);
+    fn score(&self) -> f32;
+    fn sort(&self) -> Vec<Value>;
+}
+
+impl Match for Scored {
+    fn place(&self) -> (u32, DocId, u64) {
+        (self.segment, self.doc, self.key_rank)
+    }
+
+    fn score(&self) -> f32 {
+        self.score
+    }
+
+    fn sort(&self) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+impl Match for Sorted {
+    fn place(&self) -> (u32, DocId, u64) {
+        (self.segment, self.doc, self.key_rank)
+    }
+
+    fn score(&self) -> f32 {
+        self.score
+    }
+
+    fn sort(&self) -> Vec<Value> {
+        self.values.iter().map(|value| value.to_json()).collect()
+    }
+}
+
+/// Keys are looked up only where matches of different segments tie.
+struct Keys<'a> {
+    views: &'a [RangeView],
+    columns: HashMap<(usize, u32), StrColumn>,
+    known: HashMap<(usize, u32, u64), Arc<str>>,
+    failed: Option<EngineError>,
+}
+
+impl Keys<'_> {
+    fn of(&mut self, range: usize, segment: u32, key_rank: u64) -> Arc<str> {
+        if let Some(key) = self.known.get(&(range, segment, key_rank)) {
+            return Arc::clone(key);
+        }
+        let key: Arc<str> = match self.read(range, segment, key_rank) {
+            Ok(key) => Arc::from(key),
+            Err(error) => {
+                self.failed = Some(error);
+                Arc::from("")
+            }
+        };
+        self.known.insert((range, segment, key_rank), Arc::clone(&key));
+        key
+    }
+
+    fn read(&mut self, range: usize, segment: u32, key_rank: u64) -> Result<String, EngineError> {
+        let column = match self.columns.entry((range, segment)) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(key_column(self.views[range].searcher.segment_reader(segment))?)
+            }
+        };
+        let mut key = String::new();
+        column.ord_to_str(key_rank, &mut key).map_err(io_failed("read a key"))?;
+        Ok(key)
+    }
+
+    fn compare(&mut self, (range_a, a): (usize, (u32, DocId, u64)), (range_b, b): (usize, (u32, DocId, u64))) -> Ordering {
+        if (range_a, a.0) == (range_b, b.0) {
+            return a.2.cmp(&b.2);
+        }
+        let key = self.of(range_a, a.0, a.2);
+        key.cmp(&self.of(range_b, b.0, b.2))
+    }
+}
+
+fn merge<T: Match>(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    found: Vec<Collected<T>>,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Result<Hits, EngineError> {
+    let mut hits = Hits { total_is_exact: true, ..Hits::default() };
+    let mut matches: Vec<(usize, T)> = Vec::new();
+    for (range, collected) in found.into_iter().enumerate() {
+        hits.total += collected.total;
+        hits.total_is_exact &= collected.total_is_exact;
+        hits.max_score = hits.max_score.max(collected.max_score);
+        matches.extend(collected.matches.into_iter().map(|found| (range, found)));
+    }
+    let mut keys = Keys { views, columns: HashMap::new(), known: HashMap::new(), failed: None };
+    matches.sort_unstable_by(|(range_a, a), (range_b, b)| {
+        order(a, b).then_with(|| keys.compare((*range_a, a.place()), (*range_b, b.place())))
+    });
+    if let Some(error) = keys.failed {
+        return Err(error);
+    }
+    for (range, found) in matches.into_iter().skip(plan.offset).take(plan.limit) {
+        hits.hits.push(hit(views, range, &found)?);
+    }
+    Ok(hits)
+}
+
+fn hit<T: Match>(views: &[RangeView], range: usize, found: &T) -> Result<Hit, EngineError> {
+    let (segment, doc, _) = found.place();
+    let columns = views[range].searcher.segment_reader(segment).fast_fields();
+    let number = |name: &str| {
+        let value = columns.u64(name).map_err(tantivy_failed)?.first(doc);
+        value.ok_or_else(|| damaged(format!("a document has no {name}")))
+    };
+    Ok(Hit {
+        range: range as u32,
+        ordinal: number(ORDINAL)? as u32,
+        sequence: number(SEQUENCE)?,
+        score: found.score(),
+        sort: found.sort(),
+    })
+}

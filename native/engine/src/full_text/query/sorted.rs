@@ -1,0 +1,219 @@
+//! Collecting the matches of one index in the order of fields.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use tantivy::columnar::{Column, DynamicColumn, StrColumn};
+use tantivy::query::Weight;
+use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
+
+use super::collect::{Collected, Visible, key_column, visit_all};
+use super::fields_of_path::column_name;
+use super::plan::{QueryPlan, SortField};
+use super::sort_values::SortValue;
+use super::stop::Stop;
+use crate::error::EngineError;
+use crate::full_text::errors::{io_failed, tantivy_failed};
+
+pub const KEY_FIELD: &str = "_id";
+pub const SCORE_FIELD: &str = "_score";
+
+#[derive(Debug, Clone)]
+pub struct Sorted {
+    pub values: Vec<SortValue>,
+    pub score: Score,
+    pub key_rank: u64,
+    pub doc: DocId,
+    pub segment: u32,
+}
+
+/// A value within one segment: its type's rank, and bits that order as the values of that type do.
+type SegmentValue = (u8, u64);
+
+const MISSING: SegmentValue = (u8::MAX, 0);
+const NUMBER: u8 = 0;
+const DATE: u8 = 1;
+const TEXT: u8 = 2;
+const BOOLEAN: u8 = 3;
+
+enum SortColumn {
+    Score,
+    /// The columns of one path, one for each type that the segment has met there.
+    Path { numbers: Option<Numbers>, dates: Option<Column<DateTime>>, texts: Option<StrColumn>, booleans: Option<Column<bool>> },
+}
+
+enum Numbers {
+    I64(Column<i64>),
+    U64(Column<u64>),
+    F64(Column<f64>),
+}
+
+/// The least of a document's values, or the greatest: what the direction would show first.
+fn first_of<T: PartialOrd>(values: impl Iterator<Item = T>, desc: bool) -> Option<T> {
+    values.reduce(|best, value| if (value < best) == desc { best } else { value })
+}
+
+impl Numbers {
+    fn bits(&self, doc: DocId, desc: bool) -> Option<u64> {
+        let number = match self {
+            Self::I64(column) => first_of(column.values_for_doc(doc), desc).map(|number| number as f64),
+            Self::U64(column) => first_of(column.values_for_doc(doc), desc).map(|number| number as f64),
+            Self::F64(column) => first_of(column.values_for_doc(doc), desc),
+        };
+        number.map(f64_to_u64)
+    }
+}
+
+impl SortColumn {
+    fn open(reader: &SegmentReader, field: &str) -> Result<Self, EngineError> {
+        if field == SCORE_FIELD {
+            return Ok(Self::Score);
+        }
+        if field == KEY_FIELD {
+            let texts = Some(key_column(reader)?);
+            return Ok(Self::Path { numbers: None, dates: None, texts, booleans: None });
+        }
+        let handles = reader.fast_fields().dynamic_column_handles(&column_name(field)).map_err(tantivy_failed)?;
+        let (mut numbers, mut dates, mut texts, mut booleans) = (None, None, None, None);
+        for handle in handles {
+            match handle.open().map_err(io_failed("open a column"))? {
+                DynamicColumn::I64(column) => numbers = Some(Numbers::I64(column)),
+                DynamicColumn::U64(column) => numbers = Some(Numbers::U64(column)),
+                DynamicColumn::F64(column) => numbers = Some(Numbers::F64(column)),
+                DynamicColumn::DateTime(column) => dates = Some(column),
+                DynamicColumn::Str(column) => texts = Some(column),
+                DynamicColumn::Bool(column) => booleans = Some(column),
+                _ => {}
+            }
+        }
+        Ok(Self::Path { numbers, dates, texts, booleans })
+    }
+
+    fn value(&self, doc: DocId, desc: bool, score: Score) -> SegmentValue {
+        let Self::Path { numbers, dates, texts, booleans } = self else {
+            return (NUMBER, f64_to_u64(f64::from(score)));
+        };
+        if let Some(bits) = numbers.as_ref().and_then(|numbers| numbers.bits(doc, desc)) {
+            return (NUMBER, bits);
+        }
+        if let Some(date) = dates.as_ref().and_then(|dates| first_of(dates.values_for_doc(doc), desc)) {
+            return (DATE, i64_to_u64(date.into_timestamp_nanos()));
+        }
+        if let Some(rank) = texts.as_ref().and_then(|texts| first_of(texts.term_ords(doc), desc)) {
+            return (TEXT, rank);
+        }
+        if let Some(boolean) = booleans.as_ref().and_then(|booleans| first_of(booleans.values_for_doc(doc), desc)) {
+            return (BOOLEAN, u64::from(boolean));
+        }
+        MISSING
+    }
+
+    fn sort_value(&self, (rank, bits): SegmentValue) -> Result<SortValue, EngineError> {
+        Ok(match (rank, self) {
+            (NUMBER, _) => SortValue::Number(u64_to_f64(bits)),
+            (DATE, _) => SortValue::Date(u64_to_i64(bits)),
+            (BOOLEAN, _) => SortValue::Boolean(bits != 0),
+            (TEXT, Self::Path { texts: Some(texts), .. }) => {
+                let mut text = String::new();
+                texts.ord_to_str(bits, &mut text).map_err(io_failed("read a column"))?;
+                SortValue::Text(text)
+            }
+            _ => SortValue::Missing,
+        })
+    }
+}
+
+/// Turns a value round for a descending field, so that all fields compare upwards; missing stays last.
+fn directed((rank, bits): SegmentValue, desc: bool) -> SegmentValue {
+    if !desc || rank == MISSING.0 { (rank, bits) } else { (BOOLEAN - rank, !bits) }
+}
+
+fn undirected((rank, bits): SegmentValue, desc: bool) -> SegmentValue {
+    directed((rank, bits), desc)
+}
+
+/// In a `BinaryHeap`, the match that comes last in the order is on top.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LastFirst {
+    values: Vec<SegmentValue>,
+    key_rank: u64,
+    doc: DocId,
+    score_bits: u32,
+}
+
+/// The first `offset + limit` matches of every segment; not yet ordered.
+pub fn collect_sorted(
+    segments: &[SegmentReader],
+    weight: &dyn Weight,
+    scores: bool,
+    plan: &QueryPlan,
+    stop: &Stop,
+) -> Result<Collected<Sorted>, EngineError> {
+    let mut collected = Collected::default();
+    for (segment, reader) in segments.iter().enumerate() {
+        let mut columns = Vec::new();
+        for field in &plan.sort {
+            columns.push((SortColumn::open(reader, &field.field)?, field));
+        }
+        let heap = collect_segment(reader, weight, scores, plan, stop, &columns, &mut collected)?;
+        for last in heap {
+            let values = columns.iter().zip(&last.values).map(|((column, field), value)| {
+                column.sort_value(undirected(*value, field.desc))
+            });
+            collected.matches.push(Sorted {
+                values: values.collect::<Result<_, _>>()?,
+                score: Score::from_bits(last.score_bits),
+                key_rank: last.key_rank,
+                doc: last.doc,
+                segment: segment as u32,
+            });
+        }
+    }
+    Ok(collected)
+}
+
+fn collect_segment(
+    reader: &SegmentReader,
+    weight: &dyn Weight,
+    scores: bool,
+    plan: &QueryPlan,
+    stop: &Stop,
+    columns: &[(SortColumn, &SortField)],
+    collected: &mut Collected<Sorted>,
+) -> Result<BinaryHeap<LastFirst>, EngineError> {
+    let wanted = plan.offset + plan.limit;
+    let visible = Visible::new(reader, plan.expired_at_or_before_ms)?;
+    let keys = key_column(reader)?;
+    let mut first = BinaryHeap::with_capacity(wanted.min(1024));
+    let mut values: Vec<SegmentValue> = Vec::with_capacity(columns.len());
+    visit_all(reader, weight, stop, |doc, score| {
+        if !visible.shows(doc) {
+            return;
+        }
+        collected.total += 1;
+        let score = if scores { score() } else { 0.0 };
+        collected.max_score = collected.max_score.max(score);
+        if wanted == 0 {
+            return;
+        }
+        values.clear();
+        values.extend(columns.iter().map(|(column, field)| directed(column.value(doc, field.desc, score), field.desc)));
+        let is_full = first.len() == wanted;
+        let key_rank = || keys.ords().first(doc).unwrap_or(u64::MAX);
+        if is_full {
+            let Some(mut last) = first.peek_mut() else { return };
+            let last: &mut LastFirst = &mut last;
+            let order = values.cmp(&last.values);
+            if order == Ordering::Greater || (order == Ordering::Equal && key_rank() >= last.key_rank) {
+                return;
+            }
+            last.values.clone_from(&values);
+            last.key_rank = key_rank();
+            last.doc = doc;
+            last.score_bits = score.to_bits();
+        } else {
+            first.push(LastFirst { values: values.clone(), key_rank: key_rank(), doc, score_bits: score.to_bits() });
+        }
+    })?;
+    Ok(first)
+}

@@ -1,0 +1,230 @@
+//! Conditions on values: numbers, booleans, dates, whole strings, keys.
+
+use std::ops::Bound;
+
+use serde_json::Value;
+use tantivy::query::{BooleanQuery, ConstScoreQuery, EmptyQuery, ExistsQuery, Occur, Query, RangeQuery, TermQuery, TermSetQuery};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DateTime, Term};
+
+use super::fields_of_path::{IndexFields, column_name};
+use super::plan::RangeKind;
+use super::term_range::TermRangeQuery;
+use crate::error::EngineError;
+use crate::full_text::dates::parse_date;
+
+pub fn term_query(term: Term) -> Box<dyn Query> {
+    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
+}
+
+/// Any of the queries.
+pub fn any_of(mut queries: Vec<Box<dyn Query>>) -> Box<dyn Query> {
+    match queries.len() {
+        0 => Box::new(EmptyQuery),
+        1 => queries.remove(0),
+        _ => Box::new(BooleanQuery::union(queries)),
+    }
+}
+
+/// The number as an integer, when it is one that 64 bits hold.
+fn as_integer(number: f64) -> Option<i64> {
+    let integer = number as i64;
+    (integer as f64 == number && integer != i64::MAX).then_some(integer)
+}
+
+pub fn number_query(index: &IndexFields, path: &str, number: f64) -> Box<dyn Query> {
+    let mut term = index.value_term(path);
+    // Integers are indexed as integers, however they were written.
+    match as_integer(number) {
+        Some(integer) => term.append_type_and_fast_value(integer),
+        None => term.append_type_and_fast_value(number),
+    }
+    term_query(term)
+}
+
+pub fn boolean_query(index: &IndexFields, path: &str, boolean: bool) -> Box<dyn Query> {
+    let mut term = index.value_term(path);
+    term.append_type_and_fast_value(boolean);
+    term_query(term)
+}
+
+pub fn date_query(index: &IndexFields, path: &str, date: DateTime) -> Box<dyn Query> {
+    date_range(index, path, Bound::Included(date), Bound::Included(date))
+}
+
+/// The values that `text` may stand for besides a string: a number, a boolean, a date.
+pub fn parsed_values(index: &IndexFields, path: &str, text: &str) -> Vec<Box<dyn Query>> {
+    let mut queries: Vec<Box<dyn Query>> = Vec::new();
+    if let Ok(number) = text.parse::<f64>()
+        && number.is_finite()
+    {
+        queries.push(number_query(index, path, number));
+    }
+    if let Ok(boolean) = text.parse::<bool>() {
+        queries.push(boolean_query(index, path, boolean));
+    }
+    if let Some(date) = parse_date(text) {
+        queries.push(date_query(index, path, date));
+    }
+    queries
+}
+
+pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
+    let terms: Vec<Term> = ids.iter().map(|id| Term::from_field_text(index.fields.key, id)).collect();
+    Box::new(ConstScoreQuery::new(Box::new(TermSetQuery::new(terms)), 1.0))
+}
+
+/// Keys that begin with `prefix`, through the sorted key column.
+pub fn key_prefix_query(index: &IndexFields, prefix: &str) -> Box<dyn Query> {
+    Box::new(TermRangeQuery::with_prefix(&Term::from_field_text(index.fields.key, prefix)))
+}
+
+pub fn exists_query(index: &IndexFields, path: &str) -> Box<dyn Query> {
+    let below = format!("{path}.");
+    any_of(vec![
+        Box::new(ConstScoreQuery::new(Box::new(ExistsQuery::new(column_name(path), true)), 1.0)),
+        Box::new(ConstScoreQuery::new(term_query(Term::from_field_text(index.fields.present, path)), 1.0)),
+        Box::new(TermRangeQuery::with_prefix(&Term::from_field_text(index.fields.present, &below))),
+    ])
+}
+
+fn date_range(index: &IndexFields, path: &str, lower: Bound<DateTime>, upper: Bound<DateTime>) -> Box<dyn Query> {
+    let term = |date: DateTime| {
+        let mut term = index.value_term(path);
+        term.append_type_and_fast_value(date);
+        term
+    };
+    Box::new(RangeQuery::new(lower.map(term), upper.map(term)))
+}
+
+fn number_range(index: &IndexFields, path: &str, lower: Bound<f64>, upper: Bound<f64>) -> Box<dyn Query> {
+    let is_integer = |bound: &Bound<f64>| match bound {
+        Bound::Included(number) | Bound::Excluded(number) => as_integer(*number).is_some(),
+        Bound::Unbounded => true,
+    };
+    // Tantivy wants both bounds to be of one type.
+    let as_integers = is_integer(&lower) && is_integer(&upper);
+    let term = |number: f64| {
+        let mut term = index.value_term(path);
+        match as_integer(number).filter(|_| as_integers) {
+            Some(integer) => term.append_type_and_fast_value(integer),
+            None => term.append_type_and_fast_value(number),
+        }
+        term
+    };
+    Box::new(RangeQuery::new(lower.map(term), upper.map(term)))
+}
+
+fn string_range(index: &IndexFields, path: &str, lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
+    let mut queries: Vec<Box<dyn Query>> = Vec::new();
+    for path in index.exact_paths(path) {
+        let every = index.string_term(&path, "");
+        let first = every.serialized_value_bytes().to_vec();
+        let end = super::term_range::end_of_prefix(&first).map_or(Bound::Unbounded, Bound::Excluded);
+        let bytes = |text: &str| index.string_term(&path, text).serialized_value_bytes().to_vec();
+        let lower = if lower == Bound::Unbounded { Bound::Included(first) } else { lower.map(bytes) };
+        let upper = if upper == Bound::Unbounded { end } else { upper.map(bytes) };
+        queries.push(Box::new(TermRangeQuery::new(index.fields.values, lower, upper)));
+    }
+    any_of(queries)
+}
+
+pub struct RangeBounds<'a> {
+    pub gt: &'a Option<Value>,
+    pub gte: &'a Option<Value>,
+    pub lt: &'a Option<Value>,
+    pub lte: &'a Option<Value>,
+}
+
+fn invalid(message: impl Into<String>) -> EngineError {
+    EngineError::new("invalid_query", message)
+}
+
+impl<'a> RangeBounds<'a> {
+    fn lower(&self) -> Bound<&'a Value> {
+        match (self.gt, self.gte) {
+            (Some(bound), _) => Bound::Excluded(bound),
+            (None, Some(bound)) => Bound::Included(bound),
+            (None, None) => Bound::Unbounded,
+        }
+    }
+
+    fn upper(&self) -> Bound<&'a Value> {
+        match (self.lt, self.lte) {
+            (Some(bound), _) => Bound::Excluded(bound),
+            (None, Some(bound)) => Bound::Included(bound),
+            (None, None) => Bound::Unbounded,
+        }
+    }
+}
+
+fn as_date(value: &Value) -> Option<DateTime> {
+    value.as_str().and_then(parse_date)
+}
+
+fn map_bound<T>(bound: Bound<&Value>, read: impl Fn(&Value) -> Option<T>, what: &str) -> Result<Bound<T>, EngineError> {
+    let read = |value: &Value| read(value).ok_or_else(|| invalid(format!("{value} is not {what}")));
+    Ok(match bound {
+        Bound::Included(value) => Bound::Included(read(value)?),
+        Bound::Excluded(value) => Bound::Excluded(read(value)?),
+        Bound::Unbounded => Bound::Unbounded,
+    })
+}
+
+pub fn range_query(
+    index: &IndexFields,
+    path: &str,
+    bounds: &RangeBounds<'_>,
+    kind: RangeKind,
+) -> Result<Box<dyn Query>, EngineError> {
+    let (lower, upper) = (bounds.lower(), bounds.upper());
+    let given: Vec<&Value> = [lower, upper]
+        .into_iter()
+        .filter_map(|bound| match bound {
+            Bound::Included(value) | Bound::Excluded(value) => Some(value),
+            Bound::Unbounded => None,
+        })
+        .collect();
+    let kind = match kind {
+        RangeKind::Auto if given.iter().all(|value| value.is_number()) => RangeKind::Number,
+        RangeKind::Auto if given.iter().all(|value| as_date(value).is_some()) => RangeKind::Date,
+        RangeKind::Auto => RangeKind::Term,
+        other => other,
+    };
+    if given.is_empty() {
+        return Ok(exists_query(index, path));
+    }
+    if path == "_id" {
+        let text = |value: &Value| value.as_str().map(|text| text.as_bytes().to_vec());
+        let (lower, upper) = (map_bound(lower, text, "a string")?, map_bound(upper, text, "a string")?);
+        return Ok(Box::new(TermRangeQuery::new(index.fields.key, lower, upper)));
+    }
+    match kind {
+        RangeKind::Number => {
+            let (lower, upper) = (map_bound(lower, Value::as_f64, "a number")?, map_bound(upper, Value::as_f64, "a number")?);
+            Ok(number_range(index, path, lower, upper))
+        }
+        RangeKind::Date => {
+            let (lower, upper) = (map_bound(lower, as_date, "a date")?, map_bound(upper, as_date, "a date")?);
+            Ok(date_range(index, path, lower, upper))
+        }
+        RangeKind::Term | RangeKind::Auto => {
+            let (low, high) = (as_text(lower)?, as_text(upper)?);
+            Ok(string_range(index, path, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
+        }
+    }
+}
+
+fn as_text(bound: Bound<&Value>) -> Result<Bound<String>, EngineError> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    map_bound(bound, text, "a string")
+}
+
+/// All of the queries, none of which scores.
+pub fn filter_clause(query: Box<dyn Query>) -> (Occur, Box<dyn Query>) {
+    (Occur::Must, Box::new(ConstScoreQuery::new(query, 0.0)))
+}

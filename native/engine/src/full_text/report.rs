@@ -1,0 +1,57 @@
+//! What the index tells its caller.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SkippedRow {
+    pub key: String,
+    pub reason: String,
+}
+
+/// What became of one frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ApplyReport {
+    pub rows: usize,
+    /// Rows that are not in the index, the first 100 by name.
+    pub skipped: Vec<SkippedRow>,
+    pub skipped_count: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CommitReport {
+    pub sequence: u64,
+    pub doc_count: u64,
+    pub took_micros: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CheckpointReport {
+    /// The sequence that is now safe on disk.
+    pub sequence: u64,
+    /// Files and bytes that were made durable by this checkpoint.
+    pub files_written: usize,
+    pub bytes_written: u64,
+    pub took_micros: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IndexStats {
+    /// The sequence of the newest commit: what queries see.
+    pub applied_sequence: u64,
+    /// The sequence that survives a crash.
+    pub checkpoint_sequence: u64,
+    /// Documents that are not deleted.
+    pub doc_count: u64,
+    pub term_count: u64,
+    pub segment_count: usize,
+    pub disk_bytes: u64,
+    pub memory_bytes: u64,
+    /// Documents that the index could not take since it was created.
+    pub skipped_count: u64,
+    /// How many of the text slots are taken, and how many there are.
+    pub slots_used: usize,
+    pub slots: usize,
+    /// Rows applied since the newest commit.
+    pub uncommitted_rows: u64,
+    pub writer_is_open: bool,
+}

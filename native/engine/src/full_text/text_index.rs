@@ -1,0 +1,341 @@
+//! One index: open, apply, commit, checkpoint, close.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::schema::Schema;
+use tantivy::store::Compressor;
+use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, Term};
+
+use super::document::IndexedDocument;
+use super::document_reader::DocumentReader;
+use super::errors::{damaged, tantivy_failed};
+use super::fields::{Fields, SLOT_COUNT, build_schema};
+use super::mapping::TableMapping;
+use super::options::IndexOptions;
+use super::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+use super::slots::{Slot, SlotTable};
+use super::storage::{IndexDirectory, open_directory, write_checkpoint};
+use crate::error::EngineError;
+use crate::failpoint;
+use crate::frame::{Frame, Row, RowKind};
+
+/// Skipped rows that a report names.
+const SKIPPED_NAMED_MAX: usize = 100;
+
+/// A segment with more deleted documents than this share is merged.
+const DELETED_SHARE_MAX: f32 = 0.3;
+
+/// What an index writes with every commit: atomic with the segments that it speaks of.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct CommitPayload {
+    sequence: u64,
+    /// Ordinals at or above this one are in no document of the index.
+    next_ordinal: u64,
+    skipped_count: u64,
+    slots: Vec<Slot>,
+}
+
+pub struct TextIndex {
+    options: IndexOptions,
+    directory: IndexDirectory,
+    index: Index,
+    schema: Schema,
+    pub(super) fields: Arc<Fields>,
+    pub(super) mapping: Arc<TableMapping>,
+    pub(super) slots: Arc<SlotTable>,
+    reader: IndexReader,
+    writing: Mutex<Writing>,
+    /// Files of the last durable checkpoint.
+    durable: Mutex<HashSet<PathBuf>>,
+    applied_sequence: AtomicU64,
+    checkpoint_sequence: AtomicU64,
+    skipped_count: AtomicU64,
+    uncommitted_rows: AtomicU64,
+}
+
+struct Writing {
+    /// Open from the first row until `release_writer`.
+    writer: Option<IndexWriter<IndexedDocument>>,
+    documents: DocumentReader,
+    next_ordinal: u64,
+}
+
+/// The index that Tantivy sees: schema, tokenizers, no stored fields.
+pub(super) fn index_settings() -> IndexSettings {
+    IndexSettings {
+        docstore_compression: Compressor::None,
+        docstore_compress_dedicated_thread: false,
+        ..IndexSettings::default()
+    }
+}
+
+impl TextIndex {
+    /// Opens the index at its last checkpoint; creates it when the directory is missing or holds no checkpoint.
+    ///
+    /// Errors: `index_damaged` (delete the directory and build again), `index_incompatible` (made by other options or
+    /// an older format; the same remedy).
+    pub fn open(path: &Path, options: IndexOptions) -> Result<Arc<Self>, EngineError> {
+        let opened = open_directory(path, &options)?;
+        let directory = opened.directory;
+        // Tantivy asserts where it does not expect damage.
+        let outcome = catch_unwind(AssertUnwindSafe(|| Self::open_in(directory, options)));
+        match outcome {
+            Ok(Err(error)) if opened.is_restored && error.code == "internal" => Err(damaged(error.message)),
+            Ok(result) => result,
+            Err(_) => Err(damaged("the index files cannot be read".to_owned())),
+        }
+    }
+
+    fn open_in(directory: IndexDirectory, options: IndexOptions) -> Result<Arc<Self>, EngineError> {
+        let (schema, fields) = build_schema();
+        let index = Index::builder()
+            .schema(schema.clone())
+            .settings(index_settings())
+            .open_or_create(directory.clone())
+            .map_err(tantivy_failed)?;
+        let payload = index.load_metas().map_err(tantivy_failed)?.payload;
+        let payload: CommitPayload = match payload {
+            Some(text) => serde_json::from_str(&text).map_err(|error| damaged(format!("commit payload: {error}")))?,
+            None => CommitPayload::default(),
+        };
+        let fields = Arc::new(fields);
+        let slots = Arc::new(SlotTable::new(payload.slots));
+        slots.register_tokenizers(index.tokenizers());
+        let mapping = Arc::new(TableMapping::from_schema(&options.schema));
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .num_warming_threads(1)
+            .try_into()
+            .map_err(tantivy_failed)?;
+        let documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
+        let durable = directory.files_on_disk();
+        Ok(Arc::new(Self {
+            options,
+            directory,
+            index,
+            schema,
+            fields,
+            mapping,
+            slots,
+            reader,
+            writing: Mutex::new(Writing { writer: None, documents, next_ordinal: payload.next_ordinal }),
+            durable: Mutex::new(durable),
+            applied_sequence: AtomicU64::new(payload.sequence),
+            checkpoint_sequence: AtomicU64::new(payload.sequence),
+            skipped_count: AtomicU64::new(payload.skipped_count),
+            uncommitted_rows: AtomicU64::new(0),
+        }))
+    }
+
+    pub fn options(&self) -> &IndexOptions {
+        &self.options
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The newest commit, as it stays for the caller.
+    pub(super) fn searcher(&self) -> Searcher {
+        self.reader.searcher()
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes the rows of a frame, in order; they are seen after the next commit. A document that cannot be indexed is
+    /// left out and named in the report; its older version leaves the index all the same.
+    pub fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
+        let frame = Frame::parse(frame)?;
+        let mut writing = self.writing();
+        self.open_writer(&mut writing)?;
+        let Writing { writer: Some(writer), documents, next_ordinal } = &mut *writing else {
+            return Err(EngineError::internal("the writer was just opened"));
+        };
+        let mut report = ApplyReport::default();
+        for row in frame.rows() {
+            let row = row?;
+            report.rows += 1;
+            let ordinal = u64::from(row.ordinal);
+            if ordinal < *next_ordinal {
+                writer.delete_term(Term::from_field_u64(self.fields.ordinal, ordinal));
+            }
+            if let Err(reason) = add_row(writer, documents, &row)? {
+                report.skipped_count += 1;
+                if report.skipped.len() < SKIPPED_NAMED_MAX {
+                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
+                }
+            }
+            *next_ordinal = (*next_ordinal).max(ordinal + 1);
+        }
+        self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
+        self.skipped_count.fetch_add(report.skipped_count as u64, Ordering::Relaxed);
+        Ok(report)
+    }
+
+    fn open_writer(&self, writing: &mut Writing) -> Result<(), EngineError> {
+        if writing.writer.is_some() {
+            return Ok(());
+        }
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(self.options.writer_threads.max(1))
+            .memory_budget_per_thread(self.options.writer_budget_bytes())
+            .num_merge_threads(1)
+            .build();
+        let writer = self.index.writer_with_options(options).map_err(tantivy_failed)?;
+        let mut merge_policy = LogMergePolicy::default();
+        merge_policy.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
+        writer.set_merge_policy(Box::new(merge_policy));
+        writing.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Makes all applied rows visible, together with `sequence`, the last one of them.
+    pub fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
+        let started = Instant::now();
+        let mut writing = self.writing();
+        self.open_writer(&mut writing)?;
+        let payload = CommitPayload {
+            sequence,
+            next_ordinal: writing.next_ordinal,
+            skipped_count: self.skipped_count.load(Ordering::Relaxed),
+            slots: self.slots.snapshot().as_ref().clone(),
+        };
+        let payload = serde_json::to_string(&payload).map_err(|error| EngineError::internal(error.to_string()))?;
+        let Some(writer) = &mut writing.writer else {
+            return Err(EngineError::internal("the writer was just opened"));
+        };
+        let mut prepared = writer.prepare_commit().map_err(tantivy_failed)?;
+        failpoint::hit("index.commit.prepared");
+        prepared.set_payload(&payload);
+        prepared.commit().map_err(tantivy_failed)?;
+        self.reader.reload().map_err(tantivy_failed)?;
+        self.uncommitted_rows.store(0, Ordering::Relaxed);
+        self.applied_sequence.store(sequence, Ordering::Release);
+        Ok(CommitReport {
+            sequence,
+            doc_count: self.searcher().num_docs(),
+            took_micros: started.elapsed().as_micros() as u64,
+        })
+    }
+
+    /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for `mem_only`.
+    pub fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
+        let started = Instant::now();
+        let mut durable = self.durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(work) = write_checkpoint(&self.directory, &self.options, &mut durable)? else {
+            return Ok(CheckpointReport::default());
+        };
+        let sequence = sequence_of(&work.meta)?;
+        self.checkpoint_sequence.store(sequence, Ordering::Release);
+        // Readers of files that were in memory now read the disk's.
+        self.reader.reload().map_err(tantivy_failed)?;
+        Ok(CheckpointReport {
+            sequence,
+            files_written: work.files,
+            bytes_written: work.bytes,
+            took_micros: started.elapsed().as_micros() as u64,
+        })
+    }
+
+    /// Frees the writer's memory and threads after its merges, when nothing waits for a commit.
+    pub fn release_writer(&self) -> Result<(), EngineError> {
+        let mut writing = self.writing();
+        if self.uncommitted_rows.load(Ordering::Relaxed) > 0 {
+            return Ok(());
+        }
+        if let Some(writer) = writing.writer.take() {
+            writer.wait_merging_threads().map_err(tantivy_failed)?;
+            self.reader.reload().map_err(tantivy_failed)?;
+        }
+        Ok(())
+    }
+
+    pub fn stats(&self) -> IndexStats {
+        let searcher = self.searcher();
+        let (disk_bytes, memory_bytes) = self.directory.bytes();
+        IndexStats {
+            applied_sequence: self.applied_sequence.load(Ordering::Acquire),
+            checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
+            doc_count: searcher.num_docs(),
+            term_count: self.term_count(&searcher),
+            segment_count: searcher.segment_readers().len(),
+            disk_bytes,
+            memory_bytes,
+            skipped_count: self.skipped_count.load(Ordering::Relaxed),
+            slots_used: self.slots.snapshot().len(),
+            slots: SLOT_COUNT,
+            uncommitted_rows: self.uncommitted_rows.load(Ordering::Relaxed),
+            writer_is_open: self.writing().writer.is_some(),
+        }
+    }
+
+    /// Terms of analysed text and of values, counted once for each segment.
+    fn term_count(&self, searcher: &Searcher) -> u64 {
+        let used = self.slots.snapshot().len();
+        let fields = self.fields.slots[..used].iter().chain([&self.fields.values, &self.fields.overflow]);
+        let terms = |field: &tantivy::schema::Field| -> u64 {
+            let segments = searcher.segment_readers().iter();
+            segments.filter_map(|segment| segment.inverted_index(*field).ok()).map(|terms| terms.terms().num_terms() as u64).sum()
+        };
+        fields.map(terms).sum()
+    }
+
+    /// Reads every file of the newest commit and compares its checksum; `index_damaged` names those that differ.
+    pub fn verify(&self) -> Result<(), EngineError> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.index.validate_checksum()));
+        let failed = outcome.map_err(|_| damaged("the index files cannot be read".to_owned()))?.map_err(tantivy_failed)?;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<String> = failed.iter().map(|path| path.display().to_string()).collect();
+        names.sort();
+        Err(damaged(format!("the checksum does not match: {}", names.join(", "))))
+    }
+
+    /// Stops the writer; rows that were applied and not committed are lost. Queries on the last commit still work.
+    pub fn close(&self) -> Result<(), EngineError> {
+        drop(self.writing().writer.take());
+        self.uncommitted_rows.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The inner error is the reason for which the row is left out.
+fn add_row(
+    writer: &IndexWriter<IndexedDocument>,
+    documents: &mut DocumentReader,
+    row: &Row<'_>,
+) -> Result<Result<(), String>, EngineError> {
+    match row.kind {
+        RowKind::Delete => Ok(Ok(())),
+        RowKind::Transform => Err(EngineError::internal("a transform reached the index")),
+        RowKind::Put => match documents.read(row) {
+            Ok(document) => writer.add_document(document).map(|_| Ok(())).map_err(tantivy_failed),
+            Err(reason) => Ok(Err(reason)),
+        },
+    }
+}
+
+#[derive(Deserialize)]
+struct MetaPayload {
+    payload: Option<String>,
+}
+
+fn sequence_of(meta: &[u8]) -> Result<u64, EngineError> {
+    let broken = |error: serde_json::Error| EngineError::internal(format!("commit payload: {error}"));
+    let meta: MetaPayload = serde_json::from_slice(meta).map_err(broken)?;
+    match meta.payload {
+        Some(payload) => Ok(serde_json::from_str::<CommitPayload>(&payload).map_err(broken)?.sequence),
+        None => Ok(0),
+    }
+}
