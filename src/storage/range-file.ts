@@ -237,6 +237,13 @@ export class RangeFile {
     return purgeChanges(this.#database, Math.min(throughSequence, this.state.nextSequence - 1), rowsMax);
   }
 
+  /** The sweeper finds what has expired by this index; ranges whose documents live for ever do without it. */
+  indexLifetimes(): void {
+    this.#database.run(
+      'CREATE INDEX IF NOT EXISTS documents_by_lifetime ON documents (ttl_base_ms) WHERE ttl_base_ms IS NOT NULL',
+    );
+  }
+
   close(): void {
     for (const statement of Object.values(this.#statements)) statement.finalize();
     this.#database.close();

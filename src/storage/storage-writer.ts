@@ -93,10 +93,13 @@ export class StorageWriter {
     openRange: ({ rangeId, ttlDurationMs }) => {
       const range = this.#live().ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
+      if (ttlDurationMs !== undefined) range.file.indexLifetimes();
       return { snapshot: range.file.snapshot(), warnings: range.warnings };
     },
     setLifetime: ({ rangeId, ttlDurationMs }) => {
-      this.#live().ranges.get(rangeId).ttlDurationMs = ttlDurationMs;
+      const range = this.#live().ranges.get(rangeId);
+      range.ttlDurationMs = ttlDurationMs;
+      if (ttlDurationMs !== undefined) range.file.indexLifetimes();
     },
     closeRange: ({ rangeId }) => {
       this.#live().ranges.close(rangeId);
