@@ -3,7 +3,7 @@
  * Every node can be reached from a query string or from a wire node; neither spelling is visible here.
  */
 export type PlanNode =
-  | { kind: 'match_all' }
+  | { kind: 'match_all'; boost: number }
   | { kind: 'match_none' }
   | MatchNode
   | PhraseNode
@@ -12,9 +12,9 @@ export type PlanNode =
   | RangeNode
   | BoolPrefixNode
   | BoolNode
-  | { kind: 'ids'; ids: string[] }
-  | { kind: 'bool_field'; field: string; value: boolean }
-  | { kind: 'exists'; field: string };
+  | { kind: 'ids'; ids: string[]; boost: number }
+  | { kind: 'bool_field'; field: string; value: boolean; boost: number }
+  | { kind: 'exists'; field: string; boost: number };
 
 /**
  * Analysed words. Without `field`: all opted-in fields, or all text fields when none is.
@@ -54,7 +54,7 @@ export interface PrefixNode {
   boost: number;
 }
 
-/** At least one bound. `auto`: numbers when all bounds are numeric, else dates when all are dates, else terms. */
+/** At least one bound. `auto`: numbers when all bounds are numbers, else dates when all read as such, else terms. */
 export interface RangeNode extends RangeBounds {
   kind: 'range';
   field: string;
@@ -121,7 +121,7 @@ export interface NativePlan {
   timeout_ms?: number;
 }
 
-export const matchAll: PlanNode = { kind: 'match_all' };
+export const matchAll: PlanNode = { kind: 'match_all', boost: 1 };
 export const matchNone: PlanNode = { kind: 'match_none' };
 
 /** A bool node with the clauses that are named. */
@@ -145,6 +145,5 @@ export function anyOf(nodes: PlanNode[], min = 1): PlanNode {
 
 /** The node with its score multiplied. */
 export function withBoost(node: PlanNode, boost: number): PlanNode {
-  if (boost === 1 || node.kind === 'match_none') return node;
-  return 'boost' in node ? { ...node, boost: node.boost * boost } : boolNode({ must: [node], boost });
+  return boost === 1 || node.kind === 'match_none' ? node : { ...node, boost: node.boost * boost };
 }

@@ -115,35 +115,31 @@ export function readMultiMatch(node: Members, { where }: NodeScope): PlanNode {
 
 export function readIds(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['ids', 'boost'], where);
-  readBoost(node, where);
-  return idsNode(member(node, 'ids'), `${where}.ids`);
+  return idsNode(member(node, 'ids'), readBoost(node, where), `${where}.ids`);
 }
 
 export function readDocId(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['doc_id', 'boost'], where);
-  readBoost(node, where);
   const body = member(node, 'doc_id');
   if (!isObject(body)) throw invalidQuery(`${where}.doc_id`, 'must be an object with "ids".');
   checkMembers(body, ['ids'], `${where}.doc_id`);
-  return idsNode(member(body, 'ids'), `${where}.doc_id.ids`);
+  return idsNode(member(body, 'ids'), readBoost(node, where), `${where}.doc_id.ids`);
 }
 
 /** `{"bool": true, "field": "f"}`. */
 export function readBoolField(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['bool', 'field', 'path', 'boost'], where);
-  readBoost(node, where);
   const value = readBoolean(node, 'bool', where);
   if (value === undefined) throw invalidQuery(where, '"bool" must be true or false.');
-  return { kind: 'bool_field', field: requireField(node, where), value };
+  return { kind: 'bool_field', field: requireField(node, where), value, ...boostOf(node, where) };
 }
 
 export function readExists(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['exists', 'boost'], where);
-  readBoost(node, where);
   const body = member(node, 'exists');
   if (!isObject(body)) throw invalidQuery(`${where}.exists`, 'must be an object with "field".');
   checkMembers(body, ['field', 'path'], `${where}.exists`);
-  return { kind: 'exists', field: requireField(body, `${where}.exists`) };
+  return { kind: 'exists', field: requireField(body, `${where}.exists`), ...boostOf(node, where) };
 }
 
 interface FieldValue {
@@ -234,7 +230,7 @@ function boostedField(text: string, where: string): { field: string; boost: numb
   return { field, boost: Number(factor) };
 }
 
-function idsNode(value: unknown, where: string): PlanNode {
+function idsNode(value: unknown, boost: number, where: string): PlanNode {
   const ids = asStrings(value, idsMax, where);
-  return ids.length === 0 ? matchNone : { kind: 'ids', ids };
+  return ids.length === 0 ? matchNone : { kind: 'ids', ids, boost };
 }

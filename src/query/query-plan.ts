@@ -106,7 +106,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     sort: readSort(request),
     count_only: countOnly,
     // What does not score has no top to stop at, and users of filters want the number.
-    exact_total: countOnly || criteria.query === undefined,
+    exact_total: countOnly || criteria.query === undefined || criteria.query.kind === 'match_all',
     total_exact_up_to: limits.queryLimitMax,
   };
   checkPlanNesting(plan);
@@ -163,7 +163,7 @@ function readCriteria(request: Members): Criteria {
  * scores, and knows when nothing scores at all.
  */
 function splitScoring(node: PlanNode | undefined): Criteria {
-  if (node === undefined || node.kind === 'match_all') return { filter: [], exclusion: [] };
+  if (node === undefined || isPlainMatchAll(node)) return { filter: [], exclusion: [] };
   if (node.kind !== 'bool') return { query: node, filter: [], exclusion: [] };
   const { must, should, filter, must_not: exclusion, boost } = node;
   const [first] = must;
@@ -175,7 +175,11 @@ function splitScoring(node: PlanNode | undefined): Criteria {
   }
   if (first === undefined) return { filter, exclusion };
   const query = must.length === 1 && boost === 1 ? first : boolNode({ must, boost });
-  return query.kind === 'match_all' ? { filter, exclusion } : { query, filter, exclusion };
+  return isPlainMatchAll(query) ? { filter, exclusion } : { query, filter, exclusion };
+}
+
+function isPlainMatchAll(node: PlanNode): boolean {
+  return node.kind === 'match_all' && node.boost === 1;
 }
 
 function readPage(request: Members): { limit: number; offset: number } {
@@ -207,7 +211,7 @@ function readSort(request: Members): PlanSort[] {
 
 function expiry(context: Pick<PlanContext, 'ttlDurationMs' | 'nowMs'>): { expired_at_or_before_ms?: number } {
   if (context.ttlDurationMs === undefined) return {};
-  return { expired_at_or_before_ms: context.nowMs - context.ttlDurationMs };
+  return { expired_at_or_before_ms: Math.floor(context.nowMs - context.ttlDurationMs) };
 }
 
 function checkPlanNesting(plan: NativePlan): void {

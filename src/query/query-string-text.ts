@@ -9,7 +9,11 @@ export interface QueryWord {
   isPrefix: boolean;
 }
 
-export type QuotedOrBare = { text: string; quoted: boolean };
+/** A bound of a range. */
+export interface QuotedOrBare {
+  text: string;
+  quoted: boolean;
+}
 
 const operators = ['AND', 'OR', 'NOT'] as const;
 export type QueryOperator = (typeof operators)[number];

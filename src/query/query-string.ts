@@ -1,7 +1,7 @@
 import { ServiceError } from '../protocol/service-error.ts';
 import { allOf, anyOf, boolNode, matchAll, type PlanNode, type RangeBounds, withBoost } from './native-plan.ts';
 import { checkNesting, type QueryBudget } from './query-budget.ts';
-import { QueryStringText } from './query-string-text.ts';
+import { QueryStringText, type QuotedOrBare } from './query-string-text.ts';
 
 export interface QueryStringOptions {
   /** How neighbouring words combine when the string does not say it. */
@@ -172,7 +172,7 @@ class QueryStringParser {
     if (!word.isPrefix) throw notBuilt('A wildcard other than one * at the end of a word');
     const value = word.text.slice(0, -1);
     if (value !== '') return { kind: 'prefix', ...at, value, boost };
-    return withBoost(field === undefined ? matchAll : { kind: 'exists', field }, boost);
+    return field === undefined ? withBoost(matchAll, boost) : { kind: 'exists', field, boost };
   }
 
   /** `>20`, `>=20`, `<"2020-01-01"`. */
@@ -184,7 +184,7 @@ class QueryStringParser {
     const bound = this.#text.readBound('()^"');
     if (bound.text === '' && !bound.quoted) throw this.#text.error('a comparison needs a value');
     const name = isMin ? (inclusive ? 'gte' : 'gt') : inclusive ? 'lte' : 'lt';
-    return this.#rangeNode(field, { [name]: boundValue(bound.text, bound.quoted) });
+    return this.#rangeNode(field, { [name]: isNumberText(bound) ? Number(bound.text) : bound.text });
   }
 
   /** `[1 TO 9]`, `{1 TO 9}`, `[1 TO *}`. */
@@ -201,19 +201,23 @@ class QueryStringParser {
     if (!this.#text.take(']') && !this.#text.take('}')) {
       throw this.#text.error('a range is opened and never closed', opening);
     }
+    const given = [min, max].filter((bound) => bound !== undefined);
+    const asNumbers = given.every(isNumberText);
+    const value = (bound: QuotedOrBare) => (asNumbers ? Number(bound.text) : bound.text);
     const bounds: RangeBounds = {};
-    if (min !== undefined) bounds[includesMin ? 'gte' : 'gt'] = min;
-    if (max !== undefined) bounds[includesMax ? 'lte' : 'lt'] = max;
-    if (min !== undefined || max !== undefined) return this.#rangeNode(field, bounds);
+    if (min) bounds[includesMin ? 'gte' : 'gt'] = value(min);
+    if (max) bounds[includesMax ? 'lte' : 'lt'] = value(max);
+    if (given.length > 0) return this.#rangeNode(field, bounds);
     this.#options.budget.spend();
-    return withBoost({ kind: 'exists', field }, this.#readBoost());
+    return { kind: 'exists', field, boost: this.#readBoost() };
   }
 
-  #readRangeBound(opening: number): string | number | undefined {
+  /** Undefined for `*`. */
+  #readRangeBound(opening: number): QuotedOrBare | undefined {
     this.#text.skipSpace();
     const bound = this.#text.readBound(']}');
     if (bound.text === '' && !bound.quoted) throw this.#text.error('a range is written as [1 TO 9]', opening);
-    return bound.text === '*' && !bound.quoted ? undefined : boundValue(bound.text, bound.quoted);
+    return bound.text === '*' && !bound.quoted ? undefined : bound;
   }
 
   #rangeNode(field: string, bounds: RangeBounds): PlanNode {
@@ -254,11 +258,10 @@ function combineClauses(clauses: Clause[]): PlanNode {
   return boolNode({ must: must.map((clause) => clause.node), must_not: mustNot.map((clause) => clause.node) });
 }
 
-/** A number where nothing of its spelling is lost, so that a term such as `007` stays what it is. */
-function boundValue(text: string, quoted: boolean): string | number {
-  if (quoted || text.length > 32) return text;
-  const value = Number(text);
-  return Number.isFinite(value) && String(value) === text ? value : text;
+/** Whether a bound is written as JSON writes numbers; `007` and what stands in quotes are not numbers. */
+function isNumberText({ text, quoted }: QuotedOrBare): boolean {
+  if (quoted || text.length > 32) return false;
+  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text));
 }
 
 function notBuilt(what: string): ServiceError {

@@ -45,12 +45,7 @@ export type QueryHit = Static<typeof queryHit>;
 
 export const queryProfile = Type.Object({
   shards: Type.Object({ total: Type.Integer(), successful: Type.Integer(), failed: Type.Integer() }),
-  merge: Type.Object({
-    strategy: Type.String(),
-    full_text_hits: Type.Integer(),
-    semantic_hits: Type.Integer(),
-    duration_ms: Type.Number(),
-  }),
+  stages: Type.Object({ plan_ms: Type.Number(), search_ms: Type.Number() }),
 });
 export type QueryProfile = Static<typeof queryProfile>;
 
@@ -59,6 +54,7 @@ export const queryResult = Type.Object({
   profile: Type.Optional(queryProfile),
   took: Type.Integer({ description: 'Milliseconds.' }),
   status: Type.Integer({ description: 'What the request would have been answered alone.' }),
+  code: Type.Optional(Type.String({ description: 'Error code, when this query failed among several.' })),
   error: Type.Optional(Type.String()),
   table: Type.Optional(Type.String()),
 });
