@@ -55,12 +55,6 @@ export function onOneLine(json: string): string {
   return /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;
 }
 
-/** The object text with `members` (the inside of an object, such as `"_id":"a"`) in front of its own. */
-export function withLeadingMembers(members: string, object: string): string {
-  const inside = skipSpace(object, skipSpace(object, 0) + 1);
-  return object[inside] === '}' ? `{${members}}` : `{${members},${object.slice(inside)}`;
-}
-
 function skipScalar(text: string, position: number): number {
   let index = position;
   while (index < text.length) {
