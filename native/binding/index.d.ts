@@ -10,6 +10,23 @@ export interface FrameOptions {
   keyBytesMax?: number;
 }
 
+/** One page of hits, in order: the arrays have one element a hit. */
+export interface NativeHits {
+  /** Position of the hit's index among the handles of the query. */
+  ranges: Uint32Array;
+  ordinals: Uint32Array;
+  /** The version of the document that matched. */
+  sequences: Float64Array;
+  scores: Float32Array;
+  /** JSON: an array of sort values for each hit; empty when the plan does not sort. */
+  sort: string;
+  total: number;
+  /** False: there are at least `total` matches. */
+  totalIsExact: boolean;
+  maxScore: number;
+  tookMicros: number;
+}
+
 /** Bounds of a scan; what is absent has the documented default. */
 export interface ScanLimits {
   /** Levels of objects and arrays. */
@@ -32,17 +49,44 @@ export interface ScannedWrite {
   entries: Uint32Array;
 }
 
+/** Takes the rows of a document frame; they are seen after the next commit. Answers a JSON report. */
+export declare function applyFrame(handle: number, frame: Uint8Array): Promise<string>;
+
 /** The document frame of one section's entries of a scanned request. `schemaHandle` is 0 or from `openTableSchema`. */
 export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Promise<Uint8Array>;
 
 /** `buildFrame` on the calling thread, for requests of a few tens of kilobytes. */
 export declare function buildFrameSync(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Uint8Array;
 
+/** Stops a running query within about a thousand documents; it then fails with `query_timeout`. */
+export declare function cancel(operation: number): void;
+
+/** Makes the last commit durable. Answers a JSON report. */
+export declare function checkpointIndex(handle: number): Promise<string>;
+
+/** Gives the handle back at once. Queries that run finish; rows that were not committed are lost. */
+export declare function closeIndex(handle: number): Promise<void>;
+
 /** Gives a handle back. Frames that are being built finish with their schema. */
 export declare function closeTableSchema(schemaHandle: number): void;
 
+/** Shows what was applied; `sequence` is the last one of it. Answers a JSON report. */
+export declare function commitIndex(handle: number, sequence: number): Promise<string>;
+
 /** The version of the engine's crate. */
 export declare function engineVersion(): string;
+
+/** Numbers about the index, as JSON. */
+export declare function indexStats(handle: number): string;
+
+/** One byte a row of the frame: 1 where the document matches the plan under the mapping of these options. */
+export declare function matchDocuments(optionsJson: string, planJson: string, frame: Uint8Array): Promise<Uint8Array>;
+
+/**
+ * Opens the index in a directory, at its last checkpoint; answers its handle. Errors with the codes `index_damaged`
+ * and `index_incompatible` mean that the directory is to be emptied and the index built again.
+ */
+export declare function openIndex(directory: string, optionsJson: string): Promise<number>;
 
 /** Compiles a table schema given as JSON; the handle lives until `closeTableSchema`. */
 export declare function openTableSchema(json: string): Promise<number>;
@@ -53,6 +97,12 @@ export declare function provokePanic(): void;
 /** `provokePanic` on the thread pool. */
 export declare function provokePanicAsync(): Promise<void>;
 
+/** Runs a plan over the indexes of a table's ranges. `cancel` stops it under the number `operation`, 0 never. */
+export declare function query(handles: Array<number>, planJson: string, operation: number): Promise<NativeHits>;
+
+/** Gives the writer's memory and threads back until the next apply. */
+export declare function releaseIndexWriter(handle: number): Promise<void>;
+
 /** Checks one JSON text of any type. */
 export declare function scanJson(bytes: Uint8Array, limits?: ScanLimits | undefined | null): void;
 
@@ -60,3 +110,9 @@ export declare function scanWrite(bytes: Uint8Array, kind: 'batch' | 'tables' | 
 
 /** `scanWrite` on the calling thread, for bodies of a few tens of kilobytes. */
 export declare function scanWriteSync(bytes: Uint8Array, kind: 'batch' | 'tables' | 'merge', limits?: ScanLimits | undefined | null): ScannedWrite;
+
+/**
+ * Compares the checksums of all files of the last commit; an error with the code `index_damaged` names those that
+ * differ.
+ */
+export declare function verifyIndex(handle: number): Promise<void>;

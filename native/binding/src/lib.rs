@@ -6,8 +6,10 @@
 
 #![deny(clippy::all)]
 
-mod frame_bytes;
+mod full_text;
 mod guard;
+mod operations;
+mod owned_array;
 mod registry;
 mod write;
 

@@ -11,8 +11,8 @@ use sundew_engine::table_schema::TableSchema;
 use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
-use crate::frame_bytes::FrameBytes;
 use crate::guard::{EngineTask, call};
+use crate::owned_array::OwnedArray;
 use crate::registry::Registry;
 
 static SCHEMAS: Registry<TableSchema> = Registry::new("table schema");
@@ -50,14 +50,15 @@ impl ScanLimits {
     }
 }
 
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct ScannedWrite {
     /// The request without its documents, keys and transforms.
     pub envelope_json: String,
     /// Table names for `tables`; one empty name otherwise.
     pub sections: Vec<String>,
     /// Seven words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags.
-    pub entries: Uint32Array,
+    #[napi(ts_type = "Uint32Array")]
+    pub entries: OwnedArray<u32>,
 }
 
 #[napi(object)]
@@ -106,7 +107,7 @@ pub fn build_frame(
     entries: Uint32Array,
     options: FrameOptions,
     schema_handle: u32,
-) -> AsyncTask<EngineTask<FrameInput, FrameBytes>> {
+) -> AsyncTask<EngineTask<FrameInput, OwnedArray<u8>>> {
     EngineTask::start((bytes, entries, frame_options(options), schema_handle), |(bytes, entries, options, schema)| {
         frame(bytes, entries, options, *schema)
     })
@@ -120,7 +121,7 @@ pub fn build_frame_sync(
     entries: &[u32],
     options: FrameOptions,
     schema_handle: u32,
-) -> napi::Result<FrameBytes> {
+) -> napi::Result<OwnedArray<u8>> {
     call(&env, || frame(bytes, entries, &frame_options(options), schema_handle))
 }
 
@@ -141,9 +142,9 @@ fn frame(
     entries: &[u32],
     options: &EngineFrameOptions,
     schema_handle: u32,
-) -> Result<FrameBytes, EngineError> {
+) -> Result<OwnedArray<u8>, EngineError> {
     let schema = if schema_handle == 0 { None } else { Some(SCHEMAS.get(schema_handle)?) };
-    write_frame::build_frame(bytes, entries, options, schema.as_deref()).map(FrameBytes)
+    write_frame::build_frame(bytes, entries, options, schema.as_deref()).map(OwnedArray)
 }
 
 fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite, EngineError> {
@@ -157,7 +158,7 @@ fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite,
     Ok(ScannedWrite {
         envelope_json: scanned.envelope_json,
         sections: scanned.sections,
-        entries: Uint32Array::new(scanned.entries),
+        entries: OwnedArray(scanned.entries),
     })
 }
 
