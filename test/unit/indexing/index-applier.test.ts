@@ -1,0 +1,203 @@
+import { describe, expect, test } from 'bun:test';
+import { type ApplierBounds, IndexApplier } from '../../../src/indexing/index-applier.ts';
+import type { ChangePage, TextIndex } from '../../../src/indexing/text-index.ts';
+import { FakeClock, settle } from '../../support/fake-clock.ts';
+
+const bounds: ApplierBounds = {
+  visibilityMs: 200,
+  visibilityBytes: 1_000,
+  queueBytesMax: 100,
+  checkpointMs: 30_000,
+  checkpointBytes: 10_000,
+  writerIdleMs: 5_000,
+};
+
+/** A range whose change feed is an array, and an index that remembers what it was given. */
+class Bench {
+  readonly clock = new FakeClock();
+  readonly feed: ChangePage[] = [];
+  readonly applied: number[] = [];
+  readonly failures: unknown[] = [];
+  readonly wipes: boolean[] = [];
+  visible = 0;
+  durable = 0;
+  released = 0;
+  failNextApply: Error | undefined;
+  readonly applier: IndexApplier;
+
+  constructor(written = 0) {
+    for (let sequence = 1; sequence <= written; sequence += 1) this.feed.push(page(sequence));
+    this.applier = new IndexApplier({
+      open: async (wipe) => this.#open(wipe),
+      source: {
+        head: () => this.feed.at(-1)?.lastSequence ?? 0,
+        read: (after) => this.feed.find((each) => each.lastSequence > after),
+      },
+      clock: this.clock,
+      bounds,
+      events: { failed: (error) => this.failures.push(error) },
+    });
+  }
+
+  write(bytes = 10): ChangePage {
+    const written = page((this.feed.at(-1)?.lastSequence ?? 0) + 1, bytes);
+    this.feed.push(written);
+    this.applier.offer(written);
+    return written;
+  }
+
+  #open(wipe: boolean): TextIndex {
+    this.wipes.push(wipe);
+    if (wipe) this.durable = 0;
+    this.visible = this.durable;
+    let position = this.durable;
+    return {
+      handle: 1,
+      openedAtSequence: this.durable,
+      apply: async ({ byteLength }) => {
+        const error = this.failNextApply;
+        this.failNextApply = undefined;
+        if (error) throw error;
+        position += 1;
+        this.applied.push(position);
+        return { rows: byteLength, skipped: [] };
+      },
+      commit: async (sequence) => {
+        this.visible = sequence;
+      },
+      checkpoint: async () => {
+        this.durable = this.visible;
+        return { sequence: this.durable, bytes: 1 };
+      },
+      stats: () => ({
+        appliedSequence: this.visible,
+        checkpointSequence: this.durable,
+        docCount: 0,
+        termCount: 0,
+        segmentCount: 0,
+        diskBytes: 0,
+        memoryBytes: 0,
+      }),
+      releaseWriter: async () => {
+        this.released += 1;
+      },
+      verify: async () => {},
+      close: async () => {},
+    };
+  }
+}
+
+function page(sequence: number, bytes = 10): ChangePage {
+  return { firstSequence: sequence, lastSequence: sequence, frame: new Uint8Array(bytes) };
+}
+
+describe('an index applier', () => {
+  test('reads what was written before it, then goes live', async () => {
+    const bench = new Bench(3);
+    await settle();
+    expect(bench.applied).toEqual([1, 2, 3]);
+    expect(bench.applier.state).toBe('live');
+    expect(bench.visible).toBe(3);
+    await bench.applier.close();
+  });
+
+  test('shows rows at once when somebody waits, and only after the delay when nobody does', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.write();
+    await settle();
+    expect(bench.visible).toBe(0);
+    await bench.clock.advance(bounds.visibilityMs);
+    expect(bench.visible).toBe(1);
+    bench.write();
+    await bench.applier.waitFor(2);
+    expect(bench.visible).toBe(2);
+    await bench.applier.close();
+  });
+
+  test('commits without being asked when enough bytes wait', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.write(bounds.visibilityBytes);
+    await settle();
+    expect(bench.visible).toBe(1);
+    await bench.applier.close();
+  });
+
+  test('leaves the queue for the change feed when too much is offered, and misses nothing', async () => {
+    const bench = new Bench();
+    await settle();
+    for (let count = 0; count < 20; count += 1) bench.write(60);
+    await bench.applier.waitFor(20);
+    expect(bench.applied).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    expect(bench.applier.state).toBe('live');
+    await bench.applier.close();
+  });
+
+  test('a gap in what is offered is filled from the feed', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.feed.push(page(1), page(2));
+    bench.write();
+    await bench.applier.waitFor(3);
+    expect(bench.applied).toEqual([1, 2, 3]);
+    await bench.applier.close();
+  });
+
+  test('after a failure it starts again from its checkpoint, and waiters still get their rows', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.failNextApply = new Error('out of luck');
+    bench.write();
+    const waited = bench.applier.waitFor(1);
+    await settle();
+    expect(bench.applier.state).toBe('failed');
+    await bench.clock.advance(1_000);
+    await waited;
+    expect(bench.visible).toBe(1);
+    expect(bench.wipes).toEqual([false, false]);
+    await bench.applier.close();
+  });
+
+  test('a damaged index is wiped and built from the documents without waiting', async () => {
+    const bench = new Bench(2);
+    await settle();
+    bench.failNextApply = Object.assign(new Error('bad checksum'), { code: 'index_damaged' });
+    bench.write();
+    await bench.applier.waitFor(3);
+    expect(bench.wipes).toEqual([false, true]);
+    expect(bench.applied.slice(-3)).toEqual([1, 2, 3]);
+    await bench.applier.close();
+  });
+
+  test('checkpoints after its interval, and when it is closed', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.write();
+    await bench.clock.advance(bounds.checkpointMs);
+    expect(bench.durable).toBe(1);
+    bench.write();
+    await settle();
+    await bench.applier.close();
+    expect(bench.durable).toBe(2);
+  });
+
+  test('gives the writer back when nothing happens, and takes rows again afterwards', async () => {
+    const bench = new Bench(1);
+    await bench.clock.advance(bounds.checkpointMs + 2 * bounds.writerIdleMs);
+    expect(bench.released).toBe(1);
+    bench.write();
+    await bench.applier.waitFor(2);
+    expect(bench.visible).toBe(2);
+    await bench.applier.close();
+  });
+
+  test('a waiter of a closed index is told', async () => {
+    const bench = new Bench();
+    await settle();
+    const waited = bench.applier.waitFor(99);
+    const closed = bench.applier.close();
+    await expect(waited).rejects.toThrow('closed');
+    await closed;
+  });
+});
