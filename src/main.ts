@@ -7,6 +7,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   // What a server needs is loaded after its port is open.
   serve: async () => serveVerb(async () => (await import('./server.ts')).startServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
+  check: async () => (await import('./cli/check.ts')).check,
   demo: async () => (await import('./cli/demo.ts')).demo,
 };
 

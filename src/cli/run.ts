@@ -1,5 +1,6 @@
 import { ConfigError } from '../config/load.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
+import { DataDirectoryError } from '../storage/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 
@@ -48,6 +49,7 @@ export async function runCommandLine(
     return await verb.run({ ...around, args: parseArguments(rest, verb.flags) });
   } catch (error) {
     around.explain(`sundew ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    if (error instanceof DataDirectoryError) around.explain(`${error.hint}\n`);
     return error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
   }
 }
