@@ -44,6 +44,12 @@ export function engineVersion(): string {
   return nativeAddon().engineVersion();
 }
 
+/** The names in which a user's regular expression matches. Throws ServiceError `invalid_request` when it is broken. */
+export function namesMatching(pattern: string, names: readonly string[]): string[] {
+  const matches = callNative(() => nativeAddon().matchNames(pattern, [...names]));
+  return names.filter((_, index) => matches[index]);
+}
+
 /**
  * Checks one JSON text on the calling thread (about 1 ms a megabyte).
  * Throws ServiceError `invalid_json`, `json_too_deep`, `number_out_of_range` or `limit_exceeded`.

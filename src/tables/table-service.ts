@@ -1,4 +1,5 @@
 import { limits } from '../config/limits.ts';
+import { namesMatching } from '../engine/binding.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
@@ -15,7 +16,6 @@ import { initialIntervals } from './initial-ranges.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
 import { SchemaChange } from './schema-change.ts';
 import { Table } from './table.ts';
-import { listPattern } from './table-pattern.ts';
 import type { TableSettings } from './table-view.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
@@ -52,8 +52,15 @@ export class TableService {
   }
 
   list(prefix: string | undefined, pattern: string | undefined): Table[] {
-    const matches = listPattern(pattern);
-    return this.all().filter((table) => table.name.startsWith(prefix ?? '') && matches(table.name));
+    const found = this.all().filter((table) => table.name.startsWith(prefix ?? ''));
+    if (pattern === undefined) return found;
+    const matching = new Set(
+      namesMatching(
+        pattern,
+        found.map((table) => table.name),
+      ),
+    );
+    return found.filter((table) => matching.has(table.name));
   }
 
   /** Fails with `table_not_found`. */

@@ -30,6 +30,13 @@ pub fn engine_version() -> String {
     sundew_engine::VERSION.to_owned()
 }
 
+/// Whether each name has a match of a user's regular expression in it; linear in their length.
+/// Throws `invalid_request` when the pattern cannot be compiled.
+#[napi]
+pub fn match_names(env: Env, pattern: String, names: Vec<String>) -> napi::Result<Vec<bool>> {
+    call(&env, || sundew_engine::name_pattern::match_names(&pattern, &names))
+}
+
 /// Panics inside the guard, so that a test can prove that a panic arrives as an error with the code `engine_panic`.
 #[napi]
 pub fn provoke_panic(env: Env) -> napi::Result<()> {

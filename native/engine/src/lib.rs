@@ -6,6 +6,7 @@ pub mod failpoint;
 pub mod frame;
 pub mod full_text;
 pub mod json_scan;
+pub mod name_pattern;
 mod schema_shape;
 pub mod table_schema;
 mod transform_scan;
