@@ -52,8 +52,12 @@ export interface ScannedWrite {
 /** Takes the rows of a document frame; they are seen after the next commit. Answers a JSON report. */
 export declare function applyFrame(handle: number, frame: Uint8Array): Promise<string>;
 
-/** The document frame of one section's entries of a scanned request. `schemaHandle` is 0 or from `openTableSchema`. */
-export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Promise<Uint8Array>;
+/**
+ * Writes the document frame of one section's entries of a scanned request to `output` and answers its length.
+ * `schemaHandle` is 0 or from `openTableSchema`. The caller provides the memory, so that a frame of many megabytes is
+ * not copied on the JavaScript thread; like `bytes` it must be left alone until the promise has settled.
+ */
+export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number, output: Uint8Array): Promise<number>;
 
 /** `buildFrame` on the calling thread, for requests of a few tens of kilobytes. */
 export declare function buildFrameSync(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Uint8Array;
@@ -81,6 +85,12 @@ export declare function indexStats(handle: number): string;
 
 /** One byte a row of the frame: 1 where the document matches the plan under the mapping of these options. */
 export declare function matchDocuments(optionsJson: string, planJson: string, frame: Uint8Array): Promise<Uint8Array>;
+
+/**
+ * Whether each name has a match of a user's regular expression in it; linear in their length.
+ * Throws `invalid_request` when the pattern cannot be compiled.
+ */
+export declare function matchNames(pattern: string, names: Array<string>): Array<boolean>;
 
 /**
  * Opens the index in a directory, at its last checkpoint; answers its handle. Errors with the codes `index_damaged`

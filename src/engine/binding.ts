@@ -81,7 +81,7 @@ export function sectionEntries(scanned: ScannedWrite, section: number): Uint32Ar
 
 /**
  * The document frame of one section's entries: keys checked, `_timestamp` added, TTL bases computed, documents
- * validated. Puts come first, then deletes, then transforms. The result owns its buffer and may be transferred;
+ * validated. Puts come first, then deletes, then transforms. The result's buffer is its own and may be transferred;
  * `bytes` must neither change nor be transferred until the promise has settled.
  * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `not_implemented` or
  * `limit_exceeded`.
@@ -97,5 +97,15 @@ export async function buildFrame(
   if (bytes.byteLength <= inlineBytesMax) {
     return callNative(() => addon.buildFrameSync(bytes, entries, options, handle) as Uint8Array<ArrayBuffer>);
   }
-  return awaitNative(() => addon.buildFrame(bytes, entries, options, handle) as Promise<Uint8Array<ArrayBuffer>>);
+  const output = new Uint8Array(frameBytesMax(entries, options));
+  const length = await awaitNative(() => addon.buildFrame(bytes, entries, options, handle, output));
+  return output.subarray(0, length);
+}
+
+/** A size that the frame of these entries does not exceed, and misses by little. */
+function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
+  const addedBytesMax = Math.max(options.timestamp.length + 18, 32);
+  let size = 32 + (entries.length / entryWords) * (48 + addedBytesMax);
+  for (let at = 0; at < entries.length; at += entryWords) size += (entries[at + 3] ?? 0) + (entries[at + 5] ?? 0);
+  return size;
 }

@@ -5,21 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napi::Env;
-use napi::bindgen_prelude::{AsyncTask, Uint8Array};
+use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{self, Hits, IndexOptions, QueryPlan, TextIndex};
 
-use crate::guard::{EngineTask, call};
+use crate::guard::{EngineTask, Started, call};
 use crate::operations::{self, Operation};
 use crate::owned_array::OwnedArray;
 use crate::registry::Registry;
 
 static INDEXES: Registry<TextIndex> = Registry::new("index");
 
-type IndexTask<T> = AsyncTask<EngineTask<Arc<TextIndex>, T>>;
+type IndexTask<T> = Started<Arc<TextIndex>, T>;
 
 /// One page of hits, in order: the arrays have one element a hit.
 #[napi(object, object_from_js = false)]
@@ -46,7 +46,7 @@ pub struct NativeHits {
 /// Opens the index in a directory, at its last checkpoint; answers its handle. Errors with the codes `index_damaged`
 /// and `index_incompatible` mean that the directory is to be emptied and the index built again.
 #[napi(ts_return_type = "Promise<number>")]
-pub fn open_index(directory: String, options_json: String) -> AsyncTask<EngineTask<(String, String), u32>> {
+pub fn open_index(directory: String, options_json: String) -> Started<(String, String), u32> {
     EngineTask::start((directory, options_json), |(directory, options)| {
         let options: IndexOptions = from_json(options, "index options")?;
         Ok(INDEXES.insert(TextIndex::open(Path::new(directory), options)?))
@@ -59,7 +59,7 @@ pub fn apply_frame(
     env: Env,
     handle: u32,
     frame: Uint8Array,
-) -> napi::Result<AsyncTask<EngineTask<(Arc<TextIndex>, Uint8Array), String>>> {
+) -> napi::Result<Started<(Arc<TextIndex>, Uint8Array), String>> {
     let index = call(&env, || INDEXES.get(handle))?;
     Ok(EngineTask::start((index, frame), |(index, frame)| to_json(&index.apply(frame)?)))
 }
@@ -70,7 +70,7 @@ pub fn commit_index(
     env: Env,
     handle: u32,
     sequence: f64,
-) -> napi::Result<AsyncTask<EngineTask<(Arc<TextIndex>, u64), String>>> {
+) -> napi::Result<Started<(Arc<TextIndex>, u64), String>> {
     let index = call(&env, || INDEXES.get(handle))?;
     Ok(EngineTask::start((index, sequence as u64), |(index, sequence)| to_json(&index.commit(*sequence)?)))
 }
@@ -102,7 +102,7 @@ pub fn verify_index(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
 
 /// Gives the handle back at once. Queries that run finish; rows that were not committed are lost.
 #[napi(ts_return_type = "Promise<void>")]
-pub fn close_index(env: Env, handle: u32) -> napi::Result<AsyncTask<EngineTask<Option<Arc<TextIndex>>, ()>>> {
+pub fn close_index(env: Env, handle: u32) -> napi::Result<Started<Option<Arc<TextIndex>>, ()>> {
     let index = call(&env, || INDEXES.remove(handle))?;
     // The last reference goes on the pool: it unmaps files and waits for threads.
     Ok(EngineTask::start(Some(index), |index| index.take().map_or(Ok(()), |index| index.close())))
@@ -115,7 +115,7 @@ pub fn query(
     handles: Vec<u32>,
     plan_json: String,
     operation: u32,
-) -> napi::Result<AsyncTask<EngineTask<QueryInput, NativeHits>>> {
+) -> napi::Result<Started<QueryInput, NativeHits>> {
     let indexes = call(&env, || handles.iter().map(|handle| INDEXES.get(*handle)).collect::<Result<Vec<_>, _>>())?;
     let input = QueryInput { indexes, plan_json, operation: Operation::start(operation) };
     Ok(EngineTask::start(input, |QueryInput { indexes, plan_json, operation }| {
@@ -144,7 +144,7 @@ pub fn match_documents(
     options_json: String,
     plan_json: String,
     frame: Uint8Array,
-) -> AsyncTask<EngineTask<(String, String, Uint8Array), OwnedArray<u8>>> {
+) -> Started<(String, String, Uint8Array), OwnedArray<u8>> {
     EngineTask::start((options_json, plan_json, frame), |(options, plan, frame)| {
         let options: IndexOptions = from_json(options, "index options")?;
         let plan: QueryPlan = from_json(plan, "query plan")?;

@@ -37,12 +37,15 @@ pub struct EngineTask<I, T> {
     work: fn(&mut I) -> Result<T, EngineError>,
 }
 
+/// An `EngineTask` on its way: a promise of `T` for JavaScript.
+pub type Started<I, T> = AsyncTask<EngineTask<I, T>>;
+
 impl<I, T> EngineTask<I, T>
 where
     I: Send,
     T: ToNapiValue + TypeName + Send + 'static,
 {
-    pub fn start(input: I, work: fn(&mut I) -> Result<T, EngineError>) -> AsyncTask<Self> {
+    pub fn start(input: I, work: fn(&mut I) -> Result<T, EngineError>) -> Started<I, T> {
         AsyncTask::new(Self { input, work })
     }
 }

@@ -14,11 +14,10 @@ mod registry;
 mod write;
 
 use napi::Env;
-use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 
-use crate::guard::{EngineTask, call};
+use crate::guard::{EngineTask, Started, call};
 
 // The commit of one document maps and unmaps the index writer's arena; with this allocator it keeps its pages.
 #[global_allocator]
@@ -45,7 +44,7 @@ pub fn provoke_panic(env: Env) -> napi::Result<()> {
 
 /// `provokePanic` on the thread pool.
 #[napi(ts_return_type = "Promise<void>")]
-pub fn provoke_panic_async() -> AsyncTask<EngineTask<(), ()>> {
+pub fn provoke_panic_async() -> Started<(), ()> {
     EngineTask::start((), |()| panic_on_purpose())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use napi::Env;
-use napi::bindgen_prelude::{AsyncTask, Uint8Array, Uint32Array};
+use napi::bindgen_prelude::{Uint8Array, Uint32Array};
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
@@ -11,7 +11,7 @@ use sundew_engine::table_schema::TableSchema;
 use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
-use crate::guard::{EngineTask, call};
+use crate::guard::{EngineTask, Started, call};
 use crate::owned_array::OwnedArray;
 use crate::registry::Registry;
 
@@ -83,7 +83,7 @@ pub fn scan_write(
     bytes: Uint8Array,
     #[napi(ts_arg_type = "'batch' | 'tables' | 'merge'")] kind: String,
     limits: Option<ScanLimits>,
-) -> AsyncTask<EngineTask<(Uint8Array, String, EngineLimits), ScannedWrite>> {
+) -> Started<(Uint8Array, String, EngineLimits), ScannedWrite> {
     EngineTask::start((bytes, kind, ScanLimits::resolve(limits)), |(bytes, kind, limits)| scan(bytes, kind, limits))
 }
 
@@ -98,18 +98,27 @@ pub fn scan_write_sync(
     call(&env, || scan(bytes, &kind, &ScanLimits::resolve(limits)))
 }
 
-type FrameInput = (Uint8Array, Uint32Array, EngineFrameOptions, u32);
+type FrameInput = (Uint8Array, Uint32Array, EngineFrameOptions, u32, Uint8Array);
 
-/// The document frame of one section's entries of a scanned request. `schemaHandle` is 0 or from `openTableSchema`.
-#[napi(ts_return_type = "Promise<Uint8Array>")]
+/// Writes the document frame of one section's entries of a scanned request to `output` and answers its length.
+/// `schemaHandle` is 0 or from `openTableSchema`. The caller provides the memory, so that a frame of many megabytes is
+/// not copied on the JavaScript thread; like `bytes` it must be left alone until the promise has settled.
+#[napi(ts_return_type = "Promise<number>")]
 pub fn build_frame(
     bytes: Uint8Array,
     entries: Uint32Array,
     options: FrameOptions,
     schema_handle: u32,
-) -> AsyncTask<EngineTask<FrameInput, OwnedArray<u8>>> {
-    EngineTask::start((bytes, entries, frame_options(options), schema_handle), |(bytes, entries, options, schema)| {
-        frame(bytes, entries, options, *schema)
+    output: Uint8Array,
+) -> Started<FrameInput, u32> {
+    let input = (bytes, entries, frame_options(options), schema_handle, output);
+    EngineTask::start(input, |(bytes, entries, options, schema_handle, output)| {
+        let frame = frame(bytes, entries, options, *schema_handle)?;
+        // SAFETY: the caller leaves `output` alone until the promise has settled, and no other task has it.
+        let target = unsafe { output.as_mut() };
+        let target = target.get_mut(..frame.len()).ok_or_else(|| EngineError::internal("the frame outgrows its buffer"))?;
+        target.copy_from_slice(&frame);
+        Ok(frame.len() as u32)
     })
 }
 
@@ -122,12 +131,12 @@ pub fn build_frame_sync(
     options: FrameOptions,
     schema_handle: u32,
 ) -> napi::Result<OwnedArray<u8>> {
-    call(&env, || frame(bytes, entries, &frame_options(options), schema_handle))
+    call(&env, || frame(bytes, entries, &frame_options(options), schema_handle).map(OwnedArray))
 }
 
 /// Compiles a table schema given as JSON; the handle lives until `closeTableSchema`.
 #[napi(ts_return_type = "Promise<number>")]
-pub fn open_table_schema(json: String) -> AsyncTask<EngineTask<String, u32>> {
+pub fn open_table_schema(json: String) -> Started<String, u32> {
     EngineTask::start(json, |json| Ok(SCHEMAS.insert(Arc::new(TableSchema::compile(json.as_bytes())?))))
 }
 
@@ -142,9 +151,9 @@ fn frame(
     entries: &[u32],
     options: &EngineFrameOptions,
     schema_handle: u32,
-) -> Result<OwnedArray<u8>, EngineError> {
+) -> Result<Vec<u8>, EngineError> {
     let schema = if schema_handle == 0 { None } else { Some(SCHEMAS.get(schema_handle)?) };
-    write_frame::build_frame(bytes, entries, options, schema.as_deref()).map(OwnedArray)
+    write_frame::build_frame(bytes, entries, options, schema.as_deref())
 }
 
 fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite, EngineError> {
