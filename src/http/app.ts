@@ -7,9 +7,9 @@ import { type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-fl
 import { readJson, type ScanJson } from './json-reader.ts';
 import { readQuery } from './query-parameters.ts';
 import { Reply } from './reply.ts';
-import { readBody } from './request-body.ts';
+import { announcedLength, incomplete, readBody } from './request-body.ts';
 import { RequestContext, requestIdOf } from './request-context.ts';
-import type { BodySpec, Route, RouteAnswer } from './route.ts';
+import type { BodySpec, JsonBody, Route, RouteAnswer } from './route.ts';
 import { checkDecoding, pathOf, RouteTable } from './route-table.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
@@ -32,6 +32,11 @@ export interface AppDependencies {
   /** Told of every fault of ours that was answered 500. */
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
+}
+
+interface Match {
+  readonly route: Route;
+  readonly params: Record<string, string>;
 }
 
 /**
@@ -71,56 +76,74 @@ export class App {
     return this.#answer(request, () => undefined);
   }
 
-  async #answer(
-    request: Request,
-    match: () => { route: Route; params: Record<string, string> } | undefined,
-  ): Promise<Response> {
-    const { clock, limits, freshId } = this.#deps;
-    const startedMs = clock.monotonicMs();
-    const requestId = requestIdOf(request, limits.requestIdBytesMax, freshId);
-    let answer: Reply | Response;
-    let route: Route | undefined;
-    let context: RequestContext | undefined;
-    let entry: InFlightRequest | undefined;
-    try {
-      const found = match();
-      route = found?.route;
-      entry = this.inFlight.begin(request, route?.always);
-      context = new RequestContext(entry, requestId);
-      answer =
-        found === undefined ? this.#unmatched(request) : await this.#run(found.route, found.params, context, entry);
-    } catch (thrown) {
-      answer = this.#failed(thrown, requestId, route);
-    } finally {
-      if (entry !== undefined) this.inFlight.end(entry);
-    }
-    const durationMs = clock.monotonicMs() - startedMs;
-    this.#report(request, route, answer.status, durationMs, requestId);
-    return this.#render(answer, request, requestId, `${context?.timings ?? ''}total;dur=${durationMs.toFixed(2)}`);
-  }
-
-  async #run(route: Route, params: Record<string, string>, context: RequestContext, entry: InFlightRequest) {
-    context.params = params;
-    if (route.query !== undefined) context.query = readQuery(entry.request.url, route.query);
-    if (route.body !== undefined) context.body = await entry.bounded(this.#readBody(route.body, entry));
-    const result = route.handler(context);
-    return toReply(result instanceof Promise ? await entry.bounded(result) : result, route.successStatus);
-  }
-
-  async #readBody(spec: NonNullable<BodySpec>, entry: InFlightRequest): Promise<unknown> {
-    const { clock, limits, scanJson } = this.#deps;
-    const announced = Number(entry.request.headers.get('content-length') ?? 0);
-    if (announced <= spec.bytesMax) this.inFlight.reserveBody(entry, announced);
-    const bytes = await readBody(entry.request, {
-      bytesMax: spec.bytesMax,
-      gzip: spec.gzip ?? false,
-      deadlineMs: limits.bodyDeadlineMs,
-      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
-      clock,
+  /** Never rejects: whatever is thrown becomes an answer, and a request that takes too long is answered without it. */
+  #answer(request: Request, match: () => Match | undefined): Promise<Response> {
+    return new Promise((resolve) => {
+      const startedMs = this.#deps.clock.monotonicMs();
+      const requestId = requestIdOf(request, this.#deps.limits.requestIdBytesMax, this.#deps.freshId);
+      let route: Route | undefined;
+      let context: RequestContext | undefined;
+      let entry: InFlightRequest | undefined;
+      let answered = false;
+      const finish = (answer: Reply | Response) => {
+        if (answered) return;
+        answered = true;
+        if (entry !== undefined) this.inFlight.end(entry);
+        const durationMs = this.#deps.clock.monotonicMs() - startedMs;
+        this.#report(request, route, answer.status, durationMs, requestId);
+        const timing = `${context?.timings ?? ''}total;dur=${durationMs.toFixed(2)}`;
+        resolve(this.#render(answer, request, requestId, timing));
+      };
+      const fail = (thrown: unknown) => {
+        if (!answered) finish(this.#failed(thrown, requestId, route));
+      };
+      try {
+        const found = match();
+        route = found?.route;
+        entry = this.inFlight.begin(request, startedMs, fail, route?.always);
+        if (found === undefined) return finish(this.#unmatched(request));
+        context = new RequestContext(entry, requestId, found.params);
+        this.#run(found.route, context, entry).then(finish, fail);
+      } catch (thrown) {
+        fail(thrown);
+      }
     });
-    if (bytes.byteLength > announced) this.inFlight.reserveBody(entry, bytes.byteLength - announced);
-    if (spec.kind === 'bytes') return bytes;
-    if (bytes.byteLength > 0) return readJson(bytes, spec.schema, scanJson);
+  }
+
+  async #run(route: Route, context: RequestContext, entry: InFlightRequest): Promise<Reply | Response> {
+    if (route.query !== undefined) context.query = readQuery(entry.request.url, route.query);
+    if (route.body !== undefined) {
+      const bytes = await this.#readBody(route.body, entry);
+      context.body = route.body.kind === 'bytes' ? bytes : this.#parse(bytes, route.body);
+    }
+    const result = route.handler(context);
+    return toReply(result instanceof Promise ? await result : result, route.successStatus);
+  }
+
+  async #readBody(spec: NonNullable<BodySpec>, entry: InFlightRequest): Promise<Uint8Array> {
+    const { clock, limits } = this.#deps;
+    const length = announcedLength(entry.request.headers);
+    if (length !== undefined && length <= spec.bytesMax) this.inFlight.reserveBody(entry, length);
+    entry.readingBody = true;
+    try {
+      const bytes = await readBody(entry.request, length, {
+        bytesMax: spec.bytesMax,
+        gzip: spec.gzip ?? false,
+        deadlineMs: limits.bodyDeadlineMs,
+        bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+        clock,
+      });
+      if (bytes.byteLength > entry.bodyBytes) this.inFlight.reserveBody(entry, bytes.byteLength - entry.bodyBytes);
+      return bytes;
+    } catch (thrown) {
+      throw thrown instanceof ServiceError ? thrown : incomplete(thrown);
+    } finally {
+      entry.readingBody = false;
+    }
+  }
+
+  #parse(bytes: Uint8Array, spec: JsonBody): unknown {
+    if (bytes.byteLength > 0) return readJson(bytes, spec.schema, this.#deps.scanJson);
     if (spec.optional) return undefined;
     throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
   }

@@ -43,6 +43,8 @@ export function errorReply(error: ServiceError, headers: Readonly<Record<string,
     all['retry-after'] = String(Math.ceil(body.retry_after_ms / 1_000));
     all['retry-after-ms'] = String(body.retry_after_ms);
   }
+  // The rest of the body would come on a connection that nobody reads.
+  if (error.code === 'request_timeout') all.connection = 'close';
   if (error.code === 'unauthorized') all['www-authenticate'] = 'Bearer';
   return new Reply(error.status, JSON.stringify(body), all);
 }

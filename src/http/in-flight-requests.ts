@@ -1,10 +1,12 @@
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { tooSlow } from './request-body.ts';
 
 export interface InFlightBounds {
   readonly concurrentRequestsMax: number;
   readonly bodiesInFlightBytesMax: number;
   readonly requestDeadlineMs: number;
+  readonly bodyDeadlineMs: number;
 }
 
 /** Keeps the connection of a slow request open for so many seconds more. */
@@ -20,39 +22,31 @@ export class InFlightRequest {
   readonly request: Request;
   readonly startedMs: number;
   bodyBytes = 0;
+  /** True while a body that is read whole is on its way. */
+  readingBody = false;
+  readonly #onExpire: (error: ServiceError) => void;
   #stop: AbortController | undefined;
   #signal: AbortSignal | undefined;
-  #expire: ((error: ServiceError) => void) | undefined;
-  #expired: ServiceError | undefined;
 
-  constructor(request: Request, startedMs: number) {
+  constructor(request: Request, startedMs: number, onExpire: (error: ServiceError) => void) {
     this.request = request;
     this.startedMs = startedMs;
+    this.#onExpire = onExpire;
   }
 
   /** Made on first use: most requests never look at it. */
   get signal(): AbortSignal {
     if (this.#signal === undefined) {
       this.#stop = new AbortController();
-      if (this.#expired !== undefined) this.#stop.abort(this.#expired);
       this.#signal = AbortSignal.any([this.request.signal, this.#stop.signal]);
     }
     return this.#signal;
   }
 
-  /** Settles as `work` does, or fails when the request's deadline passes, whatever `work` waits for. */
-  bounded<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#expire = reject;
-      if (this.#expired !== undefined) reject(this.#expired);
-      work.then(resolve, reject);
-    });
-  }
-
+  /** Answers with this error now, and asks the handler to stop. */
   expire(error: ServiceError): void {
-    this.#expired = error;
     this.#stop?.abort(error);
-    this.#expire?.(error);
+    this.#onExpire(error);
   }
 }
 
@@ -86,8 +80,9 @@ export class InFlightRequests {
   }
 
   /** Throws `unavailable` while stopping or full, unless the request is one that is answered always. */
-  begin(request: Request, always = false): InFlightRequest {
-    if (always) return new InFlightRequest(request, this.#clock.monotonicMs());
+  begin(request: Request, startedMs: number, onExpire: (error: ServiceError) => void, always = false): InFlightRequest {
+    const entry = new InFlightRequest(request, startedMs, onExpire);
+    if (always) return entry;
     if (this.#refusal !== undefined) throw this.#refusal;
     if (this.#open.size >= this.#bounds.concurrentRequestsMax) {
       throw new ServiceError(
@@ -95,7 +90,6 @@ export class InFlightRequests {
         `${this.#bounds.concurrentRequestsMax} requests are being answered already`,
       );
     }
-    const entry = new InFlightRequest(request, this.#clock.monotonicMs());
     this.#open.add(entry);
     this.#sweepLater();
     return entry;
@@ -136,15 +130,16 @@ export class InFlightRequests {
 
   #sweep(): void {
     const nowMs = this.#clock.monotonicMs();
+    const { bodyDeadlineMs, requestDeadlineMs } = this.#bounds;
     for (const entry of this.#open) {
       const ageMs = nowMs - entry.startedMs;
-      // A set keeps the order of arrival: whatever follows is younger still.
-      if (ageMs < extendAfterMs) return;
-      if (ageMs >= this.#bounds.requestDeadlineMs) {
+      if (ageMs >= requestDeadlineMs) {
         entry.expire(
           new ServiceError('deadline_exceeded', 'the request did not finish in time; a write may have been applied'),
         );
-      } else {
+      } else if (entry.readingBody && ageMs >= bodyDeadlineMs) {
+        entry.expire(tooSlow());
+      } else if (ageMs >= extendAfterMs) {
         this.#extendIdle(entry.request, extendSeconds);
       }
     }

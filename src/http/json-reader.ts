@@ -10,6 +10,7 @@ import { ServiceError } from '../protocol/service-error.ts';
  */
 export type ScanJson = (bytes: Uint8Array) => void;
 
+const utf8 = new TextDecoder();
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 function checkerOf(schema: TSchema): TypeCheck<TSchema> {
@@ -44,7 +45,7 @@ export function readJson<Schema extends TSchema>(
 /** Scans and parses JSON bytes, nothing more. */
 export function parseJson(bytes: Uint8Array, scanJson: ScanJson): unknown {
   scanJson(bytes);
-  return JSON.parse(new TextDecoder().decode(bytes));
+  return JSON.parse(utf8.decode(bytes));
 }
 
 function describe(error: ValueError, what: string): string {

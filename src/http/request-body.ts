@@ -6,7 +6,7 @@ export interface BodyBounds {
   /** Bytes, after inflation. */
   readonly bytesMax: number;
   readonly gzip: boolean;
-  /** What a body may take in all; every `bytesPerSecondMin` bytes that arrive buy one second more. */
+  /** What a body read in chunks may take; every `bytesPerSecondMin` bytes that arrive buy one second more. */
   readonly deadlineMs: number;
   readonly bytesPerSecondMin: number;
   readonly clock: Clock;
@@ -14,23 +14,32 @@ export interface BodyBounds {
 
 /** Above this a body is read in chunks, so that its pace can be watched. */
 const wholeReadBytesMax = 256 * 1024;
+const noBytes = new Uint8Array(0);
 
 /**
- * The bytes of a request's body; empty when it has none.
+ * The bytes of a request's body; empty when it has none. A body that announces at most 256 KiB is read whole, and its
+ * deadline is the caller's to keep; a larger one, or one without a length, is read in chunks against its own.
  *
  * Errors: `payload_too_large` (before reading, when the length is announced), `request_timeout`,
  * `unsupported_media_type`, `invalid_request` (damaged gzip, or the client left before the end).
  */
-export async function readBody(request: Request, bounds: BodyBounds): Promise<Uint8Array> {
+export function readBody(request: Request, length: number | undefined, bounds: BodyBounds): Promise<Uint8Array> {
   const gzipped = isGzip(request, bounds.gzip);
-  const length = announcedLength(request);
+  if (length === 0) return Promise.resolve(noBytes);
   if (length !== undefined && length > bounds.bytesMax) throw tooLarge(bounds.bytesMax);
-  if (request.body === null || length === 0) return new Uint8Array(0);
-  const bytes =
-    length !== undefined && length <= wholeReadBytesMax
-      ? await readWhole(request, length, bounds)
-      : await readChunks(request.body, request.signal, bounds);
-  return gzipped ? inflate(bytes, bounds.bytesMax) : bytes;
+  const whole = length !== undefined && length <= wholeReadBytesMax;
+  const bytes = whole ? request.bytes() : readChunks(request.body, request.signal, bounds);
+  return gzipped ? bytes.then((compressed) => inflate(compressed, bounds.bytesMax)) : bytes;
+}
+
+/**
+ * Bytes that the body announces; 0 when there is no body, `undefined` when it comes in chunks of unknown number.
+ * Asking the request for its body would make a stream of it, which costs more than the rest of a small request.
+ */
+export function announcedLength(headers: Headers): number | undefined {
+  const length = headers.get('content-length');
+  if (length !== null) return Number(length);
+  return headers.has('transfer-encoding') ? undefined : 0;
 }
 
 function isGzip(request: Request, allowed: boolean): boolean {
@@ -48,47 +57,26 @@ function printable(text: string): string {
   return text.slice(0, 40).replace(/[^\x20-\x7e]/g, '?');
 }
 
-function announcedLength(request: Request): number | undefined {
-  const header = request.headers.get('content-length');
-  if (header === null) return undefined;
-  const length = Number(header);
-  return Number.isSafeInteger(length) && length >= 0 ? length : undefined;
-}
-
 function tooLarge(bytesMax: number): ServiceError {
   return new ServiceError('payload_too_large', `the body is larger than ${bytesMax} bytes, the limit of this route`);
 }
 
-function tooSlow(): ServiceError {
+/** The body is late. */
+export function tooSlow(): ServiceError {
   return new ServiceError('request_timeout', 'the body did not arrive in time');
 }
 
-function incomplete(cause: unknown): ServiceError {
+/** The client left before the end of its body. */
+export function incomplete(cause: unknown): ServiceError {
   return new ServiceError('invalid_request', 'the body ended before its announced length', { cause });
 }
 
-function readWhole(request: Request, length: number, bounds: BodyBounds): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const deadlineMs = bounds.deadlineMs + (length / bounds.bytesPerSecondMin) * 1_000;
-    const cancel = bounds.clock.after(deadlineMs, () => reject(tooSlow()));
-    request.bytes().then(
-      (bytes) => {
-        cancel();
-        resolve(bytes);
-      },
-      (cause: unknown) => {
-        cancel();
-        reject(incomplete(cause));
-      },
-    );
-  });
-}
-
 async function readChunks(
-  body: ReadableStream<Uint8Array>,
+  body: ReadableStream<Uint8Array> | null,
   signal: AbortSignal,
   bounds: BodyBounds,
 ): Promise<Uint8Array> {
+  if (body === null) return noBytes;
   const reader = body.getReader();
   const stopped = Promise.withResolvers<never>();
   stopped.promise.catch(() => {});

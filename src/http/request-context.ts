@@ -13,16 +13,17 @@ export function requestIdOf(request: Request, bytesMax: number, freshId: () => s
 export class RequestContext implements RouteContext<Record<string, string>, unknown, unknown> {
   readonly request: Request;
   readonly requestId: string;
-  params: Record<string, string> = {};
+  readonly params: Record<string, string>;
   query: unknown = undefined;
   body: unknown = undefined;
   timings = '';
   readonly #entry: InFlightRequest;
 
-  constructor(entry: InFlightRequest, requestId: string) {
+  constructor(entry: InFlightRequest, requestId: string, params: Record<string, string>) {
     this.#entry = entry;
     this.request = entry.request;
     this.requestId = requestId;
+    this.params = params;
   }
 
   get signal(): AbortSignal {
