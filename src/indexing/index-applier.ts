@@ -1,6 +1,7 @@
 import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
+import { takePages } from './coalesce-pages.ts';
 import { IndexProgress } from './index-progress.ts';
 import type { ChangePage, IndexSource, OpenTextIndex, TextIndex, TextIndexStats } from './text-index.ts';
 
@@ -193,15 +194,14 @@ export class IndexApplier {
       if (this.#state === 'catching_up') {
         const page = this.#source.read(this.#applied);
         if (page) {
-          await this.#apply(page);
-          this.#backfilledRows += 1;
+          this.#backfilledRows += await this.#apply(page);
           madeProgress();
         } else await this.#reachHead();
       } else {
-        const page = this.#queue.shift();
-        if (page) {
-          this.#queuedBytes -= page.frame.byteLength;
-          await this.#apply(page);
+        const taken = takePages(this.#queue);
+        if (taken) {
+          this.#queuedBytes -= taken.takenBytes;
+          await this.#apply(taken.page);
           madeProgress();
         }
       }
@@ -224,7 +224,7 @@ export class IndexApplier {
     for (const resolve of this.#liveWaiters.splice(0)) resolve(true);
   }
 
-  async #apply(page: ChangePage): Promise<void> {
+  async #apply(page: ChangePage): Promise<number> {
     const index = must(this.#index, 'an open index');
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
     const report = await index.apply(page.frame);
@@ -237,6 +237,7 @@ export class IndexApplier {
       this.#skippedCount += report.skipped.length;
       this.#events.skipped?.(report.skipped);
     }
+    return report.rows;
   }
 
   async #publishWhenDue(): Promise<void> {

@@ -54,5 +54,5 @@ export interface IndexSource {
 export interface ChangePage {
   firstSequence: number;
   lastSequence: number;
-  frame: Uint8Array;
+  frame: Uint8Array<ArrayBuffer>;
 }

@@ -1,6 +1,7 @@
 import { limits } from '../config/limits.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
+import { onOneLine } from '../lib/json-text.ts';
 import { compareKeys } from '../lib/key-order.ts';
 import type { ScanRequest } from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
@@ -138,7 +139,7 @@ function renderLine(document: StoredDocument, projection: Projection, keysOnly: 
   const key = JSON.stringify(document.key);
   const head = `{"_id":${key},"key":${key}`;
   if (keysOnly) return `${head}}`;
-  const stored = decoder.decode(document.body);
+  const stored = onOneLine(decoder.decode(document.body));
   const source = projection.isWhole ? stored : projection.apply(stored);
   const members = source.slice(1).trimStart();
   return members.startsWith('}') ? `${head}}` : `${head},${members}`;

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parseDuration } from '../lib/duration.ts';
+import { DurationError, parseDuration } from '../lib/duration.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
@@ -24,9 +24,18 @@ export const openSchema: TableSchema = {
 export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {
   const duration = schema.ttl?.duration ?? schema.ttl?.ttl_duration ?? schema.ttl_duration ?? '';
   if (duration === '') return undefined;
-  const durationMs = parseDuration(duration);
+  const durationMs = readDuration(duration);
   if (durationMs <= 0) throw new ServiceError('invalid_schema', `ttl duration "${duration}" must be longer than 0s.`);
   return { field: schema.ttl?.field ?? schema.ttl_field ?? timestampField, durationMs };
+}
+
+function readDuration(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    if (error instanceof DurationError) throw new ServiceError('invalid_schema', `ttl: ${error.message}`);
+    throw error;
+  }
 }
 
 /** The member that holds a document's base time, whether or not a lifetime is set today. */

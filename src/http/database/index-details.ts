@@ -19,9 +19,7 @@ export function renderIndexDetails(source: IndexDetailsSource) {
 
 function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
   const readiness = readinessOf(ranges);
-  const target = sum(ranges, (range) => range.head);
-  const published = sum(ranges, (range) => range.published);
-  const checkpointed = sum(ranges, (range) => range.checkpointed);
+  const { target, published, checkpointed } = revisionsOf(ranges);
   const skipped = sum(ranges, (range) => range.skippedCount);
   const rebuilding = ranges.some((range) => range.rebuilding && range.state !== 'live');
   const failed = ranges.find((range) => range.state === 'failed');
@@ -85,6 +83,21 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
   };
 }
 
+/**
+ * Sequences of several ranges as one: the newest of all, less what the ranges together still have to show or to make
+ * durable. Equal numbers then mean that nothing is missing.
+ */
+function revisionsOf(ranges: RangeIndexReport[]) {
+  const target = ranges.reduce((newest, range) => Math.max(newest, range.head), 0);
+  const behind = (reached: (range: RangeIndexReport) => number) =>
+    sum(ranges, (range) => range.head - Math.max(reached(range), range.firstSequence - 1));
+  return {
+    target,
+    published: target - behind((range) => range.published),
+    checkpointed: target - behind((range) => range.checkpointed),
+  };
+}
+
 function renderRepair(rebuilding: boolean, failed: boolean, skipped: number) {
   const state = rebuilding ? 'rebuilding' : failed ? 'failed' : 'none';
   return {
@@ -113,7 +126,7 @@ function renderSequences(
 ) {
   const { target, published, checkpointed } = sequences;
   const catchingUp = ranges.some((range) => range.state === 'opening' || range.state === 'catching_up');
-  const behind = sum(ranges, (range) => Math.max(0, range.head - range.checkpointed));
+  const hasCheckpoint = ranges.some((range) => range.checkpointed > 0);
   return {
     replay_applied_sequence: published,
     replay_target_sequence: target,
@@ -124,8 +137,8 @@ function renderSequences(
     catch_up_target_sequence: target,
     projection_checkpoint_applied_sequence: checkpointed,
     projection_checkpoint_generation: checkpointed,
-    checkpoint_replay_tail_sequence_count: behind,
-    projection_checkpoint_status: checkpointed === 0 ? 'none' : checkpointed < target ? 'stale' : 'valid',
+    checkpoint_replay_tail_sequence_count: target - checkpointed,
+    projection_checkpoint_status: hasCheckpoint ? (checkpointed < target ? 'stale' : 'valid') : 'none',
     projection_checkpoint_config_fingerprint: '',
   };
 }

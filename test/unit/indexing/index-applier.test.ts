@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { type ApplierBounds, IndexApplier } from '../../../src/indexing/index-applier.ts';
 import type { ChangePage, TextIndex } from '../../../src/indexing/text-index.ts';
+import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 
 const bounds: ApplierBounds = {
   visibilityMs: 200,
   visibilityBytes: 1_000,
-  queueBytesMax: 100,
+  queueBytesMax: 1_000,
   checkpointMs: 30_000,
   checkpointBytes: 10_000,
   writerIdleMs: 5_000,
@@ -22,6 +23,7 @@ class Bench {
   visible = 0;
   durable = 0;
   released = 0;
+  calls = 0;
   failNextApply: Error | undefined;
   readonly applier: IndexApplier;
 
@@ -50,17 +52,17 @@ class Bench {
     this.wipes.push(wipe);
     if (wipe) this.durable = 0;
     this.visible = this.durable;
-    let position = this.durable;
     return {
       handle: 1,
       openedAtSequence: this.durable,
-      apply: async ({ byteLength }) => {
+      apply: async (bytes) => {
         const error = this.failNextApply;
         this.failNextApply = undefined;
         if (error) throw error;
-        position += 1;
-        this.applied.push(position);
-        return { rows: byteLength, skipped: [] };
+        const frame = readFrame(bytes as Uint8Array<ArrayBuffer>);
+        for (let row = 0; row < frame.rowCount; row += 1) this.applied.push(frame.sequence(row));
+        this.calls += 1;
+        return { rows: frame.rowCount, skipped: [] };
       },
       commit: async (sequence) => {
         this.visible = sequence;
@@ -87,8 +89,10 @@ class Bench {
   }
 }
 
-function page(sequence: number, bytes = 10): ChangePage {
-  return { firstSequence: sequence, lastSequence: sequence, frame: new Uint8Array(bytes) };
+function page(sequence: number, bodyBytes = 10): ChangePage {
+  const builder = new FrameBuilder();
+  builder.setSequence(builder.append(rowKind.put, `key ${sequence}`, new Uint8Array(bodyBytes)), sequence);
+  return { firstSequence: sequence, lastSequence: sequence, frame: builder.finish() };
 }
 
 describe('an index applier', () => {
@@ -127,10 +131,20 @@ describe('an index applier', () => {
   test('leaves the queue for the change feed when too much is offered, and misses nothing', async () => {
     const bench = new Bench();
     await settle();
-    for (let count = 0; count < 20; count += 1) bench.write(60);
+    for (let count = 0; count < 20; count += 1) bench.write(200);
     await bench.applier.waitFor(20);
     expect(bench.applied).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
     expect(bench.applier.state).toBe('live');
+    await bench.applier.close();
+  });
+
+  test('joins small writes that wait into one native call', async () => {
+    const bench = new Bench();
+    await settle();
+    for (let count = 0; count < 6; count += 1) bench.write();
+    await bench.applier.waitFor(6);
+    expect(bench.applied).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(bench.calls).toBeLessThanOrEqual(2);
     await bench.applier.close();
   });
 
