@@ -47,11 +47,13 @@ describe('I01 deep JSON', () => {
     await refused(withWitness(`"k":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`), 400, 'json_too_deep');
   });
 
-  test('64 levels are taken, 65 are not', async () => {
-    // inserts, its object and the document are three levels of the body.
-    const nested = (levels: number) => `{"inserts":{"deep":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}}`;
-    expect((await wire.send('POST', batchPath, nested(64 - 3))).status).toBe(201);
-    await expectClean(server, await wire.send('POST', batchPath, nested(65 - 3)), 400, 'json_too_deep');
+  test('a document of 64 levels is taken, one of 65 is not', async () => {
+    // The document is a level itself.
+    const nested = (levels: number) =>
+      `{"inserts":{"deep":{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}}}`;
+    expect((await wire.send('POST', batchPath, nested(64))).status).toBe(201);
+    expect((await wire.lookup('t', 'deep'))?.document).toHaveProperty('a');
+    await expectClean(server, await wire.send('POST', batchPath, nested(65)), 400, 'json_too_deep');
   });
 
   test('a deep query is refused too', async () => {
@@ -158,7 +160,8 @@ describe('I04 odd JSON', () => {
     ['duplicate members by escape', withWitness('"k":{"a":1,"\\u0061":2}'), 'invalid_json'],
     ['a lone high surrogate', withWitness('"k":{"a":"\\ud800"}'), 'invalid_json'],
     ['a lone low surrogate', withWitness('"k":{"a":"\\udc00x"}'), 'invalid_json'],
-    ['NUL in a key', withWitness('"k\\u0000":{}'), 'invalid_key'],
+    ['NUL in an inserted key', withWitness('"k\\u0000":{}'), 'invalid_json'],
+    ['NUL in a deleted key', '{"inserts":{"witness":{}},"deletes":["k\\u0000"]}', 'invalid_key'],
     ['NUL in a member name', withWitness('"k":{"a\\u0000":1}'), 'invalid_json'],
     ['invalid UTF-8', bytes('{"inserts":{"witness":{},"k":{"a":"', [0xff, 0xfe], '"}}}'), 'invalid_json'],
     ['overlong UTF-8', bytes('{"inserts":{"witness":{},"k":{"a":"', [0xc0, 0x80], '"}}}'), 'invalid_json'],
