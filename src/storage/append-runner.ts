@@ -1,6 +1,7 @@
 import { assert, must } from '../lib/assert.ts';
 import { readFrame } from '../lib/document-frame.ts';
 import { failpoint } from '../lib/failpoint.ts';
+import { ServiceError } from '../protocol/service-error.ts';
 import type { TransferList } from '../runtime/worker-channel.ts';
 import type { CatalogFile, RedoRow } from './catalog-file.ts';
 import { type AppliedWrite, type EntryGroup, entryFormat, type RangeId, type RangeWrite } from './entry-group.ts';
@@ -55,18 +56,35 @@ export class AppendRunner {
     }
   }
 
-  /** Finishes what a crash interrupted; returns how many records had work left. */
-  finishRedo(): number {
-    const records = this.#catalog.redo();
+  /**
+   * Finishes what a crash interrupted. A damaged range keeps its record and takes no writes; the others go on.
+   */
+  finishRedo(): { redone: number; warnings: string[] } {
+    const finished: number[] = [];
+    const warnings: string[] = [];
     let redone = 0;
-    for (const record of records) if (this.#redo(record)) redone += 1;
-    if (records.length > 0) {
-      this.#catalog.writeRedo(
-        [],
-        records.map((record) => record.transactionId),
-      );
+    for (const record of this.#catalog.redo()) {
+      const outcome = this.#redoWhereSound(record, warnings);
+      if (outcome.worked) redone += 1;
+      if (outcome.whole) finished.push(record.transactionId);
     }
-    return redone;
+    if (finished.length > 0) this.#catalog.writeRedo([], finished);
+    return { redone, warnings };
+  }
+
+  #redoWhereSound(record: RedoRow, warnings: string[]): { worked: boolean; whole: boolean } {
+    const outcome = { worked: false, whole: true };
+    for (const { rangeId } of decodeRedo(record.payload)) {
+      try {
+        if (this.#redo(record, rangeId)) outcome.worked = true;
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code !== 'data_corrupted') throw error;
+        outcome.whole = false;
+        this.#behind.add(rangeId);
+        warnings.push(`range ${rangeId} lacks a committed write: ${error.message}`);
+      }
+    }
+    return outcome;
   }
 
   /** Forgets the records of finished writes, so that a clean start finds none. */

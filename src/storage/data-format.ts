@@ -33,8 +33,8 @@ export function writeDataFormat(directory: DataDirectory): void {
 
 function parseFormat(text: string, directory: DataDirectory): number {
   try {
-    const { format } = JSON.parse(text) as { format?: unknown };
-    if (Number.isSafeInteger(format)) return format as number;
+    const content = JSON.parse(text) as { format?: unknown } | null;
+    if (typeof content?.format === 'number' && Number.isSafeInteger(content.format)) return content.format;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }

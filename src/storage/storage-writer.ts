@@ -5,6 +5,7 @@ import { AppendRunner } from './append-runner.ts';
 import { CatalogFile } from './catalog-file.ts';
 import { catalogMigrations } from './catalog-migrations.ts';
 import { DataDirectory } from './data-directory.ts';
+import type { RangeId } from './entry-group.ts';
 import { OpenRanges } from './open-ranges.ts';
 import { translateSqliteError } from './sqlite-error.ts';
 import type { StartReport, StorageCalls, StorageFatal, WriterStart } from './storage-calls.ts';
@@ -137,18 +138,15 @@ export class StorageWriter {
     const report = (error: unknown, path: string) => this.#report(error, path);
     const runner = new AppendRunner(ranges, catalog, directory.catalogFile, report);
     this.#running = { directory, catalog, ranges, runner };
-    return { redone: runner.finishRedo(), warnings };
+    const redo = runner.finishRedo();
+    return { redone: redo.redone, warnings: [...warnings, ...redo.warnings] };
   }
 
   #dropTable({ catalog, ranges }: Running, { tableId, nowMs }: StorageCalls['dropTable'][0]): void {
     const table = catalog.reading.tableById(tableId);
     if (!table) throw new ServiceError('table_not_found', 'the table does not exist any more');
-    // A range that is closed may have been written at any time up to now, never faster than a row a microsecond.
     let mark = nowMs * 1_000;
-    for (const { rangeId } of table.ranges) {
-      const open = ranges.find(rangeId);
-      if (open) mark = Math.max(mark, open.file.snapshot().head);
-    }
+    for (const { rangeId } of table.ranges) mark = Math.max(mark, headOrZero(ranges, rangeId));
     catalog.dropTable(tableId, mark);
     for (const { rangeId } of table.ranges) ranges.remove(rangeId);
   }
@@ -179,6 +177,16 @@ export class StorageWriter {
       this.#server.emit({ kind: 'fatal', code: reported.code, message: `${path}${cause}` });
     }
     return reported;
+  }
+}
+
+/** A damaged range can be dropped, too; the time of the drop stands in for its head. */
+function headOrZero(ranges: OpenRanges, rangeId: RangeId): number {
+  try {
+    return ranges.get(rangeId).file.snapshot().head;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'data_corrupted') return 0;
+    throw error;
   }
 }
 
