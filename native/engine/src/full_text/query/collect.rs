@@ -22,6 +22,23 @@ pub struct Scored {
     pub segment: u32,
 }
 
+/// Bits of a score's 23 that are rounded away. The terms of a document are added up in the order in which the index
+/// meets them, which differs between ranges and between pages: without rounding, so would the last bits, and with them
+/// the order of documents that ought to tie.
+const SCORE_BITS_ROUNDED: u32 = 6;
+
+pub fn rounded(score: Score) -> Score {
+    let half = 1u32 << (SCORE_BITS_ROUNDED - 1);
+    let bits = score.to_bits().wrapping_add(half) & !((1 << SCORE_BITS_ROUNDED) - 1);
+    let rounded = Score::from_bits(bits);
+    if score.is_finite() && rounded.is_finite() { rounded } else { score }
+}
+
+/// A score below any that is rounded to `rounded`.
+fn below_rounded(rounded: Score) -> Score {
+    if rounded.is_finite() { rounded - rounded.abs() * Score::EPSILON * (1 << SCORE_BITS_ROUNDED) as Score } else { rounded }
+}
+
 /// Orders the worst match first in a `BinaryHeap`: lowest score, then highest key.
 struct WorstFirst(Scored);
 
@@ -115,6 +132,7 @@ struct SegmentTop<'a> {
 impl SegmentTop<'_> {
     /// Takes a visible match.
     fn take(&mut self, doc: DocId, score: Score) {
+        let score = rounded(score);
         self.max_score = self.max_score.max(score);
         if self.wanted == 0 || score < self.floor {
             return;
@@ -203,7 +221,7 @@ fn collect_skipping(
     let mut stopped = false;
     let threshold = |floor: Score, total: u64| {
         // Just below the floor: a match of the same score may have the lesser key.
-        if total > plan.total_exact_up_to { floor.next_down() } else { Score::MIN }
+        if total > plan.total_exact_up_to { below_rounded(floor).next_down() } else { Score::MIN }
     };
     let first = threshold(top.floor, collected.total);
     let mut visit = |doc: DocId, score: Score| {

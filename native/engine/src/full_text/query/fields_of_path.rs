@@ -71,7 +71,10 @@ impl IndexFields {
         let is_searched = |slot: &Slot| if self.mapping.any_in_all { slot.in_all } else { slot.primary };
         let mut texts: Vec<TextField> = Vec::new();
         let mut analyzers = Vec::new();
-        for (slot, field) in self.slots.iter().zip(&self.fields.slots) {
+        // By path: ranges took their slots in different orders, and are to add up scores in the same one.
+        let mut slots: Vec<(&Slot, &Field)> = self.slots.iter().zip(&self.fields.slots).collect();
+        slots.sort_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+        for (slot, field) in slots {
             if !analyzers.contains(&slot.analyzer) {
                 analyzers.push(slot.analyzer);
             }

@@ -7,7 +7,7 @@ use tantivy::columnar::{Column, DynamicColumn, StrColumn};
 use tantivy::query::Weight;
 use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
-use super::collect::{Collected, Visible, key_column, visit_all};
+use super::collect::{Collected, Visible, key_column, rounded, visit_all};
 use super::fields_of_path::column_name;
 use super::plan::{QueryPlan, SortField};
 use super::sort_values::SortValue;
@@ -191,7 +191,7 @@ fn collect_segment(
             return;
         }
         collected.total += 1;
-        let score = if scores { score() } else { 0.0 };
+        let score = if scores { rounded(score()) } else { 0.0 };
         collected.max_score = collected.max_score.max(score);
         if wanted == 0 {
             return;

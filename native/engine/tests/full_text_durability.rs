@@ -1,0 +1,301 @@
+//! What survives: checkpoints, crashes between their steps, damage, other options.
+
+mod full_text_support;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use full_text_support::*;
+use serde_json::json;
+use sundew_engine::full_text::{IndexOptions, TextIndex};
+
+fn open(path: &Path) -> Arc<TextIndex> {
+    TextIndex::open(path, disk_options()).expect("the index opens")
+}
+
+fn rows(from: u32, to: u32, word: &str) -> Vec<Row> {
+    (from..to).map(|at| put(&format!("k{at}"), at, json!({"text": word, "n": at}))).collect()
+}
+
+fn apply(index: &TextIndex, rows: &[Row], first_sequence: u64) {
+    let report = index.apply(&frame(rows, first_sequence)).expect("rows are applied");
+    assert_eq!((report.rows, report.skipped_count), (rows.len(), 0));
+}
+
+fn count(index: &Arc<TextIndex>, word: &str) -> usize {
+    matching(index, json!({"kind": "match", "field": "text", "text": word})).len()
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).expect("the directory is there");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_commit_is_visible_at_once_and_durable_after_a_checkpoint() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 20, "alpha"), 1);
+    assert_eq!(count(&index, "alpha"), 0, "not before the commit");
+    assert_eq!(index.commit(20).expect("a commit").doc_count, 20);
+    assert_eq!(count(&index, "alpha"), 20);
+    assert_eq!(names(scratch.path()), Vec::<String>::new(), "young files stay in memory");
+    let report = index.checkpoint().expect("a checkpoint");
+    assert_eq!(report.sequence, 20);
+    assert!(report.files_written > 0 && report.bytes_written > 0);
+    let stats = index.stats();
+    assert_eq!((stats.applied_sequence, stats.checkpoint_sequence, stats.doc_count), (20, 20, 20));
+    assert_eq!((stats.memory_bytes, stats.slots_used), (0, 1));
+    apply(&index, &rows(20, 30, "alpha"), 21);
+    index.commit(30).expect("a commit");
+    index.close().expect("closed");
+    drop(index);
+
+    let index = open(scratch.path());
+    assert_eq!(index.stats().applied_sequence, 20, "the commit after the checkpoint is to be replayed");
+    assert_eq!(count(&index, "alpha"), 20);
+    apply(&index, &rows(20, 30, "alpha"), 21);
+    index.commit(30).expect("a commit");
+    assert_eq!(count(&index, "alpha"), 30);
+    index.verify().expect("all checksums match");
+}
+
+#[test]
+fn replaying_rows_that_the_checkpoint_holds_changes_nothing() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 20, "alpha"), 1);
+    index.commit(20).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    drop(index);
+    let index = open(scratch.path());
+    apply(&index, &rows(10, 25, "alpha"), 11);
+    index.commit(25).expect("a commit");
+    assert_eq!((count(&index, "alpha"), index.stats().doc_count), (25, 25));
+}
+
+#[test]
+fn updates_and_deletes_replace_by_ordinal() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 10, "alpha"), 1);
+    apply(&index, &rows(3, 6, "beta"), 11);
+    apply(&index, &[delete("k0", 0), delete("k99", 99)], 14);
+    index.commit(15).expect("a commit");
+    assert_eq!((count(&index, "alpha"), count(&index, "beta"), index.stats().doc_count), (6, 3, 9));
+    apply(&index, &[put("k3", 3, json!({"text": "gamma"})), put("k3", 3, json!({"text": "delta"}))], 16);
+    index.commit(17).expect("a commit");
+    assert_eq!((count(&index, "beta"), count(&index, "gamma"), count(&index, "delta")), (2, 0, 1));
+}
+
+#[test]
+fn files_of_the_last_checkpoint_outlive_merges() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    for at in 0..12 {
+        apply(&index, &rows(at, at + 1, "alpha"), u64::from(at) + 1);
+        index.commit(u64::from(at) + 1).expect("a commit");
+    }
+    index.checkpoint().expect("a checkpoint");
+    let of_checkpoint = names(scratch.path());
+    for at in 12..60 {
+        apply(&index, &rows(at, at + 1, "alpha"), u64::from(at) + 1);
+        index.commit(u64::from(at) + 1).expect("a commit");
+    }
+    index.release_writer().expect("merges end");
+    let kept = names(scratch.path());
+    assert!(of_checkpoint.iter().all(|name| kept.contains(name)), "{of_checkpoint:?} of {kept:?}");
+    drop(index);
+    let index = open(scratch.path());
+    assert_eq!(count(&index, "alpha"), 12);
+    drop(index);
+    // Every file of a checkpoint that a newer one replaced goes.
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 12, "beta"), 13);
+    index.commit(24).expect("a commit");
+    index.release_writer().expect("merges end");
+    index.checkpoint().expect("a checkpoint");
+    index.release_writer().expect("nothing to do");
+    apply(&index, &rows(0, 1, "beta"), 25);
+    index.commit(25).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    let segments = index.stats().segment_count;
+    assert!(names(scratch.path()).len() <= 1 + segments * 7, "{:?}", names(scratch.path()));
+}
+
+#[test]
+fn large_files_go_to_disk_before_the_checkpoint() {
+    let scratch = Scratch::new();
+    let options = IndexOptions { memory_file_bytes_max: 64, ..disk_options() };
+    let index = TextIndex::open(scratch.path(), options.clone()).expect("the index opens");
+    apply(&index, &rows(0, 200, "alpha"), 1);
+    index.commit(200).expect("a commit");
+    assert!(!names(scratch.path()).is_empty());
+    assert_eq!(count(&index, "alpha"), 200);
+    drop(index);
+    let index = TextIndex::open(scratch.path(), options.clone()).expect("the index opens");
+    assert_eq!(names(scratch.path()), Vec::<String>::new(), "no checkpoint named them");
+    apply(&index, &rows(0, 200, "alpha"), 1);
+    index.commit(200).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    drop(index);
+    let index = TextIndex::open(scratch.path(), options).expect("the index opens");
+    assert_eq!(count(&index, "alpha"), 200);
+}
+
+#[test]
+fn damage_and_other_options_are_told_apart() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 50, "alpha"), 1);
+    index.commit(50).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    drop(index);
+    let code = |options| TextIndex::open(scratch.path(), options).err().map(|error| error.code);
+    assert_eq!(code(disk_options()), None);
+    let other_schema = IndexOptions { schema: json!({"document_schemas": {}}), ..disk_options() };
+    assert_eq!(code(other_schema), Some("index_incompatible"));
+    assert_eq!(code(IndexOptions { analysis_version: 9, ..disk_options() }), Some("index_incompatible"));
+    let other = IndexOptions { incarnation: "2".to_owned(), ..disk_options() };
+    assert_eq!(code(other), Some("index_incompatible"));
+
+    let checkpoint = scratch.path().join("checkpoint.json");
+    let sound = std::fs::read(&checkpoint).expect("the checkpoint");
+    std::fs::write(&checkpoint, &sound[..sound.len() / 2]).expect("written");
+    assert_eq!(code(disk_options()), Some("index_damaged"));
+    let text = String::from_utf8(sound.clone()).expect("JSON").replacen("opstamp", "opstamq", 1);
+    std::fs::write(&checkpoint, text).expect("written");
+    assert_eq!(code(disk_options()), Some("index_damaged"));
+    std::fs::write(&checkpoint, &sound).expect("written");
+    assert_eq!(code(disk_options()), None);
+
+    for extension in ["idx", "term", "fast", "fieldnorm", "pos", "store"] {
+        let name = names(scratch.path()).into_iter().find(|name| name.ends_with(extension)).expect("a segment file");
+        let path = scratch.path().join(name);
+        let sound = std::fs::read(&path).expect("a file");
+        std::fs::write(&path, &sound[..sound.len() - 1]).expect("written");
+        assert_eq!(code(disk_options()), Some("index_damaged"), "a short .{extension}");
+        let mut flipped = sound.clone();
+        flipped[sound.len() / 4] ^= 0x20;
+        std::fs::write(&path, &flipped).expect("written");
+        match TextIndex::open(scratch.path(), disk_options()) {
+            Ok(index) => assert_eq!(index.verify().err().map(|error| error.code), Some("index_damaged")),
+            Err(error) => assert_eq!(error.code, "index_damaged"),
+        }
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(code(disk_options()), Some("index_damaged"), "no .{extension}");
+        std::fs::write(&path, &sound).expect("written");
+    }
+    open(scratch.path()).verify().expect("sound again");
+}
+
+#[test]
+fn an_index_in_memory_leaves_nothing_on_disk() {
+    let scratch = Scratch::new();
+    let index = TextIndex::open(scratch.path(), memory_options(json!(null))).expect("opens");
+    apply(&index, &rows(0, 50, "alpha"), 1);
+    index.commit(50).expect("a commit");
+    assert_eq!(index.checkpoint().expect("nothing to do").files_written, 0);
+    assert_eq!(count(&index, "alpha"), 50);
+    assert_eq!(names(scratch.path()), Vec::<String>::new());
+    assert!(index.stats().memory_bytes > 0);
+}
+
+#[test]
+fn a_released_writer_opens_again() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 5, "alpha"), 1);
+    index.release_writer().expect("refused: rows wait for a commit");
+    assert!(index.stats().writer_is_open);
+    index.commit(5).expect("a commit");
+    index.release_writer().expect("released");
+    assert!(!index.stats().writer_is_open);
+    apply(&index, &rows(5, 9, "alpha"), 6);
+    index.commit(9).expect("a commit");
+    assert_eq!(count(&index, "alpha"), 9);
+}
+
+#[test]
+fn documents_that_cannot_be_indexed_are_named() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    let broken = Row { body: Some("{\"text\": ".to_owned()), ..put("bad", 1, json!({})) };
+    let report = index.apply(&frame(&[put("good", 0, json!({"text": "alpha"})), broken], 1)).expect("applied");
+    assert_eq!((report.rows, report.skipped_count, report.skipped[0].key.as_str()), (2, 1, "bad"));
+    index.commit(2).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    drop(index);
+    let index = open(scratch.path());
+    assert_eq!((count(&index, "alpha"), index.stats().skipped_count), (1, 1));
+}
+
+const CHILD_DIRECTORY: &str = "SUNDEW_TEST_INDEX";
+
+/// The second process of the test below; by itself it has nothing to do.
+#[test]
+fn a_process_that_dies() {
+    let Some(path) = std::env::var_os(CHILD_DIRECTORY) else { return };
+    let index = open(Path::new(&path));
+    apply(&index, &rows(0, 40, "alpha"), 1);
+    index.commit(40).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    apply(&index, &rows(0, 10, "beta"), 41);
+    index.commit(50).expect("a commit");
+    apply(&index, &rows(40, 60, "beta"), 51);
+    index.commit(70).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    std::process::exit(7);
+}
+
+#[test]
+fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
+    let program = std::env::current_exe().expect("the test program");
+    for (failpoint, survives) in [
+        ("index.checkpoint.before-files:1", 0),
+        ("index.checkpoint.after-file:1", 0),
+        ("index.checkpoint.before-rename:1", 0),
+        ("index.checkpoint.after-rename:1", 40),
+        ("index.commit.prepared:2", 40),
+        ("index.checkpoint.before-files:2", 40),
+        ("index.checkpoint.after-file:8", 40),
+        ("index.checkpoint.before-directory-sync:2", 40),
+        ("index.checkpoint.before-draft:2", 40),
+        ("index.checkpoint.before-rename:2", 40),
+        ("index.checkpoint.after-rename:2", 70),
+        ("index.checkpoint.before-release:2", 70),
+        ("index.checkpoint.after-release:2", 70),
+    ] {
+        let scratch = Scratch::new();
+        let status = Command::new(&program)
+            .args(["--exact", "a_process_that_dies"])
+            .env(CHILD_DIRECTORY, scratch.path())
+            .env("SUNDEW_FAILPOINT", failpoint)
+            .output()
+            .expect("the process runs")
+            .status;
+        assert_eq!(status.code(), None, "{failpoint} was not hit");
+        let index = open(scratch.path());
+        let counts = (index.stats().applied_sequence, count(&index, "alpha"), count(&index, "beta"));
+        let expected = match survives {
+            0 => (0, 0, 0),
+            40 => (40, 40, 0),
+            _ => (70, 30, 30),
+        };
+        assert_eq!(counts, expected, "{failpoint}");
+        index.verify().expect("all checksums match");
+        // What the crash lost is replayed, and the next checkpoint works.
+        apply(&index, &rows(0, 10, "beta"), 41);
+        apply(&index, &rows(10, 40, "alpha"), 11);
+        apply(&index, &rows(40, 60, "beta"), 51);
+        index.commit(70).expect("a commit");
+        index.checkpoint().expect("a checkpoint");
+        drop(index);
+        let index = open(scratch.path());
+        assert_eq!((count(&index, "alpha"), count(&index, "beta")), (30, 30), "{failpoint}");
+    }
+}
