@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+
+const root = new URL('../', import.meta.url).pathname;
+
+interface Source {
+  /** From the root of the repository. */
+  readonly path: string;
+  readonly text: string;
+}
+
+function sourcesOf(pattern: string): Source[] {
+  const paths = [...new Bun.Glob(pattern).scanSync({ cwd: root })].sort();
+  return paths
+    .filter((path) => !path.includes('node_modules/') && !path.includes('target/'))
+    .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+}
+
+const product = sourcesOf('src/**/*.ts');
+const everything = [...product, ...sourcesOf('{scripts,test,bench}/**/*.ts')];
+const rust = sourcesOf('native/{engine,binding}/{src,tests}/**/*.rs');
+
+/** ARCHITECTURE.md, layer rule: a file imports from its own folder or from a lower rank. */
+const ranks: Readonly<Record<string, number>> = {
+  lib: 0,
+  protocol: 0,
+  config: 1,
+  observability: 1,
+  runtime: 2,
+  storage: 3,
+  engine: 3,
+  access: 3,
+  replication: 4,
+  inference: 4,
+  indexing: 5,
+  connections: 5,
+  enrichment: 6,
+  query: 6,
+  tables: 7,
+  backup: 7,
+  http: 8,
+  cli: 9,
+  'server.ts': 10,
+  'main.ts': 11,
+};
+
+/** `src/http/app.ts` -> `http`; `src/main.ts` -> `main.ts` */
+function layerOf(path: string): string {
+  return path.split('/')[1] ?? '';
+}
+
+function importsOf({ path, text }: Source): string[] {
+  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(
+    ([, specifier]) => specifier ?? '',
+  );
+  return specifiers.map((specifier) =>
+    specifier.startsWith('.') ? relative(root, join(root, dirname(path), specifier)) : specifier,
+  );
+}
+
+function breaches(sources: readonly Source[]): string[] {
+  return sources.flatMap((source) => {
+    const from = layerOf(source.path);
+    const own = ranks[from];
+    if (own === undefined) return [`${source.path}: the folder has no rank`];
+    return importsOf(source).flatMap((target) => {
+      if (!target.startsWith('src/')) return [];
+      const to = layerOf(target);
+      const other = ranks[to];
+      if (to === from || (other !== undefined && other < own)) return [];
+      return [`${source.path} (${from}, rank ${own}) may not import ${target} (rank ${other})`];
+    });
+  });
+}
+
+interface Ban {
+  readonly pattern: RegExp;
+  readonly use: string;
+  /** Where it is allowed: the one place that wraps it. */
+  readonly except: RegExp;
+}
+
+const bans: readonly Ban[] = [
+  { pattern: /\bDate\.now\(/, use: 'clock.nowMs()', except: /^src\/lib\/clock\.ts$/ },
+  { pattern: /\bperformance\.now\(/, use: 'clock.monotonicMs()', except: /^src\/(lib\/clock\.ts$|cli\/demo)/ },
+  { pattern: /\bsetTimeout\(|\bsetInterval\(/, use: 'clock.after()', except: /^src\/lib\/clock\.ts$/ },
+  { pattern: /\bMath\.random\(/, use: 'an injected source', except: /^$/ },
+  { pattern: /\bprocess\.env\b|\bBun\.env\b/, use: 'Config', except: /^src\/(config\/|cli\/|main\.ts$)/ },
+  { pattern: /\bnew Worker\(/, use: 'runtime', except: /^src\/runtime\// },
+  { pattern: /'bun:sqlite'/, use: 'storage', except: /^src\/storage\// },
+  { pattern: /\.node['"`]/, use: 'engine', except: /^src\/engine\// },
+  { pattern: /\bconsole\.\w+\(/, use: 'a Logger', except: /^src\/cli\// },
+  { pattern: /\bprocess\.exit\(/, use: 'an exit code', except: /^src\/(cli\/|main\.ts$)/ },
+  { pattern: /'elysia'/, use: 'defineRoute', except: /^$/ },
+  { pattern: /@ts-ignore|@ts-nocheck/, use: '@ts-expect-error with a reason, or the right type', except: /^$/ },
+  { pattern: /\b(?:TODO|FIXME|XXX)\b/, use: 'an issue', except: /^$/ },
+];
+
+function bansBroken(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) => {
+    // Comments may name what code may not use, but for what only comments hold.
+    const code = text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/(^|\s)\/\/.*$/gm, '');
+    return bans
+      .filter(
+        ({ pattern, except }) => !except.test(path) && pattern.test(/TODO|@ts/.test(pattern.source) ? text : code),
+      )
+      .map(({ pattern, use }) => `${path}: ${pattern.source} is banned here, use ${use}`);
+  });
+}
+
+const kebab = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.(?:worker|server|test|d))?\.ts$/;
+const grabBags = ['utils', 'util', 'helpers', 'helper', 'misc', 'common', 'shared', 'manager'];
+
+describe('layers', () => {
+  test('a file imports from its own folder or from a lower rank', () => {
+    expect(breaches(product)).toEqual([]);
+  });
+
+  test('a breach is found', () => {
+    const text = "import { x } from '../http/app.ts';\nconst y = await import('../tables/table.ts');";
+    expect(breaches([{ path: 'src/storage/x.ts', text }])).toHaveLength(2);
+    expect(breaches([{ path: 'src/engine/x.ts', text: "import '../storage/y.ts';" }])).toHaveLength(1);
+    expect(breaches([{ path: 'src/utils/x.ts', text: '' }])).toHaveLength(1);
+  });
+
+  test('the layers that stand alone import no package', () => {
+    const found = product
+      .filter(({ path }) => layerOf(path) === 'lib')
+      .flatMap((source) =>
+        importsOf(source)
+          .filter((target) => !/^(src\/|node:)/.test(target))
+          .map((target) => `${source.path}: ${target}`),
+      );
+    expect(found).toEqual([]);
+  });
+});
+
+describe('bans', () => {
+  test('each has its replacement', () => {
+    expect(bansBroken(product)).toEqual([]);
+  });
+
+  test('a use is found, a mention in a comment is not', () => {
+    const lines = (text: string) => bansBroken([{ path: 'src/query/x.ts', text }]);
+    expect(lines('const now = Date.now();')).toHaveLength(1);
+    expect(lines('// Date.now() would jump\n/** process.env */')).toEqual([]);
+    expect(lines(`// ${'TO'}DO later`)).toHaveLength(1);
+  });
+});
+
+describe('shape', () => {
+  test('no file is longer than 600 lines, no test than 800', () => {
+    const found = [...everything, ...rust].flatMap(({ path, text }) => {
+      const lines = text.split('\n');
+      const most = /test/.test(path) ? 800 : 600;
+      return lines.length > most ? [`${path}: ${lines.length} lines, at most ${most}`] : [];
+    });
+    expect(found).toEqual([]);
+  });
+
+  test('file names are kebab-case, and no folder or file is a grab bag', () => {
+    const found = everything.flatMap(({ path }) => {
+      const words = path.split('/').flatMap((part) => part.replace(/\.ts$/, '').split(/[-.]/));
+      return kebab.test(basename(path)) && !words.some((word) => grabBags.includes(word)) ? [] : [path];
+    });
+    expect(found).toEqual([]);
+  });
+
+  test('everything is exported by name', () => {
+    expect(everything.filter(({ text }) => /^export default/m.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test('no test is skipped or alone', () => {
+    const found = everything.filter(({ text }) => /\b(?:test|it|describe)\.(?:skip|only|todo)\(/.test(text));
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('main.ts stays under 80 lines', () => {
+    expect(readFileSync(join(root, 'src/main.ts'), 'utf8').split('\n').length).toBeLessThan(80);
+  });
+});
