@@ -9,7 +9,7 @@ import type { EvaluationContext } from './evaluation-context.ts';
 import type { OpenRange, OpenRanges } from './open-ranges.ts';
 import { decodeRedo, encodeRedo, type RedoPart } from './redo-record.ts';
 import { checkReadAssertion, evaluateWrite } from './row-evaluation.ts';
-import { isSqliteError } from './sqlite-error.ts';
+import { isSqliteError } from './storage-error.ts';
 
 /** One request on its way through the writer. */
 export interface AppendCall {

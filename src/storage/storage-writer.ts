@@ -7,8 +7,8 @@ import { catalogMigrations } from './catalog-migrations.ts';
 import { DataDirectory } from './data-directory.ts';
 import type { RangeId } from './entry-group.ts';
 import { OpenRanges } from './open-ranges.ts';
-import { translateSqliteError } from './sqlite-error.ts';
 import type { StartReport, StorageCalls, StorageFatal, WriterStart } from './storage-calls.ts';
+import { translateStorageError } from './storage-error.ts';
 import { WalKeeper } from './wal-keeper.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
@@ -170,7 +170,7 @@ export class StorageWriter {
 
   /** The error for the caller; the end of this writer when the disk has failed. */
   #report(error: unknown, path: string | undefined): unknown {
-    const reported = path === undefined ? error : translateSqliteError(error, `${path}-wal-probe`);
+    const reported = path === undefined ? error : translateStorageError(error, `${path}-wal-probe`);
     if (reported instanceof ServiceError && reported.code === 'storage_failed' && !this.#failure) {
       this.#failure = reported;
       const cause = reported.cause instanceof Error ? `: ${reported.cause.message}` : '';

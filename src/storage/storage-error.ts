@@ -10,11 +10,11 @@ export function isSqliteError(error: unknown): boolean {
 const probeBytes = 8_192;
 
 /**
- * What a failed statement or commit means for callers. `probePath` is a file beside the database that may be written
- * to find out why: SQLite does not tell a read-only file system from a broken disk.
+ * What a failed statement, commit or file operation means for callers. `probePath` is a file beside the database that
+ * may be written to find out why: SQLite does not tell a read-only file system from a broken disk.
  */
-export function translateSqliteError(error: unknown, probePath: string): unknown {
-  if (!(error instanceof SQLiteError)) return error;
+export function translateStorageError(error: unknown, probePath: string): unknown {
+  if (!(error instanceof SQLiteError)) return translateFileError(error);
   const code = error.code ?? '';
   if (code === 'SQLITE_FULL') return insufficientStorage(error);
   if (code.startsWith('SQLITE_READONLY')) return readOnly(error);
@@ -29,20 +29,31 @@ export function translateSqliteError(error: unknown, probePath: string): unknown
   return error;
 }
 
+/** Directories are made and files removed without SQLite; other errors than those of files pass unchanged. */
+function translateFileError(error: unknown): unknown {
+  if (!(error instanceof Error && 'code' in error && 'errno' in error)) return error;
+  return error.code === 'EIO' ? storageFailed(error) : (meaningOf(error.code, error) ?? error);
+}
+
 function probe(error: SQLiteError, path: string): ServiceError {
-  switch (writeFailure(path)) {
+  return meaningOf(writeFailure(path), error) ?? storageFailed(error);
+}
+
+/** What the name of an error number means, where it is not the disk's own fault. */
+function meaningOf(name: unknown, cause: Error): ServiceError | undefined {
+  switch (name) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return insufficientStorage(error);
+      return insufficientStorage(cause);
     case 'EROFS':
     case 'EACCES':
     case 'EPERM':
-      return readOnly(error);
+      return readOnly(cause);
     case 'EMFILE':
     case 'ENFILE':
-      return new ServiceError('unavailable', 'the process has no file descriptors left; try again', { cause: error });
+      return new ServiceError('unavailable', 'the process has no file descriptors left; try again', { cause });
     default:
-      return storageFailed(error);
+      return undefined;
   }
 }
 
