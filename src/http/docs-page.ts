@@ -37,7 +37,7 @@ const startScript = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#interface
 /** `/openapi.json` of all `routes`, and `/docs`, a page that reads it without leaving this server. */
 export function docsRoutes(routes: readonly Route[], version: string): Route[] {
   let document: string | undefined;
-  const openApi = defineRoute({
+  const openApi: Route = defineRoute({
     method: 'GET',
     path: '/openapi.json',
     tag: 'Operations',
