@@ -55,8 +55,8 @@ describe('the native boundary', () => {
   test('a fault of ours is an assertion, not an answer', async () => {
     const bytes = bytesOf('{}');
     const outside = new Uint32Array([0, 1, 0, 1, 50, 10, 0]);
-    expect(buildFrame(bytes, outside, options)).rejects.toBeInstanceOf(AssertionError);
-    expect(buildFrame(bytes, new Uint32Array(3), options)).rejects.toBeInstanceOf(AssertionError);
+    await expect(buildFrame(bytes, outside, options)).rejects.toBeInstanceOf(AssertionError);
+    await expect(buildFrame(bytes, new Uint32Array(3), options)).rejects.toBeInstanceOf(AssertionError);
   });
 });
 
@@ -138,7 +138,7 @@ describe('scanWrite and buildFrame', () => {
     );
     schema.close();
     schema.close();
-    expect(frameOf({ inserts: {} }, schema)).rejects.toThrow('after it was closed');
+    await expect(frameOf({ inserts: {} }, schema)).rejects.toThrow('after it was closed');
   });
 
   test('a frame can be transferred to a worker', async () => {

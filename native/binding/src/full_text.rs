@@ -66,11 +66,7 @@ pub fn apply_frame(
 
 /// Shows what was applied; `sequence` is the last one of it. Answers a JSON report.
 #[napi(ts_return_type = "Promise<string>")]
-pub fn commit_index(
-    env: Env,
-    handle: u32,
-    sequence: f64,
-) -> napi::Result<Started<(Arc<TextIndex>, u64), String>> {
+pub fn commit_index(env: Env, handle: u32, sequence: f64) -> napi::Result<Started<(Arc<TextIndex>, u64), String>> {
     let index = call(&env, || INDEXES.get(handle))?;
     Ok(EngineTask::start((index, sequence as u64), |(index, sequence)| to_json(&index.commit(*sequence)?)))
 }
@@ -166,11 +162,7 @@ where
 
 fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> {
     let hits = &found.hits;
-    let sort = if is_sorted {
-        to_json(&hits.iter().map(|hit| &hit.sort).collect::<Vec<_>>())?
-    } else {
-        String::new()
-    };
+    let sort = if is_sorted { to_json(&hits.iter().map(|hit| &hit.sort).collect::<Vec<_>>())? } else { String::new() };
     Ok(NativeHits {
         ranges: OwnedArray(hits.iter().map(|hit| hit.range).collect()),
         ordinals: OwnedArray(hits.iter().map(|hit| hit.ordinal).collect()),

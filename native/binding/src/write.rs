@@ -116,7 +116,8 @@ pub fn build_frame(
         let frame = frame(bytes, entries, options, *schema_handle)?;
         // SAFETY: the caller leaves `output` alone until the promise has settled, and no other task has it.
         let target = unsafe { output.as_mut() };
-        let target = target.get_mut(..frame.len()).ok_or_else(|| EngineError::internal("the frame outgrows its buffer"))?;
+        let target =
+            target.get_mut(..frame.len()).ok_or_else(|| EngineError::internal("the frame outgrows its buffer"))?;
         target.copy_from_slice(&frame);
         Ok(frame.len() as u32)
     })

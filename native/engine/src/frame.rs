@@ -101,8 +101,9 @@ impl<'a> Frame<'a> {
         assert!(index < self.row_count, "row {index} of a frame of {} rows", self.row_count);
         let at = HEADER_BYTES + index * ROW_BYTES;
         let record = &self.bytes[at..at + ROW_BYTES];
-        let kind = RowKind::from_code(record[0])
-            .ok_or_else(|| EngineError::internal(format!("document frame: row {index} of unknown kind {}", record[0])))?;
+        let kind = RowKind::from_code(record[0]).ok_or_else(|| {
+            EngineError::internal(format!("document frame: row {index} of unknown kind {}", record[0]))
+        })?;
         let key = self.heap_slice(u32_at(record, 24), u32_at(record, 28), index)?;
         let key = std::str::from_utf8(key)
             .map_err(|_| EngineError::internal(format!("document frame: the key of row {index} is not UTF-8")))?;

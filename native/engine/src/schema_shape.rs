@@ -9,22 +9,57 @@ use crate::json_scan::shorten;
 
 /// The field types that `x-service-types` and a dynamic template's `mapping.type` may name.
 pub const FIELD_TYPES: [&str; 12] = [
-    "text", "html", "keyword", "link", "search_as_you_type", "numeric", "boolean", "datetime", "geopoint", "geoshape",
-    "embedding", "blob",
+    "text",
+    "html",
+    "keyword",
+    "link",
+    "search_as_you_type",
+    "numeric",
+    "boolean",
+    "datetime",
+    "geopoint",
+    "geoshape",
+    "embedding",
+    "blob",
 ];
 
 /// The analyzers that `x-service-analyzer` and a dynamic template's `mapping.analyzer` may name.
 pub const ANALYZER_NAMES: [&str; 20] = [
-    "standard", "default", "simple", "keyword", "html", "html_analyzer", "search_as_you_type",
-    "search_as_you_type_2gram", "search_as_you_type_3gram", "search_as_you_type_index_prefix", "german", "french",
-    "spanish", "italian", "portuguese", "dutch", "swedish", "norwegian", "danish", "finnish",
+    "standard",
+    "default",
+    "simple",
+    "keyword",
+    "html",
+    "html_analyzer",
+    "search_as_you_type",
+    "search_as_you_type_2gram",
+    "search_as_you_type_3gram",
+    "search_as_you_type_index_prefix",
+    "german",
+    "french",
+    "spanish",
+    "italian",
+    "portuguese",
+    "dutch",
+    "swedish",
+    "norwegian",
+    "danish",
+    "finnish",
 ];
 
 const MAPPING_TYPES: [&str; 5] = ["string", "number", "boolean", "date", "object"];
 
 /// Keywords whose value is a schema.
 pub(crate) const SCHEMA_KEYWORDS: [&str; 10] = [
-    "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems",
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
     "unevaluatedProperties",
 ];
 /// Keywords whose value is an array of schemas.
@@ -94,7 +129,9 @@ fn check_document_schemas(schema: &Map<String, Value>) -> Result<(), EngineError
             let message = format!("default_type {:?} is not an entry of document_schemas", shorten(default_type));
             Err(unusable(message))
         }
-        _ if enforced && types.is_empty() => Err(unusable("enforce_types needs at least one entry in document_schemas")),
+        _ if enforced && types.is_empty() => {
+            Err(unusable("enforce_types needs at least one entry in document_schemas"))
+        }
         _ => Ok(()),
     }
 }
@@ -183,8 +220,9 @@ impl SchemaWalk<'_> {
     fn in_place(&mut self, schema: &Value, place: &str, above: usize) -> Result<InPlace, EngineError> {
         // A loop of references has no end, so it meets this bound too.
         if above > IN_PLACE_DEPTH_MAX {
-            let message =
-                format!("{place}: schemas that apply to one value refer to each other in a loop or over too many steps");
+            let message = format!(
+                "{place}: schemas that apply to one value refer to each other in a loop or over too many steps"
+            );
             return Err(unusable(message));
         }
         let mut deepest = 0;
@@ -325,5 +363,18 @@ fn expect(
         None | Some(Value::Null) => Ok(()),
         Some(value) if is_right(value) => Ok(()),
         Some(_) => Err(unusable(format!("{prefix}{member} must be {kind}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ANALYZER_NAMES;
+    use crate::full_text::Analyzer;
+
+    #[test]
+    fn every_analyzer_that_a_schema_may_name_exists() {
+        for name in ANALYZER_NAMES {
+            assert!(Analyzer::named(name).is_some(), "{name}");
+        }
     }
 }

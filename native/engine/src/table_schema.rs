@@ -5,9 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::json_scan::{ScanLimits, scan_json, shorten};
-use crate::schema_shape::{
-    SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, check_table_schema, unusable,
-};
+use crate::schema_shape::{SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, check_table_schema, unusable};
 
 /// Compiled size of one pattern of a schema.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -93,7 +91,8 @@ impl TableSchema {
 
 impl DocumentType {
     fn compile(name: &str, schema: Option<&Value>, enforce_types: bool) -> Result<Self, EngineError> {
-        let mut prepared = schema.filter(|value| !value.is_null()).cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        let mut prepared =
+            schema.filter(|value| !value.is_null()).cloned().unwrap_or_else(|| Value::Object(Map::new()));
         prepare(&mut prepared, enforce_types, true);
         if let Some(Value::Array(required)) = prepared.get_mut("required") {
             required.retain(|member| !member.as_str().is_some_and(|member| member.starts_with('_')));
@@ -159,12 +158,8 @@ fn admit_null(members: &mut Map<String, Value>) {
 
 fn close(members: &mut Map<String, Value>) {
     let declares = ["properties", "patternProperties", "$ref", "allOf"].iter().any(|name| members.contains_key(*name));
-    let speaks_of_others = [
-        "additionalProperties",
-        "unevaluatedProperties",
-        "x-service-dynamic-indexing",
-        "x-antfly-dynamic-indexing",
-    ];
+    let speaks_of_others =
+        ["additionalProperties", "unevaluatedProperties", "x-service-dynamic-indexing", "x-antfly-dynamic-indexing"];
     if !declares || speaks_of_others.iter().any(|keyword| members.contains_key(*keyword)) {
         return;
     }

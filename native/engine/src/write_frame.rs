@@ -108,8 +108,7 @@ fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
         return Err(EngineError::new("invalid_key", "a document key is empty"));
     }
     if key.len() > key_bytes_max {
-        let message =
-            format!("the key {:?} has {} bytes; the limit is {key_bytes_max}", shorten(key), key.len());
+        let message = format!("the key {:?} has {} bytes; the limit is {key_bytes_max}", shorten(key), key.len());
         return Err(EngineError::new("invalid_key", message));
     }
     if key.bytes().any(|byte| byte < 0x20 || byte == 0x7F) {

@@ -121,7 +121,19 @@ impl Random {
 }
 
 fn random_json(random: &mut Random, depth: usize, out: &mut String) {
-    let scalars = ["0", "-1", "2.5", "1e3", "-0", "true", "false", "null", "\"\"", "\"a\\n\\u00e9\\ud83d\\ude00é😀\"", "\"long enough for the word loop\""];
+    let scalars = [
+        "0",
+        "-1",
+        "2.5",
+        "1e3",
+        "-0",
+        "true",
+        "false",
+        "null",
+        "\"\"",
+        "\"a\\n\\u00e9\\ud83d\\ude00é😀\"",
+        "\"long enough for the word loop\"",
+    ];
     match random.below(if depth == 0 { 1 } else { 3 }) {
         0 => out.push_str(scalars[random.below(scalars.len())]),
         1 => {

@@ -32,7 +32,10 @@ fn unusable_schemas_are_refused_with_the_place() {
         (json!({"document_schemas": {"t": 1}}), "document_schemas.t must be an object"),
         (json!({"document_schemas": {"t": {"schema": []}}}), "document_schemas.t.schema must be"),
         (json!({"document_schemas": {"t": {"schema": {"type": "string"}}}}), "must be \"object\""),
-        (json!({"document_schemas": {"t": {"schema": {"properties": {"f": {"type": "strnig"}}}}}}), "document_schemas.t.schema"),
+        (
+            json!({"document_schemas": {"t": {"schema": {"properties": {"f": {"type": "strnig"}}}}}}),
+            "document_schemas.t.schema",
+        ),
         (property(json!({"x-service-types": ["txt"]})), "properties.f.x-service-types has \"txt\""),
         (property(json!({"x-service-types": "text"})), "must be an array of field types"),
         (property(json!({"x-antfly-types": ["nope"]})), "x-antfly-types has \"nope\""),
@@ -104,7 +107,8 @@ fn references_that_would_exhaust_the_stack_are_refused() {
     let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
     let (_, message) = compile(json!({"document_schemas": {"t": {"schema": schema}}})).err().unwrap();
     assert!(message.contains("apply to one value"), "{message}");
-    let longest = (0..250).map(|i| (format!("d{i}"), json!({"properties": {"x": {"$ref": format!("#/$defs/d{}", (i + 1) % 250)}}})));
+    let longest = (0..250)
+        .map(|i| (format!("d{i}"), json!({"properties": {"x": {"$ref": format!("#/$defs/d{}", (i + 1) % 250)}}})));
     let schema = json!({"$ref": "#/$defs/d0", "$defs": Value::Object(longest.collect())});
     assert!(compile(json!({"document_schemas": {"t": {"schema": schema}}})).is_ok(), "the bound itself is harmless");
     // A tree is recursion through the document's own levels, which are bounded.
@@ -147,11 +151,15 @@ fn enforcement_closes_objects_that_declare_properties() {
     }}));
     for fine in [
         json!({"a": 1, "_type": "t", "_timestamp": "x", "_anything": 1}),
-        json!({"open": {"y": 1}}), json!({"more": {"y": 1}}), json!({"inferred": {"y": 1}}), json!({"list": [{"x": 1}]}),
+        json!({"open": {"y": 1}}),
+        json!({"more": {"y": 1}}),
+        json!({"inferred": {"y": 1}}),
+        json!({"list": [{"x": 1}]}),
     ] {
         assert_eq!(judge(&schema, fine.clone()), Ok(()), "{fine}");
     }
-    for bad in [json!({"b": 1}), json!({"closed": {"y": 1}}), json!({"list": [{"y": 1}]}), json!({"closed": {"_y": 1}})] {
+    for bad in [json!({"b": 1}), json!({"closed": {"y": 1}}), json!({"list": [{"y": 1}]}), json!({"closed": {"_y": 1}})]
+    {
         assert!(judge(&schema, bad.clone()).is_err(), "{bad}");
     }
     let composed = enforced(json!({

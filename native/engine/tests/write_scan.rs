@@ -10,12 +10,7 @@ const TIMESTAMP: &str = "2026-05-04T03:02:01.5Z";
 const TIMESTAMP_MS: i64 = 1_777_863_721_500;
 
 fn options() -> FrameOptions {
-    FrameOptions {
-        timestamp: TIMESTAMP.to_owned(),
-        timestamp_ms: TIMESTAMP_MS,
-        ttl_field: None,
-        key_bytes_max: 1024,
-    }
+    FrameOptions { timestamp: TIMESTAMP.to_owned(), timestamp_ms: TIMESTAMP_MS, ttl_field: None, key_bytes_max: 1024 }
 }
 
 fn scan(text: &str, kind: WriteKind) -> ScannedWrite {
@@ -27,10 +22,14 @@ fn refusal(text: &str, kind: WriteKind) -> (&'static str, String) {
     (error.code, error.message)
 }
 
-fn frame_of(text: &str, options: &FrameOptions, schema: Option<&TableSchema>) -> Result<Vec<(RowKind, String, String, i64)>, (&'static str, String)> {
+fn frame_of(
+    text: &str,
+    options: &FrameOptions,
+    schema: Option<&TableSchema>,
+) -> Result<Vec<(RowKind, String, String, i64)>, (&'static str, String)> {
     let scanned = scan(text, WriteKind::Batch);
-    let bytes = build_frame(text.as_bytes(), &scanned.entries, options, schema)
-        .map_err(|error| (error.code, error.message))?;
+    let bytes =
+        build_frame(text.as_bytes(), &scanned.entries, options, schema).map_err(|error| (error.code, error.message))?;
     let rows = Frame::parse(&bytes).unwrap().rows().map(|row| {
         let row = row.unwrap();
         assert_eq!(row.crc, crc32fast::hash(row.body));
@@ -129,8 +128,17 @@ fn shapes_are_refused_by_name() {
 #[test]
 fn every_transform_is_accepted_in_its_right_form() {
     for (op, value) in [
-        ("$set", "{}"), ("$unset", "0"), ("$inc", "-1.5"), ("$mul", "2"), ("$min", "0"), ("$max", "1e3"),
-        ("$push", "[1]"), ("$addToSet", "null"), ("$pull", "\"x\""), ("$pop", "-1"), ("$currentDate", "true"),
+        ("$set", "{}"),
+        ("$unset", "0"),
+        ("$inc", "-1.5"),
+        ("$mul", "2"),
+        ("$min", "0"),
+        ("$max", "1e3"),
+        ("$push", "[1]"),
+        ("$addToSet", "null"),
+        ("$pull", "\"x\""),
+        ("$pop", "-1"),
+        ("$currentDate", "true"),
         ("$rename", "\"$.c.d\""),
     ] {
         let text = format!(
@@ -241,7 +249,8 @@ fn ttl_bases() {
 
 #[test]
 fn documents_are_validated_where_they_are_framed() {
-    let schema = br#"{"enforce_types":true,"document_schemas":{"t":{"schema":{"properties":{"n":{"type":"integer"}}}}}}"#;
+    let schema =
+        br#"{"enforce_types":true,"document_schemas":{"t":{"schema":{"properties":{"n":{"type":"integer"}}}}}}"#;
     let schema = TableSchema::compile(schema).unwrap();
     let put = |body: &str| frame_of(&format!(r#"{{"inserts":{{"k":{body}}}}}"#), &options(), Some(&schema));
     assert!(put(r#"{"n":1}"#).is_ok());

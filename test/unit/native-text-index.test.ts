@@ -1,0 +1,104 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { nativeAddon } from '../../src/engine/native-addon.ts';
+import { matchDocuments, NativeTextIndex, queryTextIndexes } from '../../src/engine/text-index.ts';
+import { AssertionError } from '../../src/lib/assert.ts';
+import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../src/lib/document-frame.ts';
+import { ServiceError } from '../../src/protocol/service-error.ts';
+
+const encoder = new TextEncoder();
+const open: NativeTextIndex[] = [];
+const calm = new AbortController().signal;
+
+async function indexOf(documents: object[], firstOrdinal = 0): Promise<NativeTextIndex> {
+  const options = { name: 'text', incarnation: '1', memOnly: true, schema: null };
+  const index = await NativeTextIndex.open('unused', options, false);
+  open.push(index);
+  await index.apply(frameOf(documents, firstOrdinal));
+  await index.commit(documents.length);
+  return index;
+}
+
+function frameOf(documents: object[], firstOrdinal = 0): Uint8Array {
+  const builder = new FrameBuilder();
+  for (const [i, document] of documents.entries()) {
+    const row = builder.append(rowKind.put, `k${firstOrdinal + i}`, encoder.encode(JSON.stringify(document)));
+    builder.setOrdinal(row, firstOrdinal + i);
+    builder.setSequence(row, 2 ** 40 + i);
+    builder.setFlags(row, rowOrdinalIsNew);
+  }
+  return builder.finish();
+}
+
+const planOf = (parts: object) => JSON.stringify({ limit: 10, offset: 0, ...parts });
+const words = (text: string) => ({ query: { kind: 'match', field: 'title', text, operator: 'or' } });
+
+afterEach(async () => {
+  for (const index of open.splice(0)) await index.close();
+});
+
+describe('full-text indexes through the native boundary', () => {
+  test('hits come as typed arrays, one element a hit', async () => {
+    const index = await indexOf([{ title: 'a red fox' }, { title: 'whale' }, { title: 'fox, fox and fox' }]);
+    const hits = await queryTextIndexes([index.handle], planOf(words('fox')), calm);
+    expect(hits.ranges).toEqual(new Uint32Array([0, 0]));
+    expect(hits.ordinals).toEqual(new Uint32Array([2, 0]));
+    expect(hits.sequences).toEqual(new Float64Array([2 ** 40 + 2, 2 ** 40]));
+    expect(hits.scores).toBeInstanceOf(Float32Array);
+    expect(hits.scores[0]).toBe(hits.maxScore);
+    expect([hits.total, hits.totalIsExact, hits.sort]).toEqual([2, true, '']);
+  });
+
+  test('sort values come as JSON, ranges by their position', async () => {
+    const first = await indexOf([{ n: 1 }, { n: 3 }]);
+    const second = await indexOf([{ n: 2.5 }, {}], 100);
+    const plan = planOf({ query: { kind: 'match_all' }, sort: [{ field: 'n', desc: true }] });
+    const hits = await queryTextIndexes([first.handle, second.handle], plan, calm);
+    expect(JSON.parse(hits.sort)).toEqual([[3], [2.5], [1], [null]]);
+    expect([...hits.ranges]).toEqual([0, 1, 0, 1]);
+    expect([...hits.ordinals]).toEqual([1, 100, 0, 101]);
+  });
+
+  test('no hits are empty arrays', async () => {
+    const index = await indexOf([{ title: 'fox' }]);
+    const hits = await queryTextIndexes([index.handle], planOf(words('bear')), calm);
+    expect([hits.ordinals.length, hits.scores.length, hits.total, hits.maxScore]).toEqual([0, 0, 0, 0]);
+  });
+
+  test('a cancelled query answers or fails with query_timeout, and its number can be used again', async () => {
+    const index = await indexOf(Array.from({ length: 50 }, () => ({ title: 'fox' })));
+    const addon = nativeAddon();
+    const running = addon.query([index.handle], planOf(words('fox')), 77);
+    addon.cancel(77);
+    // It may have ended first; then it has answered.
+    const outcome = await running.then(
+      (hits) => hits.total,
+      (error) => error.code,
+    );
+    expect([50, 'query_timeout']).toContain(outcome);
+    addon.cancel(77);
+    const again = await addon.query([index.handle], planOf(words('fox')), 77);
+    expect(again.total).toBe(50);
+  });
+
+  test('matchDocuments answers one byte a row', async () => {
+    const frame = frameOf([{ title: 'red fox' }, { title: 'whale' }, { title: 'Foxes' }]);
+    expect(await matchDocuments(null, planOf(words('fox')), frame)).toEqual(new Uint8Array([1, 0, 1]));
+  });
+
+  test('a closed index is a fault of ours, and closing waits for no query', async () => {
+    const index = await indexOf([{ title: 'fox' }]);
+    const running = queryTextIndexes([index.handle], planOf(words('fox')), calm);
+    open.pop();
+    await index.close();
+    expect((await running).total).toBe(1);
+    await expect(queryTextIndexes([index.handle], planOf(words('fox')), calm)).rejects.toBeInstanceOf(AssertionError);
+    expect(() => index.stats()).toThrow(AssertionError);
+  });
+
+  test('a plan that is not understood is a fault of ours', async () => {
+    const index = await indexOf([]);
+    const failed = queryTextIndexes([index.handle], planOf({ nonsense: 1 }), calm);
+    await expect(failed).rejects.toBeInstanceOf(AssertionError);
+    await expect(failed).rejects.not.toBeInstanceOf(ServiceError);
+  });
+});
