@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { bareTantivyIngest } from '../peers/bare-tantivy.ts';
+import { bareTantivyIngest, buildBareTantivy } from '../peers/bare-tantivy.ts';
 import { peerNumber, runPeerScript } from '../processes/peer-script.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
@@ -45,6 +45,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     });
     return peerNumber(line, 'documents') / peerNumber(line, 'seconds');
   };
+  await buildBareTantivy(placement);
   const tantivy = (commits: 'once' | 'per-batch') => () => bareTantivyIngest({ file, commits, placement });
 
   await ours();

@@ -1,69 +1,73 @@
 import type { BenchCase, BenchContext } from '../case.ts';
 import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { percentile } from '../measure/statistics.ts';
+import { median, percentile } from '../measure/statistics.ts';
+import { bareTantivyQueries, buildBareTantivy } from '../peers/bare-tantivy.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { batchBodies } from '../workloads/batch-bodies.ts';
-import { queryClasses, textQueries } from '../workloads/text-queries.ts';
+import { documentFile } from '../workloads/document-file.ts';
+import { queryClasses, queryString, type TextQuery, textQueries } from '../workloads/text-queries.ts';
 import { ingestBatchSize } from './ingest-load.ts';
 
 const indexed = { smoke: 20_000, full: 100_000, scale: 1_000_000 } as const;
-const queriesPerClass = { smoke: 40, full: 300, scale: 300 } as const;
+const queriesPerClass = { smoke: 12, full: 40, scale: 40 } as const;
+/** Each query is asked so often in one turn; its median counts. */
+const repeats = 5;
+/** The peer indexes the whole file anew for each turn, and its times vary little. */
+const pairsMax = 2;
 
 export const queryLatency: BenchCase = {
   name: 'query-latency',
-  summary: 'top ten of AND, OR, phrase and prefix queries over HTTP, one after another',
+  summary: 'top ten of AND, OR, phrase and prefix queries over HTTP, one after another, beside bare Tantivy in process',
   run,
 };
 
 async function run(context: BenchContext): Promise<Comparison[]> {
+  const { placement, seed } = context;
   const documents = indexed[context.tier];
-  await using server = await SundewServer.start({ placement: context.placement });
+  const queries = textQueries(documents, queriesPerClass[context.tier], seed);
+  const file = await documentFile(documents, seed);
+  await buildBareTantivy(placement);
+  await using server = await SundewServer.start({ placement });
   await server.createTable('texts');
   context.progress(`loading ${documents} documents`);
-  await server.load(
-    'texts',
-    await batchBodies(documents, ingestBatchSize, { seed: context.seed, lastSyncLevel: 'full_text' }),
-  );
-  const queries = textQueries(documents, queriesPerClass[context.tier], context.seed);
-  const messages = queries.map((query) => ({
-    class: query.class,
-    message: requestBytes(
-      'POST',
-      '/db/v1/tables/texts/query',
-      JSON.stringify({ full_text_search: { query: query.text }, fields: ['title'], limit: 10 }),
-    ),
-  }));
+  await server.load('texts', await batchBodies(documents, ingestBatchSize, { seed, lastSyncLevel: 'full_text' }));
+  await askAll(server.port, queries);
 
-  const connection = await HttpConnection.open(server.port);
-  const p50 = new Map<string, number[]>();
-  const p99 = new Map<string, number[]>();
-  for (let round = 0; round <= context.pairs; round += 1) {
-    const times = new Map<string, number[]>();
-    for (const { class: queryClass, message } of messages) {
-      const start = performance.now();
-      expectSuccess(await connection.send(message));
-      push(times, queryClass, (performance.now() - start) * 1_000);
-    }
-    if (round === 0) continue; // the first round warms up
-    for (const [queryClass, values] of times) {
-      push(p50, queryClass, percentile(values, 0.5));
-      push(p99, queryClass, percentile(values, 0.99));
-    }
-  }
-  connection.close();
-  return queryClasses.map((queryClass) =>
-    compare({
+  context.progress('asking');
+  const results = await alternate(
+    { ours: () => askAll(server.port, queries), bare: () => bareTantivyQueries({ file, queries, placement }) },
+    Math.min(context.pairs, pairsMax),
+  );
+  return queryClasses.map((queryClass) => {
+    const of = (times: readonly number[]) => times.filter((_, index) => queries[index]?.class === queryClass);
+    const slowest = Math.max(...results.ours.flatMap(of));
+    return compare({
       name: queryClass,
       unit: 'us',
-      ours: p50.get(queryClass) ?? [],
-      notes: { documents, queries: queriesPerClass[context.tier], p99Us: Math.max(...(p99.get(queryClass) ?? [])) },
-    }),
-  );
+      ours: results.ours.map((times) => percentile(of(times), 0.5)),
+      peer: { name: 'bare Tantivy in process', values: results.bare.map((times) => percentile(of(times), 0.5)) },
+      notes: { documents, queries: queriesPerClass[context.tier], slowestQueryUs: slowest },
+    });
+  });
 }
 
-function push(lists: Map<string, number[]>, name: string, value: number): void {
-  const list = lists.get(name);
-  if (list) list.push(value);
-  else lists.set(name, [value]);
+/** The median round trip of each query in microseconds, in the order of the queries. */
+async function askAll(port: number, queries: readonly TextQuery[]): Promise<number[]> {
+  const connection = await HttpConnection.open(port);
+  const times: number[] = [];
+  for (const query of queries) {
+    const request = { full_text_search: { query: queryString(query) }, fields: ['title'], limit: 10 };
+    const message = requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
+    const turns: number[] = [];
+    for (let repeat = 0; repeat < repeats; repeat += 1) {
+      const start = performance.now();
+      expectSuccess(await connection.send(message));
+      turns.push((performance.now() - start) * 1_000);
+    }
+    times.push(median(turns));
+  }
+  connection.close();
+  return times;
 }

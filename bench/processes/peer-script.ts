@@ -5,8 +5,13 @@ export async function runPeerScript(options: {
   name: string;
   command: readonly string[];
   placement: Placement;
+  environment?: Record<string, string>;
 }): Promise<Record<string, unknown>[]> {
-  const child = Bun.spawn(options.placement.command('server', options.command), { stdout: 'pipe', stderr: 'pipe' });
+  const child = Bun.spawn(options.placement.command('server', options.command), {
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { ...process.env, ...options.environment },
+  });
   const [output, errors, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),

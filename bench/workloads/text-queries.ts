@@ -8,11 +8,12 @@ export type QueryClass = (typeof queryClasses)[number];
 
 export interface TextQuery {
   class: QueryClass;
-  /** In the query-string grammar; every word is looked for in the field `body`. */
-  text: string;
+  kind: 'and' | 'or' | 'phrase' | 'prefix';
+  field: 'body';
+  words: string[];
 }
 
-/** Ranks called common (the first hundred, stop-word like ones left out) and rare. */
+/** Ranks called common (the very first left out, as stop words would be) and rare. */
 const high = { first: 20, end: 200 };
 const low = { first: 5_000, end: Math.floor(zipfVocabularySize / 2) };
 
@@ -22,25 +23,32 @@ const low = { first: 5_000, end: Math.floor(zipfVocabularySize / 2) };
  */
 export function textQueries(documentCount: number, perClass: number, seed: number): TextQuery[] {
   const random = new Xorshift32(seed ^ 0x5eed);
-  const bodies = sampleBodies(documentCount, perClass, seed);
-  return bodies.flatMap((body) => {
+  const pick = (range: { first: number; end: number }) => zipfWord(range.first + random.below(range.end - range.first));
+  return sampleBodies(documentCount, perClass, seed).flatMap((body) => {
     const words = body.split(' ');
     const at = random.below(words.length - 3);
-    const [first, second, third, fourth] = words.slice(at, at + 4) as [string, string, string, string];
-    const far = words[random.below(words.length)] ?? first;
-    const pick = (range: { first: number; end: number }) =>
-      zipfWord(range.first + random.below(range.end - range.first));
+    const near = words.slice(at, at + 4);
+    const far = words[random.below(words.length)] ?? '';
+    const [first = '', second = ''] = near;
+    const field = 'body' as const;
     return [
-      { class: 'and', text: `body:${first} AND body:${far}` },
-      { class: 'or', text: `body:${first} OR body:${far}` },
-      { class: 'high-high', text: `body:${pick(high)} AND body:${pick(high)}` },
-      { class: 'high-low', text: `body:${pick(high)} AND body:${pick(low)}` },
-      { class: 'low-low', text: `body:${pick(low)} OR body:${pick(low)}` },
-      { class: 'or-4', text: `body:${first} OR body:${second} OR body:${third} OR body:${fourth}` },
-      { class: 'phrase', text: `body:"${first} ${second}"` },
-      { class: 'prefix', text: `body:${first.slice(0, 3)}*` },
+      { class: 'and', kind: 'and', field, words: [first, far] },
+      { class: 'or', kind: 'or', field, words: [first, far] },
+      { class: 'high-high', kind: 'and', field, words: [pick(high), pick(high)] },
+      { class: 'high-low', kind: 'and', field, words: [pick(high), pick(low)] },
+      { class: 'low-low', kind: 'or', field, words: [pick(low), pick(low)] },
+      { class: 'or-4', kind: 'or', field, words: near },
+      { class: 'phrase', kind: 'phrase', field, words: [first, second] },
+      { class: 'prefix', kind: 'prefix', field, words: [first.slice(0, 3)] },
     ] satisfies TextQuery[];
   });
+}
+
+/** The query in the query-string grammar. */
+export function queryString({ kind, field, words }: TextQuery): string {
+  if (kind === 'phrase') return `${field}:"${words.join(' ')}"`;
+  if (kind === 'prefix') return `${field}:${words.join('')}*`;
+  return words.map((word) => `${field}:${word}`).join(kind === 'and' ? ' AND ' : ' OR ');
 }
 
 function sampleBodies(documentCount: number, count: number, seed: number): string[] {

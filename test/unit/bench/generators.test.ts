@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { batchBody } from '../../../bench/workloads/batch-bodies.ts';
-import { queryClasses, textQueries } from '../../../bench/workloads/text-queries.ts';
+import { queryClasses, queryString, textQueries } from '../../../bench/workloads/text-queries.ts';
 import { Xorshift32 } from '../../../bench/workloads/xorshift32.ts';
 import { type ZipfDocument, zipfBody, zipfDocuments } from '../../../bench/workloads/zipf-documents.ts';
 import { ZipfVocabulary, zipfWord } from '../../../bench/workloads/zipf-vocabulary.ts';
@@ -98,14 +98,19 @@ describe('generated queries', () => {
 
   test('of one document find that document: AND and phrase always have a hit', () => {
     const bodies = firstDocuments(500).map(({ body }) => ` ${body} `);
-    for (const { class: name, text } of textQueries(500, 10, 42)) {
-      const words = [...text.matchAll(/body:(\w+)/g)].map((match) => ` ${match[1]} `);
-      if (name === 'and') expect(bodies.some((body) => words.every((word) => body.includes(word)))).toBe(true);
-      if (name === 'phrase') {
-        const phrase = ` ${text.slice('body:"'.length, -1)} `;
-        expect(bodies.some((body) => body.includes(phrase))).toBe(true);
-      }
+    for (const { class: name, words } of textQueries(500, 10, 42)) {
+      if (name === 'and') expect(bodies.some((body) => words.every((word) => body.includes(` ${word} `)))).toBe(true);
+      if (name === 'phrase') expect(bodies.some((body) => body.includes(` ${words.join(' ')} `))).toBe(true);
     }
+  });
+
+  test('are written in the grammar of the query string', () => {
+    const query = (kind: 'and' | 'or' | 'phrase' | 'prefix', words: string[]) =>
+      queryString({ class: 'and', kind, field: 'body', words });
+    expect(query('and', ['a', 'b'])).toBe('body:a AND body:b');
+    expect(query('or', ['a', 'b'])).toBe('body:a OR body:b');
+    expect(query('phrase', ['a', 'b'])).toBe('body:"a b"');
+    expect(query('prefix', ['ab'])).toBe('body:ab*');
   });
 
   test('use the words of their ranks', () => {
