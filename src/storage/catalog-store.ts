@@ -4,6 +4,7 @@ import type { IndexRecord, RangeRecord, TableRecord } from './catalog-records.ts
 import { openReader } from './connection.ts';
 import type { RangeId } from './entry-group.ts';
 import type { NewTable, StorageCalls, TableChange } from './storage-calls.ts';
+import { reading } from './storage-error.ts';
 
 /** The catalog of this node: reads on the calling thread, changes through the writer, each one durable transaction. */
 export class CatalogStore {
@@ -23,23 +24,23 @@ export class CatalogStore {
 
   /** All tables, by name. */
   tables(): TableRecord[] {
-    return this.#reading.tables();
+    return reading('the catalog', () => this.#reading.tables());
   }
 
   table(name: string): TableRecord | undefined {
-    return this.#reading.table(name);
+    return reading('the catalog', () => this.#reading.table(name));
   }
 
   tableById(tableId: number): TableRecord | undefined {
-    return this.#reading.tableById(tableId);
+    return reading('the catalog', () => this.#reading.tableById(tableId));
   }
 
   ranges(): RangeRecord[] {
-    return this.#reading.ranges();
+    return reading('the catalog', () => this.#reading.ranges());
   }
 
   range(rangeId: RangeId): RangeRecord | undefined {
-    return this.#reading.range(rangeId);
+    return reading('the catalog', () => this.#reading.range(rangeId));
   }
 
   /** Fails with `already_exists`. The files of its ranges exist durably when this resolves. */

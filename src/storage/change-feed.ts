@@ -1,8 +1,9 @@
-import type { Database, Statement } from 'bun:sqlite';
+import type { Statement } from 'bun:sqlite';
 import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { PostImages } from './entry-group.ts';
+import type { PostImages, RangeId } from './entry-group.ts';
 import { appendTombstone } from './post-image.ts';
+import { reading } from './storage-error.ts';
 
 /** Bounds of a page: rows, and bytes after which no further row is added. */
 const pageRowsMax = 4_096;
@@ -28,7 +29,10 @@ const noBytes = new Uint8Array(0);
 export class ChangeFeed {
   readonly #after: Statement;
 
-  constructor(database: Database) {
+  readonly #name: string;
+
+  constructor(database: Database, rangeId: RangeId) {
+    this.#name = `range ${rangeId}`;
     this.#after = database.prepare(
       'SELECT c.sequence, c.ordinal, c.deleted, d.sequence AS documentSequence, d.ttl_base_ms AS ttlBaseMs, d.crc, ' +
         'd.key, d.body FROM changes c LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 ' +
@@ -41,6 +45,14 @@ export class ChangeFeed {
    * changes only has an empty frame; `lastSequence` says how far it reaches.
    */
   read(afterSequence: number): PostImages | undefined {
+    return this.#documents.reading(() => this.#read(afterSequence));
+  }
+
+  #read(afterSequence: number): PostImages | undefined {
+    return reading(this.#name, () => this.#page(afterSequence));
+  }
+
+  #page(afterSequence: number): PostImages | undefined {
     const page = new FrameBuilder(256, 256 * 1_024);
     let firstSequence = 0;
     let lastSequence = 0;

@@ -1,7 +1,8 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { must } from '../lib/assert.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { openReader } from './connection.ts';
+import type { RangeId } from './entry-group.ts';
+import { reading, readingRange } from './storage-error.ts';
 
 /** A stored document. */
 export interface StoredDocument {
@@ -51,6 +52,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * statement open. A body that does not match its checksum fails with `data_corrupted`, naming the key.
  */
 export class DocumentStore {
+  readonly #name: string;
   readonly #database: Database;
   readonly #byKey: Statement;
   readonly #byOrdinal: Statement;
@@ -59,7 +61,8 @@ export class DocumentStore {
   readonly #from: Statement;
   readonly #expired: Statement;
 
-  constructor(path: string) {
+  constructor(path: string, rangeId: RangeId) {
+    this.#name = `range ${rangeId}`;
     this.#database = openReader(path);
     this.#byKey = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key = ?`);
     this.#byOrdinal = this.#database.prepare(`SELECT ${columns} FROM documents WHERE ordinal = ?`);
@@ -72,17 +75,18 @@ export class DocumentStore {
   }
 
   get(key: string): StoredDocument | undefined {
-    const row = this.#byKey.get(encoder.encode(key)) as Row | null;
+    const row = reading(this.#name, () => this.#byKey.get(encoder.encode(key))) as Row | null;
     return row ? checked(row) : undefined;
   }
 
   /** The rows that exist, in no promised order. */
   byOrdinals(ordinals: readonly number[]): StoredDocument[] {
-    if (ordinals.length === 1) {
-      const row = this.#byOrdinal.get(must(ordinals[0], 'an empty slot in a list of ordinals')) as Row | null;
-      return row ? [checked(row)] : [];
-    }
-    return (this.#byOrdinals.all(JSON.stringify(ordinals)) as Row[]).map(checked);
+    const [first, ...others] = ordinals;
+    if (first === undefined) return [];
+    const rows = reading(this.#name, () =>
+      others.length === 0 ? this.#byOrdinal.all(first) : this.#byOrdinals.all(JSON.stringify(ordinals)),
+    );
+    return (rows as Row[]).map(checked);
   }
 
   /**
@@ -90,6 +94,10 @@ export class DocumentStore {
    * once `bytesMax` bytes of bodies are reached. Go on with the last key, exclusive.
    */
   page(bounds: KeyBounds, rowsMax = pageRowsMax, bytesMax = pageBytesMax): DocumentPage {
+    return reading(this.#name, () => this.#page(bounds, rowsMax, bytesMax));
+  }
+
+  #page(bounds: KeyBounds, rowsMax: number, bytesMax: number): DocumentPage {
     const statement = bounds.fromInclusive ? this.#from : this.#after;
     const to = bounds.toKey === null ? undefined : encoder.encode(bounds.toKey);
     const documents: StoredDocument[] = [];
@@ -109,8 +117,13 @@ export class DocumentStore {
 
   /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
   expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
-    const rows = this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[];
+    const rows = this.reading(() => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[]);
     return rows.map(({ key, sequence }) => ({ key: decoder.decode(key), sequence }));
+  }
+
+  /** Runs reads of this range's file; what SQLite throws becomes an error for callers. */
+  reading<Result>(body: () => Result): Result {
+    return readingRange(this.#path, this.#rangeId, body);
   }
 
   get database(): Database {

@@ -9,6 +9,7 @@ import { checkDataFormat, writeDataFormat } from './data-format.ts';
 import { DataLock } from './data-lock.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import type { StorageCalls, StorageFatal } from './storage-calls.ts';
+import { reading } from './storage-error.ts';
 import { StoredRange } from './stored-range.ts';
 
 export interface StorageOptions {
@@ -57,7 +58,10 @@ export class Storage {
     const existing = this.#open.get(rangeId);
     if (existing) return existing;
     const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);
-    const range = new StoredRange(path, opened, this.#channel, () => this.#open.delete(rangeId));
+    const range = reading(
+      `range ${rangeId}`,
+      () => new StoredRange(path, opened, this.#channel, () => this.#open.delete(rangeId)),
+    );
     this.#open.set(rangeId, range);
     return range;
   }

@@ -13,20 +13,46 @@ const probeBytes = 8_192;
  * What a failed statement, commit or file operation means for callers. `probePath` is a file beside the database that
  * may be written to find out why: SQLite does not tell a read-only file system from a broken disk.
  */
-export function translateStorageError(error: unknown, probePath: string): unknown {
+export function translateStorageError(error: unknown, probePath: string, file = 'a data file'): unknown {
   if (!(error instanceof SQLiteError)) return translateFileError(error);
   const code = error.code ?? '';
   if (code === 'SQLITE_FULL') return insufficientStorage(error);
   if (code.startsWith('SQLITE_READONLY')) return readOnly(error);
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
-    return new ServiceError('data_corrupted', 'a data file is damaged; run `sundew check`', { cause: error });
+    return new ServiceError('data_corrupted', `${file} is damaged; run \`sundew check\``, { cause: error });
   }
   if (code === 'SQLITE_CANTOPEN' || code === 'SQLITE_NOMEM') {
-    return new ServiceError('unavailable', 'a data file cannot be opened now; try again', { cause: error });
+    return new ServiceError('unavailable', `${file} cannot be opened now; try again`, { cause: error });
   }
   if (code.startsWith('SQLITE_IOERR'))
     return code === 'SQLITE_IOERR_FSYNC' ? storageFailed(error) : probe(error, probePath);
   return error;
+}
+
+/**
+ * Runs a read on the calling thread and translates its failure. `what` names the file for people, such as "range 7".
+ * A read that fails condemns nothing: the writer decides whether the disk has failed.
+ */
+export function reading<Result>(what: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof SQLiteError)) throw error;
+    const code = error.code ?? '';
+    if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_IOERR')) {
+      throw new ServiceError('data_corrupted', `${what} cannot be read; run \`sundew check\``, { cause: error });
+    }
+    throw new ServiceError('unavailable', `${what} cannot be read now; try again`, { cause: error });
+  }
+}
+
+/** Runs reads of a range's file at `path`; what SQLite throws is translated, naming the range. */
+export function readingRange<Result>(path: string, rangeId: number, body: () => Result): Result {
+  try {
+    return body();
+  } catch (error) {
+    throw translateStorageError(error, `${path}-wal-probe`, `the file of range ${rangeId}`);
+  }
 }
 
 /** Directories are made and files removed without SQLite; other errors than those of files pass unchanged. */

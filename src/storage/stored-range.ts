@@ -26,8 +26,8 @@ export class StoredRange {
   ) {
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
-    this.documents = new DocumentStore(path);
-    this.feed = new ChangeFeed(this.documents.database);
+    this.documents = new DocumentStore(path, this.rangeId);
+    this.feed = new ChangeFeed(this.documents.database, this.rangeId);
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
     this.#channel = channel;
