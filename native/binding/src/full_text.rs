@@ -130,8 +130,11 @@ pub struct QueryInput {
 
 /// Stops a running query within about a thousand documents; it then fails with `query_timeout`.
 #[napi]
-pub fn cancel(operation: u32) {
-    operations::cancel(operation);
+pub fn cancel(env: Env, operation: u32) -> napi::Result<()> {
+    call(&env, || {
+        operations::cancel(operation);
+        Ok(())
+    })
 }
 
 /// One byte a row of the frame: 1 where the document matches the plan under the mapping of these options.

@@ -22,11 +22,10 @@ fn refusal(text: &str, kind: WriteKind) -> (&'static str, String) {
     (error.code, error.message)
 }
 
-fn frame_of(
-    text: &str,
-    options: &FrameOptions,
-    schema: Option<&TableSchema>,
-) -> Result<Vec<(RowKind, String, String, i64)>, (&'static str, String)> {
+/// Kind, key, body and TTL base of each row, or the error's code and message.
+type Framed = Result<Vec<(RowKind, String, String, i64)>, (&'static str, String)>;
+
+fn frame_of(text: &str, options: &FrameOptions, schema: Option<&TableSchema>) -> Framed {
     let scanned = scan(text, WriteKind::Batch);
     let bytes =
         build_frame(text.as_bytes(), &scanned.entries, options, schema).map_err(|error| (error.code, error.message))?;
