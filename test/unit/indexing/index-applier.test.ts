@@ -134,6 +134,7 @@ describe('an index applier', () => {
     for (let count = 0; count < 20; count += 1) bench.write(200);
     await bench.applier.waitFor(20);
     expect(bench.applied).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    await settle();
     expect(bench.applier.state).toBe('live');
     await bench.applier.close();
   });

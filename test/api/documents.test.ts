@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+describe('lookup', () => {
+  test('gives the document as it was stored, with its version, under both spellings', async () => {
+    await server.send('POST', '/db/v1/tables/look');
+    const stored = '{"title" : "Leek  soup", "price": 1.50, "big":-0, "_timestamp":"2026-01-01T00:00:00Z"}';
+    await server.send('POST', '/db/v1/tables/look/batch', `{"inserts":{"a/b:1":${stored}}}`);
+    for (const spelling of ['lookup', 'documents']) {
+      const answer = await server.send<string>('GET', `/db/v1/tables/look/${spelling}/a%2Fb%3A1`);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('x-service-version')).toMatch(/^[1-9]\d{15}$/);
+      expect(answer.headers.get('x-antfly-version')).toBe(answer.headers.get('x-service-version'));
+    }
+    expect(await (await fetch(`${server.url}/db/v1/tables/look/lookup/a%2Fb%3A1`)).text()).toBe(stored);
+  });
+
+  test('projects names, paths, wildcards and exclusions', async () => {
+    await server.send('POST', '/db/v1/tables/project');
+    const inserts = { a: { t: 1, author: { name: 'x', mail: 'y' }, _timestamp: '2026-01-01T00:00:00Z' } };
+    await server.send('POST', '/db/v1/tables/project/batch', { inserts });
+    const fields = async (list: string) => (await server.send('GET', `/db/v1/tables/project/lookup/a?fields=${list}`)).body;
+    expect(await fields('t')).toEqual({ t: 1 });
+    expect(await fields('author.name')).toEqual({ author: { name: 'x' } });
+    expect(await fields('author.*')).toEqual({ author: { name: 'x', mail: 'y' } });
+    expect(await fields('*,-author.mail,-_timestamp')).toEqual({ t: 1, author: { name: 'x' } });
+  });
+
+  test('a missing document, table or a bad key say so', async () => {
+    await server.send('POST', '/db/v1/tables/missing');
+    expect((await server.send('GET', '/db/v1/tables/missing/lookup/a')).body).toMatchObject({ code: 'key_not_found' });
+    expect((await server.send('GET', '/db/v1/tables/none/lookup/a')).body).toMatchObject({ code: 'table_not_found' });
+    expect((await server.send('GET', `/db/v1/tables/missing/lookup/${'x'.repeat(1_025)}`)).body).toMatchObject({
+      code: 'invalid_key',
+    });
+  });
+});
+
+describe.each([1, 4])('scan over %d ranges', (num_shards) => {
+  const table = `/db/v1/tables/scan-${num_shards}`;
+  const keys = ['0', '9', 'a', 'm', 'z', 'é', '\uffee', '😀'];
+
+  beforeAll(async () => {
+    await server.send('POST', table, { num_shards });
+    const inserts = Object.fromEntries(keys.map((key, n) => [key, { n, even: n % 2 === 0 }]));
+    await server.send('POST', `${table}/batch`, { inserts });
+  });
+
+  async function scan(request: unknown): Promise<Record<string, unknown>[]> {
+    const { body, headers } = await server.send<string>('POST', `${table}/lookup`, request);
+    expect(headers.get('content-type')).toBe('application/x-ndjson');
+    return body.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  }
+
+  test('without a body gives all keys in bytewise order', async () => {
+    expect((await scan(undefined)).map((line) => line.key)).toEqual(keys);
+    expect((await scan({})).every((line) => line._id === line.key && Object.keys(line).length === 2)).toBe(true);
+  });
+
+  test('from is exclusive and to inclusive, unless told otherwise', async () => {
+    const between = async (more: object) => (await scan({ from: '9', to: 'm', ...more })).map((line) => line.key);
+    expect(await between({})).toEqual(['a', 'm']);
+    expect(await between({ inclusive_from: true, exclusive_to: true })).toEqual(['9', 'a']);
+    expect(await between({ limit: 1 })).toEqual(['a']);
+  });
+
+  test('shows fields and keeps to a filter', async () => {
+    const lines = await scan({ fields: ['n'], filter_query: { query: 'even:true AND n:>=2' } });
+    expect(lines).toEqual([
+      { _id: 'a', key: 'a', n: 2 },
+      { _id: 'z', key: 'z', n: 4 },
+      { _id: '\uffee', key: '\uffee', n: 6 },
+    ]);
+  });
+
+  test('is an array for clients that take only JSON', async () => {
+    const { body } = await server.send<unknown[]>('POST', `${table}/documents`, { limit: 2 }, { accept: 'application/json' });
+    expect(body).toEqual([
+      { _id: '0', key: '0' },
+      { _id: '9', key: '9' },
+    ]);
+  });
+});
+
+test('a scan is paged: it gives every document once, whatever their number', async () => {
+  await server.send('POST', '/db/v1/tables/many');
+  const inserts = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`k${String(n).padStart(5, '0')}`, { n }]));
+  await server.send('POST', '/db/v1/tables/many/batch', { inserts });
+  const { body } = await server.send<string>('POST', '/db/v1/tables/many/lookup', { fields: ['n'] });
+  const numbers = body.trimEnd().split('\n').map((line) => (JSON.parse(line) as { n: number }).n);
+  expect(numbers).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
+});
+
+test('pretty-printed documents stay one line each', async () => {
+  await server.send('POST', '/db/v1/tables/pretty');
+  await server.send('POST', '/db/v1/tables/pretty/batch', JSON.stringify({ inserts: { a: { n: [1, 2] } } }, null, 2));
+  const { body } = await server.send<string>('POST', '/db/v1/tables/pretty/lookup', { fields: ['n'] });
+  expect(body).toBe('{"_id":"a","key":"a","n":[1,2]}\n'.replace('[1,2]', body.match(/\[.*\]/)?.[0] ?? ''));
+  expect(body.trimEnd()).not.toContain('\n');
+});

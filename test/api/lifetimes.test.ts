@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'bun:test';
+import { FakeClock } from '../support/fake-clock.ts';
+import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
+
+const hourMs = 3_600_000;
+
+async function keysEverywhere(server: TestServer): Promise<{ found: string[]; scanned: string[]; looked: number[] }> {
+  const query = await server.send('POST', '/db/v1/tables/t/query', { filter_query: { match_all: {} }, limit: 100 });
+  const scan = await server.send<string>('POST', '/db/v1/tables/t/lookup', {});
+  const looked = await Promise.all(
+    ['old', 'young'].map(async (key) => (await server.send('GET', `/db/v1/tables/t/lookup/${key}`)).status),
+  );
+  const scanned = scan.body.split('\n').flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { key: string }).key]));
+  return { found: hitKeys(query).sort(), scanned, looked };
+}
+
+describe('a lifetime', () => {
+  test('hides expired documents from every read at once, then the sweep removes them', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { num_shards: 2, schema: { ttl: { duration: '1h' } } });
+    const write = (key: string) =>
+      server.send('POST', '/db/v1/tables/t/batch', { inserts: { [key]: { n: 1 } }, sync_level: 'full_text' });
+    await write('old');
+    await clock.advance(hourMs / 2);
+    await write('young');
+    expect(await keysEverywhere(server)).toEqual({ found: ['old', 'young'], scanned: ['old', 'young'], looked: [200, 200] });
+    // One millisecond after its hour, and before any sweep.
+    clock.jump(hourMs / 2 + 1);
+    expect(await keysEverywhere(server)).toEqual({ found: ['young'], scanned: ['young'], looked: [404, 200] });
+    const version = (await server.send('GET', '/db/v1/cluster')).body.data as { ranges: { doc_count: number }[] };
+    expect(version.ranges.reduce((total, range) => total + range.doc_count, 0)).toBe(2);
+    await clock.advance(60_000);
+    const swept = (await server.send('GET', '/db/v1/cluster')).body.data as { ranges: { doc_count: number }[] };
+    expect(swept.ranges.reduce((total, range) => total + range.doc_count, 0)).toBe(1);
+  });
+
+  test('an expired document counts as absent for an optimistic commit', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+    await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 } } });
+    clock.jump(2 * hourMs);
+    const answer = await server.send('POST', '/db/v1/transactions/commit', {
+      read_set: [{ table: 't', key: 'a', version: '0' }],
+      tables: { t: { inserts: { a: { n: 2 } } } },
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  test('set, moved to another field, or taken away, it applies to what is stored already', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t');
+    const day = new Date(clock.nowMs() + 24 * hourMs).toISOString();
+    await server.send('POST', '/db/v1/tables/t/batch', {
+      inserts: { old: { n: 1 }, young: { seen: day } },
+      sync_level: 'full_text',
+    });
+    clock.jump(2 * hourMs);
+    await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '1h' } });
+    expect((await keysEverywhere(server)).scanned).toEqual([]);
+    await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '3h', field: 'seen' } });
+    expect((await keysEverywhere(server)).scanned).toEqual(['old', 'young']);
+    clock.jump(4 * hourMs);
+    expect((await keysEverywhere(server)).scanned).toEqual(['young']);
+    await server.send('PUT', '/db/v1/tables/t/schema', {});
+    expect((await keysEverywhere(server)).scanned).toEqual(['old', 'young']);
+  });
+
+  test('a jump of the clock hides, but does not delete for a while', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+    await server.send('POST', '/db/v1/tables/t/batch', { inserts: { old: { n: 1 } }, sync_level: 'full_text' });
+    clock.jump(24 * hourMs);
+    await clock.advance(5 * 60_000);
+    expect((await keysEverywhere(server)).looked[0]).toBe(404);
+    expect(server.logLines.some((line) => line.includes('the clock jumped'))).toBe(true);
+    clock.jump(-24 * hourMs);
+    expect((await keysEverywhere(server)).looked[0]).toBe(200);
+  });
+});

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
+import { until } from '../support/fault/until.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+function schemaOf(properties: object, more: object = {}) {
+  return { default_type: 'd', document_schemas: { d: { schema: { type: 'object', properties } } }, ...more };
+}
+
+async function find(table: string, query: unknown): Promise<string[]> {
+  return hitKeys(await server.send('POST', `/db/v1/tables/${table}/query`, { full_text_search: query }));
+}
+
+describe('a schema', () => {
+  test('that is enforced refuses unknown types, undeclared fields and wrong values, and writes nothing', async () => {
+    const schema = schemaOf({ n: { type: 'integer', minimum: 1 } }, { enforce_types: true });
+    await server.send('POST', '/db/v1/tables/strict', { schema });
+    for (const document of [{ n: 0 }, { n: 'x' }, { m: 1 }, { _type: 'other', n: 1 }]) {
+      const answer = await server.send('POST', '/db/v1/tables/strict/batch', { inserts: { good: { n: 1 }, bad: document } });
+      expect(answer.body).toMatchObject({ code: 'validation_failed' });
+      expect(String(answer.body.message)).toContain('bad');
+    }
+    expect((await server.send('GET', '/db/v1/tables/strict/lookup/good')).status).toBe(404);
+    expect((await server.send('POST', '/db/v1/tables/strict/batch', { inserts: { a: { n: 2 } } })).status).toBe(201);
+  });
+
+  test('that is not enforced stores what does not match it', async () => {
+    await server.send('POST', '/db/v1/tables/lax', { schema: schemaOf({ n: { type: 'integer' } }) });
+    expect((await server.send('POST', '/db/v1/tables/lax/batch', { inserts: { a: { n: 'x' } } })).status).toBe(201);
+  });
+
+  test.each(['x-service-types', 'x-antfly-types'])('decides by %s how a field is searched', async (keyword) => {
+    const table = keyword.slice(2, 9);
+    const properties = {
+      title: { type: 'string', [keyword]: ['text', 'keyword'] },
+      tag: { type: 'string', [keyword]: ['keyword'] },
+      secret: { type: 'string', [keyword]: ['blob'] },
+    };
+    await server.send('POST', `/db/v1/tables/${table}`, { schema: schemaOf(properties) });
+    await server.send('POST', `/db/v1/tables/${table}/batch`, {
+      inserts: { a: { title: 'Running Shoes', tag: 'Big Sale', secret: 'xyzzy' } },
+      sync_level: 'full_text',
+    });
+    expect(await find(table, { query: 'title:run' })).toEqual(['a']);
+    expect(await find(table, { term: 'Running Shoes', field: 'title.keyword' })).toEqual(['a']);
+    expect(await find(table, { term: 'Big Sale', field: 'tag' })).toEqual(['a']);
+    expect(await find(table, { query: 'tag:sale' })).toEqual([]);
+    expect(await find(table, { query: 'secret:xyzzy' })).toEqual([]);
+  });
+
+  test.each([
+    ['on the property', { title: { type: 'string', 'x-service-include-in-all': true }, body: { type: 'string' } }, {}],
+    ['on the object', { title: { type: 'string' }, body: { type: 'string' } }, { 'x-service-include-in-all': ['title'] }],
+  ])('opts fields into field-less search %s', async (_, properties, onObject) => {
+    const table = `all-${Object.keys(onObject).length}`;
+    const schema = { default_type: 'd', document_schemas: { d: { schema: { type: 'object', properties, ...onObject } } } };
+    await server.send('POST', `/db/v1/tables/${table}`, { schema });
+    await server.send('POST', `/db/v1/tables/${table}/batch`, {
+      inserts: { a: { title: 'comet', body: 'asteroid' } },
+      sync_level: 'full_text',
+    });
+    expect(await find(table, { query: 'comet' })).toEqual(['a']);
+    expect(await find(table, { query: 'asteroid' })).toEqual([]);
+    expect(await find(table, { query: 'body:asteroid' })).toEqual(['a']);
+  });
+
+  test('a dynamic template decides for fields that are not declared', async () => {
+    await server.send('POST', '/db/v1/tables/dynamic', {
+      schema: { dynamic_templates: [{ name: 'ids', match: '*_id', mapping: { type: 'keyword' } }] },
+    });
+    await server.send('POST', '/db/v1/tables/dynamic/batch', {
+      inserts: { a: { order_id: 'AB 12', note: 'AB 12' } },
+      sync_level: 'full_text',
+    });
+    expect(await find('dynamic', { query: 'order_id:ab' })).toEqual([]);
+    expect(await find('dynamic', { term: 'AB 12', field: 'order_id' })).toEqual(['a']);
+    expect(await find('dynamic', { query: 'note:ab' })).toEqual(['a']);
+  });
+
+  test('a change of types rebuilds full text in the background and swaps', async () => {
+    const table = '/db/v1/tables/evolve';
+    await server.send('POST', table, { num_shards: 2, schema: schemaOf({ tag: { type: 'string', 'x-service-types': ['text'] } }) });
+    const inserts = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`${n % 2 ? 'a' : 'z'}${n}`, { tag: `Red ${n}` }]));
+    await server.send('POST', `${table}/batch`, { inserts, sync_level: 'full_text' });
+    const changed = await server.send('PUT', `${table}/schema`, schemaOf({ tag: { type: 'string', 'x-service-types': ['keyword'] } }));
+    expect(changed.body).toMatchObject({ schema: { version: 1 }, migration: { state: 'rebuilding' } });
+    expect(await find('evolve', { query: 'tag:red AND tag:7' })).toEqual(['a7']);
+    await server.send('POST', `${table}/batch`, { inserts: { b: { tag: 'Red new' } } });
+    await until(async () => (await server.send('GET', table)).body.migration === undefined);
+    const after = await server.send('GET', table);
+    expect(Object.keys(after.body.indexes as object)).toEqual(['full_text_index_v1']);
+    expect(await find('evolve', { term: 'Red 7', field: 'tag' })).toEqual(['a7']);
+    expect(await find('evolve', { term: 'Red new', field: 'tag' })).toEqual(['b']);
+    expect(await find('evolve', { query: 'tag:red' })).toEqual([]);
+  });
+
+  test('a broken schema changes nothing', async () => {
+    await server.send('POST', '/db/v1/tables/keep', { schema: schemaOf({ n: { type: 'integer' } }) });
+    const answer = await server.send('PUT', '/db/v1/tables/keep/schema', schemaOf({ n: { 'x-service-types': ['no-such-type'] } }));
+    expect(answer.body).toMatchObject({ code: 'invalid_schema' });
+    expect((await server.send('GET', '/db/v1/tables/keep')).body).toMatchObject({ schema: { version: 0 } });
+  });
+});

@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { gzipSync } from 'node:zlib';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+let tables = 0;
+async function newTable(body: unknown = {}): Promise<string> {
+  tables += 1;
+  const path = `/db/v1/tables/writes-${tables}`;
+  expect((await server.send('POST', path, body)).status).toBe(200);
+  return path;
+}
+
+async function read(path: string, key: string): Promise<Record<string, unknown> | undefined> {
+  const { status, body } = await server.send('GET', `${path}/lookup/${encodeURIComponent(key)}`);
+  if (status === 404) return undefined;
+  const { _timestamp, ...rest } = body;
+  expect(_timestamp).toBeString();
+  return rest;
+}
+
+describe.each([1, 3])('batches over %d ranges', (num_shards) => {
+  test('insert, delete and transform in one request', async () => {
+    const path = await newTable({ num_shards });
+    await server.send('POST', `${path}/batch`, { inserts: { alpha: { n: 1 }, zeta: { n: 2 } } });
+    const answer = await server.send('POST', `${path}/batch`, {
+      inserts: { beta: { n: 3 } },
+      deletes: ['alpha', 'never-there'],
+      transforms: [{ key: 'zeta', operations: [{ op: '$inc', path: '$.n', value: 5 }] }],
+    });
+    expect(answer.status).toBe(201);
+    expect(answer.body).toEqual({ status: 'committed', inserted: 1, deleted: 1, transformed: 1 });
+    expect(await read(path, 'alpha')).toBeUndefined();
+    expect(await read(path, 'beta')).toEqual({ n: 3 });
+    expect(await read(path, 'zeta')).toEqual({ n: 7 });
+  });
+
+  test('a refused document refuses the whole batch', async () => {
+    const path = await newTable({ num_shards });
+    const answer = await server.send('POST', `${path}/batch`, '{"inserts":{"a":{"n":1},"z":{"n":1e400}}}');
+    expect(answer.body).toMatchObject({ code: 'number_out_of_range' });
+    expect(await read(path, 'a')).toBeUndefined();
+  });
+
+  test('a commit aborts when what was read has changed, and names it', async () => {
+    const path = await newTable({ num_shards });
+    const table = path.split('/').at(-1) ?? '';
+    await server.send('POST', `${path}/batch`, { inserts: { m: { n: 1 } } });
+    const { headers } = await server.send('GET', `${path}/lookup/m`);
+    const version = headers.get('x-service-version') ?? '';
+    const commit = (read_set: unknown) =>
+      server.send('POST', '/db/v1/transactions/commit', {
+        read_set,
+        tables: { [table]: { inserts: { m: { n: 2 }, a: { n: 2 }, z: { n: 2 } } } },
+      });
+    const first = await commit([{ table, key: 'm', version }, { table, key: 'a', version: '0' }]);
+    expect(first.status).toBe(200);
+    expect(first.body).toEqual({
+      status: 'committed',
+      tables: { [table]: { inserted: 3, deleted: 0, transformed: 0 } },
+    });
+    const second = await commit([{ table, key: 'm', version }]);
+    expect(second.status).toBe(409);
+    expect(second.body).toMatchObject({ status: 'aborted', conflict: { table, key: 'm' } });
+  });
+
+  test('a merge makes the interval equal to the page, and a dry run only says so', async () => {
+    const path = await newTable({ num_shards });
+    await server.send('POST', `${path}/batch`, {
+      inserts: { a: { n: 1 }, d: { n: 1 }, p: { n: 1 }, z: { n: 1 } },
+    });
+    const page = { records: { a: { n: 1 }, b: { n: 2 }, p: { n: 9 } }, last_merged_id: '' };
+    const dry = await server.send('POST', `${path}/merge`, { ...page, dry_run: true });
+    expect(dry.body).toMatchObject({ status: 'success', upserted: 0, skipped: 1, deleted: 1, deleted_ids: ['d'] });
+    const zipped = gzipSync(JSON.stringify(page));
+    const response = await fetch(`${server.url}${path}/merge`, {
+      method: 'POST',
+      headers: { 'content-encoding': 'gzip' },
+      body: zipped,
+    });
+    expect(await response.json()).toMatchObject({ upserted: 2, skipped: 1, deleted: 1, next_cursor: 'p' });
+    expect(await read(path, 'd')).toBeUndefined();
+    expect(await read(path, 'p')).toEqual({ n: 9 });
+    expect(await read(path, 'z')).toEqual({ n: 1 });
+    const behind = await server.send('POST', `${path}/merge`, { records: { a: {} }, last_merged_id: 'b' });
+    expect(behind.body).toMatchObject({ code: 'invalid_request' });
+  });
+});
+
+describe('several tables', () => {
+  test('are written together or not at all', async () => {
+    const [left, right] = [await newTable(), await newTable()];
+    const names = [left, right].map((path) => path.split('/').at(-1) ?? '');
+    const [a = '', b = ''] = names;
+    const good = await server.send('POST', '/db/v1/batch', {
+      tables: { [a]: { inserts: { x: { n: 1 } } }, [b]: { inserts: { x: { n: 1 } } } },
+    });
+    expect(good.status).toBe(201);
+    expect(good.body).toMatchObject({ tables: { [a]: { inserted: 1 }, [b]: { inserted: 1 } } });
+    const bad = await server.send('POST', '/db/v1/batch', {
+      tables: { [a]: { inserts: { y: { n: 1 } } }, 'no-such-table': { inserts: { y: { n: 1 } } } },
+    });
+    expect(bad.body).toMatchObject({ code: 'table_not_found' });
+    expect(await read(left, 'y')).toBeUndefined();
+  });
+});
+
+describe('sync levels', () => {
+  test.each(['propose', 'write', 'full_text', 'enrichments', 'full_index', 'aknn'])('%s is accepted', async (level) => {
+    const path = await newTable();
+    const answer = await server.send('POST', `${path}/batch`, { inserts: { a: { n: 1 } }, sync_level: level });
+    expect(answer.status).toBe(201);
+  });
+
+  test('full_text makes the write visible to search before it answers', async () => {
+    const path = await newTable();
+    for (let round = 0; round < 20; round += 1) {
+      await server.send('POST', `${path}/batch`, { inserts: { [`k${round}`]: { t: 'dew' } }, sync_level: 'full_text' });
+      const { body } = await server.send('POST', `${path}/query`, { full_text_search: { query: 't:dew' }, count: true });
+      expect(body).toMatchObject({ responses: [{ hits: { total: { value: round + 1, relation: 'exact' } } }] });
+    }
+  });
+
+  test('an unknown level is refused', async () => {
+    const path = await newTable();
+    const answer = await server.send('POST', `${path}/batch`, { inserts: { a: {} }, sync_level: 'soonish' });
+    expect(answer.body).toMatchObject({ code: 'invalid_request' });
+  });
+});
+
+describe('what a batch refuses', () => {
+  test.each([
+    ['{}', 'invalid_request'],
+    ['{"inserts":{"a":{}},"deletes":["a"]}', 'conflicting_operations'],
+    ['{"inserts":{"":{}}}', 'invalid_key'],
+    ['{"inserts":{"a":{"_embeddings":{"v":[1]}}}}', 'not_implemented'],
+    ['{"inserts":{"a":{"_edges":{"g":{}}}}}', 'not_implemented'],
+    ['{"inserts":{"a":{"n":1,"n":2}}}', 'invalid_json'],
+    ['{"inserts":{"a":{"n":9007199254740993}}}', 'number_out_of_range'],
+    ['{"inserts":{"a":{"s":"\\ud800"}}}', 'invalid_json'],
+    ['{"inserts":[]}', 'invalid_request'],
+    ['{"inserts":{"a":{"n":1', 'invalid_json'],
+    ['{"transforms":[{"key":"a","operations":[{"op":"$grow","path":"n"}]}]}', 'invalid_request'],
+  ])('%s is %s', async (body, code) => {
+    const path = await newTable();
+    expect((await server.send('POST', `${path}/batch`, body)).body).toMatchObject({ code });
+    const { body: status } = await server.send('GET', path);
+    expect(status).toMatchObject({ storage_status: { empty: true } });
+  });
+
+  test('a member named __proto__ is a member like any other', async () => {
+    const path = await newTable();
+    await server.send('POST', `${path}/batch`, '{"inserts":{"a":{"__proto__":{"admin":true},"constructor":1}}}');
+    await server.send('POST', `${path}/batch`, {
+      transforms: [{ key: 'a', operations: [{ op: '$set', path: 'n', value: 1 }] }],
+    });
+    const response = await fetch(`${server.url}${path}/lookup/a`);
+    expect(await response.text()).toStartWith('{"__proto__":{"admin":true},"constructor":1,');
+  });
+});

@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RunningServer } from '../../src/cli/serve.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { RunningConfig } from '../../src/config/reload.ts';
+import { ServerListener } from '../../src/http/server-listener.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/observability/line-logger.ts';
+import { startServer } from '../../src/server.ts';
+
+export interface Answer<Body = unknown> {
+  status: number;
+  headers: Headers;
+  body: Body;
+}
+
+/** A server of this process on a free port and a directory of its own, both gone at the end of the scope. */
+export class TestServer implements AsyncDisposable {
+  readonly url: string;
+  readonly directory: string;
+  readonly logLines: string[];
+  readonly #running: RunningServer;
+  readonly #keepDirectory: boolean;
+
+  constructor(running: RunningServer, directory: string, logLines: string[], keepDirectory: boolean) {
+    this.url = running.url;
+    this.directory = directory;
+    this.logLines = logLines;
+    this.#running = running;
+    this.#keepDirectory = keepDirectory;
+  }
+
+  /** Sends JSON (or text as it is) and reads the answer as JSON where it is. */
+  async send<Body = Record<string, unknown>>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer<Body>> {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const response = await fetch(`${this.url}${path}`, { method, headers, ...(text === undefined ? {} : { body: text }) });
+    const answer = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+    return { status: response.status, headers: response.headers, body: (isJson ? JSON.parse(answer) : answer) as Body };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#running.drain(1_000);
+    await this.#running.stop();
+    if (!this.#keepDirectory) rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** `directory` is kept for a later start when it is given. */
+export async function startTestServer(
+  options: { directory?: string; clock?: Clock; set?: Record<string, string> } = {},
+): Promise<TestServer> {
+  const clock = options.clock ?? systemClock;
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'sundew-test-'));
+  const flags = new Map([
+    ['--data-dir', directory],
+    ['--port', '0'],
+    ['--metrics-port', '0'],
+    ...Object.entries(options.set ?? {}),
+  ]);
+  const load = () => loadConfig({ flags, environment: {}, file: undefined, readFile: () => '' });
+  const logLines: string[] = [];
+  const running = await startServer({
+    config: new RunningConfig(load(), load),
+    listener: new ServerListener('127.0.0.1', 0),
+    logger: createLogger({ level: 'debug', format: 'json', clock, write: (line) => void logLines.push(line) }),
+    clock,
+  });
+  return new TestServer(running, directory, logLines, options.directory !== undefined);
+}
+
+/** The keys of the first result's hits. */
+export function hitKeys(answer: Answer): string[] {
+  const body = answer.body as { responses?: { hits: { hits: { _id: string }[] } }[] };
+  return body.responses?.[0]?.hits.hits.map((hit) => hit._id) ?? [];
+}
