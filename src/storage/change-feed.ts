@@ -1,4 +1,4 @@
-import type { Statement } from 'bun:sqlite';
+import type { Database, Statement } from 'bun:sqlite';
 import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { PostImages, RangeId } from './entry-group.ts';
@@ -45,10 +45,6 @@ export class ChangeFeed {
    * changes only has an empty frame; `lastSequence` says how far it reaches.
    */
   read(afterSequence: number): PostImages | undefined {
-    return this.#documents.reading(() => this.#read(afterSequence));
-  }
-
-  #read(afterSequence: number): PostImages | undefined {
     return reading(this.#name, () => this.#page(afterSequence));
   }
 

@@ -2,7 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { ServiceError } from '../protocol/service-error.ts';
 import { openReader } from './connection.ts';
 import type { RangeId } from './entry-group.ts';
-import { reading, readingRange } from './storage-error.ts';
+import { reading } from './storage-error.ts';
 
 /** A stored document. */
 export interface StoredDocument {
@@ -117,13 +117,11 @@ export class DocumentStore {
 
   /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
   expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
-    const rows = this.reading(() => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[]);
+    const rows = reading(
+      this.#name,
+      () => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[],
+    );
     return rows.map(({ key, sequence }) => ({ key: decoder.decode(key), sequence }));
-  }
-
-  /** Runs reads of this range's file; what SQLite throws becomes an error for callers. */
-  reading<Result>(body: () => Result): Result {
-    return readingRange(this.#path, this.#rangeId, body);
   }
 
   get database(): Database {

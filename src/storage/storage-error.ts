@@ -46,15 +46,6 @@ export function reading<Result>(what: string, read: () => Result): Result {
   }
 }
 
-/** Runs reads of a range's file at `path`; what SQLite throws is translated, naming the range. */
-export function readingRange<Result>(path: string, rangeId: number, body: () => Result): Result {
-  try {
-    return body();
-  } catch (error) {
-    throw translateStorageError(error, `${path}-wal-probe`, `the file of range ${rangeId}`);
-  }
-}
-
 /** Directories are made and files removed without SQLite; other errors than those of files pass unchanged. */
 function translateFileError(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && 'errno' in error)) return error;
