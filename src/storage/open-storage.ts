@@ -5,6 +5,7 @@ import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
 import { CatalogStore } from './catalog-store.ts';
 import { DataDirectory, syncDirectory } from './data-directory.ts';
+import { DataDirectoryError } from './data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './data-format.ts';
 import { DataLock } from './data-lock.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
@@ -131,6 +132,19 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   } catch (error) {
     channel.terminate();
     lock.release();
-    throw error;
+    throw isDamage(error) ? damagedCatalog(directory, error) : error;
   }
+}
+
+function isDamage(error: unknown): error is Error {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    /^(SQLITE_NOTADB|SQLITE_CORRUPT|data_corrupted)/.test(String(error.code))
+  );
+}
+
+function damagedCatalog(directory: DataDirectory, cause: Error): DataDirectoryError {
+  const hint = 'Run `sundew check` for what is wrong, and restore the directory from a backup.';
+  return new DataDirectoryError('damaged', `${directory.catalogFile} cannot be read: ${cause.message}`, hint, cause);
 }

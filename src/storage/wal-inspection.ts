@@ -109,7 +109,8 @@ function* frames(
   let salts = seed === undefined ? undefined : header.subarray(16, 24);
   let before: Checksum = seed ?? [0, 0];
   for (let position = headerBytes; ; ) {
-    const whole = Math.floor(readSync(descriptor, chunk, 0, chunk.byteLength, position) / frameBytes);
+    const read = readSync(descriptor, chunk, 0, chunk.byteLength, position);
+    const whole = Math.floor(read / frameBytes);
     for (let at = 0; at < whole * frameBytes; at += frameBytes) {
       const frame = chunk.subarray(at, at + frameBytes);
       salts ??= Buffer.from(frame.subarray(8, 16));
@@ -123,9 +124,19 @@ function* frames(
       yield { saltMatches, isCommit: frame.readUInt32BE(4) !== 0, stored, continues };
       before = stored;
     }
-    if (whole < chunkFrames) return;
+    if (whole < chunkFrames) {
+      const rest = chunk.subarray(whole * frameBytes, read);
+      if (startsFrame(rest, salts)) yield { saltMatches: true, isCommit: false, stored: before, continues: false };
+      return;
+    }
     position += whole * frameBytes;
   }
+}
+
+/** The file ends inside a frame of this log; zeros are space that was held ahead. */
+function startsFrame(rest: Buffer, salts: Buffer | undefined): boolean {
+  if (rest.every((byte) => byte === 0)) return false;
+  return rest.byteLength < 16 || salts === undefined || rest.subarray(8, 16).equals(salts);
 }
 
 function checksum([first, second]: Checksum, bytes: Buffer, littleEndian: boolean): Checksum {

@@ -49,8 +49,7 @@ describe('I01 deep JSON', () => {
 
   test('a document of 64 levels is taken, one of 65 is not', async () => {
     // The document is a level itself.
-    const nested = (levels: number) =>
-      `{"inserts":{"deep":{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}}}`;
+    const nested = (levels: number) => `{"inserts":{"deep":{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}}}`;
     expect((await wire.send('POST', batchPath, nested(64))).status).toBe(201);
     expect((await wire.lookup('t', 'deep'))?.document).toHaveProperty('a');
     await expectClean(server, await wire.send('POST', batchPath, nested(65)), 400, 'json_too_deep');
