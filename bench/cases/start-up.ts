@@ -25,7 +25,8 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   const server = async (path: string) => {
     using directory = new TemporaryDirectory();
     const port = freePort();
-    return timeToAnswer(sundewCommand(directory.path, port, freePort()), port, path, context.placement);
+    // Awaited here: the directory must outlive the process.
+    return await timeToAnswer(sundewCommand(directory.path, port, freePort()), port, path, context.placement);
   };
   const bare = async () => {
     const port = freePort();

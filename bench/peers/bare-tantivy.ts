@@ -38,7 +38,7 @@ export async function bareTantivyQueries(options: {
 /** The program keeps its index in the temporary directory of its environment, here on the same disk as our data. */
 async function run(programArguments: readonly string[], placement: Placement): Promise<Record<string, unknown>[]> {
   using directory = new TemporaryDirectory();
-  return runPeerScript({
+  return await runPeerScript({
     name: 'bare_tantivy',
     command: [program, ...programArguments],
     placement,

@@ -7,12 +7,12 @@
 import { Database } from 'bun:sqlite';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { zipfKey } from '../workloads/zipf-documents.ts';
 import { scriptArguments } from './script-arguments.ts';
 
 const batchSize = 1_000;
 
 interface Line {
-  _id: string;
   title: string;
   body: string;
   year: number;
@@ -41,7 +41,7 @@ for (let first = 0; first < documents.length; first += batchSize) {
   for (const [offset, document] of documents.slice(first, first + batchSize).entries()) {
     const id = first + offset + 1;
     insertText.run(id, document.title, document.body);
-    if (keepsDocuments) insertDocument.run(id, document._id, document.year, document.category, document.line);
+    if (keepsDocuments) insertDocument.run(id, zipfKey(id - 1), document.year, document.category, document.line);
   }
   database.run('COMMIT');
 }

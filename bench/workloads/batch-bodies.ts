@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { documentFile } from './document-file.ts';
+import { zipfKey } from './zipf-documents.ts';
 
 export interface Batch {
   body: Uint8Array;
@@ -20,17 +21,14 @@ export async function batchBodies(
   for (let start = 0; start < count; start += batchSize) {
     const end = Math.min(count, start + batchSize);
     const level = end === count ? (options.lastSyncLevel ?? options.syncLevel) : options.syncLevel;
-    batches.push({ body: Buffer.from(batchBody(lines.slice(start, end), level)), documents: end - start });
+    batches.push({ body: Buffer.from(batchBody(lines.slice(start, end), start, level)), documents: end - start });
   }
   return batches;
 }
 
-/** One body of lines that begin `{"_id":"KEY",`, which becomes the member name of the document. */
-export function batchBody(lines: readonly string[], syncLevel: string | undefined): string {
-  const inserts = lines.map((line) => {
-    const keyEnd = line.indexOf('",');
-    return `${line.slice(7, keyEnd + 1)}:{${line.slice(keyEnd + 2)}`;
-  });
+/** One body of documents, as lines of JSON; the first has the key of number `first`. */
+export function batchBody(lines: readonly string[], first: number, syncLevel: string | undefined): string {
+  const inserts = lines.map((line, offset) => `"${zipfKey(first + offset)}":${line}`);
   const level = syncLevel === undefined ? '' : `,"sync_level":"${syncLevel}"`;
   return `{"inserts":{${inserts.join(',')}}${level}}`;
 }

@@ -6,11 +6,11 @@ import { workloadSeed, zipfBody, zipfDocuments } from './zipf-documents.ts';
 export const cacheDirectory = join(import.meta.dir, '..', '.cache');
 
 /** Raised whenever a generator changes, so that an old file is never read as a new one. */
-const generatorVersion = 1;
+const generatorVersion = 2;
 
 /**
- * Path of a file with the first `count` documents, one JSON object a line with the key as its member `_id`, in key order;
- * made when missing. The peers that are not servers read it.
+ * Path of a file with the first `count` documents, one JSON object a line, made when missing. The key of line `n` is
+ * `zipfKey(n)`. The peers that are not servers read it.
  */
 export async function documentFile(count: number, seed: number = workloadSeed): Promise<string> {
   mkdirSync(cacheDirectory, { recursive: true });
@@ -21,7 +21,7 @@ export async function documentFile(count: number, seed: number = workloadSeed): 
   let number = 0;
   for (const document of zipfDocuments(seed)) {
     if (number >= count) break;
-    writer.write(`{"_id":"${document.key}",${zipfBody(document).slice(1)}\n`);
+    writer.write(`${zipfBody(document)}\n`);
     number += 1;
     if (number % 10_000 === 0) await writer.flush();
   }

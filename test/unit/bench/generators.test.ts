@@ -80,12 +80,12 @@ describe('generated documents', () => {
   });
 
   test('become batch bodies with the key as member name', () => {
-    const lines = ['{"_id":"a","title":"x"}', '{"_id":"b","title":"y, \\"z\\""}'];
-    expect(JSON.parse(batchBody(lines, 'full_text'))).toEqual({
-      inserts: { a: { title: 'x' }, b: { title: 'y, "z"' } },
+    const lines = ['{"title":"x"}', '{"title":"y, \\"z\\""}'];
+    expect(JSON.parse(batchBody(lines, 7, 'full_text'))).toEqual({
+      inserts: { 'doc:000000007': { title: 'x' }, 'doc:000000008': { title: 'y, "z"' } },
       sync_level: 'full_text',
     });
-    expect(JSON.parse(batchBody(lines, undefined))).not.toHaveProperty('sync_level');
+    expect(JSON.parse(batchBody(lines, 0, undefined))).not.toHaveProperty('sync_level');
   });
 });
 
