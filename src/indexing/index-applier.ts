@@ -66,6 +66,8 @@ export class IndexApplier {
   #backfilledRows = 0;
   #rebuilding = false;
   #lastError: unknown;
+  /** The background verification found damage in the open index. */
+  #suspect = false;
   #skippedCount = 0;
   #wake: () => void = () => {};
   #liveWaiters: ((isLive: boolean) => void)[] = [];
@@ -187,10 +189,24 @@ export class IndexApplier {
     this.progress.restartAt(index.openedAtSequence);
     this.#state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
+    this.#suspect = false;
+    if (index.openedAtSequence > 0) this.#verifyBeside(index);
+  }
+
+  /** Looks for damage that no query has met yet while rows are applied and queries answered. */
+  #verifyBeside(index: TextIndex): void {
+    index.verify().catch((error: unknown) => {
+      if (this.#index !== index || !isDamage(error)) return;
+      this.#suspect = true;
+      this.#wake();
+    });
   }
 
   async #follow(madeProgress: () => void): Promise<void> {
     while (!this.#stop.signal.aborted) {
+      // Asked again, because a merge may have removed a file under the first look. It throws when the damage is real.
+      if (this.#suspect) await must(this.#index, 'an open index').verify();
+      this.#suspect = false;
       if (this.#state === 'catching_up') {
         const page = this.#source.read(this.#applied);
         if (page) {
@@ -277,13 +293,15 @@ export class IndexApplier {
 
   /** Waits for rows, a waiter, or the next deadline. */
   async #rest(): Promise<void> {
-    if (this.#stop.signal.aborted) return;
+    if (this.#stop.signal.aborted || this.#suspect) return;
     if (this.progress.awaited && this.#applied > this.progress.published) return;
     const now = this.#clock.monotonicMs();
     const deadlines: number[] = [];
     if (this.#unpublishedSince !== undefined) deadlines.push(this.#unpublishedSince + this.#bounds.visibilityMs - now);
     if (this.#changedSince !== undefined) deadlines.push(this.#changedSince + this.#bounds.checkpointMs - now);
-    const woken = await this.#sleep(deadlines.length > 0 ? Math.max(0, Math.min(...deadlines)) : this.#bounds.writerIdleMs);
+    const woken = await this.#sleep(
+      deadlines.length > 0 ? Math.max(0, Math.min(...deadlines)) : this.#bounds.writerIdleMs,
+    );
     if (!woken && deadlines.length === 0) {
       await this.#index?.releaseWriter();
       if (this.#queue.length > 0 || this.#state !== 'live' || this.progress.awaited) return;
