@@ -199,7 +199,7 @@ export class AppendRunner {
           // The catalog has committed: the range takes no other write until it has taken this one.
           range.file.rollback();
           this.#behind.add(range.file.rangeId);
-          failed.set(range.file.rangeId, this.#report(error, range.path));
+          failed.set(range.file.rangeId, committedLater(this.#report(error, range.path)));
         }
       }
       if (failed.size === 0) this.#applied.push(...transactions);
@@ -272,6 +272,15 @@ export class AppendRunner {
     }
     return worked;
   }
+}
+
+/** The catalog has committed, so "nothing was written" would be wrong; a failed disk stays a failed disk. */
+function committedLater(error: unknown): unknown {
+  if (error instanceof ServiceError && error.code === 'storage_failed') return error;
+  return new ServiceError('unavailable', 'the write is committed, but a range cannot take it yet; it will follow', {
+    details: { committed: true },
+    cause: error,
+  });
 }
 
 interface Answer {

@@ -1,6 +1,5 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
-import { ServiceError } from '../protocol/service-error.ts';
 import type { PostImages, RangeId } from './entry-group.ts';
 import { appendTombstone } from './post-image.ts';
 import { reading } from './storage-error.ts';
@@ -18,6 +17,11 @@ interface Change {
   crc: number | null;
   key: Uint8Array | null;
   body: Uint8Array | null;
+}
+
+/** Post-images read back, and the documents among them that cannot be believed. */
+export interface FeedPage extends PostImages {
+  damaged: { key: string; reason: string }[];
 }
 
 const noBytes = new Uint8Array(0);
@@ -42,14 +46,16 @@ export class ChangeFeed {
 
   /**
    * The next page after `afterSequence`, or undefined when there is nothing after it. A page that covers superseded
-   * changes only has an empty frame; `lastSequence` says how far it reaches.
+   * changes only has an empty frame; `lastSequence` says how far it reaches. A document that does not match its
+   * checksum appears as a tombstone and is named, so that one damaged row does not keep all others from an index.
    */
-  read(afterSequence: number): PostImages | undefined {
+  read(afterSequence: number): FeedPage | undefined {
     return reading(this.#name, () => this.#page(afterSequence));
   }
 
-  #page(afterSequence: number): PostImages | undefined {
+  #page(afterSequence: number): FeedPage | undefined {
     const page = new FrameBuilder(256, 256 * 1_024);
+    const damaged: FeedPage['damaged'] = [];
     let firstSequence = 0;
     let lastSequence = 0;
     let seen = 0;
@@ -60,9 +66,13 @@ export class ChangeFeed {
       lastSequence = change.sequence;
       seen += 1;
       if (change.deleted === 1) appendTombstone(page, noBytes, change.ordinal, change.sequence);
-      else if (change.documentSequence === change.sequence) appendPut(page, change);
+      else if (change.documentSequence === change.sequence && !appendPut(page, change)) {
+        appendTombstone(page, noBytes, change.ordinal, change.sequence);
+        const key = change.key === null ? `(ordinal ${change.ordinal})` : Buffer.from(change.key).toString();
+        damaged.push({ key, reason: 'the stored document does not match its checksum' });
+      }
     }
-    return seen === 0 ? undefined : { frame: page.finish(), firstSequence, lastSequence };
+    return seen === 0 ? undefined : { frame: page.finish(), firstSequence, lastSequence, damaged };
   }
 
   close(): void {
@@ -70,14 +80,13 @@ export class ChangeFeed {
   }
 }
 
-function appendPut(page: FrameBuilder, change: Change): void {
+/** False, and nothing appended, when the document is damaged. */
+function appendPut(page: FrameBuilder, change: Change): boolean {
   const { key, body, crc } = change;
-  if (key === null || body === null || crc === null || Bun.hash.crc32(body) !== crc) {
-    const name = key === null ? `ordinal ${change.ordinal}` : `"${Buffer.from(key).toString()}"`;
-    throw new ServiceError('data_corrupted', `the stored document ${name} does not match its checksum`);
-  }
+  if (key === null || body === null || crc === null || Bun.hash.crc32(body) !== crc) return false;
   const row = page.append(rowKind.put, key, body, crc);
   page.setOrdinal(row, change.ordinal);
   page.setSequence(row, change.sequence);
   page.setTtlBaseMs(row, change.ttlBaseMs ?? 0);
+  return true;
 }
