@@ -47,6 +47,7 @@ fn columns(first: &Value) -> (Schema, HashMap<String, Kind>) {
         .set_tokenizer("english")
         .set_index_option(IndexRecordOption::WithFreqsAndPositions);
     let text = TextOptions::default().set_indexing_options(indexing);
+    schema.add_text_field("_id", STRING | FAST);
     let members = first.as_object().into_iter().flatten().map(|(name, value)| {
         let kind = match value {
             Value::String(value) if value.contains(' ') => Kind::Text(schema.add_text_field(name, text.clone())),
@@ -61,9 +62,11 @@ fn columns(first: &Value) -> (Schema, HashMap<String, Kind>) {
     (schema.build(), kinds)
 }
 
-fn document(line: &str, kinds: &HashMap<String, Kind>) -> TantivyDocument {
+/// Every document has a key, as in any index that is updated.
+fn document(line: &str, at: usize, key: Field, kinds: &HashMap<String, Kind>) -> TantivyDocument {
     let value: Value = serde_json::from_str(line).expect("a JSON document");
     let mut document = TantivyDocument::new();
+    document.add_text(key, format!("doc{at:08}"));
     for (name, value) in value.as_object().into_iter().flatten() {
         match (kinds.get(name), value) {
             (Some(Kind::Text(field) | Kind::Keyword(field)), Value::String(text)) => document.add_text(*field, text),
@@ -113,9 +116,10 @@ fn main() {
     let index = Index::create_in_dir(&directory, schema.clone()).expect("an index");
     index.tokenizers().register("english", analyzer());
     let mut writer: IndexWriter = index.writer_with_num_threads(1, WRITER_BUDGET_BYTES).expect("a writer");
+    let key = schema.get_field("_id").expect("a key field");
     let started = Instant::now();
     for (at, line) in lines.iter().enumerate() {
-        writer.add_document(document(line, &kinds)).expect("added");
+        writer.add_document(document(line, at, key, &kinds)).expect("added");
         if commit_every.is_some_and(|every| (at + 1) % every == 0) {
             writer.commit().expect("a commit");
         }

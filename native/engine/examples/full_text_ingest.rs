@@ -100,14 +100,27 @@ fn main() {
                 "filtered_1_percent_p50_micros": filtered_micros, "filtered_total": filtered_total})
         );
     }
+    if !queries.is_empty() {
+        time_small_work(&index, &lines);
+    }
+    let _ = fs::remove_dir_all(&directory);
+}
+
+/// Commits of one document, and matching without an index.
+fn time_small_work(index: &Arc<TextIndex>, lines: &[&str]) {
     let mut commits = Vec::new();
+    let mut updates = Vec::new();
     for at in 0..SINGLE_COMMITS {
+        let started = Instant::now();
+        index.apply(&frame(&lines[at..at + 1], at)).expect("applied");
+        index.commit((lines.len() + at) as u64 + 1).expect("a commit");
+        updates.push(started.elapsed().as_micros());
         let started = Instant::now();
         index.apply(&frame(&lines[at..at + 1], lines.len() + at)).expect("applied");
         index.commit((lines.len() + at) as u64 + 1).expect("a commit");
         commits.push(started.elapsed().as_micros());
     }
-    println!("{}", json!({"one_document_commit_p50_micros": p50(commits)}));
+    println!("{}", json!({"one_new_document_commit_p50_micros": p50(commits), "one_update_commit_p50_micros": p50(updates)}));
     let options = IndexOptions::named("bench");
     let plan: QueryPlan = serde_json::from_value(
         json!({"query": {"kind": "match", "text": "a"}, "filter": [{"kind": "range", "field": "n", "gte": 5}], "limit": 1}),
@@ -122,5 +135,4 @@ fn main() {
         });
         println!("{}", json!({"match_documents_rows": rows, "p50_micros": p50(samples.collect())}));
     }
-    let _ = fs::remove_dir_all(&directory);
 }

@@ -87,7 +87,8 @@ impl IndexedDocument {
 #[derive(Debug, Clone)]
 pub enum FieldValue<'a> {
     Leaf(ReferenceValueLeaf<'a>),
-    Values(&'a IndexedDocument),
+    /// The value of every path, or only what has a term.
+    Values { document: &'a IndexedDocument, only_terms: bool },
 }
 
 impl<'a> Value<'a> for FieldValue<'a> {
@@ -97,23 +98,45 @@ impl<'a> Value<'a> for FieldValue<'a> {
     fn as_value(&self) -> ReferenceValue<'a, Self> {
         match self {
             Self::Leaf(leaf) => ReferenceValue::Leaf(leaf.clone()),
-            Self::Values(document) => ReferenceValue::Object(ValueMembers { document, next: 0 }),
+            Self::Values { document, only_terms } => {
+                ReferenceValue::Object(ValueMembers { document, only_terms: *only_terms, next: 0 })
+            }
         }
     }
 }
 
 pub struct ValueMembers<'a> {
     document: &'a IndexedDocument,
+    only_terms: bool,
     next: usize,
+}
+
+/// The number as an integer, when it is one that 64 bits hold.
+pub fn as_integer(number: f64) -> Option<i64> {
+    let integer = number as i64;
+    (integer as f64 == number && integer != i64::MAX).then_some(integer)
+}
+
+/// What equality is asked of; integers are the same however they were written.
+fn with_term(scalar: Scalar) -> Option<Scalar> {
+    match scalar {
+        Scalar::Float(number) => as_integer(number).map(Scalar::Integer),
+        Scalar::Date(_) => None,
+        other => Some(other),
+    }
 }
 
 impl<'a> Iterator for ValueMembers<'a> {
     type Item = (&'a str, FieldValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (path, scalar) = self.document.values.get(self.next)?;
-        self.next += 1;
-        Some((path, FieldValue::Leaf(self.document.leaf(*scalar))))
+        loop {
+            let (path, scalar) = self.document.values.get(self.next)?;
+            self.next += 1;
+            if let Some(scalar) = if self.only_terms { with_term(*scalar) } else { Some(*scalar) } {
+                return Some((path, FieldValue::Leaf(self.document.leaf(scalar))));
+            }
+        }
     }
 }
 
@@ -123,7 +146,7 @@ pub struct FieldValues<'a> {
     next: usize,
 }
 
-const FIXED_FIELDS: usize = 6;
+const FIXED_FIELDS: usize = 7;
 
 impl<'a> Iterator for FieldValues<'a> {
     type Item = (Field, FieldValue<'a>);
@@ -139,8 +162,9 @@ impl<'a> Iterator for FieldValues<'a> {
             1 => leaf(fields.sequence, ReferenceValueLeaf::U64(document.sequence)),
             2 => leaf(fields.ttl_base, ReferenceValueLeaf::I64(document.ttl_base_ms)),
             3 => leaf(fields.key, ReferenceValueLeaf::Str(document.text_of(document.key))),
-            4 => Some((fields.values, FieldValue::Values(document))),
-            5 => match &document.overflow {
+            4 => Some((fields.values, FieldValue::Values { document, only_terms: false })),
+            5 => Some((fields.terms, FieldValue::Values { document, only_terms: true })),
+            6 => match &document.overflow {
                 Some(tokens) => leaf(fields.overflow, ReferenceValueLeaf::PreTokStr(tokens.clone())),
                 None => self.next(),
             },

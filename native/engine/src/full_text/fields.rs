@@ -27,7 +27,11 @@ pub struct Fields {
     pub key: Field,
     /// Paths of values that are in the document but not in `values`.
     pub present: Field,
+    /// Columns of every value: ranges, sorting, aggregations.
     pub values: Field,
+    /// Terms of whole strings, booleans and integers: equality. Fractions and dates have none: they are nearly as many
+    /// as documents, are asked for by range, and would cost a tenth of the time that indexing takes.
+    pub terms: Field,
     /// Analysed text of the paths beyond the slots.
     pub overflow: Field,
     pub slots: Vec<Field>,
@@ -57,7 +61,11 @@ pub fn build_schema() -> (Schema, Fields) {
     let present = schema.add_text_field("_present", TextOptions::default().set_indexing_options(exact()));
     let values = schema.add_json_field(
         VALUES,
-        JsonObjectOptions::default().set_indexing_options(exact()).set_fast("raw").set_expand_dots_enabled(),
+        JsonObjectOptions::default().set_fast("raw").set_expand_dots_enabled(),
+    );
+    let terms = schema.add_json_field(
+        "terms",
+        JsonObjectOptions::default().set_indexing_options(exact()).set_expand_dots_enabled(),
     );
     let positions = |tokenizer: &str, norms: bool| {
         TextOptions::default().set_indexing_options(
@@ -71,6 +79,6 @@ pub fn build_schema() -> (Schema, Fields) {
     let slots = (0..SLOT_COUNT)
         .map(|slot| schema.add_text_field(&format!("s{slot}"), positions(&slot_tokenizer_name(slot), true)))
         .collect();
-    let fields = Fields { ordinal, sequence, ttl_base, key, present, values, overflow, slots };
+    let fields = Fields { ordinal, sequence, ttl_base, key, present, values, terms, overflow, slots };
     (schema.build(), fields)
 }

@@ -11,6 +11,7 @@ mod errors;
 mod fields;
 mod mapping;
 mod options;
+mod pending_documents;
 mod query;
 mod report;
 mod slots;

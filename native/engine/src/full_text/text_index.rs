@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::schema::Schema;
 use tantivy::store::Compressor;
-use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, Term};
+use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher};
 
 use super::document::IndexedDocument;
 use super::document_reader::DocumentReader;
@@ -19,6 +19,7 @@ use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
+use super::pending_documents::PendingDocuments;
 use super::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 use super::slots::{Slot, SlotTable};
 use super::storage::{IndexDirectory, open_directory, write_checkpoint};
@@ -63,6 +64,8 @@ pub struct TextIndex {
 struct Writing {
     /// Open from the first row until `release_writer`.
     writer: Option<IndexWriter<IndexedDocument>>,
+    /// Documents of a commit that is small so far.
+    pending: PendingDocuments,
     documents: DocumentReader,
     next_ordinal: u64,
 }
@@ -126,7 +129,7 @@ impl TextIndex {
             mapping,
             slots,
             reader,
-            writing: Mutex::new(Writing { writer: None, documents, next_ordinal: payload.next_ordinal }),
+            writing: Mutex::new(Writing { writer: None, pending: PendingDocuments::default(), documents, next_ordinal: payload.next_ordinal }),
             durable: Mutex::new(durable),
             applied_sequence: AtomicU64::new(payload.sequence),
             checkpoint_sequence: AtomicU64::new(payload.sequence),
@@ -158,7 +161,7 @@ impl TextIndex {
         let frame = Frame::parse(frame)?;
         let mut writing = self.writing();
         self.open_writer(&mut writing)?;
-        let Writing { writer: Some(writer), documents, next_ordinal } = &mut *writing else {
+        let Writing { writer: Some(writer), pending, documents, next_ordinal } = &mut *writing else {
             return Err(EngineError::internal("the writer was just opened"));
         };
         let mut report = ApplyReport::default();
@@ -167,9 +170,9 @@ impl TextIndex {
             report.rows += 1;
             let ordinal = u64::from(row.ordinal);
             if ordinal < *next_ordinal {
-                writer.delete_term(Term::from_field_u64(self.fields.ordinal, ordinal));
+                pending.delete(writer, &self.fields, row.ordinal);
             }
-            if let Err(reason) = add_row(writer, documents, &row)? {
+            if let Err(reason) = add_row(writer, pending, &self.fields, documents, &row)? {
                 report.skipped_count += 1;
                 if report.skipped.len() < SKIPPED_NAMED_MAX {
                     report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
@@ -211,9 +214,10 @@ impl TextIndex {
             slots: self.slots.snapshot().as_ref().clone(),
         };
         let payload = serde_json::to_string(&payload).map_err(|error| EngineError::internal(error.to_string()))?;
-        let Some(writer) = &mut writing.writer else {
+        let Writing { writer: Some(writer), pending, .. } = &mut *writing else {
             return Err(EngineError::internal("the writer was just opened"));
         };
+        pending.write_segment(writer, &self.fields).map_err(tantivy_failed)?;
         let mut prepared = writer.prepare_commit().map_err(tantivy_failed)?;
         failpoint::hit("index.commit.prepared");
         prepared.set_payload(&payload);
@@ -282,7 +286,7 @@ impl TextIndex {
     /// Terms of analysed text and of values, counted once for each segment.
     fn term_count(&self, searcher: &Searcher) -> u64 {
         let used = self.slots.snapshot().len();
-        let fields = self.fields.slots[..used].iter().chain([&self.fields.values, &self.fields.overflow]);
+        let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
         let terms = |field: &tantivy::schema::Field| -> u64 {
             let segments = searcher.segment_readers().iter();
             segments.filter_map(|segment| segment.inverted_index(*field).ok()).map(|terms| terms.terms().num_terms() as u64).sum()
@@ -304,7 +308,9 @@ impl TextIndex {
 
     /// Stops the writer; rows that were applied and not committed are lost. Queries on the last commit still work.
     pub fn close(&self) -> Result<(), EngineError> {
-        drop(self.writing().writer.take());
+        let mut writing = self.writing();
+        writing.pending = PendingDocuments::default();
+        drop(writing.writer.take());
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         Ok(())
     }
@@ -313,6 +319,8 @@ impl TextIndex {
 /// The inner error is the reason for which the row is left out.
 fn add_row(
     writer: &IndexWriter<IndexedDocument>,
+    pending: &mut PendingDocuments,
+    fields: &Fields,
     documents: &mut DocumentReader,
     row: &Row<'_>,
 ) -> Result<Result<(), String>, EngineError> {
@@ -320,7 +328,7 @@ fn add_row(
         RowKind::Delete => Ok(Ok(())),
         RowKind::Transform => Err(EngineError::internal("a transform reached the index")),
         RowKind::Put => match documents.read(row) {
-            Ok(document) => writer.add_document(document).map(|_| Ok(())).map_err(tantivy_failed),
+            Ok(document) => pending.add(writer, fields, document).map(Ok).map_err(tantivy_failed),
             Err(reason) => Ok(Err(reason)),
         },
     }

@@ -41,7 +41,7 @@ impl StemLanguage {
     }
 }
 
-const ENTRY_COUNT: usize = 8192;
+const ENTRY_COUNT: usize = 16_384;
 const ENTRY_BYTES: usize = 64;
 /// Longest word and longest stem that fit an entry: two length bytes, then two equal parts.
 const WORD_BYTES_MAX: usize = (ENTRY_BYTES - 2) / 2;

@@ -111,8 +111,13 @@ impl IndexFields {
         self.mapping.string_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
     }
 
-    /// An empty term of `path` in the JSON field: a value is to be appended.
+    /// The beginning of `path`'s terms: a string, boolean or integer is to be appended.
     pub fn value_term(&self, path: &str) -> Term {
+        Term::from_field_json_path(self.fields.terms, &escaped(path), true)
+    }
+
+    /// The name of `path`'s columns, as a term to which a bound is to be appended.
+    pub fn column_term(&self, path: &str) -> Term {
         Term::from_field_json_path(self.fields.values, &escaped(path), true)
     }
 

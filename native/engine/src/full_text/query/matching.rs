@@ -24,8 +24,8 @@ use crate::full_text::slots::SlotTable;
 use crate::full_text::storage::IndexDirectory;
 use crate::full_text::text_index::index_settings;
 
-/// Tantivy's term table for a handful of documents.
-const WRITER_BUDGET_BYTES: usize = 15_000_000;
+/// Enough for a handful of documents; Tantivy sizes its first term table by it, and clears it each time.
+const WRITER_BUDGET_BYTES: usize = 400_000;
 
 /// Mappings of the schemas that were asked last.
 const MAPPINGS_MAX: usize = 64;

@@ -12,6 +12,7 @@ use super::plan::RangeKind;
 use super::term_range::TermRangeQuery;
 use crate::error::EngineError;
 use crate::full_text::dates::parse_date;
+use crate::full_text::document::as_integer;
 
 pub fn term_query(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
@@ -26,20 +27,15 @@ pub fn any_of(mut queries: Vec<Box<dyn Query>>) -> Box<dyn Query> {
     }
 }
 
-/// The number as an integer, when it is one that 64 bits hold.
-fn as_integer(number: f64) -> Option<i64> {
-    let integer = number as i64;
-    (integer as f64 == number && integer != i64::MAX).then_some(integer)
-}
-
 pub fn number_query(index: &IndexFields, path: &str, number: f64) -> Box<dyn Query> {
-    let mut term = index.value_term(path);
-    // Integers are indexed as integers, however they were written.
     match as_integer(number) {
-        Some(integer) => term.append_type_and_fast_value(integer),
-        None => term.append_type_and_fast_value(number),
+        Some(integer) => {
+            let mut term = index.value_term(path);
+            term.append_type_and_fast_value(integer);
+            term_query(term)
+        }
+        None => number_range(index, path, Bound::Included(number), Bound::Included(number)),
     }
-    term_query(term)
 }
 
 pub fn boolean_query(index: &IndexFields, path: &str, boolean: bool) -> Box<dyn Query> {
@@ -90,7 +86,7 @@ pub fn exists_query(index: &IndexFields, path: &str) -> Box<dyn Query> {
 
 fn date_range(index: &IndexFields, path: &str, lower: Bound<DateTime>, upper: Bound<DateTime>) -> Box<dyn Query> {
     let term = |date: DateTime| {
-        let mut term = index.value_term(path);
+        let mut term = index.column_term(path);
         term.append_type_and_fast_value(date);
         term
     };
@@ -105,7 +101,7 @@ fn number_range(index: &IndexFields, path: &str, lower: Bound<f64>, upper: Bound
     // Tantivy wants both bounds to be of one type.
     let as_integers = is_integer(&lower) && is_integer(&upper);
     let term = |number: f64| {
-        let mut term = index.value_term(path);
+        let mut term = index.column_term(path);
         match as_integer(number).filter(|_| as_integers) {
             Some(integer) => term.append_type_and_fast_value(integer),
             None => term.append_type_and_fast_value(number),
@@ -124,7 +120,7 @@ fn string_range(index: &IndexFields, path: &str, lower: Bound<&str>, upper: Boun
         let bytes = |text: &str| index.string_term(&path, text).serialized_value_bytes().to_vec();
         let lower = if lower == Bound::Unbounded { Bound::Included(first) } else { lower.map(bytes) };
         let upper = if upper == Bound::Unbounded { end } else { upper.map(bytes) };
-        queries.push(Box::new(TermRangeQuery::new(index.fields.values, lower, upper)));
+        queries.push(Box::new(TermRangeQuery::new(index.fields.terms, lower, upper)));
     }
     any_of(queries)
 }
