@@ -249,9 +249,10 @@ export class IndexApplier {
     this.#unpublishedBytes += page.frame.byteLength;
     this.#changedSince ??= this.#clock.monotonicMs();
     this.#changedBytes += page.frame.byteLength;
-    if (report.skipped.length > 0) {
-      this.#skippedCount += report.skipped.length;
-      this.#events.skipped?.(report.skipped);
+    const skipped = [...report.skipped, ...(page.damaged ?? [])];
+    if (skipped.length > 0) {
+      this.#skippedCount += skipped.length;
+      this.#events.skipped?.(skipped);
     }
     return report.rows;
   }

@@ -55,4 +55,6 @@ export interface ChangePage {
   firstSequence: number;
   lastSequence: number;
   frame: Uint8Array<ArrayBuffer>;
+  /** Documents that cannot be read; the frame has tombstones in their place. */
+  damaged?: { key: string; reason: string }[];
 }

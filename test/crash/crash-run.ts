@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChildServer, type ChildServerOptions } from '../support/fault/child-server.ts';
 import type { DurableShadow } from '../support/fault/durable-shadow.ts';
-import { type ArmedFault, FaultControl } from '../support/fault/fault-control.ts';
+import { type ArmedFault, FaultControl, type FaultRule } from '../support/fault/fault-control.ts';
 import type { SeededRandom } from '../support/fault/seeded-random.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { DocumentModel } from './document-model.ts';
@@ -56,13 +56,17 @@ export class CrashRun {
     await this.#verify();
   }
 
-  /** Load, and the power goes: what was never synced is gone. Reopen and compare. */
-  async powerFailure(openShadow: (dataDir: string) => DurableShadow, afterMs: number): Promise<void> {
+  /**
+   * Load, and the power goes: what was never synced is gone. Reopen and compare.
+   * @param disk a fault of the disk while the load runs
+   */
+  async powerFailure(openShadow: (dataDir: string) => DurableShadow, afterMs: number, disk?: FaultRule): Promise<void> {
     if (this.#tables.length === 0) await this.#prepare();
     this.history.push(`power failure ${this.history.length + 1}: after ${afterMs} ms`);
     const shadow = openShadow(this.#dataDir);
     const control = new FaultControl(this.#controlPath);
     await using server = await ChildServer.start({ dataDir: this.#dataDir, control, shadow });
+    if (disk) control.arm(disk);
     const stop = new AbortController();
     const load = Promise.all([...this.#clients, this.#scratch].map((client) => client.run(server.url, stop.signal)));
     await Promise.race([load, Bun.sleep(afterMs), server.ended]);

@@ -138,6 +138,29 @@ describe('S04 a bit flipped in a stored row', () => {
     },
     timeout,
   );
+
+  test(
+    'one damaged row keeps neither the index of the others from being built nor a scan from saying why it fails',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place, 50);
+      flipEverywhere(place.file('documents.db'), '"note17x"');
+      for (const path of place.files('/indexes/')) rmSync(path);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const written = await wire.batch('t', { inserts: { fresh: { words: 'amber' } }, sync_level: 'full_text' });
+      expect(written.status).toBe(201);
+      const query = { table: 't', full_text_search: { field: 'words', match: 'amber' }, limit: 100 };
+      const keys = (await wire.query(query)).hits.map(({ _id }) => _id);
+      expect(keys.length).toBe(50);
+      expect(keys).not.toContain('k0017');
+      const scanned = await wire.send('POST', '/db/v1/tables/t/lookup', {});
+      expect(scanned.status).toBe(500);
+      expect(scanned.body).toHaveProperty('code', 'data_corrupted');
+      expect((await wire.scan('t', { from: 'k0017' })).size).toBe(32);
+    },
+    timeout,
+  );
 });
 
 describe('S05 damage in files', () => {

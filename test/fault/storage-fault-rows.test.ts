@@ -2,9 +2,10 @@ import { describe, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CrashRun } from '../crash/crash-run.ts';
+import { Violation } from '../crash/load-client.ts';
 import { ChildServer, StartFailure } from '../support/fault/child-server.ts';
 import { DurableShadow } from '../support/fault/durable-shadow.ts';
-import { changingCalls } from '../support/fault/fault-control.ts';
+import { changingCalls, type FaultRule } from '../support/fault/fault-control.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
@@ -52,6 +53,18 @@ describe('S02 the power fails', () => {
         throw error;
       }
       expect(run.acknowledged).toBeGreaterThan(20);
+    },
+    timeout,
+  );
+
+  test(
+    'a disk that claims to sync and does not is found out: the comparison can fail',
+    async () => {
+      using place = new FaultPlace();
+      const run = new CrashRun(place.directory, new SeededRandom(1));
+      const openShadow = (dataDir: string) => new DurableShadow(dataDir, join(place.directory, 'shadow'));
+      const liar: FaultRule = { calls: ['sync'], path: 'documents.db-wal', action: 'drop' };
+      await expect(run.powerFailure(openShadow, 500, liar)).rejects.toBeInstanceOf(Violation);
     },
     timeout,
   );

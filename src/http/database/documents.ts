@@ -36,13 +36,27 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
       handler: async ({ params, body, request, signal }) => {
         const asArray = request.headers.get('accept') === 'application/json';
-        const pages = await reads.scan(params.table, body ?? ({} as ScanRequest), signal);
+        const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), signal));
         return new Response(asArray ? arrayStream(pages) : lineStream(pages), {
           headers: { 'content-type': asArray ? 'application/json' : 'application/x-ndjson' },
         });
       },
     }),
   ]);
+}
+
+/** Reads the first page at once: what fails there is answered with its own status, not with a stream that is cut. */
+async function begun(pages: AsyncGenerator<string[]>): Promise<AsyncGenerator<string[]>> {
+  const first = await pages.next();
+  return (async function* () {
+    try {
+      if (first.done) return;
+      yield first.value;
+      yield* pages;
+    } finally {
+      await pages.return(undefined);
+    }
+  })();
 }
 
 /** Pages are pulled as the client reads, so that a scan of any size holds one page in memory. */
