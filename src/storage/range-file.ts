@@ -195,11 +195,11 @@ export class RangeFile {
     const { state } = this;
     for (let row = 0; row < frame.rowCount; row += 1) {
       const [ordinal, sequence] = [frame.ordinal(row), frame.sequence(row)];
-      assert(sequence >= state.nextSequence, 'row images older than the range');
+      fits(sequence >= state.nextSequence, 'are older than the range');
       if (frame.kind(row) === rowKind.put) this.#applyPut(frame, row, ordinal, sequence);
       else {
         const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
-        assert(held, 'a row image deletes a document that is not there');
+        fits(held, 'delete a document that is not there');
         this.#statements.remove.run(ordinal);
         this.#statements.change.run(sequence, ordinal, 1, held.sequence);
         state.documents -= 1;
@@ -216,14 +216,14 @@ export class RangeFile {
     state.bytes += body.byteLength;
     if ((frame.flags(row) & rowOrdinalIsNew) !== 0) {
       const inserted = this.#statements.insert.run(ordinal, frame.keyBytes(row), sequence, ttlBaseMs, crc, body);
-      assert(inserted.changes === 1, 'a row image inserts a document that is there');
+      fits(inserted.changes === 1, 'insert a document that is there');
       this.#statements.change.run(sequence, ordinal, 0, null);
       state.documents += 1;
       state.nextOrdinal = ordinal + 1;
       return;
     }
     const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
-    assert(held, 'a row image updates a document that is not there');
+    fits(held, 'update a document that is not there');
     this.#statements.update.run(sequence, ttlBaseMs, crc, body, ordinal);
     this.#statements.change.run(sequence, ordinal, 0, held.sequence);
     state.bytes -= held.bodyBytes;
@@ -248,6 +248,12 @@ export class RangeFile {
     for (const statement of Object.values(this.#statements)) statement.finalize();
     this.#database.close();
   }
+}
+
+/** Row images of a committed write do not fit when the range has lost what they build on. */
+function fits(condition: unknown, fault: string): asserts condition {
+  if (!condition)
+    throw new ServiceError('data_corrupted', `the row images of a committed write ${fault}; the range is damaged`);
 }
 
 function prepare(database: Database) {
