@@ -1,0 +1,12 @@
+import type { AppDependencies } from '../../src/http/app.ts';
+import { ServerListener } from '../../src/http/server-listener.ts';
+import { testApp } from './test-app.ts';
+
+/** An application behind a real port, closed at the end of the scope. */
+export function testListener(deps: Partial<AppDependencies> & Pick<AppDependencies, 'routes'>) {
+  const listener = new ServerListener('127.0.0.1', 0);
+  const extendIdle = (request: Request, seconds: number) => listener.extendIdle(request, seconds);
+  const app = testApp({ extendIdle, ...deps });
+  listener.attach(app);
+  return { app, listener, url: listener.url, port: listener.port, [Symbol.asyncDispose]: () => listener.stop() };
+}
