@@ -22,9 +22,12 @@ export interface OpenRange {
 export class OpenRanges {
   readonly #directory: DataDirectory;
   readonly #catalog: CatalogReading;
+  readonly #onLong: (path: string) => void;
   readonly #open = new Map<RangeId, OpenRange>();
 
-  constructor(directory: DataDirectory, catalog: CatalogReading) {
+  /** `onLong` hears of files whose write-ahead log should be copied. */
+  constructor(directory: DataDirectory, catalog: CatalogReading, onLong: (path: string) => void) {
+    this.#onLong = onLong;
     this.#directory = directory;
     this.#catalog = catalog;
   }
@@ -55,6 +58,7 @@ export class OpenRanges {
       throw new ServiceError('data_corrupted', `range ${rangeId} has lost its file; restore it from a backup`);
     }
     const { wal, warnings, database } = WalKeeper.open(path, rangeMigrations);
+    wal.onLong = () => this.#onLong(path);
     const file = new RangeFile(database);
     const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings };
     this.#open.set(rangeId, range);

@@ -9,7 +9,8 @@ import { DataDirectoryError } from './data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './data-format.ts';
 import { DataLock } from './data-lock.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
-import type { StorageCalls, StorageFatal } from './storage-calls.ts';
+import { LogCopier } from './log-copier.ts';
+import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 import { StoredRange } from './stored-range.ts';
 
@@ -32,21 +33,28 @@ export interface StorageStart {
   removed: string[];
 }
 
+interface StorageThreads {
+  channel: WorkerChannel<StorageCalls>;
+  copier: LogCopier;
+}
+
 /** An open data directory. */
 export class Storage {
   readonly catalog: CatalogStore;
   readonly directory: DataDirectory;
   readonly start: StorageStart;
   readonly #channel: WorkerChannel<StorageCalls>;
+  readonly #copier: LogCopier;
   readonly #lock: DataLock;
   readonly #open = new Map<RangeId, StoredRange>();
   #writable = true;
 
-  constructor(directory: DataDirectory, lock: DataLock, channel: WorkerChannel<StorageCalls>, start: StorageStart) {
+  constructor(directory: DataDirectory, lock: DataLock, { channel, copier }: StorageThreads, start: StorageStart) {
     this.directory = directory;
     this.catalog = new CatalogStore(directory.catalogFile, channel);
     this.start = start;
     this.#channel = channel;
+    this.#copier = copier;
     this.#lock = lock;
     start.removed.push(
       ...directory.removeStrays(new Map(this.catalog.ranges().map(({ rangeId, generation }) => [rangeId, generation]))),
@@ -104,6 +112,7 @@ export class Storage {
   async close(): Promise<void> {
     for (const range of this.#open.values()) await range.close();
     this.catalog.close();
+    await this.#copier.close();
     await this.#channel.call('close', undefined);
     this.#channel.terminate();
     this.#lock.release();
@@ -120,15 +129,19 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
   const worker = startWorker(new URL('./storage-writer.worker.ts', import.meta.url), 'storage-writer');
-  const channel = openChannel<StorageCalls, StorageFatal>(worker, {
-    onEvent: ({ message }) => options.onFatal(new ServiceError('storage_failed', message)),
+  const channel = openChannel<StorageCalls, StorageEvent>(worker, {
+    onEvent: (event) => {
+      if (event.kind === 'long-log') copier.request(event.path);
+      else options.onFatal(new ServiceError('storage_failed', event.message));
+    },
     onFailure: (error) => options.onFatal(error),
   });
+  const copier = new LogCopier(channel, options.onFatal);
   try {
     const report = await channel.call('start', { root: directory.root, failpoint: options.failpoint });
     if (!hasFormat) writeDataFormat(directory);
     syncDirectory(directory.root);
-    return new Storage(directory, lock, channel, { ...report, removed: [] });
+    return new Storage(directory, lock, { channel, copier }, { ...report, removed: [] });
   } catch (error) {
     channel.terminate();
     lock.release();

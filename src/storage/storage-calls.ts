@@ -69,13 +69,14 @@ export type StorageCalls = {
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number }, undefined];
   changeTable: [TableChange, { indexes: IndexRecord[] }];
+  /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */
+  logCopied: [{ path: string; failure?: string }, undefined];
   checkpoint: [{ rangeId?: RangeId }, undefined];
   close: [undefined, undefined];
 };
 
-/** The disk failed: the process must stop acknowledging and end. */
-export interface StorageFatal {
-  kind: 'fatal';
-  code: string;
-  message: string;
-}
+export type StorageEvent =
+  /** The disk failed: the process must stop acknowledging and end. */
+  | { kind: 'fatal'; message: string }
+  /** The write-ahead log of this file is long and should be copied into it, off the writer's thread. */
+  | { kind: 'long-log'; path: string };

@@ -7,7 +7,7 @@ import { catalogMigrations } from './catalog-migrations.ts';
 import { DataDirectory } from './data-directory.ts';
 import type { RangeId } from './entry-group.ts';
 import { OpenRanges } from './open-ranges.ts';
-import type { StartReport, StorageCalls, StorageFatal, WriterStart } from './storage-calls.ts';
+import type { StartReport, StorageCalls, StorageEvent, WriterStart } from './storage-calls.ts';
 import { translateStorageError } from './storage-error.ts';
 import { WalKeeper } from './wal-keeper.ts';
 
@@ -27,12 +27,12 @@ interface Running {
 
 /** Owns every SQLite write of a data directory. Lives in a worker thread; its calls arrive in order. */
 export class StorageWriter {
-  readonly #server: ChannelServer<StorageFatal>;
+  readonly #server: ChannelServer<StorageEvent>;
   #running: Running | undefined;
   /** Set once the disk has failed a sync: what the page cache holds cannot be believed any more. */
   #failure: ServiceError | undefined;
 
-  constructor(server: ChannelServer<StorageFatal>) {
+  constructor(server: ChannelServer<StorageEvent>) {
     this.#server = server;
   }
 
@@ -116,6 +116,9 @@ export class StorageWriter {
       this.#dropTable(this.#live(), request);
     },
     changeTable: (change) => ({ indexes: this.#live().catalog.changeTable(change) }),
+    logCopied: ({ path, failure }) => {
+      this.#logCopied(this.#live(), path, failure);
+    },
     checkpoint: ({ rangeId }) => {
       this.#checkpoint(this.#live(), rangeId);
     },
@@ -134,7 +137,9 @@ export class StorageWriter {
     const directory = new DataDirectory(root);
     const { wal, database, warnings } = WalKeeper.open(directory.catalogFile, catalogMigrations);
     const catalog = new CatalogFile(database, wal);
-    const ranges = new OpenRanges(directory, catalog.reading);
+    const onLong = (path: string) => this.#server.emit({ kind: 'long-log', path });
+    wal.onLong = () => onLong(directory.catalogFile);
+    const ranges = new OpenRanges(directory, catalog.reading, onLong);
     const report = (error: unknown, path: string) => this.#report(error, path);
     const runner = new AppendRunner(ranges, catalog, directory.catalogFile, report);
     this.#running = { directory, catalog, ranges, runner };
@@ -149,6 +154,14 @@ export class StorageWriter {
     for (const { rangeId } of table.ranges) mark = Math.max(mark, headOrZero(ranges, rangeId));
     catalog.dropTable(tableId, mark);
     for (const { rangeId } of table.ranges) ranges.remove(rangeId);
+  }
+
+  #logCopied({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
+    // Whatever cannot be synced into a file cannot be believed later.
+    if (failure?.startsWith('SQLITE_IOERR')) throw new ServiceError('storage_failed', `${path}: ${failure}`);
+    const range = [...ranges.all()].find((open) => open.path === path);
+    const wal = path === directory.catalogFile ? catalog.wal : range?.wal;
+    wal?.copied(failure !== undefined);
   }
 
   #checkpoint({ ranges, catalog }: Running, rangeId: number | undefined): void {
@@ -174,7 +187,7 @@ export class StorageWriter {
     if (reported instanceof ServiceError && reported.code === 'storage_failed' && !this.#failure) {
       this.#failure = reported;
       const cause = reported.cause instanceof Error ? `: ${reported.cause.message}` : '';
-      this.#server.emit({ kind: 'fatal', code: reported.code, message: `${path}${cause}` });
+      this.#server.emit({ kind: 'fatal', message: `${path}${cause}` });
     }
     return reported;
   }

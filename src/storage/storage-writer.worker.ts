@@ -1,10 +1,10 @@
 import { serveChannel } from '../runtime/worker-channel.ts';
-import type { StorageCalls, StorageFatal } from './storage-calls.ts';
+import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { StorageWriter } from './storage-writer.ts';
 
 declare const self: Worker;
 
-const server = serveChannel<StorageCalls, StorageFatal>(
+const server = serveChannel<StorageCalls, StorageEvent>(
   self,
   (batch) => writer.handle(batch),
   () => writer.maintain(),

@@ -14,20 +14,32 @@ const headerBytes = 32;
 const firstSpaceBytes = 256 * 1_024;
 const spaceGrowth = 4;
 const spaceBytesMax = 16 * 1_024 * 1_024;
-/** Frames after which the log is copied into the file and begun anew, when there is time for it. */
-const checkpointFrames = Math.floor((spaceBytesMax - headerBytes) / frameBytes);
-/** Frames after which that happens with requests waiting. */
-const overdueFrames = 2 * checkpointFrames;
+/** Frames after which the log is copied into the file, on another thread, and begun anew. */
+const longFrames = Math.floor((spaceBytesMax - headerBytes) / frameBytes);
+/** Frames that the writer copies itself, between two writes, to let the log begin anew. */
+const remainderFrames = 2_048;
+/** Frames after which the writer copies whatever there is, because the other thread does not keep up. */
+const overlongFrames = 4 * longFrames;
+
+interface LogFrames {
+  /** Frames in the log. */
+  log: number;
+  /** Of these, copied into the file. */
+  checkpointed: number;
+}
 
 /** Keeps one file's write-ahead log: checked before SQLite sees it, with space ahead, checkpointed between writes. */
 export class WalKeeper {
   readonly #database: Database;
   readonly #path: string;
+  /** Asks for a copy on another thread; `copied` is called when it has ended. */
+  onLong: () => void = () => undefined;
   #spaceBytes = 0;
-  /** Frames beyond which `maintain` has something to do: half of the space, or a checkpoint. */
-  #framesDue = 0;
   /** At least the log's frames since it was last begun anew. */
   #framesEstimate = 0;
+  /** Frames beyond which `maintain` has something to do. */
+  #framesDue = 0;
+  #isCopying = false;
 
   private constructor(database: Database, path: string) {
     this.#database = database;
@@ -71,22 +83,39 @@ export class WalKeeper {
     return this.#framesEstimate > this.#framesDue;
   }
 
+  /** The upkeep cannot wait for a moment without requests. */
   get isOverdue(): boolean {
-    return this.#framesEstimate > overdueFrames;
+    return this.#framesEstimate > this.#framesDue + longFrames;
   }
 
-  /** Between writes: checkpoints a long log, and keeps space ahead of a short one. */
+  /** Between writes: has a long log copied, and keeps space ahead of a short one. */
   maintain(): void {
-    this.#framesEstimate = this.#logFrames();
-    if (this.#framesEstimate >= checkpointFrames) this.checkpoint();
-    else if (this.isDue) this.#grow();
+    const { log } = this.#frames();
+    this.#framesEstimate = log;
+    if (log >= overlongFrames) this.checkpoint();
+    else if (log >= longFrames && !this.#isCopying) {
+      this.#isCopying = true;
+      this.onLong();
+    } else if (log < longFrames && this.isDue) this.#grow();
+    this.#framesDue = this.#nextLook();
+  }
+
+  /** The other thread has copied what it found; what was written meanwhile is little, or takes another turn. */
+  copied(failed: boolean): void {
+    this.#isCopying = false;
+    const { log, checkpointed } = this.#frames();
+    this.#framesEstimate = log;
+    if (failed) this.#framesDue = log + longFrames;
+    else if (log - checkpointed <= remainderFrames) this.checkpoint();
+    else this.maintain();
   }
 
   /** Copies what the log holds into the file. The log begins anew with the next write unless a reader still uses it. */
   checkpoint(): void {
     failpoint('storage.wal-checkpoint');
-    this.#database.run('PRAGMA wal_checkpoint(PASSIVE)');
-    this.#framesEstimate = 0;
+    const row = this.#database.query('PRAGMA wal_checkpoint(PASSIVE)').get() as LogFrames;
+    this.#framesEstimate = row.log === row.checkpointed ? 0 : row.log;
+    this.#framesDue = this.#nextLook();
   }
 
   /** Copies everything and empties the log, before a clean close. */
@@ -94,9 +123,14 @@ export class WalKeeper {
     this.#database.run('PRAGMA wal_checkpoint(TRUNCATE)');
   }
 
-  #logFrames(): number {
-    const row = this.#database.query('PRAGMA wal_checkpoint(NOOP)').get() as { log: number; checkpointed: number };
-    return row.log === row.checkpointed ? 0 : row.log;
+  #frames(): LogFrames {
+    const row = this.#database.query('PRAGMA wal_checkpoint(NOOP)').get() as LogFrames;
+    return row.log === row.checkpointed ? { log: 0, checkpointed: 0 } : row;
+  }
+
+  #nextLook(): number {
+    if (this.#isCopying || this.#framesEstimate >= longFrames) return overlongFrames;
+    return this.#spaceBytes === spaceBytesMax ? longFrames : Math.floor(this.#spaceBytes / frameBytes / 2);
   }
 
   #grow(): void {
@@ -112,6 +146,5 @@ export class WalKeeper {
       closeSync(descriptor);
     }
     this.#spaceBytes = target;
-    this.#framesDue = target === spaceBytesMax ? checkpointFrames : Math.floor(target / frameBytes / 2);
   }
 }

@@ -1,0 +1,34 @@
+import { Database } from 'bun:sqlite';
+import { serveChannel } from '../runtime/worker-channel.ts';
+import type { LogCopierCalls } from './log-copier.ts';
+
+declare const self: Worker;
+
+const busyTimeoutMs = 5_000;
+
+/** Copies what the log of the file at `path` holds into the file, while its writer goes on. */
+function copyLog(path: string): void {
+  const database = new Database(path, { readwrite: true, create: false });
+  try {
+    database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    database.run('PRAGMA synchronous = FULL');
+    database.run('PRAGMA wal_checkpoint(PASSIVE)');
+  } finally {
+    database.close();
+  }
+}
+
+serveChannel<LogCopierCalls>(
+  self,
+  (batch) => {
+    for (const call of batch) {
+      try {
+        copyLog(call.request.path);
+        call.resolve(undefined);
+      } catch (error) {
+        call.reject(error);
+      }
+    }
+  },
+  () => undefined,
+);
