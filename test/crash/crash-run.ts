@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChildServer, type ChildServerOptions } from '../support/fault/child-server.ts';
 import type { DurableShadow } from '../support/fault/durable-shadow.ts';
@@ -73,10 +73,7 @@ export class CrashRun {
     await server.kill();
     stop.abort();
     await load;
-    const survived = `${this.#dataDir}-survived`;
-    shadow.restore(survived);
-    rmSync(this.#dataDir, { recursive: true });
-    renameSync(survived, this.#dataDir);
+    shadow.replace();
     await this.#verify();
   }
 

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -32,6 +33,14 @@ export class DurableShadow {
 
   get environment(): Record<string, string> {
     return { FAULT_SHADOW_FROM: this.#from, FAULT_SHADOW_TO: this.#to };
+  }
+
+  /** The power fails: what was not durable is gone from the watched directory. */
+  replace(): void {
+    const survived = `${this.#from}-survived`;
+    this.restore(survived);
+    rmSync(this.#from, { recursive: true });
+    renameSync(survived, this.#from);
   }
 
   /** Writes what was durable to `target`, which is emptied first. The watched directory must still exist. */

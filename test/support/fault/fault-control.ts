@@ -27,7 +27,7 @@ export const changingCalls: FaultCall[] = ['write', 'truncate', 'create', 'renam
 
 export interface FaultRule {
   calls: FaultCall[];
-  /** A part of the file's path; '' is every file. */
+  /** A part of the file's path, or with a `$` behind it the path's end; '' is every file. */
   path: string;
   /** What a matching call does: fail with this errno, claim success and do nothing, or kill the process. */
   action: 'EIO' | 'ENOSPC' | 'EROFS' | 'EMFILE' | 'drop' | 'kill';

@@ -94,12 +94,20 @@ __attribute__((constructor)) static void start(void) {
   }
 }
 
+/* A rule's path is a part of the file's path; one that ends in `$` is its end. */
+static int names(const struct rule *rule, const char *path) {
+  size_t length = strlen(rule->path);
+  if (!length || rule->path[length - 1] != '$') return strstr(path, rule->path) != NULL;
+  size_t whole = strlen(path);
+  return whole >= length - 1 && !strncmp(path + whole - (length - 1), rule->path, length - 1);
+}
+
 /* 0: go on; 1: drop the call; -1: errno is set, fail. */
 static int judge(uint32_t op, const char *path) {
   for (int i = 0; i < RULES_MAX; i++) {
     struct rule *rule = &control->rules[i];
     if (!atomic_load_explicit(&rule->enabled, memory_order_acquire)) continue;
-    if (!(rule->ops & op) || !strstr(path, rule->path)) continue;
+    if (!(rule->ops & op) || !names(rule, path)) continue;
     uint32_t before = atomic_fetch_add(&rule->met, 1);
     if (before < rule->skip) continue;
     if (rule->times && before >= rule->skip + rule->times) continue;
