@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync, rmSync } from 'node:fs';
 import { checkpointFailpoints } from '../crash/kill-plan.ts';
 import type { ChildServer } from '../support/fault/child-server.ts';
+import { DurableShadow } from '../support/fault/durable-shadow.ts';
 import type { FaultRule } from '../support/fault/fault-control.ts';
 import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
@@ -64,6 +65,33 @@ describe('S09 a crash inside an index checkpoint', () => {
       await expectSearchable(server, 200);
       await server.stop();
       expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
+    },
+    timeout,
+  );
+});
+
+describe('S06 a sync of an index checkpoint that fails once', () => {
+  test.each(['sync', 'directorySync'] as const)(
+    '%s: what it left unsynced is never counted as durable',
+    async (call) => {
+      using place = new FaultPlace();
+      const shadow = new DurableShadow(place.dataDir, `${place.directory}/shadow`);
+      {
+        const environment = { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' };
+        await using server = await place.start({ shadow, environment });
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        await write(wire, 0, 100);
+        const fault = place.control.arm({ calls: [call], path: '/indexes/', action: 'EIO', times: 1 });
+        await until(async () => fault.acted === 1);
+        await write(wire, 100, 200);
+        expect((await wire.query(amber)).hits.length).toBe(200);
+        expect((await server.stop()).code).toBe(0);
+      }
+      shadow.replace();
+      expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
+      await using server = await place.start();
+      await expectSearchable(server, 200);
     },
     timeout,
   );

@@ -8,8 +8,8 @@ export interface CheckRun {
 }
 
 /** Runs `sundew check` on a directory that no server holds. */
-export function offlineCheck(dataDir: string): CheckRun {
-  const run = Bun.spawnSync([process.execPath, main, 'check', '--data-dir', dataDir], {
+export function offlineCheck(dataDir: string, ...flags: string[]): CheckRun {
+  const run = Bun.spawnSync([process.execPath, main, 'check', '--data-dir', dataDir, ...flags], {
     stdout: 'pipe',
     stderr: 'pipe',
   });

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DurableShadow } from './durable-shadow.ts';
-import { FaultControl, type FaultRule } from './fault-control.ts';
-import { faultLibrary } from './fault-library.ts';
+import { DurableShadow } from '../support/fault/durable-shadow.ts';
+import { FaultControl, type FaultRule } from '../support/fault/fault-control.ts';
+import { faultLibrary } from '../support/fault/fault-library.ts';
 
 /** Runs SQLite statements in a child under the fault library and says how each one ended. */
 async function runSql(

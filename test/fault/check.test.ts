@@ -1,0 +1,96 @@
+import { Database } from 'bun:sqlite';
+import { describe, expect, test } from 'bun:test';
+import { readdirSync, rmSync } from 'node:fs';
+import { WireClient } from '../support/fault/wire-client.ts';
+import { FaultPlace } from './fault-place.ts';
+import { offlineCheck } from './offline-check.ts';
+
+const timeout = { timeout: 30_000 };
+
+async function filled(place: FaultPlace): Promise<void> {
+  await using server = await place.start();
+  const wire = new WireClient(server.url);
+  await wire.createTable('t', { num_shards: 3 });
+  const inserts = Object.fromEntries(['!a', '!b', 'k', '~z'].map((key) => [key, { words: 'amber' }]));
+  await wire.batch('t', { inserts, sync_level: 'full_text' });
+  await wire.batch('t', { deletes: ['!b'] });
+  await server.stop();
+}
+
+/** Breaks a rule of a file's contents that SQLite itself does not know. */
+function alter(path: string, sql: string): void {
+  using database = new Database(path);
+  database.run(sql);
+}
+
+describe('sundew check', () => {
+  test(
+    'finds nothing in a sound directory, counts it, and leaves every file as it was',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place);
+      const before = place.fingerprint();
+      const { code, text } = offlineCheck(place.dataDir, '--json');
+      expect(code).toBe(0);
+      expect(JSON.parse(text)).toEqual({
+        data_dir: place.dataDir,
+        ok: true,
+        tables: 1,
+        ranges: 3,
+        documents: 3,
+        indexes: 3,
+        findings: [],
+        notes: [],
+      });
+      const kept = (files: Record<string, string>) =>
+        Object.entries(files).filter(([name]) => !/LOCK|-shm$|-wal$/.test(name));
+      expect(kept(place.fingerprint())).toEqual(kept(before));
+    },
+    timeout,
+  );
+
+  const damages: [string, string, string, RegExp][] = [
+    ['a counter', 'documents.db', 'UPDATE changes SET documents = documents + 1', /counters/],
+    ['a body', 'documents.db', "UPDATE documents SET body = CAST('{}' AS BLOB)", /does not match its checksum/],
+    ['a key of another range', 'documents.db', "UPDATE documents SET key = CAST('zzz' AS BLOB)", /outside/],
+    ['a change that is missing', 'documents.db', 'DELETE FROM changes WHERE deleted = 0', /change feed|counters/],
+    ['a gap between ranges', 'catalog.db', "UPDATE ranges SET start_key = 'd' WHERE start_key = 'c'", /starts at/],
+    ['a table record', 'catalog.db', "UPDATE tables SET record = '{'", /record is not JSON/],
+    ['a redo record', 'catalog.db', "INSERT INTO redo VALUES (99, x'0900000000000000')", /cannot be read/],
+  ];
+  test.each(damages)(
+    'finds %s',
+    async (_, name, sql, finding) => {
+      using place = new FaultPlace();
+      await filled(place);
+      const [file] = place.files(name).filter((path) => path.endsWith(name));
+      alter(file ?? '', sql);
+      const { code, text } = offlineCheck(place.dataDir);
+      expect(text).toMatch(finding);
+      expect(code).toBe(1);
+    },
+    timeout,
+  );
+
+  test(
+    'finds a range that has lost its file',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place);
+      for (const name of readdirSync(`${place.dataDir}/ranges/2/1`)) {
+        rmSync(`${place.dataDir}/ranges/2/1/${name}`, { recursive: true });
+      }
+      expect(offlineCheck(place.dataDir)).toEqual({
+        code: 1,
+        text: expect.stringContaining('range 2 has lost its file'),
+      });
+    },
+    timeout,
+  );
+
+  test('refuses what is no data directory', () => {
+    using place = new FaultPlace();
+    expect(offlineCheck(place.dataDir)).toEqual({ code: 1, text: expect.stringContaining('holds no data') });
+    expect(place.files('')).toEqual([]);
+  });
+});
