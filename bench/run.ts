@@ -6,6 +6,7 @@ import { benchCases } from './cases.ts';
 import { Placement } from './machine/placement.ts';
 import { loadAverages, type Provenance, provenance } from './machine/provenance.ts';
 import { type BenchOptions, readBenchOptions, usage } from './options.ts';
+import { setUp } from './processes/sundew-server.ts';
 import { findRegressions } from './report/regressions.ts';
 import { number, renderComparison } from './report/render-comparison.ts';
 import type { ResultLine } from './report/result-line.ts';
@@ -49,6 +50,7 @@ async function runCases(options: BenchOptions, placement: Placement): Promise<nu
   const file = options.json ?? defaultFile(options.tier);
   mkdirSync(dirname(file), { recursive: true });
   process.stdout.write(`${describeRun(options, placement, origin)}\n`);
+  await setUp(placement);
   const lines: ResultLine[] = [];
   let failed = 0;
   for (const benchCase of chosen) {

@@ -5,7 +5,7 @@ import type { Placement } from '../machine/placement.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { freePort } from '../processes/child-process.ts';
-import { sundewCommand } from '../processes/sundew-server.ts';
+import { serveArguments, startScript } from '../processes/sundew-server.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 
 const startsPerPair = { smoke: 1, full: 3, scale: 3 } as const;
@@ -26,7 +26,12 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     using directory = new TemporaryDirectory();
     const port = freePort();
     // Awaited here: the directory must outlive the process.
-    return await timeToAnswer(sundewCommand(directory.path, port, freePort()), port, path, context.placement);
+    return await timeToAnswer(
+      [process.execPath, startScript, ...serveArguments(directory.path, port, freePort())],
+      port,
+      path,
+      context.placement,
+    );
   };
   const bare = async () => {
     const port = freePort();

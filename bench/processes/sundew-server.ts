@@ -5,15 +5,25 @@ import type { Batch } from '../workloads/batch-bodies.ts';
 import { ChildProcess, freePort } from './child-process.ts';
 import { TemporaryDirectory } from './temporary-directory.ts';
 
-const entry = join(import.meta.dir, '..', '..', 'scripts', 'sundew.ts');
+const repository = join(import.meta.dir, '..', '..');
 
-/** The command that `bun run start` runs, with its own ports and data directory. */
-export function sundewCommand(directory: string, port: number, metricsPort: number): string[] {
-  const ports = ['--port', String(port), '--metrics-port', String(metricsPort)];
-  return [process.execPath, entry, 'serve', ...ports, '--data-dir', directory];
+/** The script that `bun run start` runs: it sets up what is missing, then runs the server in the same process. */
+export const startScript = join(repository, 'scripts', 'sundew.ts');
+const main = join(repository, 'src', 'main.ts');
+
+/** The arguments of a server with its own ports and data directory. */
+export function serveArguments(directory: string, port: number, metricsPort: number): string[] {
+  return ['serve', '--port', String(port), '--metrics-port', String(metricsPort), '--data-dir', directory];
 }
 
-/** Our server as users run it, in a process of its own on a fresh data directory. */
+/** Installs and builds what is missing or stale, on all cores, so that no measurement pays for it. */
+export async function setUp(placement: Placement): Promise<void> {
+  const command = placement.command('all', [process.execPath, startScript, 'version']);
+  const child = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'inherit'] });
+  if ((await child.exited) !== 0) throw new Error('the server could not be set up');
+}
+
+/** Our server in a process of its own on a fresh data directory, without the set-up check. */
 export class SundewServer implements AsyncDisposable {
   readonly process: ChildProcess;
   readonly metricsPort: number;
@@ -32,7 +42,7 @@ export class SundewServer implements AsyncDisposable {
     try {
       const child = await ChildProcess.start({
         name: 'sundew',
-        command: sundewCommand(directory.path, port, metricsPort),
+        command: [process.execPath, main, ...serveArguments(directory.path, port, metricsPort)],
         port,
         readyPath: '/readyz',
         placement: options.placement,
