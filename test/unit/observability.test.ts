@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'bun:test';
+import { startEventLoopMonitor } from '../../src/observability/event-loop-monitor.ts';
+import { createLogger } from '../../src/observability/line-logger.ts';
+import type { MetricDefinition } from '../../src/observability/metric-definitions.ts';
+import { metricDefinitions } from '../../src/observability/metric-definitions.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+
+function logger(format: 'json' | 'text', level: 'debug' | 'info' = 'info') {
+  const lines: string[] = [];
+  const clock = new FakeClock(Date.UTC(2026, 1, 3, 4, 5, 6, 7));
+  return { lines, logger: createLogger({ format, level, clock, write: (line) => void lines.push(line) }) };
+}
+
+describe('logger', () => {
+  test('a JSON line has time, level, message, component and fields, and ends with a line feed', () => {
+    const { lines, logger: log } = logger('json');
+    log.component('http').info('request\n"done"', { request_id: 'r', duration_ms: 1.5, table: undefined });
+    expect(lines[0]).toEndWith('}\n');
+    expect(lines[0]?.indexOf('\n')).toBe((lines[0]?.length ?? 0) - 1);
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      ts: '2026-02-03T04:05:06.007Z',
+      level: 'info',
+      msg: 'request\n"done"',
+      component: 'http',
+      request_id: 'r',
+      duration_ms: 1.5,
+    });
+  });
+
+  test('an error has its code, message, stack and causes, but never without end', () => {
+    const { lines, logger: log } = logger('json');
+    const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'disk' });
+    log.error('failed', {}, error);
+    const { err } = JSON.parse(lines[0] ?? '') as { err: { stack: string } };
+    expect(err).toMatchObject({ code: 'disk', message: 'outer', cause: { message: 'inner' } });
+    expect(err.stack).toContain('observability.test.ts');
+    const circular = new Error('round');
+    circular.cause = circular;
+    log.warn('again', {}, circular);
+    log.warn('no error at all', {}, 'text');
+    expect(JSON.parse(lines[2] ?? '')).toMatchObject({ err: { message: 'text' } });
+  });
+
+  test('the level is shared by all components and can be moved', () => {
+    const { lines, logger: log } = logger('json');
+    const part = log.component('part');
+    part.debug('hidden');
+    log.level = 'debug';
+    part.debug('shown');
+    log.level = 'error';
+    part.warn('hidden');
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['shown']);
+    expect(part.level).toBe('error');
+  });
+
+  test('text is for eyes', () => {
+    const { lines, logger: log } = logger('text');
+    log.warn('slow query', { table: 'books', note: 'two words', none: undefined });
+    expect(lines).toEqual(['2026-02-03T04:05:06.007Z WARN  slow query table=books note="two words"\n']);
+  });
+});
+
+describe('metrics', () => {
+  test('counters, gauges and histograms in the text format', () => {
+    const metrics = new Metrics();
+    metrics.increment('httpRequests', ['/a', 'GET', '200']);
+    metrics.increment('httpRequests', ['/a', 'GET', '200'], 2);
+    metrics.set('tables', [], 4);
+    metrics.observe('queryStage', ['plan'], 0.0005);
+    metrics.observe('queryStage', ['plan'], 0.02);
+    metrics.observe('queryStage', ['plan'], 99);
+    const text = metrics.render();
+    expect(text).toContain(
+      '# TYPE sundew_http_requests_total counter\nsundew_http_requests_total{route="/a",method="GET",code="200"} 3\n',
+    );
+    expect(text).toContain('# HELP sundew_tables Tables.\n# TYPE sundew_tables gauge\nsundew_tables 4\n');
+    expect(text).toContain('sundew_query_stage_duration_seconds_bucket{stage="plan",le="0.0005"} 1\n');
+    expect(text).toContain('sundew_query_stage_duration_seconds_bucket{stage="plan",le="0.01"} 1\n');
+    expect(text).toContain('sundew_query_stage_duration_seconds_bucket{stage="plan",le="0.025"} 2\n');
+    expect(text).toContain('sundew_query_stage_duration_seconds_bucket{stage="plan",le="+Inf"} 3\n');
+    expect(text).toContain('sundew_query_stage_duration_seconds_sum{stage="plan"} 99.0205\n');
+    expect(text).toContain('sundew_query_stage_duration_seconds_count{stage="plan"} 3\n');
+  });
+
+  test('label values are escaped', () => {
+    const metrics = new Metrics();
+    metrics.set('documents', ['a"b\\c\nd'], 1);
+    expect(metrics.render()).toContain('sundew_documents{table="a\\"b\\\\c\\nd"} 1\n');
+  });
+
+  test('a label cannot fill the memory: what is beyond the bound is dropped and counted', () => {
+    const metrics = new Metrics();
+    for (let index = 0; index < 2_100; index += 1) metrics.set('documents', [`t${index}`], 1);
+    const text = metrics.render();
+    expect(text.match(/^sundew_documents\{/gm)).toHaveLength(2_000);
+    expect(text).toContain('sundew_metric_series_dropped_total 100\n');
+  });
+
+  test('collectors refresh gauges at every scrape, and cleared ones do not linger', () => {
+    const metrics = new Metrics();
+    let names = ['a', 'b'];
+    metrics.onCollect(() => {
+      metrics.clear('documents');
+      for (const name of names) metrics.set('documents', [name], 1);
+    });
+    expect(metrics.render()).toContain('{table="b"}');
+    names = ['a'];
+    expect(metrics.render()).not.toContain('{table="b"}');
+  });
+
+  test('the wrong number of labels is a fault', () => {
+    expect(() => new Metrics().increment('httpRequests', ['/a'])).toThrow('takes the labels');
+  });
+
+  const definitions = Object.values(metricDefinitions) as MetricDefinition[];
+  test.each(definitions)('$name follows the naming rules', ({ name, kind, buckets }) => {
+    expect(name).toMatch(/^(sundew|process)_[a-z_]+$/);
+    expect(name.endsWith('_total')).toBe(kind === 'counter');
+    if (kind === 'histogram') expect(buckets).toEqual([...(buckets ?? [])].sort((a, b) => a - b));
+  });
+
+  test('names are unique', () => {
+    expect(new Set(definitions.map(({ name }) => name)).size).toBe(definitions.length);
+  });
+});
+
+describe('event loop monitor', () => {
+  test('counts on-time ticks and keeps the longest stall', async () => {
+    const clock = new FakeClock();
+    const metrics = new Metrics();
+    const stop = startEventLoopMonitor(clock, metrics);
+    await clock.advance(100);
+    expect(metrics.render()).toContain('sundew_event_loop_stall_seconds_bucket{le="0.001"} 5\n');
+    expect(metrics.render()).toContain('sundew_event_loop_stall_max_seconds 0\n');
+    stop();
+    await clock.advance(1_000);
+    expect(metrics.render()).toContain('sundew_event_loop_stall_seconds_count 5\n');
+  });
+});
