@@ -20,6 +20,8 @@ const longFrames = Math.floor((spaceBytesMax - headerBytes) / frameBytes);
 const remainderFrames = 2_048;
 /** Frames after which the writer copies whatever there is, because the other thread does not keep up. */
 const overlongFrames = 4 * longFrames;
+const catchUpPauseMs = 5;
+const catchUpAttemptsMax = 400;
 
 interface LogFrames {
   /** Frames in the log. */
@@ -85,14 +87,15 @@ export class WalKeeper {
 
   /** The upkeep cannot wait for a moment without requests. */
   get isOverdue(): boolean {
-    return this.#framesEstimate > this.#framesDue + longFrames;
+    const slack = this.#framesDue < overlongFrames ? longFrames : 0;
+    return this.#framesEstimate > this.#framesDue + slack;
   }
 
   /** Between writes: has a long log copied, and keeps space ahead of a short one. */
   maintain(): void {
     const { log } = this.#frames();
     this.#framesEstimate = log;
-    if (log >= overlongFrames) this.checkpoint();
+    if (log >= overlongFrames) this.#catchUp();
     else if (log >= longFrames && !this.#isCopying) {
       this.#isCopying = true;
       this.onLong();
@@ -118,6 +121,18 @@ export class WalKeeper {
     this.#framesDue = this.#nextLook();
   }
 
+  /**
+   * Writes wait here until the log is short: what comes in faster than it can be copied would fill the disk. The other
+   * thread may hold the copy's lock, for which SQLite itself does not wait.
+   */
+  #catchUp(): void {
+    for (let attempt = 0; attempt < catchUpAttemptsMax; attempt += 1) {
+      this.checkpoint();
+      if (this.#framesEstimate < longFrames) return;
+      Bun.sleepSync(catchUpPauseMs);
+    }
+  }
+
   /** Copies everything and empties the log, before a clean close. */
   finish(): void {
     this.#database.run('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -129,6 +144,8 @@ export class WalKeeper {
   }
 
   #nextLook(): number {
+    // Somebody else's reader can keep an overlong log from being copied: look again when it has grown.
+    if (this.#framesEstimate >= overlongFrames) return this.#framesEstimate + longFrames;
     if (this.#isCopying || this.#framesEstimate >= longFrames) return overlongFrames;
     return this.#spaceBytes === spaceBytesMax ? longFrames : Math.floor(this.#spaceBytes / frameBytes / 2);
   }
