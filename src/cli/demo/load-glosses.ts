@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { DemoClient } from './demo-client.ts';
 import { ProgressBar } from './progress-bar.ts';
-import type { Terminal } from './terminal.ts';
+import { dim, type Terminal } from './terminal.ts';
 import { type Gloss, wordnetGlossCount, wordnetGlosses } from './wordnet-glosses.ts';
 
 const batchSize = 1_000;
@@ -9,8 +9,8 @@ const batchSize = 1_000;
 const lanes = 2;
 
 /**
- * Writes every gloss through `POST /db/v1/tables/{table}/batch` and returns when the whole load is searchable: the last batch is
- * sent alone, with `sync_level: full_text`. Returns the number of documents.
+ * Writes every gloss through `POST /db/v1/tables/{table}/batch` and returns when the whole load is searchable, which the index,
+ * a little behind the documents, tells by answering one more write with `sync_level: full_text`.
  */
 export async function loadGlosses(options: {
   client: DemoClient;
@@ -18,24 +18,25 @@ export async function loadGlosses(options: {
   directory: string;
   terminal: Terminal;
   clock: Clock;
-}): Promise<number> {
-  const { client, table } = options;
-  const progress = new ProgressBar(options.terminal, options.clock, 'Loading WordNet', wordnetGlossCount);
+}): Promise<void> {
+  const { client, table, terminal, clock } = options;
+  const startMs = clock.monotonicMs();
+  const progress = new ProgressBar(terminal, clock, 'Loading WordNet', wordnetGlossCount);
   const batches = [...batchesOf(wordnetGlosses(options.directory))];
-  const last = batches.pop();
-  let done = 0;
-  const send = async (batch: Gloss[], syncLevel?: string) => {
-    await client.writeBatch(table, batchBody(batch, syncLevel));
-    done += batch.length;
-    progress.show(done);
-  };
   const waiting = batches.values();
+  let done = 0;
   const lane = async () => {
-    for (const batch of waiting) await send(batch);
+    for (const batch of waiting) {
+      await client.writeBatch(table, batchBody(batch));
+      done += batch.length;
+      progress.show(done);
+    }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
-  if (last) await send(last, 'full_text');
-  return done;
+  terminal.write(dim(terminal, 'All documents are durable; the index is catching up.\n'));
+  const last = batches.at(-1)?.slice(-1) ?? [];
+  await client.writeBatch(table, batchBody(last, 'full_text'));
+  terminal.write(`Searchable after ${((clock.monotonicMs() - startMs) / 1_000).toFixed(1)} s.\n`);
 }
 
 function* batchesOf(glosses: Iterable<Gloss>): Generator<Gloss[]> {
