@@ -63,17 +63,9 @@ export const limits = {
   // Paging through documents: no statement is held across pages
   scanPageRowsMax: 256,
   scanPageBytesMax: 1 * MiB,
-  feedPageRowsMax: 4_096,
-  feedPageBytesMax: 4 * MiB,
-
-  // The writer
-  writerQueueRequestsMax: 4_096,
-  writerQueueBytesMax: 256 * MiB,
-  writerTurnBytesMax: 64 * MiB,
 
   // Indexing
-  /** Rows and bytes that wait for an index before a write is answered `backpressure`. */
-  backlogRowsMax: 1_000_000,
+  /** Bytes that wait for an index before a write is answered `backpressure`. */
   backlogBytesMax: 256 * MiB,
   visibilityDelayMs: 200,
   visibilityBytesMax: 16 * MiB,
@@ -107,10 +99,7 @@ const relations: readonly Relation[] = [
   [(b) => b.documentBytesMax <= b.batchBodyBytesMax, 'the largest document fits in a batch'],
   [(b) => b.memberNameBytesMax < b.documentBytesMax, 'the longest member name fits in a document'],
   [(b) => b.bodiesInFlightBytesMax >= 2 * b.batchBodyBytesMax, 'two of the largest bodies are read at a time'],
-  [(b) => b.writerTurnBytesMax <= b.writerQueueBytesMax, 'one turn of the writer fits in its queue'],
-  [(b) => b.batchBodyBytesMax <= b.writerQueueBytesMax, 'the largest batch fits in the queue of the writer'],
   [(b) => b.batchBodyBytesMax < b.backlogBytesMax, 'one batch does not fill the backlog'],
-  [(b) => b.batchKeysMax < b.backlogRowsMax, 'one batch does not fill the backlog'],
   [(b) => b.visibilityBytesMax <= b.checkpointBytesMax, 'an index commits at least once a checkpoint'],
   [(b) => b.visibilityDelayMs < b.checkpointIntervalMs, 'an index commits at least once a checkpoint'],
   [(b) => b.queryDeadlineMs < b.requestDeadlineMs, 'a query stops before its request does'],

@@ -134,12 +134,6 @@ export const options = {
     default: limits.concurrentRequestsMax,
     help: 'Requests in flight; more are answered 503.',
   }),
-  backlogRowsMax: option({
-    key: 'limits.backlog_rows',
-    kind: integer(1, 100_000_000),
-    default: limits.backlogRowsMax,
-    help: 'Rows that may wait for an index before writes are answered 503 `backpressure`.',
-  }),
   backlogBytesMax: option({
     key: 'limits.backlog',
     kind: size(mebibyte, 64 * 1024 * mebibyte),

@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { brokenRelation, limits } from '../../src/config/limits.ts';
 import { ConfigError, type ConfigSources, limitsOf, loadConfig, loadOptions } from '../../src/config/load.ts';
 import { type Option, options, variableOf } from '../../src/config/options.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
 import { choice, duration, formatSize, integer, size, text } from '../../src/config/value-kind.ts';
+import { documentKeyBytesMax } from '../../src/protocol/document-key.ts';
+import { nameCharsMax } from '../../src/protocol/names.ts';
+import { pageBytesMax, pageRowsMax } from '../../src/storage/document-store.ts';
 
 function sources(parts: {
   flags?: Record<string, string>;
@@ -203,6 +207,40 @@ describe('limits', () => {
   test('an option moves the bound of its name', () => {
     const { config } = loadConfig(sources({ file: 'limits:\n  concurrent_requests: 5\n' }));
     expect(limitsOf(config)).toEqual({ ...limits, concurrentRequestsMax: 5 });
+  });
+});
+
+describe('bounds that another layer keeps', () => {
+  test('names and keys', () => {
+    expect([nameCharsMax, nameCharsMax]).toEqual([limits.tableNameCharsMax, limits.indexNameCharsMax]);
+    expect(documentKeyBytesMax).toBe(limits.keyBytesMax);
+  });
+
+  test('the native scan', () => {
+    const source = readFileSync(new URL('../../native/engine/src/json_scan.rs', import.meta.url), 'utf8');
+    const native = (name: string) => {
+      const [, factor = '', shift = '0'] = new RegExp(`${name}: ([0-9_]+)(?: << ([0-9]+))?,`).exec(source) ?? [];
+      return Number(factor.replaceAll('_', '')) * 2 ** Number(shift);
+    };
+    expect({
+      jsonDepthMax: native('depth_max'),
+      documentMembersMax: native('members_max'),
+      memberNameBytesMax: native('member_name_bytes_max'),
+      documentBytesMax: native('document_bytes_max'),
+      batchKeysMax: native('keys_max'),
+      transformPathSegmentsMax: native('path_segments_max'),
+    }).toEqual({
+      jsonDepthMax: limits.jsonDepthMax,
+      documentMembersMax: limits.documentMembersMax,
+      memberNameBytesMax: limits.memberNameBytesMax,
+      documentBytesMax: limits.documentBytesMax,
+      batchKeysMax: limits.batchKeysMax,
+      transformPathSegmentsMax: limits.transformPathSegmentsMax,
+    });
+  });
+
+  test('a page of a scan', () => {
+    expect([pageRowsMax, pageBytesMax]).toEqual([limits.scanPageRowsMax, limits.scanPageBytesMax]);
   });
 });
 
