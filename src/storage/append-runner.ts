@@ -256,7 +256,7 @@ export class AppendRunner {
       if (only !== undefined && part.rangeId !== only) continue;
       // A table that has been dropped since then needs nothing any more.
       if (this.#catalog.reading.range(part.rangeId)?.generation !== part.generation) continue;
-      const { file } = this.#ranges.get(part.rangeId);
+      const { file, wal } = this.#ranges.get(part.rangeId);
       if (file.state.transactionId >= record.transactionId) continue;
       worked = true;
       file.begin();
@@ -265,6 +265,7 @@ export class AppendRunner {
         file.state.entryIndex = part.entryIndex;
         file.state.transactionId = record.transactionId;
         file.commit();
+        wal.wrote(part.frame.byteLength, 1);
       } catch (error) {
         file.rollback();
         throw error;

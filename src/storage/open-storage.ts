@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
@@ -56,9 +56,12 @@ export class Storage {
     this.#channel = channel;
     this.#copier = copier;
     this.#lock = lock;
-    start.removed.push(
-      ...directory.removeStrays(new Map(this.catalog.ranges().map(({ rangeId, generation }) => [rangeId, generation]))),
-    );
+    // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
+    if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
+  }
+
+  #generations(): Map<RangeId, number> {
+    return new Map(this.catalog.ranges().map(({ rangeId, generation }) => [rangeId, generation]));
   }
 
   /** Opens a range of the catalog, or returns the open one. Fails with `data_corrupted` when its log is damaged. */
@@ -108,14 +111,17 @@ export class Storage {
     await this.#channel.call('checkpoint', rangeId === undefined ? {} : { rangeId });
   }
 
-  /** Closes everything that is open, after what has been asked before. */
+  /** Closes everything that is open, after what has been asked before. The lock is given back in any case. */
   async close(): Promise<void> {
-    for (const range of this.#open.values()) await range.close();
-    this.catalog.close();
-    await this.#copier.close();
-    await this.#channel.call('close', undefined);
-    this.#channel.terminate();
-    this.#lock.release();
+    try {
+      for (const range of this.#open.values()) await range.close();
+      this.catalog.close();
+      await this.#copier.close();
+      await this.#channel.call('close', undefined);
+    } finally {
+      this.#channel.terminate();
+      this.#lock.release();
+    }
   }
 }
 
@@ -126,6 +132,13 @@ export class Storage {
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const directory = new DataDirectory(options.directory);
   const hasFormat = checkDataFormat(directory);
+  if (hasFormat && !existsSync(directory.catalogFile)) {
+    throw new DataDirectoryError(
+      'damaged',
+      `${directory.root} has lost its catalog.db`,
+      'Restore the directory from a backup: without its catalog no table can be found.',
+    );
+  }
   mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
   const worker = startWorker(new URL('./storage-writer.worker.ts', import.meta.url), 'storage-writer');

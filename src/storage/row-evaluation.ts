@@ -105,7 +105,11 @@ function evaluateRow(
   } else {
     const held = file.load(key);
     const live = held && !hasExpired(held, context) ? held : undefined;
-    const result = transformDocument(live, frame.body(row), { ...context, ttlField: write.ttlField });
+    const result = transformDocument(live, frame.body(row), {
+      ...context,
+      key: frame.key(row),
+      ttlField: write.ttlField,
+    });
     if (!result) return;
     counts.transformed += 1;
     putWithImage(file, images, { key, ...result }, held ?? null);

@@ -106,7 +106,10 @@ export class StorageWriter {
       this.#live().ranges.close(rangeId);
     },
     purge: ({ rangeId, throughSequence }) => {
-      return this.#live().ranges.get(rangeId).file.purge(throughSequence, purgeRows);
+      const { file, wal } = this.#live().ranges.get(rangeId);
+      const report = file.purge(throughSequence, purgeRows);
+      wal.wrote(0, report.removed);
+      return report;
     },
     createTable: (table) => {
       const { catalog, ranges } = this.#live();

@@ -4,7 +4,7 @@ import { ChangeFeed } from './change-feed.ts';
 import { DocumentStore } from './document-store.ts';
 import type { AppliedWrite, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
-import type { PurgeReport, StorageCalls } from './storage-calls.ts';
+import type { StorageCalls } from './storage-calls.ts';
 
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
 export class StoredRange {
@@ -60,10 +60,15 @@ export class StoredRange {
 
   /**
    * Forgets tombstones and superseded changes up to `throughSequence`: at most the lowest checkpoint of all indexes
-   * of the range. Does a bounded part of the work; call again until it is `done`.
+   * of the range. Works in small transactions, between which writes go on; returns the rows removed.
    */
-  purgeTombstones(throughSequence: number): Promise<PurgeReport> {
-    return this.#channel.call('purge', { rangeId: this.rangeId, throughSequence });
+  async purgeTombstones(throughSequence: number): Promise<number> {
+    let removed = 0;
+    for (;;) {
+      const report = await this.#channel.call('purge', { rangeId: this.rangeId, throughSequence });
+      removed += report.removed;
+      if (report.done) return removed;
+    }
   }
 
   async close(): Promise<void> {

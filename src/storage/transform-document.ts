@@ -7,6 +7,7 @@ const bodyBytesMax = 16 * 1_024 * 1_024;
 const depthMax = 64;
 
 export interface TransformContext {
+  key: string;
   timeMs: number;
   timestamp: string;
   /** Dotted path of the field that holds the base of the lifetime; undefined when documents have none. */
@@ -38,17 +39,25 @@ export function transformDocument(
   };
   if (!held && upsert !== true) return undefined;
   if (held && Bun.hash.crc32(held.body) !== held.crc) {
-    throw new ServiceError('data_corrupted', 'a stored document does not match its checksum and cannot be transformed');
+    throw new ServiceError('data_corrupted', `the stored document "${context.key}" does not match its checksum`, {
+      details: { key: context.key },
+    });
   }
   const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
   applyOperations(document, operations, context.timestamp);
   if (!Object.hasOwn(document, '_timestamp')) document._timestamp = context.timestamp;
   if (isDeeperThan(document, depthMax)) {
-    throw new ServiceError('json_too_deep', `a transform would nest its document deeper than ${depthMax}`);
+    throw new ServiceError(
+      'json_too_deep',
+      `a transform would nest the document "${context.key}" deeper than ${depthMax}`,
+    );
   }
   const body = encoder.encode(JSON.stringify(document));
   if (body.byteLength > bodyBytesMax) {
-    throw new ServiceError('limit_exceeded', `a transform would grow its document beyond ${bodyBytesMax} bytes`);
+    throw new ServiceError(
+      'limit_exceeded',
+      `a transform would grow the document "${context.key}" beyond ${bodyBytesMax} bytes`,
+    );
   }
   return { body, ttlBaseMs: lifetimeBase(document, held, context), crc: Bun.hash.crc32(body) };
 }

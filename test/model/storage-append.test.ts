@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame } from '../../src/lib/document-frame.ts';
 import {
@@ -13,6 +13,8 @@ import {
   temporaryDirectory,
   write,
 } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
 
 describe('appending to one range', () => {
   test('puts, deletes and transforms answer with counts and images, and survive a reopen', async () => {
@@ -257,8 +259,8 @@ test('the change feed tells what is still true, also after a purge', async () =>
 
   await write(storage, id, { puts: { d: {} } });
   // The superseded put of "a", and the put and the tombstone of "b".
-  expect(await range.purgeTombstones(first + 5)).toEqual({ removed: 3, done: true });
-  expect(await range.purgeTombstones(first + 5)).toEqual({ removed: 0, done: true });
+  expect(await range.purgeTombstones(first + 5)).toBe(3);
+  expect(await range.purgeTombstones(first + 5)).toBe(0);
   expect(rows(0)).toEqual([
     [1, 3, 2],
     [1, 1, 3],

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
@@ -11,6 +11,8 @@ import {
   temporaryDirectory,
   write,
 } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
 
 test('tables, ranges and indexes are listed as they were created, also after a reopen', async () => {
   using directory = temporaryDirectory();

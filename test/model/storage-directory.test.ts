@@ -1,9 +1,11 @@
-import { expect, test } from 'bun:test';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DataDirectory } from '../../src/storage/data-directory.ts';
 import { DataLock } from '../../src/storage/data-lock.ts';
-import { failure, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
+import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
 
 const holder = new URL('./storage-lock-holder.ts', import.meta.url).pathname;
 
@@ -37,4 +39,15 @@ test('an unreadable format is refused', async () => {
     writeFileSync(join(directory.path, 'format.json'), text);
     expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'damaged' });
   }
+});
+
+test('a directory without its catalog is refused, and its ranges stay', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  const file = storage.directory.documentsFile(id, 1);
+  await storage.close();
+  rmSync(join(directory.path, 'catalog.db'));
+  expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'damaged' });
+  expect(existsSync(file)).toBe(true);
 });

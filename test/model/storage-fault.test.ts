@@ -1,9 +1,11 @@
-import { expect, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { changingCalls, FaultControl } from '../support/fault/fault-control.ts';
 import { faultLibrary } from '../support/fault/fault-library.ts';
 import type { FaultStep } from './storage-fault-child.ts';
 import { documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
 
 const child = new URL('./storage-fault-child.ts', import.meta.url).pathname;
 

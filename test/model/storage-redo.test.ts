@@ -1,7 +1,9 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { checkRangeFile } from '../../src/storage/range-check.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
 
 const child = new URL('./storage-crash-child.ts', import.meta.url).pathname;
 
