@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::cursor::Cursor;
 use super::property::any_in_all;
-use super::rule::FieldRule;
+use super::rule::{DERIVED_SUFFIXES, FieldRule};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
 
@@ -86,26 +86,47 @@ impl TableMapping {
         })
     }
 
-    /// The rules of strings at `path`, one for each document type: what a query on the path has to expect.
-    pub fn string_rules(&self, path: &str) -> Vec<FieldRule> {
-        // Documents of no declared type exist only where types are not enforced.
-        let with_untyped = if self.enforced && !self.types.is_empty() { 0 } else { 1 };
-        (0..self.types.len() + with_untyped)
-            .map(|document_type| {
-                let mut cursor = self.root_of(document_type);
-                for (depth, name) in path.split('.').enumerate() {
-                    cursor = self.child_of(&cursor, depth == 0, name);
-                }
-                self.rule_of(&cursor, path, DetectedType::String)
-            })
-            .collect()
+    /// The rules of strings at `path` in documents of each type, and whether the type declares the path. Documents of
+    /// no type exist only where types are not enforced.
+    fn rules_by_type(&self, path: &str) -> Vec<(FieldRule, bool)> {
+        let untyped = if self.enforced && !self.types.is_empty() { 0 } else { 1 };
+        let rule = |document_type: usize| {
+            let mut cursor = self.root_of(document_type);
+            for (depth, name) in path.split('.').enumerate() {
+                cursor = self.child_of(&cursor, depth == 0, name);
+            }
+            let is_declared = matches!(cursor, Cursor::Declared { .. });
+            (self.rule_of(&cursor, path, DetectedType::String), is_declared)
+        };
+        (0..self.types.len() + untyped).map(rule).collect()
+    }
+
+    /// What a query on whole strings of `path` has to expect. A declaration stands for documents of no type too: what
+    /// one type declares to be text only has no exact form, unless another type gives it one.
+    pub fn exact_rules(&self, path: &str) -> Vec<FieldRule> {
+        if self.is_derived(path) {
+            return Vec::new();
+        }
+        let mut rules = self.rules_by_type(path);
+        if rules.iter().any(|(_, is_declared)| *is_declared) {
+            rules.truncate(self.types.len());
+        }
+        rules.into_iter().map(|(rule, _)| rule).collect()
+    }
+
+    /// Whether `path` names a derived field that its base has, such as `title._2gram`.
+    fn is_derived(&self, path: &str) -> bool {
+        DERIVED_SUFFIXES.iter().any(|suffix| {
+            let rules = path.strip_suffix(suffix).map(|base| self.rules_by_type(base)).unwrap_or_default();
+            rules.iter().any(|(rule, _)| rule.texts.iter().any(|form| form.suffix == *suffix))
+        })
     }
 
     /// The analyzers that strings at `path` may have been given; `path` may name a derived field.
     pub fn analyzers_of(&self, path: &str) -> Vec<Analyzer> {
         let mut analyzers = Vec::new();
         let mut collect = |base: &str, suffix: &str| {
-            for rule in self.string_rules(base) {
+            for (rule, _) in self.rules_by_type(base) {
                 for form in rule.texts.iter().filter(|form| form.suffix == suffix) {
                     if !analyzers.contains(&form.analyzer) {
                         analyzers.push(form.analyzer);
@@ -114,7 +135,7 @@ impl TableMapping {
             }
         };
         collect(path, "");
-        for suffix in super::rule::DERIVED_SUFFIXES {
+        for suffix in DERIVED_SUFFIXES {
             if let Some(base) = path.strip_suffix(suffix) {
                 collect(base, suffix);
             }

@@ -95,11 +95,11 @@ impl IndexFields {
     /// The paths under which whole strings of `path` lie; none when it is declared to have no exact form.
     pub fn exact_paths(&self, path: &str) -> Vec<String> {
         let mut paths = Vec::new();
-        if self.mapping.string_rules(path).iter().any(|rule| rule.exact) {
+        if self.mapping.exact_rules(path).iter().any(|rule| rule.exact) {
             paths.push(path.to_owned());
         }
         if let Some(base) = path.strip_suffix(KEYWORD_SUFFIX)
-            && self.mapping.string_rules(base).iter().any(|rule| rule.exact)
+            && self.mapping.exact_rules(base).iter().any(|rule| rule.exact)
         {
             paths.push(base.to_owned());
         }
@@ -108,7 +108,7 @@ impl IndexFields {
 
     /// Whether some documents hold only the exact form of `path`'s strings.
     pub fn may_be_exact_only(&self, path: &str) -> bool {
-        self.mapping.string_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
+        self.mapping.exact_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
     }
 
     /// The beginning of `path`'s terms: a string, boolean or integer is to be appended.
