@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { serveChannel } from '../runtime/worker-channel.ts';
 import type { LogCopierCalls } from './log-copier.ts';
+import { translateStorageError } from './storage-error.ts';
 
 declare const self: Worker;
 
@@ -26,7 +27,7 @@ serveChannel<LogCopierCalls>(
         copyLog(call.request.path);
         call.resolve(undefined);
       } catch (error) {
-        call.reject(error);
+        call.reject(translateStorageError(error, `${call.request.path}-wal-probe`));
       }
     }
   },

@@ -215,6 +215,29 @@ describe('S11 the wall clock jumps', () => {
   );
 
   test(
+    'back a day across a restart: a table that is dropped unread leaves its versions behind',
+    async () => {
+      using place = new FaultPlace();
+      const versionOf = async (act: (wire: WireClient) => Promise<unknown>) => {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await act(wire);
+        await wire.createTable('t');
+        await wire.batch('t', { inserts: { k: { n: 1 } } });
+        const version = Number((await wire.lookup('t', 'k'))?.version);
+        await server.stop();
+        return version;
+      };
+      place.control.shiftClock(24 * hour);
+      const first = await versionOf(async () => undefined);
+      place.control.shiftClock(0);
+      const second = await versionOf((wire) => wire.expect(204, 'DELETE', '/db/v1/tables/t'));
+      expect(second).toBeGreaterThan(first);
+    },
+    timeout,
+  );
+
+  test(
     'forward a day: expired documents are hidden, not deleted, until the jump has been believed',
     async () => {
       using place = new FaultPlace();
