@@ -161,7 +161,7 @@ export class StorageWriter {
 
   #logCopied({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
     // Whatever cannot be synced into a file cannot be believed later.
-    if (failure?.startsWith('SQLITE_IOERR')) throw new ServiceError('storage_failed', `${path}: ${failure}`);
+    if (failure === 'storage_failed') throw new ServiceError('storage_failed', `${path}: ${failure}`);
     const range = [...ranges.all()].find((open) => open.path === path);
     const wal = path === directory.catalogFile ? catalog.wal : range?.wal;
     wal?.copied(failure !== undefined);
