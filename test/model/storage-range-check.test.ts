@@ -1,0 +1,110 @@
+import { Database } from 'bun:sqlite';
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { checkRangeFile } from '../../src/storage/range-check.ts';
+import { createTable, failure, openTestStorage, rangeId, temporaryDirectory, write } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
+
+/** A closed range file with the documents a, b and c, and a tombstone. */
+async function closedRange(directory: string): Promise<{ file: string; id: number }> {
+  const storage = await openTestStorage(directory);
+  const id = rangeId(await createTable(storage));
+  const file = storage.directory.documentsFile(id, 1);
+  await write(storage, id, { puts: { a: { n: 1 }, b: { n: 2 }, gone: {} } });
+  await write(storage, id, { puts: { c: { n: 3 } }, deletes: ['gone'] });
+  await storage.close();
+  return { file, id };
+}
+
+function change(file: string, ...statements: string[]): void {
+  const database = new Database(file);
+  for (const statement of statements) database.run(statement);
+  database.run('PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
+}
+
+const swapped = `UPDATE documents SET body = CAST('{"n":9}' AS BLOB) WHERE key = CAST('b' AS BLOB)`;
+
+test('a sound file has no findings', async () => {
+  using directory = temporaryDirectory();
+  const { file } = await closedRange(directory.path);
+  const found = checkRangeFile(file);
+  expect(found.findings).toEqual([]);
+  expect(found.documents).toBe(3);
+});
+
+const damages: [what: string, statement: string, finding: { problem: string; key?: string; message?: string }][] = [
+  ['a body that changed under its checksum', swapped, { problem: 'document', key: 'b' }],
+  [
+    'a body that is no JSON object, with a right checksum',
+    `UPDATE documents SET body = CAST('[1]' AS BLOB), crc = ${Bun.hash.crc32('[1]')} WHERE ordinal = 1`,
+    { problem: 'document', key: 'a', message: 'the document "a" is not a JSON object' },
+  ],
+  [
+    'a document that the feed does not know',
+    'DELETE FROM changes WHERE sequence = (SELECT min(sequence) FROM changes)',
+    { problem: 'feed', message: '1 documents are missing from the change feed' },
+  ],
+  [
+    'a tombstone of a document that exists',
+    'UPDATE changes SET ordinal = 1 WHERE deleted = 1',
+    { problem: 'feed', message: '1 tombstones name documents that exist' },
+  ],
+  [
+    'two documents of one sequence',
+    'UPDATE documents SET sequence = (SELECT sequence FROM documents WHERE ordinal = 2) WHERE ordinal = 1',
+    { problem: 'feed', message: '1 documents share a sequence with another' },
+  ],
+  [
+    'counters that do not count',
+    'UPDATE changes SET documents = 4 WHERE documents = 3',
+    { problem: 'counters', message: 'the counters say 4 documents and 21 bytes; there are 3 and 21' },
+  ],
+  [
+    'an ordinal that would be given twice',
+    'UPDATE changes SET next_ordinal = 4 WHERE next_ordinal = 5',
+    { problem: 'counters', message: 'the next ordinal 4 has been given already' },
+  ],
+];
+
+test.each(damages)('%s is found', async (_, statement, finding) => {
+  using directory = temporaryDirectory();
+  const { file } = await closedRange(directory.path);
+  change(file, statement);
+  const { findings } = checkRangeFile(file);
+  expect(findings).toContainEqual(expect.objectContaining(finding));
+});
+
+test('keys outside the range are found, at both of its ends', async () => {
+  using directory = temporaryDirectory();
+  const { file } = await closedRange(directory.path);
+  const keys = (startKey: string, endKey: string | null) =>
+    checkRangeFile(file, { startKey, endKey }).findings.map(({ key }) => key);
+  expect(keys('a', null)).toEqual([]);
+  expect(keys('b', 'c')).toEqual(['a', 'c']);
+});
+
+test('a file that is no database is a finding', async () => {
+  using directory = temporaryDirectory();
+  const { file } = await closedRange(directory.path);
+  await Bun.write(file, 'not a database, but long enough to be looked at as one by whoever opens it');
+  expect(checkRangeFile(file).findings).toMatchObject([{ problem: 'unreadable' }]);
+});
+
+test('reading a damaged document names it and leaves the others readable', async () => {
+  using directory = temporaryDirectory();
+  const { file, id } = await closedRange(directory.path);
+  change(file, swapped);
+  const storage = await openTestStorage(directory.path);
+  const range = await storage.openRange(id);
+  expect(() => range.documents.get('b')).toThrow('the stored document "b" does not match its checksum');
+  expect(range.documents.get('a')).toBeDefined();
+  const transforms = [{ key: 'b', operations: [{ op: '$inc', path: 'n', value: 1 }] }];
+  expect(await failure(write(storage, id, { transforms }))).toMatchObject({
+    code: 'data_corrupted',
+    details: { key: 'b' },
+  });
+  await write(storage, id, { puts: { b: { n: 4 } } });
+  expect(range.documents.get('b')).toBeDefined();
+  await storage.close();
+});
