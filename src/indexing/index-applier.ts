@@ -1,3 +1,4 @@
+import { IndexFaultError } from '../engine/engine-error.ts';
 import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
@@ -66,6 +67,8 @@ export class IndexApplier {
   #backfilledRows = 0;
   #rebuilding = false;
   #lastError: unknown;
+  /** Head of the range before this applier could take any row; until the index has been opened once. */
+  #headAtStart: number | undefined;
   /** The background verification found damage in the open index. */
   #suspect = false;
   #skippedCount = 0;
@@ -84,6 +87,7 @@ export class IndexApplier {
     this.#clock = parts.clock;
     this.#bounds = parts.bounds;
     this.#events = parts.events ?? {};
+    this.#headAtStart = parts.source.head();
     this.#finished = this.#run();
   }
 
@@ -179,6 +183,7 @@ export class IndexApplier {
     if (wipe) this.#rebuilding = true;
     const index = await this.#open(wipe);
     this.#index = index;
+    this.#refuseFromTheFuture(index);
     this.#applied = index.openedAtSequence;
     this.#checkpointed = index.openedAtSequence;
     this.#tail = index.openedAtSequence;
@@ -191,6 +196,15 @@ export class IndexApplier {
     this.#events.opened?.(index, this.#source.head());
     this.#suspect = false;
     if (index.openedAtSequence > 0) this.#verifyBeside(index);
+  }
+
+  /** A range that lost the end of its log gives those sequences again, to other rows: such an index is of no use. */
+  #refuseFromTheFuture(index: TextIndex): void {
+    const head = this.#headAtStart ?? this.#source.head();
+    this.#headAtStart = undefined;
+    if (index.openedAtSequence <= head) return;
+    const message = `the index holds changes up to ${index.openedAtSequence}, the range ends at ${head}`;
+    throw new IndexFaultError('index_damaged', message);
   }
 
   /** Looks for damage that no query has met yet while rows are applied and queries answered. */

@@ -14,6 +14,8 @@ import { resolveDoubts, verifyDatabase } from './verify-database.ts';
 const clientCount = 4;
 /** A place that the load does not pass in this time is given up, and the server killed where it is. */
 const loadMsMax = 1_500;
+/** Often enough for index checkpoints, and the purges that follow them, to happen under load. */
+const environment = { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' };
 
 /** One data directory, killed and reopened round after round beside a model. */
 export class CrashRun {
@@ -65,7 +67,7 @@ export class CrashRun {
     this.history.push(`power failure ${this.history.length + 1}: after ${afterMs} ms`);
     const shadow = openShadow(this.#dataDir);
     const control = new FaultControl(this.#controlPath);
-    await using server = await ChildServer.start({ dataDir: this.#dataDir, control, shadow });
+    await using server = await ChildServer.start({ dataDir: this.#dataDir, environment, control, shadow });
     if (disk) control.arm(disk);
     const stop = new AbortController();
     const load = Promise.all([...this.#clients, this.#scratch].map((client) => client.run(server.url, stop.signal)));
@@ -101,7 +103,7 @@ export class CrashRun {
   }
 
   async #loadAndKill(plan: Exclude<KillPlan, { kind: 'starting' }>): Promise<void> {
-    const options: ChildServerOptions = { dataDir: this.#dataDir };
+    const options: ChildServerOptions = { dataDir: this.#dataDir, environment };
     if (plan.kind === 'failpoint') options.failpoint = plan.failpoint;
     if (plan.kind === 'call') options.control = new FaultControl(this.#controlPath);
     await using server = await this.#startUnlessKilled(options);

@@ -37,7 +37,7 @@ export const checkpointFailpoints = [
 
 export function planKill(random: SeededRandom): KillPlan {
   const dice = random.next();
-  if (dice < 0.3) return { kind: 'moment', afterMs: random.between(10, 600) };
+  if (dice < 0.3) return { kind: 'moment', afterMs: random.between(10, random.chance(0.2) ? 1_800 : 600) };
   if (dice < 0.4) return { kind: 'starting', afterMs: random.between(5, 300) };
   if (dice < 0.7) {
     const stopFirst = random.chance(0.35);

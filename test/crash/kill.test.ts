@@ -8,7 +8,7 @@ import { CrashRun } from './crash-run.ts';
 const rounds = Number(process.env.SUNDEW_CRASH_ROUNDS ?? 50);
 
 test(
-  `a loaded server killed ${rounds} times keeps every acknowledged write, whole`,
+  `S01: a loaded server killed ${rounds} times keeps every acknowledged write, whole`,
   async () => {
     const seed = runSeed();
     console.log(`crash suite: seed ${seed} (SUNDEW_TEST_SEED repeats it)`);

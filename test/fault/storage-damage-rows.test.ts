@@ -92,6 +92,36 @@ describe('S03 a write-ahead log that is cut', () => {
   );
 
   test(
+    'an index that knows more than the documents after the cut is built again',
+    async () => {
+      using place = new FaultPlace();
+      {
+        const environment = { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' };
+        await using server = await place.start({ environment });
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        for (let i = 0; i < 30; i += 1) await wire.batch('t', { inserts: { [`k${i}`]: { words: 'amber' } } });
+        await until(async () => place.files('checkpoint.json').length === 1);
+      }
+      const log = place.file('documents.db-wal');
+      truncateSync(log, Math.floor(writtenBytes(readFileSync(log)) / 2));
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const survived = (await wire.scan('t')).size;
+      expect(survived).toBeLessThan(30);
+      const inserts = { fresh: { words: 'birch' } };
+      expect((await wire.batch('t', { inserts, sync_level: 'full_text' })).status).toBe(201);
+      const found = async (word: string) => {
+        const query = { table: 't', full_text_search: { field: 'words', match: word }, limit: 100 };
+        return (await wire.query(query)).hits.length;
+      };
+      expect(await found('birch')).toBe(1);
+      expect(await found('amber')).toBe(survived);
+    },
+    timeout,
+  );
+
+  test(
     'damage before a valid transaction is corruption: the range refuses writes and says so',
     async () => {
       using place = new FaultPlace();
