@@ -2,8 +2,10 @@ import type { Database, Statement } from 'bun:sqlite';
 import { assert } from '../lib/assert.ts';
 import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../lib/document-frame.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { purgeChanges } from './change-purge.ts';
 import type { RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
+import type { PurgeReport } from './storage-calls.ts';
 
 /** Ordinals are u32 in frames and indexes. */
 const ordinalMax = 0xffff_ffff;
@@ -233,7 +235,7 @@ export class RangeFile {
    * Forgets tombstones and superseded changes up to `throughSequence`, which every index of the range must have made
    * durable. Works in its own transactions of bounded size; returns the rows removed.
    */
-  purge(throughSequence: number, rowsMax: number): { removed: number; done: boolean } {
+  purge(throughSequence: number, rowsMax: number): PurgeReport {
     return purgeChanges(this.#database, Math.min(throughSequence, this.state.nextSequence - 1), rowsMax);
   }
 
@@ -309,37 +311,4 @@ function readState(database: Database, firstSequence: number): RangeState {
     entryIndex: column('entry_index'),
     transactionId: column('transaction_id'),
   };
-}
-
-function purgeChanges(
-  database: Database,
-  throughSequence: number,
-  rowsMax: number,
-): { removed: number; done: boolean } {
-  return database
-    .transaction(() => {
-      const { purged } = database.query('SELECT purged_through AS purged FROM range_identity').get() as {
-        purged: number;
-      };
-      const rows = database
-        .query(
-          'SELECT sequence, deleted, previous FROM changes WHERE sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?',
-        )
-        .all(purged, throughSequence, rowsMax) as { sequence: number; deleted: number; previous: number | null }[];
-      const { head } = database.query('SELECT max(sequence) AS head FROM changes').get() as { head: number | null };
-      const forget = database.prepare('DELETE FROM changes WHERE sequence = ?');
-      let removed = 0;
-      let through = purged;
-      for (const row of rows) {
-        // The last row carries the counters; it is looked at again when a later one has taken them over.
-        if (row.sequence === head) break;
-        if (row.previous !== null) removed += forget.run(row.previous).changes;
-        if (row.deleted === 1) removed += forget.run(row.sequence).changes;
-        through = row.sequence;
-      }
-      forget.finalize();
-      if (through > purged) database.run('UPDATE range_identity SET purged_through = ?', [through]);
-      return { removed, done: rows.length < rowsMax };
-    })
-    .immediate();
 }
