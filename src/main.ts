@@ -1,15 +1,37 @@
 import packageFile from '../package.json' with { type: 'json' };
 import { runCommandLine } from './cli/run.ts';
-import { serveVerb } from './cli/serve.ts';
+import { type StartServer, serveVerb } from './cli/serve.ts';
 import type { Verb } from './cli/verb.ts';
+import { pause, systemClock } from './lib/clock.ts';
+
+const loadPauseMs = 2;
 
 const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
-  // What a server needs is loaded after its port is open.
-  serve: async () => serveVerb(async () => (await import('./server.ts')).startServer),
+  serve: async () => serveVerb(loadServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
   check: async () => (await import('./cli/check.ts')).check,
   demo: async () => (await import('./cli/demo.ts')).demo,
 };
+
+/**
+ * What a server needs is loaded after its port is open, in pieces with a turn of the event loop between them: a probe
+ * that waits for the port is answered before the next piece, not after all of them.
+ */
+async function loadServer(): Promise<StartServer> {
+  const pieces = [
+    () => import('@sinclair/typebox'),
+    () => import('@sinclair/typebox/compiler'),
+    () => import('./engine/binding.ts'),
+    () => import('./http/all-routes.ts'),
+    () => import('./tables/table-queries.ts'),
+  ];
+  for (const load of pieces) {
+    await pause(systemClock, loadPauseMs);
+    await load();
+  }
+  await pause(systemClock, loadPauseMs);
+  return (await import('./server.ts')).startServer;
+}
 
 const words = Bun.argv.slice(2);
 const code = await runCommandLine({ verbs, version: packageFile.version }, words, {
