@@ -6,7 +6,7 @@ const documents: Record<string, JsonDocument> = Object.fromEntries(
   ['!a', 'm', '~z'].map((key) => [key, { owner: -1, n: 0, words: 'kelp', unique: `s${key.charCodeAt(0)}` }]),
 );
 
-/** A client that creates tables, fills them and drops them again while others write: the catalog under load. */
+/** A client that creates tables, fills them, gives them an index, and drops it all again while others write: the catalog under load. */
 export class ScratchTables {
   readonly #model: DocumentModel;
   #serial = 0;
@@ -25,7 +25,10 @@ export class ScratchTables {
       this.#inDoubt = table;
       const created = await this.#sure(wire.send('POST', `/db/v1/tables/${table}`, { num_shards: 2 }), [200, 201]);
       const filled = created && (await this.#sure(wire.batch(table, { inserts: documents }), [201]));
-      const dropped = filled && (await this.#sure(wire.send('DELETE', `/db/v1/tables/${table}`), [204]));
+      const path = `/db/v1/tables/${table}/indexes/extra`;
+      const indexed = filled && (await this.#sure(wire.send('POST', path, { type: 'full_text' }), [201]));
+      const forgotten = indexed && (await this.#sure(wire.send('DELETE', path), [204]));
+      const dropped = forgotten && (await this.#sure(wire.send('DELETE', `/db/v1/tables/${table}`), [204]));
       if (!dropped) return;
       this.#inDoubt = undefined;
     }

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { limits } from '../../src/config/limits.ts';
 import { ChildServer } from '../support/fault/child-server.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { answeredWith, expectClean } from './clean-failure.ts';
@@ -92,6 +93,17 @@ describe('I02 large and slow bodies', () => {
     expect(answer).toStartWith('HTTP/1.1 408');
     expect(answer).toContain('"request_timeout"');
   });
+
+  test(
+    'a head that never ends costs a connection no longer than its deadline',
+    async () => {
+      const started = performance.now();
+      const answer = await rawRequest(`POST ${batchPath} HTTP/1.1\r\nhost: x\r\nx-slow: `);
+      expect(answer === '' || answer.startsWith('HTTP/1.1 408')).toBe(true);
+      expect(performance.now() - started).toBeLessThan(limits.headerDeadlineMs + 5_000);
+    },
+    { timeout: 30_000 },
+  );
 
   test('a body that stops short changes nothing', async () => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
