@@ -7,7 +7,10 @@ use tantivy::schema::document::{ReferenceValue, ReferenceValueLeaf};
 use tantivy::schema::{Field, Value};
 use tantivy::tokenizer::PreTokenizedString;
 
-use super::fields::Fields;
+use super::fields::{Fields, KEY_PATH, ORDINAL_PATH, PRESENT_PATH};
+
+/// Terms that every document has: its ordinal and its key.
+const RESERVED_TERMS: usize = 2;
 
 /// A place in the document's text buffer.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +75,16 @@ impl IndexedDocument {
         &self.text[span.start as usize..span.end as usize]
     }
 
+    /// The document's ordinal, its key, then the paths that are only present.
+    fn reserved_term(&self, at: usize) -> (&str, FieldValue<'_>) {
+        let (path, leaf) = match at {
+            0 => (ORDINAL_PATH, ReferenceValueLeaf::I64(i64::from(self.ordinal))),
+            1 => (KEY_PATH, ReferenceValueLeaf::Str(self.text_of(self.key))),
+            _ => (PRESENT_PATH, ReferenceValueLeaf::Str(&self.present[at - RESERVED_TERMS])),
+        };
+        (path, FieldValue::Leaf(leaf))
+    }
+
     fn leaf(&self, scalar: Scalar) -> ReferenceValueLeaf<'_> {
         match scalar {
             Scalar::Text(span) => ReferenceValueLeaf::Str(self.text_of(span)),
@@ -130,11 +143,17 @@ impl<'a> Iterator for ValueMembers<'a> {
     type Item = (&'a str, FieldValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
+        let document = self.document;
+        let reserved = if self.only_terms { RESERVED_TERMS + document.present.len() } else { 0 };
         loop {
-            let (path, scalar) = self.document.values.get(self.next)?;
+            let at = self.next;
             self.next += 1;
+            if at < reserved {
+                return Some(document.reserved_term(at));
+            }
+            let (path, scalar) = document.values.get(at - reserved)?;
             if let Some(scalar) = if self.only_terms { with_term(*scalar) } else { Some(*scalar) } {
-                return Some((path, FieldValue::Leaf(self.document.leaf(scalar))));
+                return Some((path, FieldValue::Leaf(document.leaf(scalar))));
             }
         }
     }
@@ -169,11 +188,7 @@ impl<'a> Iterator for FieldValues<'a> {
                 None => self.next(),
             },
             _ => {
-                let rest = at - FIXED_FIELDS;
-                if let Some(path) = document.present.get(rest) {
-                    return leaf(fields.present, ReferenceValueLeaf::Str(path));
-                }
-                let (field, span) = document.slot_texts.get(rest - document.present.len())?;
+                let (field, span) = document.slot_texts.get(at - FIXED_FIELDS)?;
                 leaf(*field, ReferenceValueLeaf::Str(document.text_of(*span)))
             }
         }

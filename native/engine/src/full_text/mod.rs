@@ -14,6 +14,7 @@ mod options;
 mod pending_documents;
 mod query;
 mod report;
+mod segment_columns;
 mod slots;
 mod storage;
 mod text_index;

@@ -54,7 +54,7 @@ impl PendingDocuments {
     /// A newer version of the document comes, or it is deleted.
     pub fn delete(&mut self, writer: &IndexWriter<IndexedDocument>, fields: &Fields, ordinal: u32) {
         if self.is_large {
-            writer.delete_term(ordinal_term(fields, ordinal));
+            writer.delete_term(fields.ordinal_term(ordinal));
             return;
         }
         self.documents.retain(|document| document.ordinal != ordinal);
@@ -68,7 +68,7 @@ impl PendingDocuments {
         except: Option<SegmentId>,
     ) -> tantivy::Result<()> {
         for ordinal in self.deleted_ordinals.drain(..) {
-            writer.delete_query(Box::new(OlderVersions { term: ordinal_term(fields, ordinal), except }))?;
+            writer.delete_query(Box::new(OlderVersions { term: fields.ordinal_term(ordinal), except }))?;
         }
         Ok(())
     }
@@ -96,10 +96,6 @@ impl PendingDocuments {
         segment.meta().untrack_temp_docstore();
         writer.add_segment(segment.meta().clone())
     }
-}
-
-fn ordinal_term(fields: &Fields, ordinal: u32) -> Term {
-    Term::from_field_u64(fields.ordinal, u64::from(ordinal))
 }
 
 /// The documents of one ordinal but for those in one segment. Tantivy applies the deletes of a commit to the whole of

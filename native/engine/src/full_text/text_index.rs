@@ -21,6 +21,7 @@ use super::mapping::TableMapping;
 use super::options::IndexOptions;
 use super::pending_documents::PendingDocuments;
 use super::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+use super::segment_columns::ColumnCache;
 use super::slots::{Slot, SlotTable};
 use super::storage::{IndexDirectory, open_directory, write_checkpoint};
 use crate::error::EngineError;
@@ -52,6 +53,7 @@ pub struct TextIndex {
     pub(super) mapping: Arc<TableMapping>,
     pub(super) slots: Arc<SlotTable>,
     reader: IndexReader,
+    pub(super) columns: ColumnCache,
     writing: Mutex<Writing>,
     /// Files of the last durable checkpoint.
     durable: Mutex<HashSet<PathBuf>>,
@@ -129,6 +131,7 @@ impl TextIndex {
             mapping,
             slots,
             reader,
+            columns: ColumnCache::default(),
             writing: Mutex::new(Writing { writer: None, pending: PendingDocuments::default(), documents, next_ordinal: payload.next_ordinal }),
             durable: Mutex::new(durable),
             applied_sequence: AtomicU64::new(payload.sequence),
@@ -243,6 +246,7 @@ impl TextIndex {
         self.checkpoint_sequence.store(sequence, Ordering::Release);
         // Readers of files that were in memory now read the disk's.
         self.reader.reload().map_err(tantivy_failed)?;
+        self.columns.clear();
         Ok(CheckpointReport {
             sequence,
             files_written: work.files,

@@ -11,7 +11,7 @@ use super::rule::FieldRule;
 use super::table_mapping::TableMapping;
 use super::templates::DetectedType;
 use crate::full_text::analysis::Analyzer;
-use crate::full_text::fields::Fields;
+use crate::full_text::fields::{Fields, RESERVED};
 use crate::full_text::slots::{Slot, SlotTable};
 
 use tantivy::schema::Field;
@@ -61,7 +61,7 @@ pub struct Node {
 
 impl Node {
     fn new(path: &str, cursor: Cursor) -> Self {
-        let is_closed = matches!(cursor, Cursor::Closed) || path.len() > PATH_BYTES_MAX || path.contains(['\0', '\u{1}']);
+        let is_closed = matches!(cursor, Cursor::Closed) || path.len() > PATH_BYTES_MAX || path.contains(['\0', '\u{1}']) || path.starts_with(RESERVED);
         Self {
             path: Arc::from(path),
             cursor,

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::query::{BooleanQuery, Occur, Query, TermQuery, Weight};
@@ -10,8 +11,8 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 use super::plan::QueryPlan;
 use super::stop::Stop;
 use crate::error::EngineError;
-use crate::full_text::errors::{damaged, tantivy_failed};
-use crate::full_text::fields::{KEY, TTL_BASE};
+use crate::full_text::errors::tantivy_failed;
+use crate::full_text::segment_columns::SegmentColumns;
 
 /// A match, and what places it among others of its score: its key, as a rank within its segment.
 #[derive(Debug, Clone, Copy)]
@@ -78,16 +79,12 @@ impl<T> Default for Collected<T> {
 /// The documents of a segment that a query may show.
 pub struct Visible<'a> {
     reader: &'a SegmentReader,
-    expiry: Option<(Column<i64>, i64)>,
+    expiry: Option<(&'a Column<i64>, i64)>,
 }
 
 impl<'a> Visible<'a> {
-    pub fn new(reader: &'a SegmentReader, expired_at_or_before_ms: Option<i64>) -> Result<Self, EngineError> {
-        let expiry = match expired_at_or_before_ms {
-            Some(bound) => Some((reader.fast_fields().i64(TTL_BASE).map_err(tantivy_failed)?, bound)),
-            None => None,
-        };
-        Ok(Self { reader, expiry })
+    pub fn new(reader: &'a SegmentReader, columns: &'a SegmentColumns, plan: &QueryPlan) -> Self {
+        Self { reader, expiry: plan.expired_at_or_before_ms.map(|bound| (&columns.ttl_base, bound)) }
     }
 
     pub fn shows(&self, doc: DocId) -> bool {
@@ -101,9 +98,18 @@ impl<'a> Visible<'a> {
     }
 }
 
-pub fn key_column(reader: &SegmentReader) -> Result<StrColumn, EngineError> {
-    let column = reader.fast_fields().str(KEY).map_err(tantivy_failed)?;
-    column.ok_or_else(|| damaged("a segment has no key column".to_owned()))
+/// The segments of one index, each with the columns that every query reads.
+#[derive(Clone, Copy)]
+pub struct Segments<'a> {
+    pub readers: &'a [SegmentReader],
+    pub columns: &'a [Arc<SegmentColumns>],
+}
+
+impl<'a> Segments<'a> {
+    pub fn iter(self) -> impl Iterator<Item = (u32, &'a SegmentReader, &'a SegmentColumns)> {
+        let both = self.readers.iter().zip(self.columns);
+        both.enumerate().map(|(at, (reader, columns))| (at as u32, reader, &**columns))
+    }
 }
 
 /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
@@ -120,7 +126,7 @@ pub fn can_skip(query: &dyn Query) -> bool {
 /// The best matches of one segment.
 struct SegmentTop<'a> {
     visible: Visible<'a>,
-    keys: StrColumn,
+    keys: &'a StrColumn,
     segment: u32,
     wanted: usize,
     /// No match below this score can be among the best of the index.
@@ -159,7 +165,7 @@ impl SegmentTop<'_> {
 
 /// The `offset + limit` best matches of an index, segment after segment; not yet ordered.
 pub fn collect_best(
-    segments: &[SegmentReader],
+    segments: Segments<'_>,
     weight: &dyn Weight,
     skips: bool,
     plan: &QueryPlan,
@@ -168,12 +174,12 @@ pub fn collect_best(
     let mut collected = Collected::default();
     let wanted = plan.offset + plan.limit;
     let mut floor = Score::MIN;
-    for (segment, reader) in segments.iter().enumerate() {
-        let visible = Visible::new(reader, plan.expired_at_or_before_ms)?;
+    for (segment, reader, columns) in segments.iter() {
+        let visible = Visible::new(reader, columns, plan);
         let mut top = SegmentTop {
             visible,
-            keys: key_column(reader)?,
-            segment: segment as u32,
+            keys: &columns.keys,
+            segment,
             wanted,
             floor,
             best: BinaryHeap::with_capacity(wanted.min(1024)),
@@ -274,13 +280,13 @@ pub fn visit_all(
 
 /// Only the number of matches.
 pub fn count(
-    segments: &[SegmentReader],
+    segments: Segments<'_>,
     weight: &dyn Weight,
     plan: &QueryPlan,
     stop: &Stop,
 ) -> Result<u64, EngineError> {
     let mut total = 0u64;
-    for reader in segments {
+    for (_, reader, columns) in segments.iter() {
         if plan.expired_at_or_before_ms.is_none() {
             if stop.is_due() {
                 return Err(stop.error());
@@ -288,7 +294,7 @@ pub fn count(
             total += u64::from(weight.count(reader).map_err(tantivy_failed)?);
             continue;
         }
-        let visible = Visible::new(reader, plan.expired_at_or_before_ms)?;
+        let visible = Visible::new(reader, columns, plan);
         visit_all(reader, weight, stop, |doc, _| total += u64::from(visible.shows(doc)))?;
     }
     Ok(total)

@@ -8,12 +8,12 @@ use std::time::Instant;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::Value;
-use tantivy::columnar::StrColumn;
+use tantivy::columnar::Column;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::schema::Schema;
 use tantivy::{DocId, Searcher};
 
-use super::collect::{Collected, Scored, can_skip, collect_best, count, key_column};
+use super::collect::{Collected, Scored, Segments, can_skip, collect_best, count};
 use super::compile::compile_plan;
 use super::fields_of_path::IndexFields;
 use super::hits::{Hit, Hits};
@@ -24,7 +24,7 @@ use super::stop::{CancelFlag, Stop};
 use crate::error::EngineError;
 use crate::full_text::TextIndex;
 use crate::full_text::errors::{damaged, io_failed, tantivy_failed};
-use crate::full_text::fields::{ORDINAL, SEQUENCE};
+use crate::full_text::segment_columns::SegmentColumns;
 
 /// Below this many documents, several ranges are searched one after another.
 const PARALLEL_DOCS_MIN: u64 = 20_000;
@@ -32,15 +32,21 @@ const PARALLEL_DOCS_MIN: u64 = 20_000;
 /// What a query sees of one index: one commit.
 pub struct RangeView {
     pub searcher: Searcher,
+    pub columns: Vec<Arc<SegmentColumns>>,
     pub index: IndexFields,
     pub schema: Schema,
 }
 
 impl RangeView {
-    fn of(index: &TextIndex) -> Self {
+    fn of(index: &TextIndex) -> Result<Self, EngineError> {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
-        Self { searcher, index: IndexFields::of(index), schema: index.schema().clone() }
+        let columns = index.columns.of(&searcher)?;
+        Ok(Self { searcher, columns, index: IndexFields::of(index), schema: index.schema().clone() })
+    }
+
+    fn segments(&self) -> Segments<'_> {
+        Segments { readers: self.searcher.segment_readers(), columns: &self.columns }
     }
 }
 
@@ -50,7 +56,7 @@ impl RangeView {
 /// Errors: `query_timeout` after `plan.timeout_ms` or when `cancel` is set; `invalid_query`.
 pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) -> Result<Hits, EngineError> {
     let started = Instant::now();
-    let views: Vec<RangeView> = indexes.iter().map(|index| RangeView::of(index)).collect();
+    let views: Vec<RangeView> = indexes.iter().map(|index| RangeView::of(index)).collect::<Result<_, _>>()?;
     let mut hits = query_views(&views, plan, &Stop::new(cancel, plan.timeout_ms))?;
     hits.took_micros = started.elapsed().as_micros() as u64;
     Ok(hits)
@@ -64,7 +70,7 @@ fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     if plan.count_only {
         let totals = over_ranges(views, |range| {
             let (weight, _) = weight_for(views, range, plan, &statistics, false)?;
-            count(views[range].searcher.segment_readers(), &*weight, plan, stop)
+            count(views[range].segments(), &*weight, plan, stop)
         })?;
         let total = totals.into_iter().sum();
         return Ok(Hits { total, total_is_exact: true, ..Hits::default() });
@@ -72,14 +78,14 @@ fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     if plan.sort.is_empty() {
         let found = over_ranges(views, |range| {
             let (weight, skips) = weight_for(views, range, plan, &statistics, true)?;
-            collect_best(views[range].searcher.segment_readers(), &*weight, skips, plan, stop)
+            collect_best(views[range].segments(), &*weight, skips, plan, stop)
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, |range| {
         let (weight, _) = weight_for(views, range, plan, &statistics, scores)?;
-        collect_sorted(views[range].searcher.segment_readers(), &*weight, scores, plan, stop)
+        collect_sorted(views[range].segments(), &*weight, scores, plan, stop)
     })?;
     merge(views, plan, found, |a: &Sorted, b: &Sorted| {
         let fields = plan.sort.iter().zip(a.values.iter().zip(&b.values));
@@ -167,7 +173,6 @@ impl Match for Sorted {
 /// Keys are looked up only where matches of different segments tie.
 struct Keys<'a> {
     views: &'a [RangeView],
-    columns: HashMap<(usize, u32), StrColumn>,
     known: HashMap<(usize, u32, u64), Arc<str>>,
     failed: Option<EngineError>,
 }
@@ -188,15 +193,9 @@ impl Keys<'_> {
         key
     }
 
-    fn read(&mut self, range: usize, segment: u32, key_rank: u64) -> Result<String, EngineError> {
-        let column = match self.columns.entry((range, segment)) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(key_column(self.views[range].searcher.segment_reader(segment))?)
-            }
-        };
+    fn read(&self, range: usize, segment: u32, key_rank: u64) -> Result<String, EngineError> {
         let mut key = String::new();
-        column.ord_to_str(key_rank, &mut key).map_err(io_failed("read a key"))?;
+        self.views[range].columns[segment as usize].keys.ord_to_str(key_rank, &mut key).map_err(io_failed("read a key"))?;
         Ok(key)
     }
 
@@ -223,7 +222,7 @@ fn merge<T: Match>(
         hits.max_score = hits.max_score.max(collected.max_score);
         matches.extend(collected.matches.into_iter().map(|found| (range, found)));
     }
-    let mut keys = Keys { views, columns: HashMap::new(), known: HashMap::new(), failed: None };
+    let mut keys = Keys { views, known: HashMap::new(), failed: None };
     matches.sort_unstable_by(|(range_a, a), (range_b, b)| {
         order(a, b).then_with(|| keys.compare((*range_a, a.place()), (*range_b, b.place())))
     });
@@ -238,15 +237,14 @@ fn merge<T: Match>(
 
 fn hit<T: Match>(views: &[RangeView], range: usize, found: &T) -> Result<Hit, EngineError> {
     let (segment, doc, _) = found.place();
-    let columns = views[range].searcher.segment_reader(segment).fast_fields();
-    let number = |name: &str| {
-        let value = columns.u64(name).map_err(tantivy_failed)?.first(doc);
-        value.ok_or_else(|| damaged(format!("a document has no {name}")))
+    let columns = &views[range].columns[segment as usize];
+    let number = |column: &Column<u64>| {
+        column.first(doc).ok_or_else(|| damaged("a document has no ordinal or no sequence".to_owned()))
     };
     Ok(Hit {
         range: range as u32,
-        ordinal: number(ORDINAL)? as u32,
-        sequence: number(SEQUENCE)?,
+        ordinal: number(&columns.ordinal)? as u32,
+        sequence: number(&columns.sequence)?,
         score: found.score(),
         sort: found.sort(),
     })

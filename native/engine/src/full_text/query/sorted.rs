@@ -7,13 +7,14 @@ use tantivy::columnar::{Column, DynamicColumn, StrColumn};
 use tantivy::query::Weight;
 use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
-use super::collect::{Collected, Visible, key_column, rounded, visit_all};
+use super::collect::{Collected, Segments, Visible, rounded, visit_all};
 use super::fields_of_path::column_name;
 use super::plan::{QueryPlan, SortField};
 use super::sort_values::SortValue;
 use super::stop::Stop;
 use crate::error::EngineError;
 use crate::full_text::errors::{io_failed, tantivy_failed};
+use crate::full_text::segment_columns::SegmentColumns;
 
 pub const KEY_FIELD: &str = "_id";
 pub const SCORE_FIELD: &str = "_score";
@@ -65,12 +66,12 @@ impl Numbers {
 }
 
 impl SortColumn {
-    fn open(reader: &SegmentReader, field: &str) -> Result<Self, EngineError> {
+    fn open(reader: &SegmentReader, fixed: &SegmentColumns, field: &str) -> Result<Self, EngineError> {
         if field == SCORE_FIELD {
             return Ok(Self::Score);
         }
         if field == KEY_FIELD {
-            let texts = Some(key_column(reader)?);
+            let texts = Some(fixed.keys.clone());
             return Ok(Self::Path { numbers: None, dates: None, texts, booleans: None });
         }
         let handles = reader.fast_fields().dynamic_column_handles(&column_name(field)).map_err(tantivy_failed)?;
@@ -143,19 +144,19 @@ struct LastFirst {
 
 /// The first `offset + limit` matches of every segment; not yet ordered.
 pub fn collect_sorted(
-    segments: &[SegmentReader],
+    segments: Segments<'_>,
     weight: &dyn Weight,
     scores: bool,
     plan: &QueryPlan,
     stop: &Stop,
 ) -> Result<Collected<Sorted>, EngineError> {
     let mut collected = Collected::default();
-    for (segment, reader) in segments.iter().enumerate() {
+    for (segment, reader, fixed) in segments.iter() {
         let mut columns = Vec::new();
         for field in &plan.sort {
-            columns.push((SortColumn::open(reader, &field.field)?, field));
+            columns.push((SortColumn::open(reader, fixed, &field.field)?, field));
         }
-        let heap = collect_segment(reader, weight, scores, plan, stop, &columns, &mut collected)?;
+        let heap = collect_segment((reader, fixed), weight, scores, plan, stop, &columns, &mut collected)?;
         for last in heap {
             let values = columns.iter().zip(&last.values).map(|((column, field), value)| {
                 column.sort_value(undirected(*value, field.desc))
@@ -165,7 +166,7 @@ pub fn collect_sorted(
                 score: Score::from_bits(last.score_bits),
                 key_rank: last.key_rank,
                 doc: last.doc,
-                segment: segment as u32,
+                segment,
             });
         }
     }
@@ -173,7 +174,7 @@ pub fn collect_sorted(
 }
 
 fn collect_segment(
-    reader: &SegmentReader,
+    (reader, fixed): (&SegmentReader, &SegmentColumns),
     weight: &dyn Weight,
     scores: bool,
     plan: &QueryPlan,
@@ -182,8 +183,7 @@ fn collect_segment(
     collected: &mut Collected<Sorted>,
 ) -> Result<BinaryHeap<LastFirst>, EngineError> {
     let wanted = plan.offset + plan.limit;
-    let visible = Visible::new(reader, plan.expired_at_or_before_ms)?;
-    let keys = key_column(reader)?;
+    let visible = Visible::new(reader, fixed, plan);
     let mut first = BinaryHeap::with_capacity(wanted.min(1024));
     let mut values: Vec<SegmentValue> = Vec::with_capacity(columns.len());
     visit_all(reader, weight, stop, |doc, score| {
@@ -199,7 +199,7 @@ fn collect_segment(
         values.clear();
         values.extend(columns.iter().map(|(column, field)| directed(column.value(doc, field.desc, score), field.desc)));
         let is_full = first.len() == wanted;
-        let key_rank = || keys.ords().first(doc).unwrap_or(u64::MAX);
+        let key_rank = || fixed.keys.ords().first(doc).unwrap_or(u64::MAX);
         if is_full {
             let Some(mut last) = first.peek_mut() else { return };
             let last: &mut LastFirst = &mut last;

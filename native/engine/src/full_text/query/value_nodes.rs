@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use serde_json::Value;
-use tantivy::query::{BooleanQuery, ConstScoreQuery, EmptyQuery, ExistsQuery, Occur, Query, RangeQuery, TermQuery, TermSetQuery};
+use tantivy::query::{BooleanQuery, ConstScoreQuery, EmptyQuery, ExistsQuery, Occur, Query, RangeQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DateTime, Term};
 
@@ -13,6 +13,7 @@ use super::term_range::TermRangeQuery;
 use crate::error::EngineError;
 use crate::full_text::dates::parse_date;
 use crate::full_text::document::as_integer;
+use crate::full_text::fields::{KEY_PATH, PRESENT_PATH};
 
 pub fn term_query(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
@@ -66,21 +67,21 @@ pub fn parsed_values(index: &IndexFields, path: &str, text: &str) -> Vec<Box<dyn
 }
 
 pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
-    let terms: Vec<Term> = ids.iter().map(|id| Term::from_field_text(index.fields.key, id)).collect();
-    Box::new(ConstScoreQuery::new(Box::new(TermSetQuery::new(terms)), 1.0))
+    let terms = ids.iter().map(|id| term_query(index.string_term(KEY_PATH, id)));
+    Box::new(ConstScoreQuery::new(any_of(terms.collect()), 1.0))
 }
 
-/// Keys that begin with `prefix`, through the sorted key column.
+/// Keys that begin with `prefix`.
 pub fn key_prefix_query(index: &IndexFields, prefix: &str) -> Box<dyn Query> {
-    Box::new(TermRangeQuery::with_prefix(&Term::from_field_text(index.fields.key, prefix)))
+    Box::new(TermRangeQuery::with_prefix(&index.string_term(KEY_PATH, prefix)))
 }
 
 pub fn exists_query(index: &IndexFields, path: &str) -> Box<dyn Query> {
     let below = format!("{path}.");
     any_of(vec![
         Box::new(ConstScoreQuery::new(Box::new(ExistsQuery::new(column_name(path), true)), 1.0)),
-        Box::new(ConstScoreQuery::new(term_query(Term::from_field_text(index.fields.present, path)), 1.0)),
-        Box::new(TermRangeQuery::with_prefix(&Term::from_field_text(index.fields.present, &below))),
+        Box::new(ConstScoreQuery::new(term_query(index.string_term(PRESENT_PATH, path)), 1.0)),
+        Box::new(TermRangeQuery::with_prefix(&index.string_term(PRESENT_PATH, &below))),
     ])
 }
 
@@ -111,13 +112,14 @@ fn number_range(index: &IndexFields, path: &str, lower: Bound<f64>, upper: Bound
     Box::new(RangeQuery::new(lower.map(term), upper.map(term)))
 }
 
-fn string_range(index: &IndexFields, path: &str, lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
+/// Whole strings of any of the paths, between two bounds.
+fn string_range(index: &IndexFields, paths: &[String], lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
     let mut queries: Vec<Box<dyn Query>> = Vec::new();
-    for path in index.exact_paths(path) {
-        let every = index.string_term(&path, "");
+    for path in paths {
+        let every = index.string_term(path, "");
         let first = every.serialized_value_bytes().to_vec();
         let end = super::term_range::end_of_prefix(&first).map_or(Bound::Unbounded, Bound::Excluded);
-        let bytes = |text: &str| index.string_term(&path, text).serialized_value_bytes().to_vec();
+        let bytes = |text: &str| index.string_term(path, text).serialized_value_bytes().to_vec();
         let lower = if lower == Bound::Unbounded { Bound::Included(first) } else { lower.map(bytes) };
         let upper = if upper == Bound::Unbounded { end } else { upper.map(bytes) };
         queries.push(Box::new(TermRangeQuery::new(index.fields.terms, lower, upper)));
@@ -190,11 +192,7 @@ pub fn range_query(
     if given.is_empty() {
         return Ok(exists_query(index, path));
     }
-    if path == "_id" {
-        let text = |value: &Value| value.as_str().map(|text| text.as_bytes().to_vec());
-        let (lower, upper) = (map_bound(lower, text, "a string")?, map_bound(upper, text, "a string")?);
-        return Ok(Box::new(TermRangeQuery::new(index.fields.key, lower, upper)));
-    }
+    let kind = if path == "_id" { RangeKind::Term } else { kind };
     match kind {
         RangeKind::Number => {
             let (lower, upper) = (map_bound(lower, Value::as_f64, "a number")?, map_bound(upper, Value::as_f64, "a number")?);
@@ -206,7 +204,8 @@ pub fn range_query(
         }
         RangeKind::Term | RangeKind::Auto => {
             let (low, high) = (as_text(lower)?, as_text(upper)?);
-            Ok(string_range(index, path, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
+            let paths = if path == "_id" { vec![KEY_PATH.to_owned()] } else { index.exact_paths(path) };
+            Ok(string_range(index, &paths, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
         }
     }
 }

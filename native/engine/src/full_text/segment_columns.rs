@@ -1,0 +1,65 @@
+//! The columns that every query reads, opened once for each segment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tantivy::columnar::{Column, StrColumn};
+use tantivy::index::SegmentId;
+use tantivy::{Searcher, SegmentReader};
+
+use super::errors::{damaged, tantivy_failed};
+use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
+use crate::error::EngineError;
+
+pub struct SegmentColumns {
+    pub ordinal: Column<u64>,
+    pub sequence: Column<u64>,
+    pub ttl_base: Column<i64>,
+    pub keys: StrColumn,
+}
+
+impl SegmentColumns {
+    pub fn open(reader: &SegmentReader) -> Result<Self, EngineError> {
+        let columns = reader.fast_fields();
+        let keys = columns.str(KEY).map_err(tantivy_failed)?;
+        Ok(Self {
+            ordinal: columns.u64(ORDINAL).map_err(tantivy_failed)?,
+            sequence: columns.u64(SEQUENCE).map_err(tantivy_failed)?,
+            ttl_base: columns.i64(TTL_BASE).map_err(tantivy_failed)?,
+            keys: keys.ok_or_else(|| damaged("a segment has no key column".to_owned()))?,
+        })
+    }
+}
+
+/// The opened columns of the newest commit's segments.
+#[derive(Default)]
+pub struct ColumnCache(Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>);
+
+impl ColumnCache {
+    /// In the order of the searcher's segments.
+    pub fn of(&self, searcher: &Searcher) -> Result<Vec<Arc<SegmentColumns>>, EngineError> {
+        let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let segments = searcher.segment_readers();
+        if known.len() > 2 * segments.len() {
+            known.retain(|id, _| segments.iter().any(|segment| segment.segment_id() == *id));
+        }
+        let mut columns = Vec::with_capacity(segments.len());
+        for segment in segments {
+            let opened = match known.get(&segment.segment_id()) {
+                Some(opened) => Arc::clone(opened),
+                None => {
+                    let opened = Arc::new(SegmentColumns::open(segment)?);
+                    known.insert(segment.segment_id(), Arc::clone(&opened));
+                    opened
+                }
+            };
+            columns.push(opened);
+        }
+        Ok(columns)
+    }
+
+    /// The files have moved: what is open would keep the old ones.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+    }
+}
