@@ -57,6 +57,10 @@ const strings: [query: string, keys: string[]][] = [
   ['tags:(winter green)', ['leek']],
   ['nowhere:soup', []],
   ['soup -the', ['leek', 'miso']],
+  ['the soup', ['leek', 'miso']],
+  ['the AND (of OR and) AND potato', ['leek', 'salad']],
+  ['title:(the stew)', ['stew']],
+  ['the', []],
 ];
 
 const requests: [request: Record<string, unknown>, keys: string[]][] = [
@@ -80,6 +84,9 @@ const requests: [request: Record<string, unknown>, keys: string[]][] = [
   [{ filter_query: { match_none: {} } }, []],
   [{ filter_query: [{ term: { vegan: true } }, { range: { year: { gt: 2019 } } }] }, ['miso']],
   [{ filter_query: { disjuncts: [{ match: 'soup' }, { match: 'potato' }, { match: 'leek' }], min: 2 } }, ['leek']],
+  [{ filter_query: { conjuncts: [{ match: 'the' }, { match: 'soup' }] } }, ['leek', 'miso']],
+  [{ full_text_search: { match: 'the soup', operator: 'and' } }, ['leek', 'miso']],
+  [{ full_text_search: { match: 'of the' }, filter_query: { match: 'and' } }, []],
   [{ exclusion_query: { match: 'soup' } }, ['stew', 'salad']],
   [{ filter_prefix: 's' }, ['stew', 'salad']],
   [{ full_text_search: { query: 'soup stew', default_operator: 'or' } }, ['leek', 'miso', 'stew']],

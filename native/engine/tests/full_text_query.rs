@@ -90,3 +90,33 @@ fn bool_nodes() {
         assert_eq!(matching(&index, query.clone()), expected, "{query}");
     }
 }
+
+#[test]
+fn a_text_without_tokens_is_left_out_of_the_bool_around_it() {
+    let index = index_of(json!(null), &books());
+    let title = |text: &str| json!({"kind": "match", "field": "title", "text": text});
+    let the = title("the");
+    let anywhere = json!({"kind": "phrase", "text": "and the"});
+    for (query, expected) in [
+        (the.clone(), vec![]),
+        (anywhere.clone(), vec![]),
+        (json!({"kind": "match", "text": "!?"}), vec![]),
+        (json!({"kind": "bool", "must": [the, title("soup")]}), vec![1]),
+        (json!({"kind": "bool", "must": [anywhere, title("soup")]}), vec![1]),
+        (json!({"kind": "bool", "must": [title("soup")], "filter": [the]}), vec![1]),
+        (json!({"kind": "bool", "should": [the, title("soup"), title("quick")], "min_should": 3}), vec![1]),
+        (json!({"kind": "bool", "must": [the], "filter": [the]}), vec![]),
+        (json!({"kind": "bool", "must": [{"kind": "bool", "should": [the]}, title("soup")]}), vec![1]),
+        (json!({"kind": "bool", "must": [the], "must_not": [title("bread")]}), vec![0, 1, 4]),
+        (json!({"kind": "bool", "must": [title("soup")], "must_not": [the]}), vec![1]),
+        (json!({"kind": "bool", "must_not": [the]}), vec![0, 1, 2, 3, 4]),
+        (json!({"kind": "bool", "must": [title("soup"), {"kind": "match", "field": "tags.keyword", "text": "the"}]}), vec![]),
+    ] {
+        assert_eq!(matching(&index, query.clone()), expected, "{query}");
+    }
+    let mut filtered = plan(title("the"));
+    filtered.filter = vec![serde_json::from_value(title("soup")).expect("a node")];
+    assert_eq!(run(&index, &filtered).total, 1);
+    filtered.filter = vec![serde_json::from_value(title("a")).expect("a node")];
+    assert_eq!(run(&index, &filtered).total, 0);
+}

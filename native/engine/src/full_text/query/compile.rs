@@ -13,26 +13,32 @@ use super::value_nodes::{
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::dates::parse_date;
+use crate::full_text::slots::tokens_of;
 
 const KEY_FIELD: &str = "_id";
 
-/// The whole plan but for its TTL: query, filters, exclusions, key prefix.
+/// The whole plan but for its TTL: query, filters, exclusions, key prefix. They are one bool: what asks for nothing is
+/// left out, and when nothing is left of what was asked, nothing matches.
 pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
-    let mut filters = Vec::new();
-    for node in &plan.filter {
-        filters.push(compile(index, node)?);
+    let Clauses { found: mut filters, left_out } = compile_all(index, &plan.filter)?;
+    let main = match &plan.query {
+        None => None,
+        Some(Node::MatchAll { boost }) => Some((None, *boost)),
+        Some(node) => Some((compile(index, node)?, 1.0)),
+    };
+    let asks_for_something = !filters.is_empty() || matches!(main, Some((Some(_), _)));
+    let is_left_out = left_out || matches!((&plan.query, &main), (Some(node), Some((None, _))) if !is_match_all(node));
+    if is_left_out && !asks_for_something {
+        return Ok(Box::new(EmptyQuery));
     }
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         filters.push(key_prefix_query(index, prefix));
     }
-    let mut exclusions: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-    for node in &plan.exclusion {
-        exclusions.push((Occur::MustNot, compile(index, node)?));
-    }
-    let main = match &plan.query {
+    let exclusions = compile_all(index, &plan.exclusion)?.found.into_iter().map(|query| (Occur::MustNot, query)).collect();
+    let main = match main {
         None => return Ok(constant_score(filters, exclusions, 1.0)),
-        Some(Node::MatchAll { boost }) => return Ok(constant_score(filters, exclusions, *boost)),
-        Some(node) => compile(index, node)?,
+        Some((None, boost)) => return Ok(constant_score(filters, exclusions, boost)),
+        Some((Some(main), _)) => main,
     };
     if filters.is_empty() && exclusions.is_empty() {
         return Ok(main);
@@ -41,6 +47,27 @@ pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Que
     clauses.extend(filters.into_iter().map(filter_clause));
     clauses.extend(exclusions);
     Ok(Box::new(BooleanQuery::new(clauses)))
+}
+
+fn is_match_all(node: &Node) -> bool {
+    matches!(node, Node::MatchAll { .. })
+}
+
+/// Several nodes, without those that ask for nothing.
+struct Clauses {
+    found: Vec<Box<dyn Query>>,
+    left_out: bool,
+}
+
+fn compile_all(index: &IndexFields, nodes: &[Node]) -> Result<Clauses, EngineError> {
+    let mut clauses = Clauses { found: Vec::new(), left_out: false };
+    for node in nodes {
+        match compile(index, node)? {
+            Some(query) => clauses.found.push(query),
+            None => clauses.left_out = true,
+        }
+    }
+    Ok(clauses)
 }
 
 /// Every match scores the same: the filters find the documents, instead of a walk over all of them.
@@ -67,17 +94,24 @@ fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineError
     analyzer.map(Some).ok_or_else(|| EngineError::new("invalid_query", format!("there is no analyzer \"{name}\"")))
 }
 
-pub fn compile(index: &IndexFields, node: &Node) -> Result<Box<dyn Query>, EngineError> {
+/// `None` when the node asks for nothing: a text without any token (stop words, punctuation).
+pub fn compile(index: &IndexFields, node: &Node) -> Result<Option<Box<dyn Query>>, EngineError> {
     let query = match node {
         Node::MatchAll { boost } => boosted(Box::new(AllQuery), *boost),
         Node::MatchNone {} => Box::new(EmptyQuery),
         Node::Match { field, text, operator, analyzer, boost } => {
             let analyzer = named_analyzer(analyzer)?;
+            if has_no_token(index, field.as_deref(), text, analyzer) {
+                return Ok(None);
+            }
             let on_texts = |texts: &[TextField]| match_query(texts, text, *operator, analyzer);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
         }
         Node::Phrase { field, text, slop, analyzer, boost } => {
             let analyzer = named_analyzer(analyzer)?;
+            if has_no_token(index, field.as_deref(), text, analyzer) {
+                return Ok(None);
+            }
             let on_texts = |texts: &[TextField]| phrase_query(texts, text, *slop, analyzer);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
         }
@@ -91,10 +125,30 @@ pub fn compile(index: &IndexFields, node: &Node) -> Result<Box<dyn Query>, Engin
         Node::Exists { field, boost } => boosted(exists_query(index, field), *boost),
         Node::BoolPrefix { fields, text, boost } => boosted(bool_prefix_query(index, fields, text), *boost),
         Node::Bool { must, should, must_not, filter, min_should, boost } => {
-            boosted(bool_node(index, [must, should, must_not, filter], *min_should)?, *boost)
+            let Some(query) = bool_node(index, [must, should, must_not, filter], *min_should)? else { return Ok(None) };
+            boosted(query, *boost)
         }
     };
-    Ok(query)
+    Ok(Some(query))
+}
+
+/// Whether the analyzers that `text` is read with drop all of it. Decided by the table's mapping where a field is
+/// named, so that it does not depend on which documents an index holds.
+fn has_no_token(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
+    let analyzers = match (analyzer, field) {
+        (_, Some(KEY_FIELD)) => return false,
+        (_, Some(path)) if index.may_be_exact_only(path) || index.exact_paths(path).iter().any(|exact| exact != path) => {
+            return false;
+        }
+        (Some(analyzer), _) => vec![analyzer],
+        (None, Some(path)) => index.mapping.analyzers_of(path),
+        (None, None) => {
+            let mut analyzers: Vec<Analyzer> = index.default_texts().iter().map(|text| text.analyzer).collect();
+            analyzers.dedup();
+            if analyzers.is_empty() { vec![Analyzer::Standard] } else { analyzers }
+        }
+    };
+    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| tokens_of(analyzer, text).is_empty())
 }
 
 /// `on_texts` where the path has analysed text; the whole value where it has only that, and what `text` may stand for
@@ -168,21 +222,29 @@ fn bool_node(
     index: &IndexFields,
     [must, should, must_not, filter]: [&Vec<Node>; 4],
     min_should: Option<usize>,
-) -> Result<Box<dyn Query>, EngineError> {
+) -> Result<Option<Box<dyn Query>>, EngineError> {
+    let (must, filter) = (compile_all(index, must)?, compile_all(index, filter)?);
+    let should = compile_all(index, should)?;
+    let must_not = compile_all(index, must_not)?;
+    let something_required = !(must.found.is_empty() && filter.found.is_empty());
+    if !something_required && should.found.is_empty() && must_not.found.is_empty() {
+        let left_out = must.left_out || filter.left_out || should.left_out;
+        return Ok(if left_out { None } else { Some(Box::new(AllQuery)) });
+    }
+    let default_min = usize::from(!something_required && !should.found.is_empty());
+    let min_should = match min_should {
+        // What was left out cannot be asked for.
+        Some(min) if should.left_out => min.min(should.found.len()),
+        Some(min) => min,
+        None => default_min,
+    };
     let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-    for (occur, nodes) in [(Occur::Must, must), (Occur::Should, should), (Occur::MustNot, must_not)] {
-        for node in nodes {
-            clauses.push((occur, compile(index, node)?));
-        }
-    }
-    for node in filter {
-        clauses.push(filter_clause(compile(index, node)?));
-    }
-    let something_required = !(must.is_empty() && filter.is_empty());
-    if !something_required && should.is_empty() {
+    if !something_required && should.found.is_empty() {
         clauses.push((Occur::Must, Box::new(AllQuery)));
     }
-    let default_min = usize::from(!something_required && !should.is_empty());
-    let min_should = min_should.unwrap_or(default_min);
-    Ok(Box::new(BooleanQuery::with_minimum_required_clauses(clauses, min_should)))
+    clauses.extend(must.found.into_iter().map(|query| (Occur::Must, query)));
+    clauses.extend(should.found.into_iter().map(|query| (Occur::Should, query)));
+    clauses.extend(must_not.found.into_iter().map(|query| (Occur::MustNot, query)));
+    clauses.extend(filter.found.into_iter().map(filter_clause));
+    Ok(Some(Box::new(BooleanQuery::with_minimum_required_clauses(clauses, min_should))))
 }
