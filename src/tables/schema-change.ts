@@ -92,6 +92,7 @@ export class SchemaChange {
     added: NewIndex[],
     dropped: string[],
     updated: { name: string; state: string }[] = [],
+    lag: () => Promise<void> | undefined = () => undefined,
   ): Promise<void> {
     const indexes = await this.#storage.catalog.changeTable({
       tableId: table.id,
@@ -100,6 +101,8 @@ export class SchemaChange {
       addIndexes: added,
       updateIndexes: updated,
     });
+    // Nothing may happen between the last look and the switch: what a search has shown must stay visible.
+    for (let behind = lag(); behind; behind = lag()) await behind;
     table.settings = settings;
     table.indexes = indexes.map(readIndexRecord);
     const fresh = table.indexes.filter((index) => added.some((each) => each.name === index.name));
@@ -119,7 +122,10 @@ export class SchemaChange {
       if (!building || table.closing.aborted) return;
       const { readSchema: _, ...settings } = table.settings;
       const replaced = table.servingIndex.name;
-      await this.#commit(table, lease, settings, [], [replaced], [{ name: indexName, state: 'serving' }]);
+      const updated = [{ name: indexName, state: 'serving' }];
+      await this.#commit(table, lease, settings, [], [replaced], updated, () =>
+        lagOf(table, lease, indexName, replaced),
+      );
     });
   }
 
@@ -127,4 +133,17 @@ export class SchemaChange {
     const append = this.#storage.append.bind(this.#storage);
     for (const range of lease.ranges) await rewriteLifetimes(range, table.ttlField, append, this.#nowMs);
   }
+}
+
+/** Resolves when the index shows everything that the one it replaces shows now; undefined when it does already. */
+function lagOf(table: Table, lease: TableLease, indexName: string, replaced: string): Promise<void> | undefined {
+  if (table.closing.aborted) return undefined;
+  const behind = lease.ranges.flatMap((range) => {
+    const [next, old] = [range.applier(indexName), range.applier(replaced)];
+    if (!next || !old || next.state === 'closed') return [];
+    const { published } = old.progress;
+    return next.progress.published < published ? [next.waitFor(published, table.closing)] : [];
+  });
+  const done = () => undefined;
+  return behind.length === 0 ? undefined : Promise.all(behind).then(done, done);
 }

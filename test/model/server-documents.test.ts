@@ -17,6 +17,8 @@ type Step =
   | { do: 'lookup'; key: string }
   | { do: 'scan'; from: string; to: string }
   | { do: 'search'; word: string }
+  | { do: 'schema'; types: string[] }
+  | { do: 'recreate' }
   | { do: 'reopen' }
   | { do: 'crash' };
 
@@ -67,6 +69,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('lookup' as const), key }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('scan' as const), from: key, to: key }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('search' as const), word: fc.constantFrom(...words) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('schema' as const),
+      types: fc.constantFrom<string[]>(['text'], ['text', 'keyword'], ['text', 'search_as_you_type']),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('recreate' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const) }) },
 );
@@ -116,6 +126,18 @@ class Twin implements AsyncDisposable {
       }
       case 'search':
         return this.#search(wire, step.word);
+      case 'schema': {
+        const property = { type: 'string', 'x-service-types': step.types };
+        const schema = { type: 'object', properties: { word: property }, additionalProperties: true };
+        const request = { default_type: 'd', document_schemas: { d: { schema } } };
+        // Searches go on while the index is built anew, whatever follows.
+        await wire.expect(200, 'PUT', '/db/v1/tables/t/schema', request);
+        return;
+      }
+      case 'recreate':
+        await wire.expect(204, 'DELETE', '/db/v1/tables/t');
+        await wire.createTable('t', { num_shards: 3 });
+        return this.#map.clear();
       case 'reopen':
         expect((await this.#server.stop()).code).toBe(0);
         this.#server = await ChildServer.start({ dataDir: this.#dataDir });
