@@ -10,7 +10,7 @@ export interface Provenance {
   commit: string;
   /** True when tracked files differ from the commit. */
   modified: boolean;
-  versions: Record<'bun' | 'sundew' | 'sqlite' | 'tantivy' | 'elysia', string>;
+  versions: Record<'bun' | 'sundew' | 'sqlite' | 'tantivy', string>;
   machine: { cpu: string; cores: number; memoryGiB: number; kernel: string };
 }
 
@@ -23,7 +23,6 @@ export function provenance(): Provenance {
       sundew: packageVersion('package.json'),
       sqlite: sqliteVersion(),
       tantivy: tantivyVersion(),
-      elysia: packageVersion('node_modules/elysia/package.json'),
     },
     machine: {
       cpu: cpus()[0]?.model.trim() ?? 'unknown',
