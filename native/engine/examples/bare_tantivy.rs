@@ -11,10 +11,10 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tantivy::collector::TopDocs;
 use tantivy::query::{BooleanQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query, TermQuery};
-use tantivy::schema::{
-    FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
+use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions};
+use tantivy::tokenizer::{
+    Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
 };
-use tantivy::tokenizer::{Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer};
 use tantivy::{Index, IndexWriter, ReloadPolicy, TantivyDocument, Term};
 
 #[global_allocator]
@@ -89,9 +89,7 @@ fn compile(query: &Value, schema: &Schema) -> Box<dyn Query> {
         terms.push(Term::from_field_text(field, &token.text));
     });
     let all = |occur: Occur, terms: Vec<Term>| {
-        let clause = |term| {
-            (occur, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Query>)
-        };
+        let clause = |term| (occur, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Query>);
         BooleanQuery::new(terms.into_iter().map(clause).collect())
     };
     match query["kind"].as_str() {
@@ -120,7 +118,7 @@ fn main() {
     let started = Instant::now();
     for (at, line) in lines.iter().enumerate() {
         writer.add_document(document(line, at, key, &kinds)).expect("added");
-        if commit_every.is_some_and(|every| (at + 1) % every == 0) {
+        if commit_every.is_some_and(|every| (at + 1).is_multiple_of(every)) {
             writer.commit().expect("a commit");
         }
     }
@@ -129,7 +127,8 @@ fn main() {
     writer.wait_merging_threads().expect("merges end");
     let files = fs::read_dir(&directory).expect("the directory");
     let bytes: u64 = files.filter_map(|entry| entry.ok()?.metadata().ok()).map(|metadata| metadata.len()).sum();
-    let ingest = json!({"docs": lines.len(), "seconds": seconds, "docs_per_s": lines.len() as f64 / seconds, "bytes": bytes});
+    let ingest =
+        json!({"docs": lines.len(), "seconds": seconds, "docs_per_s": lines.len() as f64 / seconds, "bytes": bytes});
     println!("{ingest}");
     let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().expect("a reader");
     let reader: tantivy::IndexReader = reader;

@@ -66,7 +66,7 @@ fn main() {
     for (at, frame) in frames.iter().enumerate() {
         index.apply(frame).expect("applied");
         let sequence = ((at + 1) * FRAME_ROWS) as u64;
-        if commit_every.is_some_and(|every| sequence % every as u64 == 0) {
+        if commit_every.is_some_and(|every| sequence.is_multiple_of(every as u64)) {
             index.commit(sequence).expect("a commit");
             index.checkpoint().expect("a checkpoint");
         }
@@ -87,8 +87,7 @@ fn main() {
     let queries = queries.map(|path| fs::read_to_string(path).expect("queries")).unwrap_or_default();
     for line in queries.lines() {
         let query: Value = serde_json::from_str(line).expect("a JSON query");
-        let plan: QueryPlan =
-            serde_json::from_value(json!({"query": plan_of(&query), "limit": 10})).expect("a plan");
+        let plan: QueryPlan = serde_json::from_value(json!({"query": plan_of(&query), "limit": 10})).expect("a plan");
         let (micros, total) = time_query(&index, &plan);
         let filter = json!([{"kind": "range", "field": "n", "gte": 0, "lt": lines.len() / 100}]);
         let filtered: QueryPlan =
@@ -120,7 +119,10 @@ fn time_small_work(index: &Arc<TextIndex>, lines: &[&str]) {
         index.commit((lines.len() + at) as u64 + 1).expect("a commit");
         commits.push(started.elapsed().as_micros());
     }
-    println!("{}", json!({"one_new_document_commit_p50_micros": p50(commits), "one_update_commit_p50_micros": p50(updates)}));
+    println!(
+        "{}",
+        json!({"one_new_document_commit_p50_micros": p50(commits), "one_update_commit_p50_micros": p50(updates)})
+    );
     let options = IndexOptions::named("bench");
     let plan: QueryPlan = serde_json::from_value(
         json!({"query": {"kind": "match", "text": "a"}, "filter": [{"kind": "range", "field": "n", "gte": 5}], "limit": 1}),

@@ -25,7 +25,11 @@ fn analyzers() {
         ("standard", "", vec![]),
         ("simple", "R2D2 the Don't", vec!["r", "d", "the", "don", "t"]),
         ("keyword", "As It Is", vec!["As It Is"]),
-        ("html", "<p class=\"a>b\">Soup &amp; <b>breads</b></p><script>var x = 1;</script> &#99;afe", vec!["soup", "bread", "cafe"]),
+        (
+            "html",
+            "<p class=\"a>b\">Soup &amp; <b>breads</b></p><script>var x = 1;</script> &#99;afe",
+            vec!["soup", "bread", "cafe"],
+        ),
         ("html", "1 < 2 & <!-- no --> yes", vec!["1", "2", "yes"]),
         ("german", "Die Häuser und Katzen", vec!["haus", "katz"]),
         ("french", "les maisons", vec!["maison"]),
@@ -39,7 +43,9 @@ fn analyzers() {
     let long = "x".repeat(256);
     assert_eq!(words("standard", &format!("{long} short")), ["short"]);
     assert!(Analyzer::named("klingon").is_none());
-    for name in ["spanish", "italian", "portuguese", "dutch", "swedish", "norwegian", "danish", "finnish", "html_analyzer"] {
+    for name in
+        ["spanish", "italian", "portuguese", "dutch", "swedish", "norwegian", "danish", "finnish", "html_analyzer"]
+    {
         assert!(Analyzer::named(name).is_some(), "{name}");
     }
 }
@@ -123,7 +129,8 @@ fn numbers_booleans_and_dates() {
     ] {
         assert_eq!(found(typed.clone(), document.clone(), query.clone()), expected, "{query}");
     }
-    let inferred = json!({"d": "2024-01-02", "not": "2024-13-45", "far": "1500-01-01", "f": 2.5, "big": 9007199254740992i64});
+    let inferred =
+        json!({"d": "2024-01-02", "not": "2024-13-45", "far": "1500-01-01", "f": 2.5, "big": 9007199254740992i64});
     for (query, expected) in [
         (json!({"kind": "range", "field": "d", "gte": "2024-01-01", "lt": "2024-01-03"}), true),
         (word("not", "2024-13-45"), true),
@@ -169,7 +176,8 @@ fn dynamic_templates() {
         {"match": "hidden", "mapping": {"index": false}},
         {"match": "count", "match_mapping_type": "number", "mapping": {"type": "keyword"}}
     ]});
-    let document = json!({"user_id": "Ann Lee", "meta": {"a": "Die Häuser"}, "hidden": "soup", "count": 7, "other": "Soups"});
+    let document =
+        json!({"user_id": "Ann Lee", "meta": {"a": "Die Häuser"}, "hidden": "soup", "count": 7, "other": "Soups"});
     for (query, expected) in [
         (word("user_id", "ann"), false),
         (term("user_id", "Ann Lee"), true),
@@ -187,13 +195,13 @@ fn dynamic_templates() {
 #[test]
 fn nested_objects_arrays_and_references() {
     let nested = json!({"document_schemas": {"doc": {"schema": {
-        "type": "object",
-        "$defs": {"person": {"type": "object", "properties": {"name": {"type": "string", "x-service-types": ["keyword"]}}}},
-        "properties": {
-            "author": {"$ref": "#/$defs/person"},
-            "reviewers": {"type": "array", "items": {"$ref": "#/$defs/person"}},
-            "tags": {"type": "array", "x-service-types": ["keyword"], "items": {"type": "string"}}
-        }}}}});
+    "type": "object",
+    "$defs": {"person": {"type": "object", "properties": {"name": {"type": "string", "x-service-types": ["keyword"]}}}},
+    "properties": {
+        "author": {"$ref": "#/$defs/person"},
+        "reviewers": {"type": "array", "items": {"$ref": "#/$defs/person"}},
+        "tags": {"type": "array", "x-service-types": ["keyword"], "items": {"type": "string"}}
+    }}}}});
     let document = json!({"author": {"name": "Ann Lee"}, "reviewers": [{"name": "Bo Ek"}, {"name": "Cy Fo"}], "tags": ["A B", "C"]});
     for (query, expected) in [
         (term("author.name", "Ann Lee"), true),
@@ -288,8 +296,14 @@ fn paths_beyond_the_slots_are_searchable() {
     for path in [0, 63, 64, 199] {
         let field = format!("f{path}");
         assert_eq!(matching(&index, word(&field, "word1")), [1], "{field}");
-        assert_eq!(matching(&index, json!({"kind": "phrase", "field": field, "text": format!("number{path} soup")})), [0, 1, 2]);
-        assert_eq!(matching(&index, json!({"kind": "phrase", "field": field, "text": "soup word1"})), Vec::<u32>::new());
+        assert_eq!(
+            matching(&index, json!({"kind": "phrase", "field": field, "text": format!("number{path} soup")})),
+            [0, 1, 2]
+        );
+        assert_eq!(
+            matching(&index, json!({"kind": "phrase", "field": field, "text": "soup word1"})),
+            Vec::<u32>::new()
+        );
         assert_eq!(matching(&index, json!({"kind": "prefix", "field": field, "value": "wor"})), [0, 1, 2]);
         assert_eq!(matching(&index, word(&field, "number5")), if path == 5 { vec![0, 1, 2] } else { vec![] });
     }

@@ -31,7 +31,9 @@ fn random_node(random: &mut Random, depth: usize) -> Value {
     let field = ["title", "tag", "n", "author.name", "nowhere"][random.below(5)];
     let text = WORDS[random.below(8)];
     match random.below(if depth > 2 { 8 } else { 10 }) {
-        0 => json!({"kind": "match", "field": field, "text": format!("{text} {}", WORDS[random.below(8)]), "operator": "and"}),
+        0 => {
+            json!({"kind": "match", "field": field, "text": format!("{text} {}", WORDS[random.below(8)]), "operator": "and"})
+        }
         1 => json!({"kind": "match", "text": text}),
         2 => json!({"kind": "term", "field": field, "value": text}),
         3 => json!({"kind": "term", "field": field, "value": random.below(5)}),
@@ -59,8 +61,11 @@ fn random_filters_on_random_documents() {
             _ => json!({"dynamic_templates": [{"match": "t*", "mapping": {"type": "text", "analyzer": "simple"}}]}),
         };
         let index = index_of(schema.clone(), &documents);
-        let rows: Vec<Row> =
-            documents.iter().enumerate().map(|(at, document)| put(&format!("k{at}"), at as u32, document.clone())).collect();
+        let rows: Vec<Row> = documents
+            .iter()
+            .enumerate()
+            .map(|(at, document)| put(&format!("k{at}"), at as u32, document.clone()))
+            .collect();
         let frame = frame(&rows, 1);
         for _ in 0..60 {
             let node = random_node(&mut random, 0);
@@ -94,5 +99,8 @@ fn rows_that_cannot_match() {
     plan.expired_at_or_before_ms = None;
     let matched = match_documents(&memory_options(Value::Null), &plan, &frame(&rows, 1)).expect("matched");
     assert_eq!(matched, [1, 0, 1, 0, 1]);
-    assert_eq!(match_documents(&memory_options(Value::Null), &plan, &frame(&[], 1)).expect("matched"), Vec::<u8>::new());
+    assert_eq!(
+        match_documents(&memory_options(Value::Null), &plan, &frame(&[], 1)).expect("matched"),
+        Vec::<u8>::new()
+    );
 }

@@ -47,7 +47,10 @@ fn values_score_by_their_rarity_alone() {
 
 #[test]
 fn filters_and_exclusions_do_not_score() {
-    let index = index_of(json!(null), &[json!({"t": "soup", "n": 1}), json!({"t": "soup leek", "n": 2}), json!({"t": "x", "n": 3})]);
+    let index = index_of(
+        json!(null),
+        &[json!({"t": "soup", "n": 1}), json!({"t": "soup leek", "n": 2}), json!({"t": "x", "n": 3})],
+    );
     let soup = json!({"kind": "match", "field": "t", "text": "soup"});
     let alone = run(&index, &plan(soup.clone()));
     let mut filtered = plan(soup);
@@ -56,7 +59,10 @@ fn filters_and_exclusions_do_not_score() {
     assert_eq!(with_filter.hits, alone.hits);
     filtered.exclusion = serde_json::from_value(json!([{"kind": "term", "field": "n", "value": 1}])).expect("nodes");
     let excluded = run(&index, &filtered);
-    assert_eq!(excluded.hits.iter().map(|hit| (hit.ordinal, hit.score)).collect::<Vec<_>>(), [(1, alone.hits[1].score)]);
+    assert_eq!(
+        excluded.hits.iter().map(|hit| (hit.ordinal, hit.score)).collect::<Vec<_>>(),
+        [(1, alone.hits[1].score)]
+    );
     let mut only_filters = filtered;
     only_filters.query = None;
     let hits = run(&index, &only_filters).hits;
@@ -73,7 +79,11 @@ fn random_document(random: &mut Random, at: usize) -> Value {
     };
     // Which path takes which slot differs between ranges.
     let (title, body) = (words(5), words(20));
-    let mut document = if at % 3 == 0 { json!({"body": body, "title": title}) } else { json!({"title": title, "body": body}) };
+    let mut document = if at.is_multiple_of(3) {
+        json!({"body": body, "title": title})
+    } else {
+        json!({"title": title, "body": body})
+    };
     document["n"] = json!(random.below(50));
     if random.below(3) > 0 {
         document["tag"] = json!(WORDS[random.below(4)]);
@@ -95,7 +105,9 @@ fn one_and_four(documents: &[Value]) -> (Vec<Arc<TextIndex>>, Vec<Arc<TextIndex>
                 let rows: Vec<Row> = rows
                     .iter()
                     .enumerate()
-                    .map(|(at, document)| put(&format!("{:05}", (first + at) * 7919 % 100_003), (first + at) as u32, document.clone()))
+                    .map(|(at, document)| {
+                        put(&format!("{:05}", (first + at) * 7919 % 100_003), (first + at) as u32, document.clone())
+                    })
                     .collect();
                 index.apply(&frame(&rows, first as u64 + 1)).expect("applied");
                 index.commit((first + rows.len()) as u64).expect("a commit");
@@ -195,9 +207,11 @@ fn sort_values_are_typed_and_missing_comes_last() {
         run(&index, &plan).hits.iter().map(|hit| (hit.ordinal, hit.sort[0].clone())).collect()
     };
     let null = Value::Null;
-    let expected = [(3, json!(0)), (1, json!(1.5)), (0, json!(2)), (2, null.clone()), (4, null.clone()), (5, null.clone())];
+    let expected =
+        [(3, json!(0)), (1, json!(1.5)), (0, json!(2)), (2, null.clone()), (4, null.clone()), (5, null.clone())];
     assert_eq!(sorted("n", false), expected);
-    let expected = [(3, json!(7)), (0, json!(2)), (1, json!(1.5)), (2, null.clone()), (4, null.clone()), (5, null.clone())];
+    let expected =
+        [(3, json!(7)), (0, json!(2)), (1, json!(1.5)), (2, null.clone()), (4, null.clone()), (5, null.clone())];
     assert_eq!(sorted("n", true), expected);
     assert_eq!(sorted("d", false)[..2], [(5, json!("2024-01-01T00:00:00Z")), (4, json!("2024-01-02T03:04:05.678Z"))]);
     assert_eq!(sorted("b", true)[0], (5, json!(true)));
@@ -210,7 +224,10 @@ fn totals_are_exact_up_to_a_bound_and_never_too_large() {
     let mut random = Random::new(9);
     let documents: Vec<Value> = (0..3000).map(|at| random_document(&mut random, at)).collect();
     let index = index_of(json!(null), &documents);
-    let exact = run(&index, &QueryPlan { exact_total: true, ..plan(json!({"kind": "match", "field": "body", "text": "soup bread leek"})) });
+    let exact = run(
+        &index,
+        &QueryPlan { exact_total: true, ..plan(json!({"kind": "match", "field": "body", "text": "soup bread leek"})) },
+    );
     assert!(exact.total_is_exact && exact.total > 1000);
     let mut bounded = plan(json!({"kind": "match", "field": "body", "text": "soup bread leek"}));
     bounded.limit = 5;
@@ -235,7 +252,9 @@ fn expired_documents_are_hidden() {
     let row = |at: u32, ttl_base_ms: i64| Row { ttl_base_ms, ..put(&format!("k{at}"), at, json!({"t": "soup"})) };
     index.apply(&frame(&[row(0, 0), row(1, 1000), row(2, 2000)], 1)).expect("applied");
     index.commit(3).expect("a commit");
-    for (bound, expected) in [(None, vec![0, 1, 2]), (Some(999), vec![0, 1, 2]), (Some(1000), vec![0, 2]), (Some(5000), vec![0])] {
+    for (bound, expected) in
+        [(None, vec![0, 1, 2]), (Some(999), vec![0, 1, 2]), (Some(1000), vec![0, 2]), (Some(5000), vec![0])]
+    {
         for sort in [json!([]), json!([{"field": "_id"}])] {
             let mut plan = plan(json!({"kind": "match", "field": "t", "text": "soup"}));
             plan.expired_at_or_before_ms = bound;

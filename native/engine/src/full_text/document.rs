@@ -101,7 +101,10 @@ impl IndexedDocument {
 pub enum FieldValue<'a> {
     Leaf(ReferenceValueLeaf<'a>),
     /// The value of every path, or only what has a term.
-    Values { document: &'a IndexedDocument, only_terms: bool },
+    Values {
+        document: &'a IndexedDocument,
+        only_terms: bool,
+    },
 }
 
 impl<'a> Value<'a> for FieldValue<'a> {

@@ -159,11 +159,13 @@ impl Target<'_> {
 
     /// Tokens of a path beyond the slots: once under the path, once for queries without a field.
     fn take_overflow(&mut self, target: &TextTarget, text: &str) {
-        let overflow = self.document.overflow.get_or_insert_with(|| {
-            Box::new(PreTokenizedString { text: String::new(), tokens: Vec::new() })
-        });
+        let overflow = self
+            .document
+            .overflow
+            .get_or_insert_with(|| Box::new(PreTokenizedString { text: String::new(), tokens: Vec::new() }));
         let tokens = &mut overflow.tokens;
-        let prefixes = [Some(overflow_prefix(&target.path)), target.in_all.then(|| overflow_all_prefix(target.analyzer))];
+        let prefixes =
+            [Some(overflow_prefix(&target.path)), target.in_all.then(|| overflow_all_prefix(target.analyzer))];
         for prefix in prefixes.into_iter().flatten() {
             let last = tokens.iter().rev().find(|token| token.text.starts_with(&prefix));
             let offset = last.map_or(0, |token| token.position + 2);

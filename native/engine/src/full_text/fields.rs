@@ -3,10 +3,10 @@
 //! A document's own fields do not appear in it: analysed text goes to numbered slots (a slot keeps the length norms
 //! of the one path that took it), everything else to one JSON field.
 
+use tantivy::Term;
 use tantivy::schema::{
     Field, IndexRecordOption, JsonObjectOptions, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::Term;
 
 use super::slots::slot_tokenizer_name;
 
@@ -73,14 +73,9 @@ pub fn build_schema() -> (Schema, Fields) {
     let sequence = schema.add_u64_field(SEQUENCE, NumericOptions::default().set_fast());
     let ttl_base = schema.add_i64_field(TTL_BASE, NumericOptions::default().set_fast());
     let key = schema.add_text_field(KEY, TextOptions::default().set_fast("raw"));
-    let values = schema.add_json_field(
-        VALUES,
-        JsonObjectOptions::default().set_fast("raw").set_expand_dots_enabled(),
-    );
-    let terms = schema.add_json_field(
-        "terms",
-        JsonObjectOptions::default().set_indexing_options(exact()).set_expand_dots_enabled(),
-    );
+    let values = schema.add_json_field(VALUES, JsonObjectOptions::default().set_fast("raw").set_expand_dots_enabled());
+    let terms = schema
+        .add_json_field("terms", JsonObjectOptions::default().set_indexing_options(exact()).set_expand_dots_enabled());
     let positions = |tokenizer: &str, norms: bool| {
         TextOptions::default().set_indexing_options(
             TextFieldIndexing::default()

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -61,6 +61,8 @@ pub struct TextIndex {
     checkpoint_sequence: AtomicU64,
     skipped_count: AtomicU64,
     uncommitted_rows: AtomicU64,
+    /// Known without waiting for who writes.
+    writer_is_open: AtomicBool,
 }
 
 struct Writing {
@@ -132,12 +134,18 @@ impl TextIndex {
             slots,
             reader,
             columns: ColumnCache::default(),
-            writing: Mutex::new(Writing { writer: None, pending: PendingDocuments::default(), documents, next_ordinal: payload.next_ordinal }),
+            writing: Mutex::new(Writing {
+                writer: None,
+                pending: PendingDocuments::default(),
+                documents,
+                next_ordinal: payload.next_ordinal,
+            }),
             durable: Mutex::new(durable),
             applied_sequence: AtomicU64::new(payload.sequence),
             checkpoint_sequence: AtomicU64::new(payload.sequence),
             skipped_count: AtomicU64::new(payload.skipped_count),
             uncommitted_rows: AtomicU64::new(0),
+            writer_is_open: AtomicBool::new(false),
         }))
     }
 
@@ -202,6 +210,7 @@ impl TextIndex {
         merge_policy.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
         writer.set_merge_policy(Box::new(merge_policy));
         writing.writer = Some(writer);
+        self.writer_is_open.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -262,6 +271,7 @@ impl TextIndex {
             return Ok(());
         }
         if let Some(writer) = writing.writer.take() {
+            self.writer_is_open.store(false, Ordering::Relaxed);
             writer.wait_merging_threads().map_err(tantivy_failed)?;
             self.reader.reload().map_err(tantivy_failed)?;
         }
@@ -283,7 +293,7 @@ impl TextIndex {
             slots_used: self.slots.snapshot().len(),
             slots: SLOT_COUNT,
             uncommitted_rows: self.uncommitted_rows.load(Ordering::Relaxed),
-            writer_is_open: self.writing().writer.is_some(),
+            writer_is_open: self.writer_is_open.load(Ordering::Relaxed),
         }
     }
 
@@ -293,7 +303,10 @@ impl TextIndex {
         let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
         let terms = |field: &tantivy::schema::Field| -> u64 {
             let segments = searcher.segment_readers().iter();
-            segments.filter_map(|segment| segment.inverted_index(*field).ok()).map(|terms| terms.terms().num_terms() as u64).sum()
+            segments
+                .filter_map(|segment| segment.inverted_index(*field).ok())
+                .map(|terms| terms.terms().num_terms() as u64)
+                .sum()
         };
         fields.map(terms).sum()
     }
@@ -301,7 +314,8 @@ impl TextIndex {
     /// Reads every file of the newest commit and compares its checksum; `index_damaged` names those that differ.
     pub fn verify(&self) -> Result<(), EngineError> {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.index.validate_checksum()));
-        let failed = outcome.map_err(|_| damaged("the index files cannot be read".to_owned()))?.map_err(tantivy_failed)?;
+        let failed =
+            outcome.map_err(|_| damaged("the index files cannot be read".to_owned()))?.map_err(tantivy_failed)?;
         if failed.is_empty() {
             return Ok(());
         }
@@ -315,6 +329,7 @@ impl TextIndex {
         let mut writing = self.writing();
         writing.pending = PendingDocuments::default();
         drop(writing.writer.take());
+        self.writer_is_open.store(false, Ordering::Relaxed);
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         Ok(())
     }

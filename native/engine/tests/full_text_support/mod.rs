@@ -72,8 +72,11 @@ pub fn disk_options() -> IndexOptions {
 /// An index in memory that holds the documents under the keys `k0`, `k1`, ... and the ordinals 0, 1, ...
 pub fn index_of(schema: Value, documents: &[Value]) -> Arc<TextIndex> {
     let index = TextIndex::open(Path::new("unused"), memory_options(schema)).expect("an index in memory");
-    let rows: Vec<Row> =
-        documents.iter().enumerate().map(|(at, document)| put(&format!("k{at}"), at as u32, document.clone())).collect();
+    let rows: Vec<Row> = documents
+        .iter()
+        .enumerate()
+        .map(|(at, document)| put(&format!("k{at}"), at as u32, document.clone()))
+        .collect();
     let report = index.apply(&frame(&rows, 1)).expect("rows are applied");
     assert_eq!(report.skipped, vec![]);
     index.commit(rows.len() as u64).expect("a commit");

@@ -2,9 +2,7 @@
 
 use std::sync::Mutex;
 
-use tantivy::tokenizer::{
-    Language, RawTokenizer, Stemmer, StopWordFilter, TextAnalyzer, TokenStream,
-};
+use tantivy::tokenizer::{Language, RawTokenizer, Stemmer, StopWordFilter, TextAnalyzer, TokenStream};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StemLanguage {

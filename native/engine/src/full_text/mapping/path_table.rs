@@ -61,7 +61,10 @@ pub struct Node {
 
 impl Node {
     fn new(path: &str, cursor: Cursor) -> Self {
-        let is_closed = matches!(cursor, Cursor::Closed) || path.len() > PATH_BYTES_MAX || path.contains(['\0', '\u{1}']) || path.starts_with(RESERVED);
+        let is_closed = matches!(cursor, Cursor::Closed)
+            || path.len() > PATH_BYTES_MAX
+            || path.contains(['\0', '\u{1}'])
+            || path.starts_with(RESERVED);
         Self {
             path: Arc::from(path),
             cursor,
@@ -122,16 +125,14 @@ impl PathTable {
         let child = self.nodes.len() as u32;
         let node = &mut self.nodes[parent as usize];
         let path = if parent == ROOT { name.to_owned() } else { format!("{}.{name}", node.path) };
-        let cursor = if node.is_closed {
-            Cursor::Closed
-        } else {
-            self.mapping.child_of(&node.cursor, parent == ROOT, name)
-        };
+        let cursor =
+            if node.is_closed { Cursor::Closed } else { self.mapping.child_of(&node.cursor, parent == ROOT, name) };
         let place = node.children.len();
         node.children.push((Box::from(name), child));
         if place >= SCANNED_CHILDREN_MAX {
             if node.by_name.is_empty() {
-                node.by_name = node.children.iter().enumerate().map(|(at, (name, _))| (name.clone(), at as u32)).collect();
+                node.by_name =
+                    node.children.iter().enumerate().map(|(at, (name, _))| (name.clone(), at as u32)).collect();
             } else {
                 node.by_name.insert(Box::from(name), place as u32);
             }

@@ -37,7 +37,11 @@ pub fn rounded(score: Score) -> Score {
 
 /// A score below any that is rounded to `rounded`.
 fn below_rounded(rounded: Score) -> Score {
-    if rounded.is_finite() { rounded - rounded.abs() * Score::EPSILON * (1 << SCORE_BITS_ROUNDED) as Score } else { rounded }
+    if rounded.is_finite() {
+        rounded - rounded.abs() * Score::EPSILON * (1 << SCORE_BITS_ROUNDED) as Score
+    } else {
+        rounded
+    }
 }
 
 /// Orders the worst match first in a `BinaryHeap`: lowest score, then highest key.
@@ -279,12 +283,7 @@ pub fn visit_all(
 }
 
 /// Only the number of matches.
-pub fn count(
-    segments: Segments<'_>,
-    weight: &dyn Weight,
-    plan: &QueryPlan,
-    stop: &Stop,
-) -> Result<u64, EngineError> {
+pub fn count(segments: Segments<'_>, weight: &dyn Weight, plan: &QueryPlan, stop: &Stop) -> Result<u64, EngineError> {
     let mut total = 0u64;
     for (_, reader, columns) in segments.iter() {
         if plan.expired_at_or_before_ms.is_none() {

@@ -41,11 +41,7 @@ pub struct IndexFields {
 
 impl IndexFields {
     pub fn of(index: &TextIndex) -> Self {
-        Self {
-            fields: Arc::clone(&index.fields),
-            mapping: Arc::clone(&index.mapping),
-            slots: index.slots.snapshot(),
-        }
+        Self { fields: Arc::clone(&index.fields), mapping: Arc::clone(&index.mapping), slots: index.slots.snapshot() }
     }
 
     fn slots_are_full(&self) -> bool {

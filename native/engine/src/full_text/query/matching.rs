@@ -68,7 +68,8 @@ pub fn match_documents(options: &IndexOptions, plan: &QueryPlan, frame: &[u8]) -
     let mut rows = Vec::new();
     for (at, row) in frame.rows().enumerate() {
         let row = row?;
-        let is_expired = plan.expired_at_or_before_ms.is_some_and(|bound| row.ttl_base_ms > 0 && row.ttl_base_ms <= bound);
+        let is_expired =
+            plan.expired_at_or_before_ms.is_some_and(|bound| row.ttl_base_ms > 0 && row.ttl_base_ms <= bound);
         if row.kind != RowKind::Put || is_expired {
             continue;
         }

@@ -195,11 +195,18 @@ impl Keys<'_> {
 
     fn read(&self, range: usize, segment: u32, key_rank: u64) -> Result<String, EngineError> {
         let mut key = String::new();
-        self.views[range].columns[segment as usize].keys.ord_to_str(key_rank, &mut key).map_err(io_failed("read a key"))?;
+        self.views[range].columns[segment as usize]
+            .keys
+            .ord_to_str(key_rank, &mut key)
+            .map_err(io_failed("read a key"))?;
         Ok(key)
     }
 
-    fn compare(&mut self, (range_a, a): (usize, (u32, DocId, u64)), (range_b, b): (usize, (u32, DocId, u64))) -> Ordering {
+    fn compare(
+        &mut self,
+        (range_a, a): (usize, (u32, DocId, u64)),
+        (range_b, b): (usize, (u32, DocId, u64)),
+    ) -> Ordering {
         if (range_a, a.0) == (range_b, b.0) {
             return a.2.cmp(&b.2);
         }

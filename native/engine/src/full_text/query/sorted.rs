@@ -37,10 +37,16 @@ const DATE: u8 = 1;
 const TEXT: u8 = 2;
 const BOOLEAN: u8 = 3;
 
+#[expect(clippy::large_enum_variant, reason = "there are as many as sort fields")]
 enum SortColumn {
     Score,
     /// The columns of one path, one for each type that the segment has met there.
-    Path { numbers: Option<Numbers>, dates: Option<Column<DateTime>>, texts: Option<StrColumn>, booleans: Option<Column<bool>> },
+    Path {
+        numbers: Option<Numbers>,
+        dates: Option<Column<DateTime>>,
+        texts: Option<StrColumn>,
+        booleans: Option<Column<bool>>,
+    },
 }
 
 enum Numbers {
@@ -158,9 +164,10 @@ pub fn collect_sorted(
         }
         let heap = collect_segment((reader, fixed), weight, scores, plan, stop, &columns, &mut collected)?;
         for last in heap {
-            let values = columns.iter().zip(&last.values).map(|((column, field), value)| {
-                column.sort_value(undirected(*value, field.desc))
-            });
+            let values = columns
+                .iter()
+                .zip(&last.values)
+                .map(|((column, field), value)| column.sort_value(undirected(*value, field.desc)));
             collected.matches.push(Sorted {
                 values: values.collect::<Result<_, _>>()?,
                 score: Score::from_bits(last.score_bits),

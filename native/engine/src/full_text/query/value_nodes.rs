@@ -195,7 +195,8 @@ pub fn range_query(
     let kind = if path == "_id" { RangeKind::Term } else { kind };
     match kind {
         RangeKind::Number => {
-            let (lower, upper) = (map_bound(lower, Value::as_f64, "a number")?, map_bound(upper, Value::as_f64, "a number")?);
+            let (lower, upper) =
+                (map_bound(lower, Value::as_f64, "a number")?, map_bound(upper, Value::as_f64, "a number")?);
             Ok(number_range(index, path, lower, upper))
         }
         RangeKind::Date => {

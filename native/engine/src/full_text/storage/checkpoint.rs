@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::directory::{CheckpointPlan, IndexDirectory, remove_if_there};
+use super::directory::{CheckpointPlan, IndexDirectory, RestoredCheckpoint, remove_if_there};
 use crate::error::EngineError;
 use crate::failpoint;
 use crate::full_text::errors::{damaged, incompatible, io_failed};
@@ -51,17 +51,15 @@ pub fn open_directory(root: &Path, options: &IndexOptions) -> Result<OpenedDirec
     fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
     let checkpoint = read_checkpoint(root, options)?;
     let is_restored = checkpoint.is_some();
-    let files = checkpoint.as_ref().map(|(_, _, files)| files.keys().cloned().collect()).unwrap_or_default();
+    let files = checkpoint.as_ref().map(|restored| restored.files.keys().cloned().collect()).unwrap_or_default();
     remove_strays(root, &files).map_err(io_failed("remove stray index files"))?;
     let limits = (options.memory_file_bytes_max, options.memory_files_bytes_max);
-    let directory = IndexDirectory::on_disk(root, limits.0, limits.1, checkpoint)
-        .map_err(io_failed("open the index directory"))?;
+    let directory =
+        IndexDirectory::on_disk(root, limits.0, limits.1, checkpoint).map_err(io_failed("open the index directory"))?;
     Ok(OpenedDirectory { directory, is_restored })
 }
 
-type Restored = (Vec<u8>, Vec<u8>, HashMap<PathBuf, u64>);
-
-fn read_checkpoint(root: &Path, options: &IndexOptions) -> Result<Option<Restored>, EngineError> {
+fn read_checkpoint(root: &Path, options: &IndexOptions) -> Result<Option<RestoredCheckpoint>, EngineError> {
     let bytes = match fs::read(root.join(CHECKPOINT_FILE)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -89,7 +87,8 @@ fn read_checkpoint(root: &Path, options: &IndexOptions) -> Result<Option<Restore
             Err(error) => return Err(damaged(format!("{}: {error}", file.name))),
         };
     }
-    Ok(Some((checkpoint.meta.into_bytes(), checkpoint.managed.into_bytes(), files)))
+    let (meta, managed) = (checkpoint.meta.into_bytes(), checkpoint.managed.into_bytes());
+    Ok(Some(RestoredCheckpoint { meta, managed, files }))
 }
 
 fn checksum(meta: &str, managed: &str) -> u32 {
@@ -186,7 +185,8 @@ pub fn write_checkpoint(
     for (name, bytes) in &plan.in_memory {
         directory.moved_to_disk(name, bytes.len() as u64);
     }
-    *durable = plan.in_memory.iter().map(|(name, _)| name).chain(plan.on_disk.iter().map(|(name, _)| name)).cloned().collect();
+    *durable =
+        plan.in_memory.iter().map(|(name, _)| name).chain(plan.on_disk.iter().map(|(name, _)| name)).cloned().collect();
     directory.finish_checkpoint(durable.clone()).map_err(failed)?;
     failpoint::hit("index.checkpoint.after-release");
     work.meta = plan.meta;

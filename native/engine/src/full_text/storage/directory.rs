@@ -67,25 +67,31 @@ pub struct CheckpointPlan {
     pub on_disk: Vec<(PathBuf, u64)>,
 }
 
+/// What the last checkpoint named: files with their bytes, durable already, and Tantivy's two own files.
+pub struct RestoredCheckpoint {
+    pub meta: Vec<u8>,
+    pub managed: Vec<u8>,
+    pub files: HashMap<PathBuf, u64>,
+}
+
 impl IndexDirectory {
     pub fn in_memory() -> Self {
         Self::over(None, usize::MAX, usize::MAX, State::default())
     }
 
-    /// `files` are durable already: a checkpoint named them together with `meta` and `managed`.
     pub fn on_disk(
         root: &Path,
         memory_file_bytes_max: usize,
         memory_files_bytes_max: usize,
-        checkpoint: Option<(Vec<u8>, Vec<u8>, HashMap<PathBuf, u64>)>,
+        checkpoint: Option<RestoredCheckpoint>,
     ) -> io::Result<Self> {
         let mapped = MmapDirectory::open(root).map_err(|error| io::Error::other(error.to_string()))?;
         let mut state = State::default();
-        if let Some((meta, managed, files)) = checkpoint {
-            state.pinned = files.keys().cloned().collect();
-            state.on_disk = files;
-            state.meta = Some(meta);
-            state.managed = Some(managed);
+        if let Some(restored) = checkpoint {
+            state.pinned = restored.files.keys().cloned().collect();
+            state.on_disk = restored.files;
+            state.meta = Some(restored.meta);
+            state.managed = Some(restored.managed);
         }
         let disk = Disk { root: root.to_owned(), mapped };
         Ok(Self::over(Some(disk), memory_file_bytes_max, memory_files_bytes_max, state))

@@ -1,0 +1,176 @@
+//! Sums whose value does not depend on the order of what is added.
+
+/// Beyond this the integer part moves into the partials, long before it could overflow.
+const INTEGER_MAX: u128 = 1 << 120;
+
+/// Integers up to here have squares that fit many times into `INTEGER_MAX`.
+const SQUARED_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// The exact sum of doubles, rounded once when it is read: integers in 128 bits, fractions as a sum of doubles that do
+/// not overlap (J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
+#[derive(Debug, Clone, Default)]
+pub struct ExactSum {
+    integer: i128,
+    /// Of growing size; no two overlap.
+    partials: Vec<f64>,
+    overflowed: bool,
+}
+
+impl ExactSum {
+    pub fn add(&mut self, number: f64) {
+        let integer = number as i64;
+        if integer as f64 == number && integer != i64::MAX {
+            self.add_integer(i128::from(integer));
+        } else {
+            self.add_float(number);
+        }
+    }
+
+    pub fn add_square(&mut self, number: f64) {
+        if number.fract() == 0.0 && number.abs() <= SQUARED_MAX {
+            let integer = i128::from(number as i64);
+            self.add_integer(integer * integer);
+            return;
+        }
+        let square = number * number;
+        self.add_float(square);
+        // What rounding took from the square.
+        let rest = number.mul_add(number, -square);
+        if square.is_finite() && rest != 0.0 {
+            self.add_float(rest);
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.overflowed |= other.overflowed;
+        self.add_integer(other.integer);
+        for partial in &other.partials {
+            self.add_float(*partial);
+        }
+    }
+
+    fn add_integer(&mut self, integer: i128) {
+        self.integer += integer;
+        if self.integer.unsigned_abs() > INTEGER_MAX {
+            let rest = std::mem::take(&mut self.integer);
+            self.add_pieces(rest);
+        }
+    }
+
+    fn add_pieces(&mut self, mut rest: i128) {
+        while rest != 0 {
+            let piece = rest as f64;
+            self.add_float(piece);
+            rest -= piece as i128;
+        }
+    }
+
+    fn add_float(&mut self, number: f64) {
+        let mut number = number;
+        let mut kept = 0;
+        for at in 0..self.partials.len() {
+            let mut partial = self.partials[at];
+            if number.abs() < partial.abs() {
+                std::mem::swap(&mut number, &mut partial);
+            }
+            let high = number + partial;
+            let low = partial - (high - number);
+            if low != 0.0 {
+                self.partials[kept] = low;
+                kept += 1;
+            }
+            number = high;
+        }
+        self.partials.truncate(kept);
+        if number.is_finite() {
+            self.partials.push(number);
+        } else {
+            self.overflowed = true;
+        }
+    }
+
+    /// The nearest double; `None` when the sum left the range of doubles on the way.
+    pub fn value(&self) -> Option<f64> {
+        let (high, _) = self.parts()?;
+        Some(high)
+    }
+
+    /// The nearest double and what it misses, rounded.
+    pub fn parts(&self) -> Option<(f64, f64)> {
+        let mut all = self.clone();
+        let integer = std::mem::take(&mut all.integer);
+        all.add_pieces(integer);
+        if all.overflowed {
+            return None;
+        }
+        let Some(mut high) = all.partials.pop() else { return Some((0.0, 0.0)) };
+        let mut low = 0.0;
+        while let Some(partial) = all.partials.pop() {
+            let sum = high + partial;
+            low = partial - (sum - high);
+            high = sum;
+            if low != 0.0 {
+                break;
+            }
+        }
+        let rest = all.partials.last().copied().unwrap_or(0.0);
+        // A tie is decided by what lies below it.
+        if low != 0.0 && rest != 0.0 && (low < 0.0) == (rest < 0.0) {
+            let doubled = low * 2.0;
+            let next = high + doubled;
+            if next - high == doubled {
+                return Some((next, low - doubled + rest));
+            }
+        }
+        Some((high, low + rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExactSum;
+
+    fn sum(numbers: &[f64]) -> Option<f64> {
+        let mut sum = ExactSum::default();
+        numbers.iter().for_each(|number| sum.add(*number));
+        sum.value()
+    }
+
+    #[test]
+    fn nothing_is_lost_between_large_and_small() {
+        assert_eq!(sum(&[]), Some(0.0));
+        assert_eq!(sum(&[0.1; 10]), Some(1.0));
+        assert_eq!(sum(&[1e16, 1.0, -1e16]), Some(1.0));
+        assert_eq!(sum(&[1e100, 0.5, -1e100, 0.25]), Some(0.75));
+        assert_eq!(sum(&[9_007_199_254_740_991.0, 9_007_199_254_740_991.0, 1.0]), Some(18_014_398_509_481_983.0));
+        assert_eq!(sum(&[1e308, 1e308]), None);
+    }
+
+    #[test]
+    fn order_and_grouping_do_not_matter() {
+        let numbers: Vec<f64> = (1..2000).map(|at| f64::from(at) * 0.1 * 10f64.powi(at % 30 - 15)).collect();
+        let forward = sum(&numbers);
+        let backward: Vec<f64> = numbers.iter().rev().copied().collect();
+        assert_eq!(forward, sum(&backward));
+        let (mut left, mut right) = (ExactSum::default(), ExactSum::default());
+        for (at, number) in numbers.iter().enumerate() {
+            if at % 3 == 0 { left.add(*number) } else { right.add(*number) }
+        }
+        left.merge(&right);
+        assert_eq!(left.value(), forward);
+    }
+
+    #[test]
+    fn squares_are_exact_before_they_are_rounded() {
+        let mut squares = ExactSum::default();
+        squares.add_square(0.1);
+        squares.add_square(1e9);
+        squares.add(-1e18);
+        // The nearest double to the square of the double nearest to a tenth.
+        assert_eq!(squares.value(), Some(0.1 * 0.1));
+        for _ in 0..40_000 {
+            squares.add_square(9_007_199_254_740_991.0);
+        }
+        assert_eq!(squares.value(), Some(40_000.0 * 9_007_199_254_740_991.0 * 9_007_199_254_740_991.0));
+    }
+}

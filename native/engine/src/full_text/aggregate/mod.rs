@@ -1,0 +1,27 @@
+//! Aggregations over all matches of a query.
+//!
+//! A segment's matches go through a tree of collectors in blocks of (document, bucket) pairs. What a segment answers
+//! is keyed by values, not by positions, so that answers of segments and ranges merge; the sum is rendered once. The
+//! answer does not depend on how documents are spread over segments and ranges.
+
+mod budget;
+mod calendar;
+mod columns;
+mod distinct;
+mod exact_sum;
+mod geo;
+mod group_keys;
+mod groups;
+mod number_summary;
+mod partial;
+mod plan;
+mod render;
+mod run;
+mod segment_tree;
+mod significance;
+
+pub use plan::{
+    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds, NumberBounds,
+    NumberMetric, SignificanceAlgorithm,
+};
+pub use run::{Aggregated, aggregate};

@@ -1,0 +1,144 @@
+//! Count, sum, least, greatest and sum of squares of numbers.
+
+use serde_json::{Map, Value, json};
+
+use super::exact_sum::ExactSum;
+use super::plan::NumberMetric;
+use super::render::{date_text, number_json};
+
+#[derive(Debug, Clone)]
+pub struct NumberSummary {
+    count: u64,
+    dates: u64,
+    least: f64,
+    greatest: f64,
+    sum: ExactSum,
+    squares: ExactSum,
+}
+
+impl Default for NumberSummary {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            dates: 0,
+            least: f64::INFINITY,
+            greatest: f64::NEG_INFINITY,
+            sum: ExactSum::default(),
+            squares: ExactSum::default(),
+        }
+    }
+}
+
+impl NumberSummary {
+    /// Takes what `metric` needs of `number`.
+    pub fn add(&mut self, metric: NumberMetric, number: f64) {
+        self.count += 1;
+        self.least = self.least.min(number);
+        self.greatest = self.greatest.max(number);
+        if matches!(metric, NumberMetric::Sum | NumberMetric::Avg | NumberMetric::Stats) {
+            self.sum.add(number);
+        }
+        if matches!(metric, NumberMetric::Sumsquares | NumberMetric::Stats) {
+            self.squares.add_square(number);
+        }
+    }
+
+    /// Takes a date, in milliseconds since 1970.
+    pub fn add_date(&mut self, metric: NumberMetric, milliseconds: f64) {
+        self.dates += 1;
+        self.add(metric, milliseconds);
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.dates += other.dates;
+        self.least = self.least.min(other.least);
+        self.greatest = self.greatest.max(other.greatest);
+        self.sum.merge(&other.sum);
+        self.squares.merge(&other.squares);
+    }
+
+    fn average(&self) -> Option<f64> {
+        if self.count == 0 { None } else { self.sum.value().map(|sum| sum / self.count as f64) }
+    }
+
+    /// Of all numbers, not of a sample: the mean square less the square of the mean.
+    fn variance(&self) -> Option<f64> {
+        if self.count == 0 {
+            return None;
+        }
+        let count = self.count as f64;
+        let (sum, sum_rest) = self.sum.parts()?;
+        let (squares, squares_rest) = self.squares.parts()?;
+        // count * squares - sum * sum, with what each rounding lost.
+        let left = count * squares;
+        let left_rest = count.mul_add(squares, -left) + count * squares_rest;
+        let right = sum * sum;
+        let right_rest = sum.mul_add(sum, -right) + 2.0 * sum * sum_rest;
+        let difference = (left - right) + (left_rest - right_rest);
+        Some((difference / count / count).max(0.0)).filter(|variance| variance.is_finite())
+    }
+
+    fn extreme(&self, number: f64) -> Value {
+        let mut members = Map::new();
+        members.insert("value".to_owned(), if self.count == 0 { Value::Null } else { number_json(number) });
+        if self.count > 0 && self.dates == self.count {
+            members.insert("value_as_string".to_owned(), Value::from(date_text(number)));
+        }
+        Value::Object(members)
+    }
+
+    pub fn to_json(&self, metric: NumberMetric) -> Value {
+        let sum = self.sum.value().map_or(Value::Null, number_json);
+        let squares = self.squares.value().map_or(Value::Null, number_json);
+        let average = self.average().map_or(Value::Null, number_json);
+        match metric {
+            NumberMetric::Sum => json!({ "value": sum }),
+            NumberMetric::Sumsquares => json!({ "value": squares }),
+            NumberMetric::Avg => json!({ "count": self.count, "sum": sum, "avg": average, "value": average }),
+            NumberMetric::Min => self.extreme(self.least),
+            NumberMetric::Max => self.extreme(self.greatest),
+            NumberMetric::Stats => {
+                let shown = |number: f64| if self.count == 0 { Value::Null } else { number_json(number) };
+                let variance = self.variance();
+                json!({
+                    "count": self.count,
+                    "min": shown(self.least),
+                    "max": shown(self.greatest),
+                    "sum": sum,
+                    "sum_of_squares": squares,
+                    "avg": average,
+                    "std_deviation": variance.map_or(Value::Null, |variance| number_json(variance.sqrt())),
+                    "variance": variance.map_or(Value::Null, number_json),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NumberMetric, NumberSummary};
+
+    #[test]
+    fn the_variance_of_large_numbers_close_together_is_not_lost() {
+        let mut summary = NumberSummary::default();
+        for number in [1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0] {
+            summary.add(NumberMetric::Stats, number);
+        }
+        assert_eq!(summary.to_json(NumberMetric::Stats)["variance"], 22.5);
+        let mut halves = NumberSummary::default();
+        for number in [1e8 + 0.25, 1e8 + 0.75] {
+            halves.add(NumberMetric::Stats, number);
+        }
+        assert_eq!(halves.to_json(NumberMetric::Stats)["variance"], 0.0625);
+    }
+
+    #[test]
+    fn nothing_has_no_average() {
+        let none = NumberSummary::default();
+        let stats = none.to_json(NumberMetric::Stats);
+        assert_eq!((stats["count"].as_u64(), stats["sum"].as_f64()), (Some(0), Some(0.0)));
+        assert!(stats["min"].is_null() && stats["avg"].is_null() && stats["variance"].is_null());
+    }
+}
