@@ -6,20 +6,16 @@ const readyDeadlineMs = 30_000;
 const stopDeadlineMs = 30_000;
 const pollMs = 2;
 
-/** A server process of a measurement (ours or a peer), held to the server's core unless told otherwise. */
+/** A server process of a measurement (ours or a peer), held to the server's core unless told otherwise. What it says on standard error is shown. */
 export class ChildProcess implements AsyncDisposable {
-  readonly #child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>;
-  readonly #output: Promise<string>;
+  readonly #child: Bun.Subprocess<'ignore', 'ignore', 'inherit'>;
   readonly name: string;
   readonly port: number;
 
-  private constructor(name: string, port: number, child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>) {
+  private constructor(name: string, port: number, child: Bun.Subprocess<'ignore', 'ignore', 'inherit'>) {
     this.name = name;
     this.port = port;
     this.#child = child;
-    this.#output = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]).then(
-      ([stdout, stderr]) => `${stdout}${stderr}`,
-    );
   }
 
   /** Starts `command`, which must serve `readyPath` on `port`, and waits until that answers 200. */
@@ -34,8 +30,8 @@ export class ChildProcess implements AsyncDisposable {
   }): Promise<ChildProcess> {
     const child = Bun.spawn(options.placement.command(options.role ?? 'server', options.command), {
       stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'pipe',
+      stdout: 'ignore',
+      stderr: 'inherit',
       env: { ...process.env, ...options.environment },
     });
     const started = new ChildProcess(options.name, options.port, child);
@@ -71,13 +67,13 @@ export class ChildProcess implements AsyncDisposable {
   async #ready(path: string): Promise<void> {
     const deadline = performance.now() + readyDeadlineMs;
     while (performance.now() < deadline) {
-      if (this.#child.exitCode !== null) throw new Error(`${this.name} ended at its start: ${await this.#output}`);
+      if (this.#child.exitCode !== null) throw new Error(`${this.name} ended at its start`);
       const response = await fetch(`http://127.0.0.1:${this.port}${path}`).catch(() => undefined);
       if (response?.ok) return;
       await Bun.sleep(pollMs);
     }
     await this[Symbol.asyncDispose]();
-    throw new Error(`${this.name} did not answer ${path} within ${readyDeadlineMs} ms: ${await this.#output}`);
+    throw new Error(`${this.name} did not answer ${path} within ${readyDeadlineMs} ms`);
   }
 }
 
