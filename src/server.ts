@@ -10,14 +10,14 @@ import { NativeTextIndex, queryTextIndexes } from './engine/text-index.ts';
 import { allRoutes } from './http/all-routes.ts';
 import { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';
-import { OpenRange, type TextIndexOpener } from './indexing/open-range.ts';
+import { type IndexDefinition, OpenRange, type TextIndexOpener } from './indexing/open-range.ts';
 import { RangePool } from './indexing/range-pool.ts';
 import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
-import type { Logger } from './observability/logger.ts';
 import { Metrics } from './observability/metrics.ts';
 import { startMetricsServer } from './observability/metrics-server.ts';
 import { addProcessMetrics } from './observability/process-metrics.ts';
 import { Readiness } from './observability/readiness.ts';
+import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
 import { BatchWriter } from './tables/batch-writer.ts';
 import { DocumentReads } from './tables/document-reads.ts';
@@ -37,7 +37,6 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   const options = config.config;
   const limits = limitsOf(options);
   const metrics = new Metrics();
-  const readiness = new Readiness();
   const fatal = Promise.withResolvers<number>();
   const storage = await openStorage({
     directory: options.dataDir,
@@ -49,88 +48,17 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
     },
   });
   for (const warning of storage.start.warnings) logger.warn(warning);
-  const pool = new RangePool((rangeId) => openRange(rangeId), limits.openRangesMax);
-  const tables = new TableService({ storage, pool, clock, defaultShards: options.defaultShardsPerTable });
-  const openRange = async (rangeId: number) => {
-    const table = tables.ownerOf(rangeId);
-    const stored = await storage.openRange(rangeId, table.ttlDurationMs);
-    for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
-    return new OpenRange(
-      {
-        stored,
-        indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
-        openTextIndex,
-        removeIndexFiles: (directory, definition) =>
-          rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
-        clock,
-        bounds: applierBounds(limits),
-        onIndexEvent: (range, index) => indexEvents(logger, metrics, table.name, range, index),
-      },
-      table.indexes.map(definitionOf),
-    );
-  };
-  await tables.load();
-
-  const append = storage.append.bind(storage);
-  const sweeper = new TtlSweeper({
-    tables: () => tables.all(),
-    append,
-    clock,
-    limits,
-    onSwept: (table, documents) => {
-      metrics.increment('ttlDeleted', [], documents);
-      logger.debug('expired documents removed', { table, documents });
-    },
-    onPaused: (jumpMs) => logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
-    onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
-  });
+  const shared: Shared = { config, listener, logger, clock, limits, metrics, storage };
+  const { tables, pool } = await openTables(shared);
+  const sweeper = buildSweeper(shared, tables);
   const stopping = new AbortController();
   const sweeping = sweeper.run(stopping.signal);
-
-  const queries = new TableQueries({
-    tables,
-    run: (handles, plan, signal) => queryTextIndexes(handles, JSON.stringify(plan), signal),
-    clock,
-    queryTimeoutMs: limits.queryDeadlineMs,
-    freshnessWaitMs,
-    onQuery({ table, planMs, searchMs, tookMs }) {
-      metrics.observe('queryStage', ['plan'], planMs / 1_000);
-      metrics.observe('queryStage', ['search'], searchMs / 1_000);
-      if (tookMs < config.config.slowQueryMs) return;
-      metrics.increment('slowQueries');
-      logger.warn('slow query', { table, duration_ms: tookMs });
-    },
-  });
-  const routes = allRoutes(
-    {
-      tables,
-      writes: new BatchWriter(tables, append, clock),
-      documents: new DocumentReads(tables, clock),
-      queries,
-      indexes: new IndexService(tables, storage),
-      cluster: clusterSource({ storage, tables, config, listener }),
-      readiness,
-    },
-    packageFile.version,
-  );
-  const app = new App({
-    routes,
-    scanJson,
-    clock,
-    logger: logger.component('http'),
-    freshId: () => crypto.randomUUID(),
-    limits,
-    observe({ route, method, status, durationMs }) {
-      metrics.increment('httpRequests', [route, method, String(status)]);
-      metrics.observe('httpDuration', [route, method], durationMs / 1_000);
-    },
-    onFault: () => metrics.increment('faults'),
-    extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
-  });
+  const readiness = new Readiness();
+  const app = buildApp(shared, tables, readiness);
   readiness.add('draining', () => !app.inFlight.draining);
   readiness.add('storage', () => storage.writable);
   addProcessMetrics(metrics, clock, packageFile.version);
-  addTableMetrics(metrics, tables, app);
+  collectServiceMetrics(metrics, { app, config, pool, sweeper, tables });
   const stopMonitor = startEventLoopMonitor(clock, metrics);
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
@@ -152,6 +80,108 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
       await metricsServer.stop();
     },
   };
+}
+
+/** What every part of the server leans on. */
+interface Shared extends ServerStart {
+  limits: LimitOptions;
+  metrics: Metrics;
+  storage: Storage;
+}
+
+async function openTables(shared: Shared): Promise<{ tables: TableService; pool: RangePool }> {
+  const { storage, clock, limits, logger, metrics, config } = shared;
+  const pool = new RangePool((rangeId) => openRange(rangeId), limits.openRangesMax);
+  const tables = new TableService({ storage, pool, clock, defaultShards: config.config.defaultShardsPerTable });
+  const openRange = async (rangeId: number) => {
+    const table = tables.ownerOf(rangeId);
+    const stored = await storage.openRange(rangeId, table.ttlDurationMs);
+    for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
+    const parts = {
+      stored,
+      indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
+      openTextIndex,
+      removeIndexFiles: (directory: string, definition: IndexDefinition) =>
+        rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
+      clock,
+      bounds: applierBounds(limits),
+      onIndexEvent: (range_id: number, index: string) =>
+        indexEvents(logger, metrics, { table: table.name, index, range_id }),
+    };
+    return new OpenRange(parts, table.indexes.map(definitionOf));
+  };
+  await tables.load();
+  return { tables, pool };
+}
+
+function buildSweeper({ storage, clock, limits, logger, metrics }: Shared, tables: TableService): TtlSweeper {
+  return new TtlSweeper({
+    tables: () => tables.all(),
+    append: storage.append.bind(storage),
+    clock,
+    limits,
+    onSwept(table, documents) {
+      metrics.increment('ttlDeleted', [], documents);
+      logger.debug('expired documents removed', { table, documents });
+    },
+    onPaused: (jumpMs) =>
+      logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
+    onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
+  });
+}
+
+function buildApp(shared: Shared, tables: TableService, readiness: Readiness): App {
+  const { storage, clock, limits, logger, metrics, listener } = shared;
+  const writes = new BatchWriter(tables, storage.append.bind(storage), clock, {
+    wrote({ inserted, deleted, transformed }) {
+      if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
+      if (deleted > 0) metrics.increment('batchDocuments', ['delete', 'ok'], deleted);
+      if (transformed > 0) metrics.increment('batchDocuments', ['transform', 'ok'], transformed);
+    },
+    refused: () => metrics.increment('backpressure'),
+  });
+  const services = {
+    tables,
+    writes,
+    documents: new DocumentReads(tables, clock),
+    queries: buildQueries(shared, tables),
+    indexes: new IndexService(tables, storage),
+    cluster: clusterSource(shared, tables),
+    readiness,
+  };
+  return new App({
+    routes: allRoutes(services, packageFile.version),
+    scanJson,
+    clock,
+    logger: logger.component('http'),
+    freshId: () => crypto.randomUUID(),
+    limits,
+    observe({ route, method, status, durationMs }) {
+      metrics.increment('httpRequests', [route, method, String(status)]);
+      metrics.observe('httpDuration', [route, method], durationMs / 1_000);
+    },
+    onFault: () => metrics.increment('faults'),
+    extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
+  });
+}
+
+function buildQueries({ clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
+  return new TableQueries({
+    tables,
+    run: (handles, plan, signal) => queryTextIndexes(handles, JSON.stringify(plan), signal),
+    clock,
+    queryTimeoutMs: limits.queryDeadlineMs,
+    freshnessWaitMs,
+    onQuery({ table, planMs, searchMs, tookMs }) {
+      metrics.increment('queries', ['ok']);
+      metrics.observe('queryStage', ['plan'], planMs / 1_000);
+      metrics.observe('queryStage', ['search'], searchMs / 1_000);
+      if (tookMs < config.config.slowQueryMs) return;
+      metrics.increment('slowQueries');
+      logger.warn('slow query', { table, duration_ms: tookMs });
+    },
+    onFailure: () => metrics.increment('queries', ['error']),
+  });
 }
 
 function applierBounds(limits: LimitOptions) {
@@ -184,35 +214,7 @@ function indexDirectory(indexesDirectory: string, definition: { name: string; in
   return join(indexesDirectory, `${readable}@${definition.incarnation}`);
 }
 
-function indexEvents(logger: Logger, metrics: Metrics, table: string, rangeId: number, index: string) {
-  const where = { table, index, range_id: rangeId };
-  return {
-    skipped(documents: { key: string; reason: string }[]) {
-      metrics.increment('indexSkipped', [], documents.length);
-      for (const { reason } of documents) logger.warn('a document could not be indexed', { ...where, reason });
-    },
-    failed(error: unknown, attempt: number) {
-      logger.error('an index failed and is opened again from its last checkpoint', { ...where, attempt }, error);
-    },
-  };
-}
-
-function addTableMetrics(metrics: Metrics, tables: TableService, app: App): void {
-  metrics.onCollect(() => {
-    const all = tables.all();
-    metrics.set('tables', [], all.length);
-    metrics.set('ranges', [], all.reduce((total, table) => total + table.ranges.length, 0));
-    metrics.set('httpInFlight', [], app.inFlight.count);
-  });
-}
-
-function clusterSource(parts: {
-  storage: Storage;
-  tables: TableService;
-  config: ServerStart['config'];
-  listener: ServerStart['listener'];
-}): ClusterSource {
-  const { storage, tables, config, listener } = parts;
+function clusterSource({ storage, config, listener }: Shared, tables: TableService): ClusterSource {
   return {
     tables: () => tables.all(),
     problems: () => (storage.writable ? [] : ['The data directory cannot be written.']),
@@ -222,4 +224,3 @@ function clusterSource(parts: {
     apiUrl: () => listener.url,
   };
 }
-

@@ -41,8 +41,9 @@ const ranks: Readonly<Record<string, number>> = {
   backup: 7,
   http: 8,
   cli: 9,
-  'server.ts': 10,
-  'main.ts': 11,
+  'server-metrics.ts': 10,
+  'server.ts': 11,
+  'main.ts': 12,
 };
 
 /** `src/http/app.ts` -> `http`; `src/main.ts` -> `main.ts` */

@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/load.ts';
 import { type Option, options } from '../config/options.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
@@ -29,33 +30,35 @@ function placeholder(kind: string): string {
 
 /** Reads `--flag value`, `--flag=value`, switches and positionals; `--` ends the flags. Throws `ConfigError`. */
 export function parseArguments(words: readonly string[], specs: readonly FlagSpec[]): Arguments {
-  const known = new Map(specs.map((spec) => [spec.flag, spec]));
+  const types = Object.fromEntries(
+    specs.map(({ flag, value }) => [
+      flag.slice(2),
+      value === undefined ? ({ type: 'boolean' } as const) : ({ type: 'string' } as const),
+    ]),
+  );
+  const { tokens } = parseArgs({
+    args: [...words],
+    options: types,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
   const flags = new Map<string, string>();
   const positionals: string[] = [];
-  for (let index = 0; index < words.length; index++) {
-    const word = words[index] ?? '';
-    if (word === '--') {
-      positionals.push(...words.slice(index + 1));
-      break;
-    }
-    if (!word.startsWith('-') || word === '-') {
-      positionals.push(word);
-      continue;
-    }
-    const equals = word.indexOf('=');
-    const flag = equals < 0 ? word : word.slice(0, equals);
-    const spec = known.get(flag);
-    if (spec === undefined) throw unknownFlag(flag, [...known.keys()]);
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    const flag = token.rawName;
+    const spec = specs.find((each) => each.flag === flag);
+    if (spec === undefined)
+      throw unknownFlag(
+        flag,
+        specs.map((each) => each.flag),
+      );
     if (flags.has(flag)) throw new ConfigError(`${flag} is given twice.`);
-    if (spec.value === undefined) {
-      if (equals >= 0) throw new ConfigError(`${flag} takes no value.`);
-      flags.set(flag, 'true');
-      continue;
-    }
-    if (equals < 0) index += 1;
-    const value = equals < 0 ? words[index] : word.slice(equals + 1);
-    if (value === undefined) throw new ConfigError(`${flag} needs a value.`);
-    flags.set(flag, value);
+    if (spec.value === undefined && token.value !== undefined) throw new ConfigError(`${flag} takes no value.`);
+    if (spec.value !== undefined && token.value === undefined) throw new ConfigError(`${flag} needs a value.`);
+    flags.set(flag, token.value ?? 'true');
   }
   return { positionals, flags };
 }

@@ -26,7 +26,13 @@ export interface ApplierEvents {
   skipped?(documents: { key: string; reason: string }[]): void;
   failed?(error: unknown, attempt: number): void;
   checkpointed?(sequence: number): void;
+  /** The index is about to be built from the documents again: `damage` or `failures`. */
+  rebuilding?(reason: string): void;
+  /** How long one native call took. */
+  timed?(stage: IndexStage, durationMs: number): void;
 }
+
+export type IndexStage = 'apply' | 'commit' | 'checkpoint';
 
 export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'closed';
 
@@ -180,7 +186,10 @@ export class IndexApplier {
 
   async #openIndex(wipe: boolean): Promise<void> {
     this.#state = 'opening';
-    if (wipe) this.#rebuilding = true;
+    if (wipe) {
+      this.#rebuilding = true;
+      this.#events.rebuilding?.(isDamage(this.#lastError) ? 'damage' : 'failures');
+    }
     const index = await this.#open(wipe);
     this.#index = index;
     this.#refuseFromTheFuture(index);
@@ -257,7 +266,7 @@ export class IndexApplier {
   async #apply(page: ChangePage): Promise<number> {
     const index = must(this.#index, 'an open index');
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
-    const report = await index.apply(page.frame);
+    const report = await this.#timed('apply', index.apply(page.frame));
     this.#applied = page.lastSequence;
     this.#unpublishedSince ??= this.#clock.monotonicMs();
     this.#unpublishedBytes += page.frame.byteLength;
@@ -285,7 +294,7 @@ export class IndexApplier {
   async #publish(): Promise<void> {
     if (this.#applied === this.progress.published) return;
     const sequence = this.#applied;
-    await must(this.#index, 'an open index').commit(sequence);
+    await this.#timed('commit', must(this.#index, 'an open index').commit(sequence));
     this.#unpublishedBytes = 0;
     this.#unpublishedSince = undefined;
     this.progress.publish(sequence);
@@ -299,11 +308,18 @@ export class IndexApplier {
   }
 
   async #checkpoint(): Promise<void> {
-    const report = await must(this.#index, 'an open index').checkpoint();
+    const report = await this.#timed('checkpoint', must(this.#index, 'an open index').checkpoint());
     this.#changedSince = undefined;
     this.#changedBytes = 0;
     this.#checkpointed = report.sequence;
     this.#events.checkpointed?.(report.sequence);
+  }
+
+  async #timed<T>(stage: IndexStage, call: Promise<T>): Promise<T> {
+    const startedMs = this.#clock.monotonicMs();
+    const result = await call;
+    this.#events.timed?.(stage, this.#clock.monotonicMs() - startedMs);
+    return result;
   }
 
   /** Waits for rows, a waiter, or the next deadline. */

@@ -68,6 +68,14 @@ export class OpenRange {
     return this.#indexes.get(indexName)?.applier;
   }
 
+  /** Sequences that each index has yet to show. */
+  indexLags(): { index: string; lag: number }[] {
+    return [...this.#indexes].map(([index, { applier }]) => ({
+      index,
+      lag: Math.max(0, this.#head - Math.max(applier.progress.published, this.stored.info().firstSequence - 1)),
+    }));
+  }
+
   /** Starts to follow an index; it is built from the documents when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;

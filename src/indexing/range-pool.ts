@@ -8,6 +8,8 @@ export interface RangeLease extends Disposable {
 
 interface Slot {
   opening: Promise<OpenRange>;
+  /** Set when it is open. */
+  range: OpenRange | undefined;
   leases: number;
   /** Set when the range is to be closed; new leases are refused. */
   closing: boolean;
@@ -26,8 +28,9 @@ export class RangePool {
     this.#openMax = openMax;
   }
 
-  get openCount(): number {
-    return this.#slots.size;
+  /** Ranges that are open now, without keeping them so. */
+  openRanges(): OpenRange[] {
+    return [...this.#slots.values()].flatMap(({ range, closing }) => (range && !closing ? [range] : []));
   }
 
   async lease(rangeId: number): Promise<RangeLease> {
@@ -35,6 +38,7 @@ export class RangePool {
     slot.leases += 1;
     try {
       const range = await slot.opening;
+      slot.range = range;
       return { range, [Symbol.dispose]: () => this.#release(slot) };
     } catch (error) {
       this.#slots.delete(rangeId);
@@ -70,7 +74,13 @@ export class RangePool {
       this.#slots.set(rangeId, known);
       return known;
     }
-    const slot: Slot = { opening: this.#openRange(rangeId), leases: 0, closing: false, onIdle: undefined };
+    const slot: Slot = {
+      opening: this.#openRange(rangeId),
+      range: undefined,
+      leases: 0,
+      closing: false,
+      onIdle: undefined,
+    };
     this.#slots.set(rangeId, slot);
     this.#closeUnused();
     return slot;

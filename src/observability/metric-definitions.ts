@@ -78,7 +78,6 @@ export const metricDefinitions = {
 
   ttlDeleted: counter('sundew_ttl_deleted_total', 'Expired documents that were deleted.'),
   ttlPaused: gauge('sundew_ttl_paused', '1 while a jump of the clock pauses deletion.'),
-  seriesDropped: counter('sundew_metric_series_dropped_total', 'Label combinations beyond the bound of a metric.'),
 } as const satisfies Record<string, MetricDefinition>;
 
 export type MetricName = keyof typeof metricDefinitions;

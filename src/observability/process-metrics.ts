@@ -7,7 +7,9 @@ export function addProcessMetrics(metrics: Metrics, clock: Clock, version: strin
   metrics.set('processStart', [], Math.round((clock.nowMs() - process.uptime() * 1_000) / 10) / 100);
   metrics.onCollect(() => {
     const { user, system } = process.cpuUsage();
-    metrics.set('processCpu', [], (user + system) / 1e6);
+    // The kernel counts; the counter starts again with its total at every scrape.
+    metrics.clear('processCpu');
+    metrics.increment('processCpu', [], (user + system) / 1e6);
     metrics.set('processMemory', [], process.memoryUsage.rss());
   });
 }

@@ -32,16 +32,25 @@ export interface WriteOutcome<Counts> {
   error?: string;
 }
 
+/** What metrics want to know of writes. */
+export interface WriteObserver {
+  wrote(counts: BatchCounts): void;
+  /** A write was refused because indexing is behind. */
+  refused(): void;
+}
+
 /** The write path: from the bytes of a request to committed documents and the indexes that have to follow. */
 export class BatchWriter {
   readonly #tables: TableLookup;
   readonly #append: AppendGroup;
   readonly #clock: Clock;
+  readonly #observer: WriteObserver;
 
-  constructor(tables: TableLookup, append: AppendGroup, clock: Clock) {
+  constructor(tables: TableLookup, append: AppendGroup, clock: Clock, observer: WriteObserver) {
     this.#tables = tables;
     this.#append = append;
     this.#clock = clock;
+    this.#observer = observer;
   }
 
   /** Inserts, deletes and transforms of one table. */
@@ -137,12 +146,22 @@ export class BatchWriter {
 
   async #commit(parts: TableWrites[], readSet: ReadAssertion[], requestId: string, at: Stamp): Promise<AppliedWrite[]> {
     const ranges = rangesOf(parts);
-    for (const { writes } of parts) for (const write of writes) ranges.get(write.rangeId)?.assertKeepsUp();
+    for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
     const writes = parts.flatMap((part) => part.writes);
     if (writes.length === 0 && readSet.length === 0) return [];
     const applied = await this.#append({ writes, readSet, requestId, ...at });
     for (const write of applied) ranges.get(write.rangeId)?.applied(write);
+    this.#observer.wrote(batchCounts(applied));
     return applied;
+  }
+
+  #checkBacklog(range: OpenRange | undefined): void {
+    try {
+      range?.assertKeepsUp();
+    } catch (error) {
+      this.#observer.refused();
+      throw error;
+    }
   }
 
   /** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
@@ -161,9 +180,10 @@ export class BatchWriter {
       await Promise.all(
         applied.map(async ({ rangeId, images }) => {
           if (!images) return;
-          const serving = must(tableOf.get(rangeId), 'the table of a range').servingIndex.name;
-          const names = wait === 'all' ? 'all' : [serving];
-          await ranges.get(rangeId)?.waitForIndexes(names, images.lastSequence, deadline);
+          const range = must(ranges.get(rangeId), 'a range that was written');
+          const table = must(tableOf.get(rangeId), 'the table of a range');
+          if (wait === 'all') await range.waitForIndexes('all', images.lastSequence, deadline);
+          else await waitForServing(table, range, images.lastSequence, deadline);
         }),
       );
       return { status: 'committed', counts };
@@ -236,4 +256,15 @@ function readReadSet(value: unknown): ReadSetItem[] {
     }
     return { table, key, version };
   });
+}
+
+/** Another index may take over while the serving one is waited for: then the new one has to show the rows. */
+async function waitForServing(table: Table, range: OpenRange, sequence: number, deadline: AbortSignal): Promise<void> {
+  for (let waited: string | undefined; waited !== table.servingIndex.name; ) {
+    const { name } = table.servingIndex;
+    waited = name;
+    await range.waitForIndexes([name], sequence, deadline).catch((error: unknown) => {
+      if (table.servingIndex.name === name) throw error;
+    });
+  }
 }

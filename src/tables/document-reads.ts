@@ -66,7 +66,11 @@ export class DocumentReads {
     const keysOnly = request.fields === undefined || request.fields.length === 0;
     const render = (document: StoredDocument) => renderLine(document, projection, keysOnly);
     const matches = filter && ((documents: StoredDocument[]) => matchStored(table, filter, documents));
-    return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, { render, matches, signal });
+    return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
+      render,
+      matches,
+      signal,
+    });
   }
 
   async *#pages(
@@ -119,7 +123,10 @@ export class DocumentReads {
   }
 }
 
-export function hasExpired(document: { ttlBaseMs: number | undefined }, expiredAtOrBeforeMs: number | undefined): boolean {
+export function hasExpired(
+  document: { ttlBaseMs: number | undefined },
+  expiredAtOrBeforeMs: number | undefined,
+): boolean {
   if (expiredAtOrBeforeMs === undefined || document.ttlBaseMs === undefined) return false;
   return document.ttlBaseMs <= expiredAtOrBeforeMs;
 }

@@ -15,7 +15,10 @@ export function intervalOf(key: string, intervals: readonly KeyInterval[]): numb
 }
 
 /** Cuts a document frame by intervals, keeping the order of rows; an interval without rows gets undefined. */
-export function splitFrame(bytes: Uint8Array<ArrayBuffer>, intervals: readonly KeyInterval[]): (Uint8Array<ArrayBuffer> | undefined)[] {
+export function splitFrame(
+  bytes: Uint8Array<ArrayBuffer>,
+  intervals: readonly KeyInterval[],
+): (Uint8Array<ArrayBuffer> | undefined)[] {
   const frame = readFrame(bytes);
   if (frame.rowCount === 0) return intervals.map(() => undefined);
   if (intervals.length === 1) return [bytes];

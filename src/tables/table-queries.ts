@@ -6,13 +6,13 @@ import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { NativePlan } from '../query/native-plan.ts';
 import { executeQuery } from '../query/query-executor.ts';
-import { planQuery, type PlannedQuery, queryTable } from '../query/query-plan.ts';
+import { type PlannedQuery, planQuery, queryTable } from '../query/query-plan.ts';
 import { splitQueryRequests } from '../query/query-requests.ts';
-import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import { renderQueryResult } from '../query/query-result.ts';
+import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { framesOf } from './document-frames.ts';
-import type { Table } from './table.ts';
+import type { Table, TableIndex } from './table.ts';
 
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
@@ -30,6 +30,7 @@ export interface TableQueriesParts {
   /** How long a query waits for an index that has just been opened to come up to its range, in milliseconds. */
   freshnessWaitMs: number;
   onQuery(report: QueryReport): void;
+  onFailure(): void;
 }
 
 /** Answers query requests: one body, one or many queries. */
@@ -62,6 +63,15 @@ export class TableQueries {
   }
 
   async #one(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
+    try {
+      return await this.#answer(request, pathTable, signal);
+    } catch (error) {
+      this.#parts.onFailure();
+      throw error;
+    }
+  }
+
+  async #answer(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
     const { clock } = this.#parts;
     const started = clock.monotonicMs();
     const table = this.#parts.tables.get(queryTable(request, pathTable));
@@ -88,15 +98,14 @@ export class TableQueries {
     });
   }
 
-  async #target(
-    table: Table,
-    ranges: readonly OpenRange[],
-    nowMs: number,
-    signal: AbortSignal,
-  ): Promise<QueryTarget> {
-    const index = table.servingIndex;
+  async #target(table: Table, ranges: readonly OpenRange[], nowMs: number, signal: AbortSignal): Promise<QueryTarget> {
     const bound = AbortSignal.any([signal, AbortSignal.timeout(this.#parts.freshnessWaitMs)]);
-    await Promise.all(ranges.map((range) => waitUntilFresh(range, index.name, bound)));
+    let index: TableIndex;
+    do {
+      index = table.servingIndex;
+      await Promise.all(ranges.map((range) => waitUntilFresh(range, index.name, bound)));
+      // Another index may have taken over meanwhile.
+    } while (index.name !== table.servingIndex.name);
     return {
       tableName: table.name,
       expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),

@@ -12,8 +12,8 @@ import type { TableRecord } from '../storage/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { nextSchema, openSchema } from './document-schema.ts';
 import { primaryIndexConfig, readIndexConfig } from './index-config.ts';
-import { initialIntervals } from './initial-ranges.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
+import { initialIntervals } from './initial-ranges.ts';
 import { SchemaChange } from './schema-change.ts';
 import { Table } from './table.ts';
 import type { TableSettings } from './table-view.ts';
@@ -165,7 +165,10 @@ function checkCreation(request: CreateTableRequest, shards: number): void {
     throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}.`);
   }
   if ([...(request.description ?? '')].length > limits.descriptionCharsMax) {
-    throw new ServiceError('limit_exceeded', `\`description\` may have at most ${limits.descriptionCharsMax} characters.`);
+    throw new ServiceError(
+      'limit_exceeded',
+      `\`description\` may have at most ${limits.descriptionCharsMax} characters.`,
+    );
   }
   if ((request.replication_sources ?? []).length > 0) {
     throw new ServiceError('not_implemented', '`replication_sources` are not built yet. Leave them out.');

@@ -2,9 +2,9 @@ import type { TableSchema } from '../engine/table-schema.ts';
 import type { IndexDefinition, OpenRange } from '../indexing/open-range.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
-import { ttlField, ttlPolicy, type TtlPolicy } from './document-schema.ts';
-import type { FullTextConfig } from './index-config.ts';
 import type { RangeRecord } from '../storage/catalog-records.ts';
+import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
+import type { FullTextConfig } from './index-config.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
 
 /** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */

@@ -77,6 +77,11 @@ export class TtlSweeper {
     return removed;
   }
 
+  /** Whether a jump of the clock holds deletion back. */
+  get paused(): boolean {
+    return this.#parts.clock.monotonicMs() < this.#pausedUntilMs;
+  }
+
   /** Compares how far the wall clock and the monotonic clock have come since the last pass. */
   #clockIsSuspect(): boolean {
     const { clock, limits } = this.#parts;
@@ -89,6 +94,6 @@ export class TtlSweeper {
       this.#pausedUntilMs = monotonicMs + limits.clockJumpPauseMs;
       this.#parts.onPaused(jumpMs);
     }
-    return monotonicMs < this.#pausedUntilMs;
+    return this.paused;
   }
 }

@@ -25,7 +25,8 @@ describe('lookup', () => {
     await server.send('POST', '/db/v1/tables/project');
     const inserts = { a: { t: 1, author: { name: 'x', mail: 'y' }, _timestamp: '2026-01-01T00:00:00Z' } };
     await server.send('POST', '/db/v1/tables/project/batch', { inserts });
-    const fields = async (list: string) => (await server.send('GET', `/db/v1/tables/project/lookup/a?fields=${list}`)).body;
+    const fields = async (list: string) =>
+      (await server.send('GET', `/db/v1/tables/project/lookup/a?fields=${list}`)).body;
     expect(await fields('t')).toEqual({ t: 1 });
     expect(await fields('author.name')).toEqual({ author: { name: 'x' } });
     expect(await fields('author.*')).toEqual({ author: { name: 'x', mail: 'y' } });
@@ -80,7 +81,12 @@ describe.each([1, 4])('scan over %d ranges', (num_shards) => {
   });
 
   test('is an array for clients that take only JSON', async () => {
-    const { body } = await server.send<unknown[]>('POST', `${table}/documents`, { limit: 2 }, { accept: 'application/json' });
+    const { body } = await server.send<unknown[]>(
+      'POST',
+      `${table}/documents`,
+      { limit: 2 },
+      { accept: 'application/json' },
+    );
     expect(body).toEqual([
       { _id: '0', key: '0' },
       { _id: '9', key: '9' },
@@ -90,10 +96,15 @@ describe.each([1, 4])('scan over %d ranges', (num_shards) => {
 
 test('a scan is paged: it gives every document once, whatever their number', async () => {
   await server.send('POST', '/db/v1/tables/many');
-  const inserts = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`k${String(n).padStart(5, '0')}`, { n }]));
+  const inserts = Object.fromEntries(
+    Array.from({ length: 5_000 }, (_, n) => [`k${String(n).padStart(5, '0')}`, { n }]),
+  );
   await server.send('POST', '/db/v1/tables/many/batch', { inserts });
   const { body } = await server.send<string>('POST', '/db/v1/tables/many/lookup', { fields: ['n'] });
-  const numbers = body.trimEnd().split('\n').map((line) => (JSON.parse(line) as { n: number }).n);
+  const numbers = body
+    .trimEnd()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { n: number }).n);
   expect(numbers).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
 });
 

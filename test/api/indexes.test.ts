@@ -15,7 +15,10 @@ let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer();
   await server.send('POST', '/db/v1/tables/t', { num_shards: 2 });
-  await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 }, z: { n: 2 } }, sync_level: 'full_text' });
+  await server.send('POST', '/db/v1/tables/t/batch', {
+    inserts: { a: { n: 1 }, z: { n: 2 } },
+    sync_level: 'full_text',
+  });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 

@@ -10,7 +10,9 @@ async function keysEverywhere(server: TestServer): Promise<{ found: string[]; sc
   const looked = await Promise.all(
     ['old', 'young'].map(async (key) => (await server.send('GET', `/db/v1/tables/t/lookup/${key}`)).status),
   );
-  const scanned = scan.body.split('\n').flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { key: string }).key]));
+  const scanned = scan.body
+    .split('\n')
+    .flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { key: string }).key]));
   return { found: hitKeys(query).sort(), scanned, looked };
 }
 
@@ -24,7 +26,11 @@ describe('a lifetime', () => {
     await write('old');
     await clock.advance(hourMs / 2);
     await write('young');
-    expect(await keysEverywhere(server)).toEqual({ found: ['old', 'young'], scanned: ['old', 'young'], looked: [200, 200] });
+    expect(await keysEverywhere(server)).toEqual({
+      found: ['old', 'young'],
+      scanned: ['old', 'young'],
+      looked: [200, 200],
+    });
     // One millisecond after its hour, and before any sweep.
     clock.jump(hourMs / 2 + 1);
     expect(await keysEverywhere(server)).toEqual({ found: ['young'], scanned: ['young'], looked: [404, 200] });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 import { until } from '../support/fault/until.ts';
+import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -21,7 +21,9 @@ describe('a schema', () => {
     const schema = schemaOf({ n: { type: 'integer', minimum: 1 } }, { enforce_types: true });
     await server.send('POST', '/db/v1/tables/strict', { schema });
     for (const document of [{ n: 0 }, { n: 'x' }, { m: 1 }, { _type: 'other', n: 1 }]) {
-      const answer = await server.send('POST', '/db/v1/tables/strict/batch', { inserts: { good: { n: 1 }, bad: document } });
+      const answer = await server.send('POST', '/db/v1/tables/strict/batch', {
+        inserts: { good: { n: 1 }, bad: document },
+      });
       expect(answer.body).toMatchObject({ code: 'validation_failed' });
       expect(String(answer.body.message)).toContain('bad');
     }
@@ -55,10 +57,17 @@ describe('a schema', () => {
 
   test.each([
     ['on the property', { title: { type: 'string', 'x-service-include-in-all': true }, body: { type: 'string' } }, {}],
-    ['on the object', { title: { type: 'string' }, body: { type: 'string' } }, { 'x-service-include-in-all': ['title'] }],
+    [
+      'on the object',
+      { title: { type: 'string' }, body: { type: 'string' } },
+      { 'x-service-include-in-all': ['title'] },
+    ],
   ])('opts fields into field-less search %s', async (_, properties, onObject) => {
     const table = `all-${Object.keys(onObject).length}`;
-    const schema = { default_type: 'd', document_schemas: { d: { schema: { type: 'object', properties, ...onObject } } } };
+    const schema = {
+      default_type: 'd',
+      document_schemas: { d: { schema: { type: 'object', properties, ...onObject } } },
+    };
     await server.send('POST', `/db/v1/tables/${table}`, { schema });
     await server.send('POST', `/db/v1/tables/${table}/batch`, {
       inserts: { a: { title: 'comet', body: 'asteroid' } },
@@ -84,10 +93,19 @@ describe('a schema', () => {
 
   test('a change of types rebuilds full text in the background and swaps', async () => {
     const table = '/db/v1/tables/evolve';
-    await server.send('POST', table, { num_shards: 2, schema: schemaOf({ tag: { type: 'string', 'x-service-types': ['text'] } }) });
-    const inserts = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`${n % 2 ? 'a' : 'z'}${n}`, { tag: `Red ${n}` }]));
+    await server.send('POST', table, {
+      num_shards: 2,
+      schema: schemaOf({ tag: { type: 'string', 'x-service-types': ['text'] } }),
+    });
+    const inserts = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, n) => [`${n % 2 ? 'a' : 'z'}${n}`, { tag: `Red ${n}` }]),
+    );
     await server.send('POST', `${table}/batch`, { inserts, sync_level: 'full_text' });
-    const changed = await server.send('PUT', `${table}/schema`, schemaOf({ tag: { type: 'string', 'x-service-types': ['keyword'] } }));
+    const changed = await server.send(
+      'PUT',
+      `${table}/schema`,
+      schemaOf({ tag: { type: 'string', 'x-service-types': ['keyword'] } }),
+    );
     expect(changed.body).toMatchObject({ schema: { version: 1 }, migration: { state: 'rebuilding' } });
     expect(await find('evolve', { query: 'tag:red AND tag:7' })).toEqual(['a7']);
     await server.send('POST', `${table}/batch`, { inserts: { b: { tag: 'Red new' } } });
@@ -101,7 +119,11 @@ describe('a schema', () => {
 
   test('a broken schema changes nothing', async () => {
     await server.send('POST', '/db/v1/tables/keep', { schema: schemaOf({ n: { type: 'integer' } }) });
-    const answer = await server.send('PUT', '/db/v1/tables/keep/schema', schemaOf({ n: { 'x-service-types': ['no-such-type'] } }));
+    const answer = await server.send(
+      'PUT',
+      '/db/v1/tables/keep/schema',
+      schemaOf({ n: { 'x-service-types': ['no-such-type'] } }),
+    );
     expect(answer.body).toMatchObject({ code: 'invalid_schema' });
     expect((await server.send('GET', '/db/v1/tables/keep')).body).toMatchObject({ schema: { version: 0 } });
   });

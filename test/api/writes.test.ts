@@ -58,7 +58,10 @@ describe.each([1, 3])('batches over %d ranges', (num_shards) => {
         read_set,
         tables: { [table]: { inserts: { m: { n: 2 }, a: { n: 2 }, z: { n: 2 } } } },
       });
-    const first = await commit([{ table, key: 'm', version }, { table, key: 'a', version: '0' }]);
+    const first = await commit([
+      { table, key: 'm', version },
+      { table, key: 'a', version: '0' },
+    ]);
     expect(first.status).toBe(200);
     expect(first.body).toEqual({
       status: 'committed',
@@ -121,7 +124,10 @@ describe('sync levels', () => {
     const path = await newTable();
     for (let round = 0; round < 20; round += 1) {
       await server.send('POST', `${path}/batch`, { inserts: { [`k${round}`]: { t: 'dew' } }, sync_level: 'full_text' });
-      const { body } = await server.send('POST', `${path}/query`, { full_text_search: { query: 't:dew' }, count: true });
+      const { body } = await server.send('POST', `${path}/query`, {
+        full_text_search: { query: 't:dew' },
+        count: true,
+      });
       expect(body).toMatchObject({ responses: [{ hits: { total: { value: round + 1, relation: 'exact' } } }] });
     }
   });

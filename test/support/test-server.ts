@@ -39,7 +39,11 @@ export class TestServer implements AsyncDisposable {
     headers: Record<string, string> = {},
   ): Promise<Answer<Body>> {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-    const response = await fetch(`${this.url}${path}`, { method, headers, ...(text === undefined ? {} : { body: text }) });
+    const response = await fetch(`${this.url}${path}`, {
+      method,
+      headers,
+      ...(text === undefined ? {} : { body: text }),
+    });
     const answer = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
     return { status: response.status, headers: response.headers, body: (isJson ? JSON.parse(answer) : answer) as Body };
