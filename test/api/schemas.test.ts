@@ -108,7 +108,8 @@ describe('a schema', () => {
     );
     expect(changed.body).toMatchObject({ schema: { version: 1 }, migration: { state: 'rebuilding' } });
     expect(await find('evolve', { query: 'tag:red AND tag:7' })).toEqual(['a7']);
-    await server.send('POST', `${table}/batch`, { inserts: { b: { tag: 'Red new' } } });
+    // Shown by the old index, so it must be shown by the new one from the moment it serves.
+    await server.send('POST', `${table}/batch`, { inserts: { b: { tag: 'Red new' } }, sync_level: 'full_text' });
     await until(async () => (await server.send('GET', table)).body.migration === undefined);
     const after = await server.send('GET', table);
     expect(Object.keys(after.body.indexes as object)).toEqual(['full_text_index_v1']);
