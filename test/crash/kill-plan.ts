@@ -42,10 +42,10 @@ export function planKill(random: SeededRandom): KillPlan {
   if (dice < 0.7) {
     const stopFirst = random.chance(0.35);
     const name = random.pick(stopFirst ? checkpointFailpoints : writeFailpoints);
-    const passes = stopFirst || name.startsWith('catalog') ? 0 : random.between(0, 25);
+    const passes = stopFirst ? 0 : random.between(0, 10);
     return { kind: 'failpoint', failpoint: passes > 0 ? `${name}:${passes}` : name, stopFirst };
   }
   const call = random.pick(['write', 'sync', 'rename', 'directorySync', 'create'] as const);
   const path = random.pick(['documents.db-wal', 'catalog.db', 'indexes', '']);
-  return { kind: 'call', call, path, skip: random.between(0, 30), stopFirst: random.chance(0.4) };
+  return { kind: 'call', call, path, skip: random.between(0, 16), stopFirst: random.chance(0.4) };
 }
