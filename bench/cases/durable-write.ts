@@ -3,6 +3,7 @@ import { closedLoop, type LoadResult } from '../client/closed-loop.ts';
 import { requestBytes } from '../client/http-connection.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
+import type { ChildProcess } from '../processes/child-process.ts';
 import { startPeerServer } from '../processes/peer-server.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
@@ -12,8 +13,6 @@ const clientCounts = [1, 16, 64] as const;
 const turnMs = { smoke: 300, full: 1_500, scale: 3_000 } as const;
 /** Distinct documents; a turn that needs more of them writes the first ones again. */
 const documentCount = { smoke: 10_000, full: 60_000, scale: 120_000 } as const;
-/** Lets the indexing that a turn left behind end before the next side is measured on the same core. */
-const settleMs = 250;
 
 const notes = { durability: 'fsync before the answer, all sides', document: 'about 540 bytes' };
 
@@ -32,30 +31,24 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   await ours.createTable('writes');
   const messages = writeMessages('/db/v1/tables/writes/batch', documentCount[context.tier], context.seed);
 
-  let sent = 0;
-  const load = (port: number, clients: number) => () =>
-    closedLoop({
-      port,
-      clients,
-      durationMs: turnMs[context.tier],
-      nextMessage: () => messages[sent++ % messages.length] as Uint8Array,
-    });
-  const settle = () => Bun.sleep(settleMs);
+  for (const side of [ours.process, append, sqlite]) side.suspend();
 
-  await alternate(
-    { ours: load(ours.port, 16), append: load(append.port, 1), sqlite: load(sqlite.port, 16) },
-    1,
-    settle,
-  );
+  let sent = 0;
+  const nextMessage = () => messages[sent++ % messages.length] as Uint8Array;
+  const durationMs = turnMs[context.tier];
+  const load = (side: ChildProcess, clients: number) => () =>
+    side.alone(() => closedLoop({ port: side.port, clients, durationMs, nextMessage }));
+
+  await alternate({ ours: load(ours.process, 16), append: load(append, 1), sqlite: load(sqlite, 16) }, 1);
   const comparisons: Comparison[] = [];
   for (const clients of clientCounts) {
     context.progress(`${clients} clients`);
-    const besides = { ours: load(ours.port, clients), sqlite: load(sqlite.port, clients) };
+    const besides = { ours: load(ours.process, clients), sqlite: load(sqlite, clients) };
     if (clients > 1) {
-      comparisons.push(...besideSqlite(clients, await alternate(besides, context.pairs, settle)));
+      comparisons.push(...besideSqlite(clients, await alternate(besides, context.pairs)));
       continue;
     }
-    const results = await alternate({ ...besides, append: load(append.port, clients) }, context.pairs, settle);
+    const results = await alternate({ ...besides, append: load(append, clients) }, context.pairs);
     comparisons.push(besideFloor(results), ...besideSqlite(clients, results));
   }
   return comparisons;

@@ -44,7 +44,7 @@ async function measure(context: BenchContext, batches: readonly Batch[], role: R
   await using server = await SundewServer.start({ placement: context.placement, role });
   await ingestOnce(server, 'warm-up', batches);
   const delays: Delays = { max: [], p99: [], over20: 0, samples: 0 };
-  for (let round = 0; round < context.pairs; round += 1) {
+  for (let round = 0; round < roundsOf(context); round += 1) {
     const child = Bun.spawn(
       context.placement.command('client', [process.execPath, prober, '--port', String(server.port)]),
       { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' },
@@ -58,6 +58,11 @@ async function measure(context: BenchContext, batches: readonly Batch[], role: R
     delays.samples += peerNumber(line, 'samples');
   }
   return delays;
+}
+
+/** The smoke tier has a minute for everything. */
+function roundsOf({ tier, pairs }: BenchContext): number {
+  return tier === 'smoke' ? Math.min(pairs, 3) : pairs;
 }
 
 function compareDelays(name: string, delays: Delays): Comparison[] {

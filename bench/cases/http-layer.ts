@@ -41,10 +41,12 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   for (const request of requests) {
     context.progress(request.name);
     const body = join(directory.path, `${request.name}.json`);
+    ours.process.resume();
     const bytes = await answerOf(ours.port, request.message);
     await Bun.write(body, bytes);
     await using bare = await startPeerServer('bare-http', { placement, arguments: { body } });
-    const turn = (side: ChildProcess) => () => measure(side, request.message, turnMs[context.tier]);
+    for (const side of [ours.process, bare]) side.suspend();
+    const turn = (side: ChildProcess) => () => side.alone(() => measure(side, request.message, turnMs[context.tier]));
     const sides = { ours: turn(ours.process), bare: turn(bare) };
     await alternate(sides, 1);
     const results = await alternate(sides, pairs);

@@ -6,7 +6,7 @@ import { batchBodies } from '../workloads/batch-bodies.ts';
 import { ingestBatchSize, ingestOnce } from './ingest-load.ts';
 
 const sizes = {
-  smoke: { small: 5_000, large: 40_000 },
+  smoke: { small: 5_000, large: 30_000 },
   full: { small: 10_000, large: 300_000 },
   scale: { small: 10_000, large: 1_000_000 },
 } as const;

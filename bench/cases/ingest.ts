@@ -10,7 +10,7 @@ import { batchBodies } from '../workloads/batch-bodies.ts';
 import { documentFile } from '../workloads/document-file.ts';
 import { ingestBatchSize, ingestOnce } from './ingest-load.ts';
 
-const documentCount = { smoke: 10_000, full: 100_000, scale: 1_000_000 } as const;
+const documentCount = { smoke: 5_000, full: 100_000, scale: 1_000_000 } as const;
 const fts5Script = join(import.meta.dir, '..', 'peers', 'fts5-ingest.ts');
 
 export const ingest: BenchCase = {
@@ -31,7 +31,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   let refusals = 0;
   const ours = async () => {
     turn += 1;
-    const result = await ingestOnce(server, `ingest-${turn}`, batches);
+    const result = await server.process.alone(() => ingestOnce(server, `ingest-${turn}`, batches));
     refusals += result.refusals;
     return result.documents / result.seconds;
   };

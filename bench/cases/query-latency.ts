@@ -37,7 +37,10 @@ async function run(context: BenchContext): Promise<Comparison[]> {
 
   context.progress('asking');
   const results = await alternate(
-    { ours: () => askAll(server.port, queries), bare: () => bareTantivyQueries({ file, queries, placement }) },
+    {
+      ours: () => server.process.alone(() => askAll(server.port, queries)),
+      bare: () => bareTantivyQueries({ file, queries, placement }),
+    },
     Math.min(context.pairs, pairsMax),
   );
   return queryClasses.map((queryClass) => {

@@ -52,12 +52,35 @@ export class ChildProcess implements AsyncDisposable {
     return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1_024;
   }
 
+  /** Stops every thread of the process where it stands. Its sockets stay open. */
+  suspend(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
+  /**
+   * Does `work` while this process runs, and suspends it afterwards. Sides that share a core are kept suspended between
+   * their turns: work that one of them left behind must not slow the other, and is done at the start of its own next turn.
+   */
+  async alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.resume();
+    try {
+      return await work();
+    } finally {
+      this.suspend();
+    }
+  }
+
   get pid(): number {
     return this.#child.pid;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null) return;
+    this.resume();
     this.#child.kill('SIGTERM');
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), stopDeadlineMs);
     await this.#child.exited;
