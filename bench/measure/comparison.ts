@@ -16,6 +16,8 @@ export interface Comparison {
   peer?: { name: string; values: Spread };
   /** Ours divided by the peer, pair by pair. */
   ratio?: Spread;
+  /** The best turn of ours divided by the peer's best: nearest to what a quiet machine shows when this one was not. */
+  ratioOfBest?: number;
   /** On the median ratio where there is a peer, else on the median of ours. */
   aim?: Aim;
   met?: boolean;
@@ -48,9 +50,14 @@ export function compare(input: ComparisonInput): Comparison {
   }
   if (aim) {
     result.aim = aim;
+    if (peer) result.ratioOfBest = best(input.ours, aim) / best(peer.values, aim);
     result.met = meets((result.ratio ?? result.ours).median, aim);
   }
   return result;
+}
+
+function best(values: readonly number[], aim: Aim): number {
+  return aim.kind === 'at_most' ? Math.min(...values) : Math.max(...values);
 }
 
 export function meets(value: number, aim: Aim): boolean {

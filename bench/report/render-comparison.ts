@@ -3,10 +3,13 @@ import type { Spread } from '../measure/statistics.ts';
 
 /** One comparison as two or three lines for a person: the figures, the ratio with its spread, the aim and whether it is met. */
 export function renderComparison(caseName: string, comparison: Comparison): string {
-  const { ours, peer, ratio, aim, met, unit } = comparison;
+  const { ours, peer, ratio, ratioOfBest, aim, met, unit } = comparison;
   const lines = [`${caseName}/${comparison.name}`, `  ours ${figure(ours, unit)}`];
   if (peer) lines.push(`  ${peer.name} ${figure(peer.values, unit)}`);
-  if (ratio) lines.push(`  ratio ${number(ratio.median)} (${number(ratio.min)} to ${number(ratio.max)})`);
+  if (ratio)
+    lines.push(
+      `  ratio ${number(ratio.median)} (${number(ratio.min)} to ${number(ratio.max)})${ratioOfBest === undefined ? '' : `, of the best turns ${number(ratioOfBest)}`}`,
+    );
   if (aim) lines.push(`  aim ${renderAim(aim, ratio ? 'x' : ` ${unit}`)}: ${met ? 'met' : 'NOT MET'}`);
   const notes = Object.entries(comparison.notes).map(
     ([key, value]) => `${key} ${typeof value === 'number' ? number(value) : value}`,

@@ -47,6 +47,7 @@ describe('compare', () => {
     });
     expect(result.ratio).toEqual({ median: 2, min: 1, max: 3, values: [1, 2, 3] });
     expect(result.met).toBe(true);
+    expect(result.ratioOfBest).toBe(1);
   });
 
   test('judges ours alone when there is no peer', () => {
@@ -74,7 +75,7 @@ describe('compare', () => {
         'durable/p50',
         '  ours 3,000 us (3,000 to 3,000)',
         '  floor 1,500 us (1,500 to 1,500)',
-        '  ratio 2 (2 to 2)',
+        '  ratio 2 (2 to 2), of the best turns 2',
         '  aim <= 1.5x: NOT MET',
         '  clients 1',
       ].join('\n'),
