@@ -42,6 +42,10 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
     directory: options.dataDir,
     clock,
     failpoint: options.failpoint,
+    onCommit({ requests, durationMs }) {
+      metrics.observe('writerGroup', [], requests);
+      metrics.observe('writerCommit', [], durationMs / 1_000);
+    },
     onFatal(error) {
       logger.error('the disk failed; the server stops and recovers at its next start', {}, error);
       fatal.resolve(exitCodes.storageFailed);
@@ -118,6 +122,8 @@ function buildSweeper({ storage, clock, limits, logger, metrics }: Shared, table
   return new TtlSweeper({
     tables: () => tables.all(),
     append: storage.append.bind(storage),
+    wallClockMark: storage.catalog.wallClockMark(),
+    noteWallClock: (nowMs) => storage.catalog.noteWallClock(nowMs),
     clock,
     limits,
     onSwept(table, documents) {

@@ -4,6 +4,7 @@ import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { TransferList } from '../runtime/worker-channel.ts';
 import type { CatalogFile, RedoRow } from './catalog-file.ts';
+import type { CommitLog } from './commit-log.ts';
 import { type AppliedWrite, type EntryGroup, entryFormat, type RangeId, type RangeWrite } from './entry-group.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
 import type { OpenRange, OpenRanges } from './open-ranges.ts';
@@ -29,13 +30,21 @@ export class AppendRunner {
   readonly #ranges: OpenRanges;
   readonly #catalog: CatalogFile;
   readonly #catalogPath: string;
+  readonly #commits: CommitLog;
   readonly #report: ReportFailure;
   /** Redo records that have reached all their ranges; forgotten with the next record. */
   #applied: number[] = [];
   /** Ranges that have yet to take what the catalog has committed for them. */
   readonly #behind = new Set<RangeId>();
 
-  constructor(ranges: OpenRanges, catalog: CatalogFile, catalogPath: string, report: ReportFailure) {
+  constructor(
+    ranges: OpenRanges,
+    catalog: CatalogFile,
+    catalogPath: string,
+    commits: CommitLog,
+    report: ReportFailure,
+  ) {
+    this.#commits = commits;
     this.#ranges = ranges;
     this.#catalog = catalog;
     this.#catalogPath = catalogPath;
@@ -123,7 +132,7 @@ export class AppendRunner {
         }
       }
       if (answers.length === 0 || file.state.nextSequence === before) file.rollback();
-      else this.#commit(range, before);
+      else this.#commits.timed(answers.length, () => this.#commit(range, before));
     } catch (error) {
       file.rollback();
       throw error;
@@ -162,7 +171,7 @@ export class AppendRunner {
         return;
       }
     }
-    this.#commitGroups(opened, answers, rollBack);
+    this.#commits.timed(answers.length, () => this.#commitGroups(opened, answers, rollBack));
   }
 
   #evaluateOver(group: EntryGroup, opened: Map<RangeId, { range: OpenRange; before: number }>): AppliedWrite[] {

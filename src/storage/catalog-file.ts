@@ -51,6 +51,11 @@ export class CatalogFile {
     });
   }
 
+  /** The mark only rises; what it is for is the caller's. */
+  noteWallClock(nowMs: number): void {
+    this.#change(() => this.#raise('wall_clock_ms', nowMs));
+  }
+
   /** `sequenceMark` is the greatest sequence that any range of the table has given. */
   dropTable(tableId: number, sequenceMark: number): void {
     this.#change(() => {

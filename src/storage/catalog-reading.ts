@@ -18,6 +18,8 @@ export function catalogReading(database: Database) {
   const rangeRows = database.prepare(`SELECT ${rangeColumns} FROM ranges ORDER BY id`);
   const indexesOf = database.prepare(`SELECT ${indexColumns} FROM indexes WHERE table_id = ? ORDER BY name`);
 
+  const counterRow = database.prepare('SELECT value FROM counters WHERE name = ?');
+
   const complete = (row: unknown): TableRecord | undefined => {
     if (row === null) return undefined;
     const table = row as Omit<TableRecord, 'ranges' | 'indexes'>;
@@ -34,8 +36,18 @@ export function catalogReading(database: Database) {
     range: (rangeId: RangeId): RangeRecord | undefined => (rangeById.get(rangeId) as RangeRecord | null) ?? undefined,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
+    counter: (name: string): number => (counterRow.get(name) as { value: number } | null)?.value ?? 0,
     finalize: (): void => {
-      for (const statement of [tableRows, tableByName, tableById, rangesOf, rangeById, rangeRows, indexesOf]) {
+      for (const statement of [
+        tableRows,
+        tableByName,
+        tableById,
+        rangesOf,
+        rangeById,
+        rangeRows,
+        indexesOf,
+        counterRow,
+      ]) {
         statement.finalize();
       }
     },

@@ -61,6 +61,16 @@ export class CatalogStore {
     return (await this.#channel.call('changeTable', change)).indexes;
   }
 
+  /** The greatest wall time that was ever noted, milliseconds since 1970; 0 before the first. */
+  wallClockMark(): number {
+    return this.#reading.counter('wall_clock_ms');
+  }
+
+  /** Notes the wall time, so that a jump is seen also over a restart. */
+  noteWallClock(nowMs: number): Promise<void> {
+    return this.#channel.call('noteWallClock', { nowMs });
+  }
+
   close(): void {
     this.#close();
   }

@@ -4,6 +4,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
 import { CatalogStore } from './catalog-store.ts';
+import type { CommitReport } from './commit-log.ts';
 import { DataDirectory, syncDirectory } from './data-directory.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './data-format.ts';
@@ -20,6 +21,8 @@ export interface StorageOptions {
   clock: Clock;
   /** Name of the failpoint to arm in the writer, for crash tests. */
   failpoint?: string | undefined;
+  /** Told of the writer's commits, within a second or so. */
+  onCommit?(commit: CommitReport): void;
   /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
   onFatal(error: Error): void;
 }
@@ -145,6 +148,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   const channel = openChannel<StorageCalls, StorageEvent>(worker, {
     onEvent: (event) => {
       if (event.kind === 'long-log') copier.request(event.path);
+      else if (event.kind === 'commits') for (const commit of event.commits) options.onCommit?.(commit);
       else options.onFatal(new ServiceError('storage_failed', event.message));
     },
     onFailure: (error) => options.onFatal(error),

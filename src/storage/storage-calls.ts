@@ -1,4 +1,5 @@
 import type { IndexRecord, TableRecord } from './catalog-records.ts';
+import type { CommitReport } from './commit-log.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 
@@ -69,6 +70,8 @@ export type StorageCalls = {
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number }, undefined];
   changeTable: [TableChange, { indexes: IndexRecord[] }];
+  /** Raises the high-water mark of the wall clock. */
+  noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */
   logCopied: [{ path: string; failure?: string }, undefined];
   checkpoint: [{ rangeId?: RangeId }, undefined];
@@ -79,4 +82,6 @@ export type StorageEvent =
   /** The disk failed: the process must stop acknowledging and end. */
   | { kind: 'fatal'; message: string }
   /** The write-ahead log of this file is long and should be copied into it, off the writer's thread. */
-  | { kind: 'long-log'; path: string };
+  | { kind: 'long-log'; path: string }
+  /** Commits since the last of these events. */
+  | { kind: 'commits'; commits: CommitReport[] };

@@ -1,9 +1,11 @@
+import type { Clock } from '../lib/clock.ts';
 import { armFailpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { CallOf, ChannelServer, IncomingCall } from '../runtime/worker-channel.ts';
 import { AppendRunner } from './append-runner.ts';
 import { CatalogFile } from './catalog-file.ts';
 import { catalogMigrations } from './catalog-migrations.ts';
+import { CommitLog } from './commit-log.ts';
 import { DataDirectory } from './data-directory.ts';
 import type { RangeId } from './entry-group.ts';
 import { OpenRanges } from './open-ranges.ts';
@@ -28,12 +30,14 @@ interface Running {
 /** Owns every SQLite write of a data directory. Lives in a worker thread; its calls arrive in order. */
 export class StorageWriter {
   readonly #server: ChannelServer<StorageEvent>;
+  readonly #commits: CommitLog;
   #running: Running | undefined;
   /** Set once the disk has failed a sync: what the page cache holds cannot be believed any more. */
   #failure: ServiceError | undefined;
 
-  constructor(server: ChannelServer<StorageEvent>) {
+  constructor(server: ChannelServer<StorageEvent>, clock: Clock) {
     this.#server = server;
+    this.#commits = new CommitLog(clock, (commits) => server.emit({ kind: 'commits', commits }));
   }
 
   handle(batch: readonly StorageCall[]): void {
@@ -52,6 +56,7 @@ export class StorageWriter {
       }
     }
     this.#maintainLogs((wal) => wal.isOverdue);
+    this.#commits.flushWhenDue();
   }
 
   /** Work that no request waits for. */
@@ -111,6 +116,9 @@ export class StorageWriter {
       wal.wrote(0, report.removed);
       return report;
     },
+    noteWallClock: ({ nowMs }) => {
+      this.#live().catalog.noteWallClock(nowMs);
+    },
     createTable: (table) => {
       const { catalog, ranges } = this.#live();
       return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
@@ -144,7 +152,7 @@ export class StorageWriter {
     wal.onLong = () => onLong(directory.catalogFile);
     const ranges = new OpenRanges(directory, catalog.reading, onLong);
     const report = (error: unknown, path: string) => this.#report(error, path);
-    const runner = new AppendRunner(ranges, catalog, directory.catalogFile, report);
+    const runner = new AppendRunner(ranges, catalog, directory.catalogFile, this.#commits, report);
     this.#running = { directory, catalog, ranges, runner };
     const redo = runner.finishRedo();
     return { redone: redo.redone, warnings: [...warnings, ...redo.warnings] };

@@ -1,3 +1,4 @@
+import { systemClock } from '../lib/clock.ts';
 import { serveChannel } from '../runtime/worker-channel.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { StorageWriter } from './storage-writer.ts';
@@ -9,4 +10,4 @@ const server = serveChannel<StorageCalls, StorageEvent>(
   (batch) => writer.handle(batch),
   () => writer.maintain(),
 );
-const writer = new StorageWriter(server);
+const writer = new StorageWriter(server, systemClock);

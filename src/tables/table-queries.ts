@@ -12,7 +12,7 @@ import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { framesOf } from './document-frames.ts';
-import type { Table, TableIndex } from './table.ts';
+import type { Table } from './table.ts';
 
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
@@ -99,13 +99,13 @@ export class TableQueries {
   }
 
   async #target(table: Table, ranges: readonly OpenRange[], nowMs: number, signal: AbortSignal): Promise<QueryTarget> {
-    const bound = AbortSignal.any([signal, AbortSignal.timeout(this.#parts.freshnessWaitMs)]);
-    let index: TableIndex;
-    do {
+    let index = table.servingIndex;
+    while (!isFresh(ranges, index.name)) {
+      await this.#waitUntilFresh(ranges, index.name, signal);
+      if (index.name === table.servingIndex.name) break;
+      // Another index has taken over meanwhile.
       index = table.servingIndex;
-      await Promise.all(ranges.map((range) => waitUntilFresh(range, index.name, bound)));
-      // Another index may have taken over meanwhile.
-    } while (index.name !== table.servingIndex.name);
+    }
     return {
       tableName: table.name,
       expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
@@ -124,6 +124,12 @@ export class TableQueries {
       recheck: (plan, documents) => matchStored(table, plan, documents),
     };
   }
+
+  /** An index that was just opened replays its tail first; one that is being rebuilt answers with what it has. */
+  async #waitUntilFresh(ranges: readonly OpenRange[], indexName: string, signal: AbortSignal): Promise<void> {
+    const bound = AbortSignal.any([signal, AbortSignal.timeout(this.#parts.freshnessWaitMs)]);
+    await Promise.all(ranges.map((range) => range.applier(indexName)?.whenLive(bound)));
+  }
 }
 
 /** Which of the stored documents match the plan, by the table's own mapping and analyzers. */
@@ -140,11 +146,8 @@ export async function matchStored(
   return matches;
 }
 
-/** An index that was just opened replays its tail first; one that is being rebuilt answers with what it has. */
-async function waitUntilFresh(range: OpenRange, indexName: string, signal: AbortSignal): Promise<void> {
-  const applier = range.applier(indexName);
-  if (!applier || applier.state === 'live') return;
-  await applier.whenLive(signal);
+function isFresh(ranges: readonly OpenRange[], indexName: string): boolean {
+  return ranges.every((range) => range.applier(indexName)?.state === 'live');
 }
 
 function readRequests(body: Uint8Array): unknown[] {

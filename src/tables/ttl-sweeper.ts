@@ -6,6 +6,9 @@ import type { Table } from './table.ts';
 
 export interface TtlSweeperParts {
   tables: () => Table[];
+  /** The greatest wall time noted before this start, milliseconds since 1970; 0 for none. */
+  wallClockMark: number;
+  noteWallClock(nowMs: number): Promise<void>;
   append: AppendGroup;
   clock: Clock;
   limits: LimitOptions;
@@ -29,6 +32,9 @@ export class TtlSweeper {
     this.#parts = parts;
     this.#lastWallMs = parts.clock.nowMs();
     this.#lastMonotonicMs = parts.clock.monotonicMs();
+    // Over a restart only the noted time can tell; a long rest looks like a jump too, and then costs ten minutes.
+    const jumpMs = parts.wallClockMark === 0 ? 0 : this.#lastWallMs - parts.wallClockMark;
+    if (Math.abs(jumpMs) > parts.limits.clockJumpMs) this.#pause(jumpMs);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -41,6 +47,8 @@ export class TtlSweeper {
   /** One pass over all tables with a lifetime: at most one batch a range. Returns how many documents were removed. */
   async sweep(): Promise<number> {
     if (this.#clockIsSuspect()) return 0;
+    if (!this.#parts.tables().some((table) => table.ttlDurationMs !== undefined)) return 0;
+    await this.#noteClock();
     let removed = 0;
     for (const table of this.#parts.tables()) {
       if (table.ttlDurationMs === undefined || table.closing.aborted) continue;
@@ -90,10 +98,21 @@ export class TtlSweeper {
     const jumpMs = wallMs - this.#lastWallMs - (monotonicMs - this.#lastMonotonicMs);
     this.#lastWallMs = wallMs;
     this.#lastMonotonicMs = monotonicMs;
-    if (Math.abs(jumpMs) > limits.clockJumpMs) {
-      this.#pausedUntilMs = monotonicMs + limits.clockJumpPauseMs;
-      this.#parts.onPaused(jumpMs);
-    }
+    if (Math.abs(jumpMs) > limits.clockJumpMs) this.#pause(jumpMs);
     return this.paused;
+  }
+
+  #pause(jumpMs: number): void {
+    const { clock, limits, onPaused } = this.#parts;
+    this.#pausedUntilMs = clock.monotonicMs() + limits.clockJumpPauseMs;
+    onPaused(jumpMs);
+  }
+
+  async #noteClock(): Promise<void> {
+    try {
+      await this.#parts.noteWallClock(this.#parts.clock.nowMs());
+    } catch (error) {
+      this.#parts.onFailed('', error);
+    }
   }
 }

@@ -117,15 +117,10 @@ fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A key that is deleted may appear only once, and not among the puts: the order would be a guess. Puts are unique as
-/// members of one object.
+/// A key that is deleted may not be among the puts: the order would be a guess. Puts are unique as members of one
+/// object, and a key that is deleted twice is deleted.
 fn refuse_conflicts(rows: &[Entry<'_>]) -> Result<(), EngineError> {
-    let mut deleted = HashSet::new();
-    for row in rows.iter().filter(|row| row.kind == RowKind::Delete) {
-        if !deleted.insert(&*row.key) {
-            return Err(conflict(&row.key, "is deleted twice"));
-        }
-    }
+    let deleted: HashSet<&str> = rows.iter().filter(|row| row.kind == RowKind::Delete).map(|row| &*row.key).collect();
     if deleted.is_empty() {
         return Ok(());
     }
