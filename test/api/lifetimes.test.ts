@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { FakeClock } from '../support/fake-clock.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
 const hourMs = 3_600_000;
@@ -85,5 +86,22 @@ describe('a lifetime', () => {
     expect(server.logLines.some((line) => line.includes('the clock jumped'))).toBe(true);
     clock.jump(-24 * hourMs);
     expect((await keysEverywhere(server)).looked[0]).toBe(200);
+  });
+
+  test('a clock that has jumped while the server was stopped does not delete either', async () => {
+    using directory = new TemporaryDirectory();
+    const clock = new FakeClock();
+    {
+      await using before = await startTestServer({ clock, directory: directory.path });
+      await before.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+      await before.send('POST', '/db/v1/tables/t/batch', { inserts: { old: { n: 1 } } });
+      await clock.advance(60_000);
+    }
+    await using after = await startTestServer({
+      clock: new FakeClock(clock.nowMs() + 24 * hourMs),
+      directory: directory.path,
+    });
+    expect(after.logLines.some((line) => line.includes('the clock jumped'))).toBe(true);
+    expect((await keysEverywhere(after)).looked[0]).toBe(404);
   });
 });
