@@ -4,9 +4,12 @@ import type { PostImages, RangeId } from './entry-group.ts';
 import { appendTombstone } from './post-image.ts';
 import { reading } from './storage-error.ts';
 
-/** Bounds of a page: rows, and bytes after which no further row is added. */
-const pageRowsMax = 4_096;
-const pageBytesMax = 4 * 1_024 * 1_024;
+/**
+ * Bounds of a page: rows, and bytes after which no further row is added. A page is read in one go on the main thread,
+ * so it has to fit well into the 20 ms for which that may be held.
+ */
+const pageRowsMax = 1_024;
+const pageBytesMax = 1_024 * 1_024;
 
 interface Change {
   sequence: number;

@@ -89,7 +89,7 @@ export class BatchWriter {
     }
     const at = this.#stamp();
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
-    const { writes, window } = planMerge(frame, table, envelope);
+    const { writes, window } = await planMerge(frame, table, envelope);
     const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
     const parts = [{ table, lease, writes }];
     const outcome = await this.#settle(parts, applied, envelope.wait, signal, undefined);
@@ -128,7 +128,7 @@ export class BatchWriter {
   async #rangeWrites(table: Table, body: Uint8Array, scanned: ScannedWrite, section: number, at: Stamp) {
     const entries = sectionEntries(scanned, section);
     if (entries.length === 0) return [];
-    const frames = splitFrame(await this.#frame(table, body, entries, at), table.ranges);
+    const frames = await splitFrame(await this.#frame(table, body, entries, at), table.ranges);
     return frames.flatMap((frame, index): RangeWrite[] => {
       const rangeId = must(table.ranges[index], 'a frame for each range').rangeId;
       return frame ? [{ rangeId, frame, ttlField: table.ttlField }] : [];

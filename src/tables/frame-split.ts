@@ -1,4 +1,5 @@
 import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
+import { inSlices } from '../lib/in-slices.ts';
 import { compareKeys } from '../lib/key-order.ts';
 import type { KeyInterval } from './initial-ranges.ts';
 
@@ -15,16 +16,16 @@ export function intervalOf(key: string, intervals: readonly KeyInterval[]): numb
 }
 
 /** Cuts a document frame by intervals, keeping the order of rows; an interval without rows gets undefined. */
-export function splitFrame(
+export async function splitFrame(
   bytes: Uint8Array<ArrayBuffer>,
   intervals: readonly KeyInterval[],
-): (Uint8Array<ArrayBuffer> | undefined)[] {
+): Promise<(Uint8Array<ArrayBuffer> | undefined)[]> {
   const frame = readFrame(bytes);
   if (frame.rowCount === 0) return intervals.map(() => undefined);
   if (intervals.length === 1) return [bytes];
   const builders = intervals.map(() => new FrameBuilder());
-  for (let row = 0; row < frame.rowCount; row += 1) {
+  await inSlices(frame.rowCount, (row) => {
     builders[intervalOf(frame.key(row), intervals)]?.appendRow(frame, row);
-  }
+  });
   return builders.map((builder) => (builder.rowCount === 0 ? undefined : builder.finish()));
 }

@@ -1,5 +1,6 @@
 import { must } from '../lib/assert.ts';
 import { readFrame } from '../lib/document-frame.ts';
+import { inSlices } from '../lib/in-slices.ts';
 import { compareKeys } from '../lib/key-order.ts';
 import type { MergeResponse } from '../protocol/database/writes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -31,23 +32,23 @@ export function readMergeEnvelope(json: string): MergeEnvelope {
 }
 
 /** What each range has to do: every range that the page's interval touches, with or without records of its own. */
-export function planMerge(
+export async function planMerge(
   bytes: Uint8Array<ArrayBuffer>,
   table: Table,
   envelope: MergeEnvelope,
-): { writes: RangeWrite[]; window: MergePage } {
+): Promise<{ writes: RangeWrite[]; window: MergePage }> {
   const from = envelope.lastMergedId;
   const frame = readFrame(bytes);
   let to = from;
-  for (let row = 0; row < frame.rowCount; row += 1) {
+  await inSlices(frame.rowCount, (row) => {
     const key = frame.key(row);
     if (compareKeys(key, from) <= 0) {
       const message = `Every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not.`;
       throw new ServiceError('invalid_request', message);
     }
     if (compareKeys(key, to) > 0) to = key;
-  }
-  const frames = splitFrame(bytes, table.ranges);
+  });
+  const frames = await splitFrame(bytes, table.ranges);
   const writes = table.ranges.flatMap((range, index): RangeWrite[] => {
     const beginsAfter = compareKeys(range.startKey, to) > 0;
     const endsBefore = range.endKey !== null && compareKeys(range.endKey, from) <= 0;
