@@ -1,11 +1,13 @@
 import { Database } from 'bun:sqlite';
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DurableShadow } from '../support/fault/durable-shadow.ts';
 import { FaultControl, type FaultRule } from '../support/fault/fault-control.ts';
 import { faultLibrary } from '../support/fault/fault-library.ts';
+
+setDefaultTimeout(30_000);
 
 /** Runs SQLite statements in a child under the fault library and says how each one ended. */
 async function runSql(

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,8 @@ import { limits } from '../../src/config/limits.ts';
 import { ChildServer } from '../support/fault/child-server.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { answeredWith, expectClean } from './clean-failure.ts';
+
+setDefaultTimeout(30_000);
 
 const MiB = 1024 * 1024;
 let directory: string;

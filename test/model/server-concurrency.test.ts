@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ChildServer } from '../support/fault/child-server.ts';
 import { type JsonDocument, WireClient } from '../support/fault/wire-client.ts';
+
+setDefaultTimeout(30_000);
 
 let directory: string;
 let server: ChildServer;
