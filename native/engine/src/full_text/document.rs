@@ -7,6 +7,8 @@ use tantivy::schema::document::{ReferenceValue, ReferenceValueLeaf};
 use tantivy::schema::{Field, Value};
 use tantivy::tokenizer::PreTokenizedString;
 
+use super::analysis::Analyzer;
+use super::analyzed_text::write_tokens;
 use super::fields::{Fields, KEY_PATH, ORDINAL_PATH, PRESENT_PATH};
 
 /// Terms that every document has: its ordinal and its key.
@@ -34,10 +36,10 @@ pub struct IndexedDocument {
     pub ordinal: u32,
     pub sequence: u64,
     pub ttl_base_ms: i64,
-    /// The decoded strings of the document, its key first.
+    /// The key, the strings and the tokens of the document.
     pub text: String,
     pub key: Span,
-    /// Analysed text by slot.
+    /// Slot and tokens, as `write_tokens` writes them.
     pub slot_texts: Vec<(Field, Span)>,
     /// Path and value for the JSON field.
     pub values: Vec<(Arc<str>, Scalar)>,
@@ -69,6 +71,13 @@ impl IndexedDocument {
         let start = self.text.len() as u32;
         self.text.push_str(text);
         Span { start, end: self.text.len() as u32 }
+    }
+
+    /// Analyses a slot's text, and keeps the tokens.
+    pub fn keep_tokens(&mut self, slot: Field, analyzer: Analyzer, text: &str) {
+        let start = self.text.len() as u32;
+        write_tokens(analyzer, text, &mut self.text);
+        self.slot_texts.push((slot, Span { start, end: self.text.len() as u32 }));
     }
 
     pub fn text_of(&self, span: Span) -> &str {

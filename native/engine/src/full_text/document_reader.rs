@@ -38,7 +38,7 @@ impl DocumentReader {
         let document_type = self.type_of(body);
         let table = &mut self.tables[document_type];
         table.bound();
-        let mut document = IndexedDocument::new(&self.fields, row.key, row.key.len() + body.len());
+        let mut document = IndexedDocument::new(&self.fields, row.key, row.key.len() + 2 * body.len());
         document.ordinal = row.ordinal;
         document.sequence = row.sequence;
         document.ttl_base_ms = row.ttl_base_ms;
@@ -139,15 +139,15 @@ impl Target<'_> {
         if !has_exact && plan.texts.is_empty() {
             return;
         }
-        let span = self.document.keep(text);
         for target in &plan.texts {
             if target.is_overflow {
                 self.take_overflow(target, text);
             } else {
-                self.document.slot_texts.push((target.field, span));
+                self.document.keep_tokens(target.field, target.analyzer, text);
             }
         }
         if has_exact {
+            let span = self.document.keep(text);
             self.push(node, Scalar::Text(span));
         } else {
             let path = Arc::clone(&self.table.node(node).path);

@@ -8,7 +8,7 @@ use tantivy::schema::{
     Field, IndexRecordOption, JsonObjectOptions, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
 
-use super::slots::slot_tokenizer_name;
+use super::analyzed_text::ANALYZED_TOKENIZER;
 
 /// Paths with analysed text that keep their own length norms; the paths beyond share one field.
 pub const SLOT_COUNT: usize = 64;
@@ -86,7 +86,7 @@ pub fn build_schema() -> (Schema, Fields) {
     };
     let overflow = schema.add_text_field("over", positions("raw", false));
     let slots = (0..SLOT_COUNT)
-        .map(|slot| schema.add_text_field(&format!("s{slot}"), positions(&slot_tokenizer_name(slot), true)))
+        .map(|slot| schema.add_text_field(&format!("s{slot}"), positions(ANALYZED_TOKENIZER, true)))
         .collect();
     let fields = Fields { ordinal, sequence, ttl_base, key, values, terms, overflow, slots };
     (schema.build(), fields)

@@ -4,6 +4,7 @@
 //! deleted and built again from them.
 
 mod analysis;
+mod analyzed_text;
 mod dates;
 mod document;
 mod document_reader;

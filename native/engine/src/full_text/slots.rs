@@ -1,17 +1,12 @@
-//! Which document path's text lies in which slot, and the tokenizers through which Tantivy reads it.
+//! Which document path's text lies in which slot.
 
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, RwLock};
 
 use serde::{Deserialize, Serialize};
-use tantivy::tokenizer::{BoxTokenStream, TokenStream, Tokenizer, TokenizerManager};
+use tantivy::tokenizer::TokenStream;
 
 use super::analysis::Analyzer;
 use super::fields::SLOT_COUNT;
-
-pub fn slot_tokenizer_name(slot: usize) -> String {
-    format!("slot_{slot}")
-}
 
 /// A taken slot, as it is written into the commit payload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,16 +24,11 @@ pub struct Slot {
 /// Append-only: a slot keeps its path for the life of the index.
 pub struct SlotTable {
     taken: RwLock<Arc<Vec<Slot>>>,
-    analyzers: Arc<[AtomicU8; SLOT_COUNT]>,
 }
 
 impl SlotTable {
     pub fn new(taken: Vec<Slot>) -> Self {
-        let analyzers: Arc<[AtomicU8; SLOT_COUNT]> = Arc::new(std::array::from_fn(|_| AtomicU8::new(0)));
-        for (analyzer, slot) in analyzers.iter().zip(&taken) {
-            analyzer.store(slot.analyzer.code(), Ordering::Release);
-        }
-        Self { taken: RwLock::new(Arc::new(taken)), analyzers }
+        Self { taken: RwLock::new(Arc::new(taken)) }
     }
 
     pub fn snapshot(&self) -> Arc<Vec<Slot>> {
@@ -55,37 +45,13 @@ impl SlotTable {
         if slot >= SLOT_COUNT {
             return None;
         }
-        self.analyzers[slot].store(wanted.analyzer.code(), Ordering::Release);
         Arc::make_mut(&mut taken).push(wanted.clone());
         Some(slot)
-    }
-
-    pub fn register_tokenizers(&self, tokenizers: &TokenizerManager) {
-        for slot in 0..SLOT_COUNT {
-            let tokenizer = SlotTokenizer { slot, analyzers: Arc::clone(&self.analyzers) };
-            tokenizers.register(&slot_tokenizer_name(slot), tokenizer);
-        }
     }
 }
 
 pub fn find_slot(taken: &[Slot], path: &str, analyzer: Analyzer) -> Option<usize> {
     taken.iter().position(|slot| slot.path == path && slot.analyzer == analyzer)
-}
-
-/// Looks its analyzer up at every value: a segment in the making cloned its tokenizers before the slot was taken.
-#[derive(Clone)]
-struct SlotTokenizer {
-    slot: usize,
-    analyzers: Arc<[AtomicU8; SLOT_COUNT]>,
-}
-
-impl Tokenizer for SlotTokenizer {
-    type TokenStream<'a> = BoxTokenStream<'a>;
-
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> BoxTokenStream<'a> {
-        let code = self.analyzers[self.slot].load(Ordering::Acquire);
-        Analyzer::from_code(code).unwrap_or(Analyzer::Standard).token_stream(text)
-    }
 }
 
 /// Collects the tokens of `text`: query side and tests.

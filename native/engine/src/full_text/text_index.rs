@@ -13,6 +13,7 @@ use tantivy::schema::Schema;
 use tantivy::store::Compressor;
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher};
 
+use super::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
 use super::document::IndexedDocument;
 use super::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
@@ -114,7 +115,7 @@ impl TextIndex {
         };
         let fields = Arc::new(fields);
         let slots = Arc::new(SlotTable::new(payload.slots));
-        slots.register_tokenizers(index.tokenizers());
+        index.tokenizers().register(ANALYZED_TOKENIZER, AnalyzedTokenizer);
         let mapping = Arc::new(TableMapping::from_schema(&options.schema));
         let reader = index
             .reader_builder()

@@ -41,13 +41,19 @@ impl StemLanguage {
 
 const ENTRY_COUNT: usize = 16_384;
 const ENTRY_BYTES: usize = 64;
+
+/// One cache line.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Entry([u8; ENTRY_BYTES]);
+
 /// Longest word and longest stem that fit an entry: two length bytes, then two equal parts.
 const WORD_BYTES_MAX: usize = (ENTRY_BYTES - 2) / 2;
 
 /// A direct-mapped cache from word to stem. An entry is: word length (0 when empty), stem length (0 for a stop word),
 /// word, stem.
 struct StemCache {
-    entries: Box<[u8]>,
+    entries: Box<[Entry]>,
     analyzer: TextAnalyzer,
 }
 
@@ -60,8 +66,7 @@ impl StemCache {
             None => raw,
         };
         let analyzer = stopped.filter(Stemmer::new(language)).build();
-        // One zeroed block: pages are touched only as words come.
-        Self { entries: vec![0u8; ENTRY_COUNT * ENTRY_BYTES].into_boxed_slice(), analyzer }
+        Self { entries: vec![Entry([0; ENTRY_BYTES]); ENTRY_COUNT].into_boxed_slice(), analyzer }
     }
 
     /// Replaces a lowercase word by its stem; false when it is a stop word.
@@ -69,8 +74,7 @@ impl StemCache {
         if word.len() > WORD_BYTES_MAX {
             return stem_uncached(&mut self.analyzer, word);
         }
-        let at = (hash(word.as_bytes()) as usize % ENTRY_COUNT) * ENTRY_BYTES;
-        let entry = &mut self.entries[at..at + ENTRY_BYTES];
+        let entry = &mut self.entries[hash(word.as_bytes()) as usize % ENTRY_COUNT].0;
         let length = word.len();
         if entry[0] as usize == length && &entry[2..2 + length] == word.as_bytes() {
             let stem_length = entry[1] as usize;

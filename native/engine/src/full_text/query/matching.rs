@@ -14,6 +14,7 @@ use super::plan::QueryPlan;
 use super::stop::{CancelFlag, Stop};
 use crate::error::EngineError;
 use crate::frame::{Frame, RowKind};
+use crate::full_text::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
 use crate::full_text::document::IndexedDocument;
 use crate::full_text::document_reader::DocumentReader;
 use crate::full_text::errors::tantivy_failed;
@@ -57,7 +58,7 @@ pub fn match_documents(options: &IndexOptions, plan: &QueryPlan, frame: &[u8]) -
     let (schema, fields) = build_schema();
     let (fields, slots) = (Arc::new(fields), Arc::new(SlotTable::new(Vec::new())));
     let tokenizers = TokenizerManager::default();
-    slots.register_tokenizers(&tokenizers);
+    tokenizers.register(ANALYZED_TOKENIZER, AnalyzedTokenizer);
     let mut documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
     let mut writer = Index::builder()
         .schema(schema.clone())
