@@ -22,6 +22,7 @@ import { openStorage, type Storage } from './storage/open-storage.ts';
 import { BatchWriter } from './tables/batch-writer.ts';
 import { DocumentReads } from './tables/document-reads.ts';
 import { IndexService } from './tables/index-service.ts';
+import { Scrubber } from './tables/scrubber.ts';
 import { definitionOf } from './tables/table.ts';
 import { TableQueries } from './tables/table-queries.ts';
 import { TableService } from './tables/table-service.ts';
@@ -56,7 +57,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   const { tables, pool } = await openTables(shared);
   const sweeper = buildSweeper(shared, tables);
   const stopping = new AbortController();
-  const sweeping = sweeper.run(stopping.signal);
+  const background = [sweeper.run(stopping.signal), buildScrubber(shared, tables).run(stopping.signal)];
   const readiness = new Readiness();
   const app = buildApp(shared, tables, readiness);
   readiness.add('draining', () => !app.inFlight.draining);
@@ -77,7 +78,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
     async stop() {
       stopMonitor();
       stopping.abort();
-      await sweeping;
+      await Promise.all(background);
       tables.stop();
       await pool.closeAll();
       await storage.close();
@@ -133,6 +134,19 @@ function buildSweeper({ storage, clock, limits, logger, metrics }: Shared, table
     onPaused: (jumpMs) =>
       logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
     onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
+  });
+}
+
+function buildScrubber({ clock, config, logger, metrics }: Shared, tables: TableService): Scrubber {
+  return new Scrubber({
+    tables: () => tables.all(),
+    clock,
+    intervalMs: config.config.scrubIntervalMs,
+    onDamaged(table, key) {
+      metrics.increment('damagedDocuments');
+      logger.error('a stored document does not match its checksum; write it again', { table, key_bytes: key.length });
+    },
+    onFailed: (table, error) => logger.warn('a table could not be scrubbed', { table }, error),
   });
 }
 

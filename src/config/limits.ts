@@ -74,6 +74,9 @@ export const limits = {
   /** How long a write waits for its `sync_level` before it answers that it is committed and not yet visible. */
   syncWaitMs: 60 * secondMs,
 
+  // Integrity
+  scrubIntervalMs: 24 * hourMs,
+
   // Time to live
   ttlSweepIntervalMs: 30 * secondMs,
   ttlSweepRowsMax: 1_000,

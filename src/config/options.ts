@@ -152,6 +152,12 @@ export const options = {
     default: limits.checkpointIntervalMs,
     help: 'How often an index that changes is made durable, so that a restart has less to replay.',
   }),
+  scrubIntervalMs: option({
+    key: 'storage.scrub_interval',
+    kind: duration(0, 365 * day),
+    default: limits.scrubIntervalMs,
+    help: 'Time between two passes that read every stored document and check it against its checksum; 0s for none.',
+  }),
   ttlSweepIntervalMs: option({
     key: 'ttl.sweep_interval',
     kind: duration(100, day),

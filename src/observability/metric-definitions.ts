@@ -76,6 +76,7 @@ export const metricDefinitions = {
   indexSkipped: counter('sundew_index_skipped_documents_total', 'Documents that an index could not take.'),
   indexRebuilds: counter('sundew_index_rebuilds_total', 'Rebuilds of an index from its documents.', ['reason']),
 
+  damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents that a scrub found damaged.'),
   ttlDeleted: counter('sundew_ttl_deleted_total', 'Expired documents that were deleted.'),
   ttlPaused: gauge('sundew_ttl_paused', '1 while a jump of the clock pauses deletion.'),
 } as const satisfies Record<string, MetricDefinition>;

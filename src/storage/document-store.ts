@@ -60,6 +60,7 @@ export class DocumentStore {
   readonly #after: Statement;
   readonly #from: Statement;
   readonly #expired: Statement;
+  readonly #scrubbed: Statement;
 
   constructor(path: string, rangeId: RangeId) {
     this.#name = `range ${rangeId}`;
@@ -72,6 +73,9 @@ export class DocumentStore {
     this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
     this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
     this.#expired = this.#database.prepare('SELECT key, sequence FROM documents WHERE ttl_base_ms <= ? LIMIT ?');
+    this.#scrubbed = this.#database.prepare(
+      `SELECT ${columns} FROM documents WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
+    );
   }
 
   get(key: string): StoredDocument | undefined {
@@ -115,6 +119,16 @@ export class DocumentStore {
     return { documents, more: false };
   }
 
+  /** Checks the rows after an ordinal, a page of them; undefined when there are none. */
+  scrubPage(afterOrdinal: number): { rows: number; lastOrdinal: number; damagedKeys: string[] } | undefined {
+    const rows = reading(this.#name, () => this.#scrubbed.all(afterOrdinal, pageRowsMax)) as Row[];
+    const last = rows.at(-1);
+    if (!last) return undefined;
+    const damaged = rows.filter((row) => !isIntact(row));
+    const damagedKeys = damaged.map((row) => Buffer.from(row.key).toString());
+    return { rows: rows.length, lastOrdinal: last.ordinal, damagedKeys };
+  }
+
   /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
   expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
     const rows = reading(
@@ -136,13 +150,18 @@ export class DocumentStore {
   }
 
   #statements(): Statement[] {
-    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired];
+    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired, this.#scrubbed];
   }
 }
 
-function checked({ ordinal, key: keyBytes, sequence, ttlBaseMs, crc, body }: Row): StoredDocument {
+function isIntact({ body, crc }: Row): boolean {
+  return Bun.hash.crc32(body) === crc;
+}
+
+function checked(row: Row): StoredDocument {
+  const { ordinal, key: keyBytes, sequence, ttlBaseMs, body } = row;
   const key = decoder.decode(keyBytes);
-  if (Bun.hash.crc32(body) !== crc) {
+  if (!isIntact(row)) {
     throw new ServiceError('data_corrupted', `the stored document "${key}" does not match its checksum`, {
       details: { key, sequence },
     });

@@ -58,7 +58,12 @@ export class TestServer implements AsyncDisposable {
 
 /** `directory` is kept for a later start when it is given. */
 export async function startTestServer(
-  options: { directory?: string; clock?: Clock; set?: Record<string, string> } = {},
+  options: {
+    directory?: string;
+    clock?: Clock;
+    set?: Record<string, string>;
+    environment?: Record<string, string>;
+  } = {},
 ): Promise<TestServer> {
   const clock = options.clock ?? systemClock;
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'sundew-test-'));
@@ -68,7 +73,7 @@ export async function startTestServer(
     ['--metrics-port', '0'],
     ...Object.entries(options.set ?? {}),
   ]);
-  const load = () => loadConfig({ flags, environment: {}, file: undefined, readFile: () => '' });
+  const load = () => loadConfig({ flags, environment: options.environment ?? {}, file: undefined, readFile: () => '' });
   const logLines: string[] = [];
   const running = await startServer({
     config: new RunningConfig(load(), load),

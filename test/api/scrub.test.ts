@@ -1,0 +1,23 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { FakeClock } from '../support/fake-clock.ts';
+import { startTestServer } from '../support/test-server.ts';
+
+test('a scrub finds a document that was damaged on disk, and leaves the others alone', async () => {
+  const clock = new FakeClock();
+  await using server = await startTestServer({ clock, environment: { SUNDEW__STORAGE__SCRUB_INTERVAL: '1s' } });
+  await server.send('POST', '/db/v1/tables/t');
+  const inserts = Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`k${n}`, { n }]));
+  await server.send('POST', '/db/v1/tables/t/batch', { inserts });
+  const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: server.directory })];
+  using database = new Database(join(server.directory, file ?? ''));
+  database.run(
+    `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"n":577', '"n":578') AS BLOB) WHERE ordinal = 577`,
+  );
+  await clock.advance(1_500);
+  const found = server.logLines.filter((line) => line.includes('does not match its checksum'));
+  expect(found).toHaveLength(1);
+  expect((await server.send('GET', '/db/v1/tables/t/lookup/k577')).body).toMatchObject({ code: 'data_corrupted' });
+  expect((await server.send('GET', '/db/v1/tables/t/lookup/k576')).status).toBe(200);
+});
