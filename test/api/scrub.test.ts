@@ -13,7 +13,7 @@ test('a scrub finds a document that was damaged on disk, and leaves the others a
   const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: server.directory })];
   using database = new Database(join(server.directory, file ?? ''));
   database.run(
-    `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"n":577', '"n":578') AS BLOB) WHERE ordinal = 577`,
+    `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"n":577', '"n":578') AS BLOB) WHERE key = CAST('k577' AS BLOB)`,
   );
   await clock.advance(1_500);
   const found = server.logLines.filter((line) => line.includes('does not match its checksum'));
