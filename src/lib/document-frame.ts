@@ -21,7 +21,7 @@ export type RowKind = (typeof rowKind)[keyof typeof rowKind];
 /** Row flag: the ordinal is new in this generation. */
 export const rowOrdinalIsNew = 1;
 
-const decoder = new TextDecoder('utf-8', { fatal: true });
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
 /** Where the fields of a row lie, reading and writing in place. Rows are counted from 0. */

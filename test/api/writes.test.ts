@@ -168,4 +168,11 @@ describe('what a batch refuses', () => {
     const response = await fetch(`${server.url}${path}/lookup/a`);
     expect(await response.text()).toStartWith('{"__proto__":{"admin":true},"constructor":1,');
   });
+
+  test('a key that begins with a byte order mark keeps it, over several ranges too', async () => {
+    const path = await newTable({ num_shards: 3 });
+    await server.send('POST', `${path}/batch`, { inserts: { '\ufeffa': { n: 1 }, a: { n: 2 } } });
+    expect(await read(path, '\ufeffa')).toEqual({ n: 1 });
+    expect(await read(path, 'a')).toEqual({ n: 2 });
+  });
 });
