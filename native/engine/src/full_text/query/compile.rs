@@ -4,11 +4,15 @@ use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQ
 
 use super::fields_of_path::{IndexFields, TextField};
 use super::plan::{Node, QueryPlan, TermValue};
-use super::text_nodes::{bool_prefix_query, match_query, phrase_query, prefix_query};
+use super::stop::{CancelFlag, Stop};
+use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_query};
 use super::term_range::TermRangeQuery;
 use super::value_nodes::{
     RangeBounds, any_of, boolean_query, date_query, exists_query, filter_clause, ids_query, key_prefix_query,
     number_query, parsed_values, range_query, term_query,
+};
+use super::word_nodes::{
+    Nearness, PhraseShape, fuzzy_query, ip_range_query, regexp_query, terms_phrase_query, wildcard_query,
 };
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
@@ -20,11 +24,13 @@ const KEY_FIELD: &str = "_id";
 /// The whole plan but for its TTL: query, filters, exclusions, key prefix. They are one bool: what asks for nothing is
 /// left out, and when nothing is left of what was asked, nothing matches.
 pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
-    let Clauses { found: mut filters, left_out } = compile_all(index, &plan.filter)?;
+    // Walks of the term dictionary end by themselves; everything else is ended by who runs the query.
+    let stop = &Stop::new(&CancelFlag::default(), plan.timeout_ms);
+    let Clauses { found: mut filters, left_out } = compile_all(index, &plan.filter, stop)?;
     let main = match &plan.query {
         None => None,
         Some(Node::MatchAll { boost }) => Some((None, *boost)),
-        Some(node) => Some((compile(index, node)?, 1.0)),
+        Some(node) => Some((compile(index, node, stop)?, 1.0)),
     };
     let asks_for_something = !filters.is_empty() || matches!(main, Some((Some(_), _)));
     let is_left_out = left_out || matches!((&plan.query, &main), (Some(node), Some((None, _))) if !is_match_all(node));
@@ -34,7 +40,7 @@ pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Que
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         filters.push(key_prefix_query(index, prefix));
     }
-    let exclusions = compile_all(index, &plan.exclusion)?.found.into_iter().map(|query| (Occur::MustNot, query)).collect();
+    let exclusions = compile_all(index, &plan.exclusion, stop)?.found.into_iter().map(|query| (Occur::MustNot, query)).collect();
     let main = match main {
         None => return Ok(constant_score(filters, exclusions, 1.0)),
         Some((None, boost)) => return Ok(constant_score(filters, exclusions, boost)),
@@ -59,10 +65,10 @@ struct Clauses {
     left_out: bool,
 }
 
-fn compile_all(index: &IndexFields, nodes: &[Node]) -> Result<Clauses, EngineError> {
+fn compile_all(index: &IndexFields, nodes: &[Node], stop: &Stop) -> Result<Clauses, EngineError> {
     let mut clauses = Clauses { found: Vec::new(), left_out: false };
     for node in nodes {
-        match compile(index, node)? {
+        match compile(index, node, stop)? {
             Some(query) => clauses.found.push(query),
             None => clauses.left_out = true,
         }
@@ -95,26 +101,45 @@ fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineError
 }
 
 /// `None` when the node asks for nothing: a text without any token (stop words, punctuation).
-pub fn compile(index: &IndexFields, node: &Node) -> Result<Option<Box<dyn Query>>, EngineError> {
+fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<dyn Query>>, EngineError> {
     let query = match node {
         Node::MatchAll { boost } => boosted(Box::new(AllQuery), *boost),
         Node::MatchNone {} => Box::new(EmptyQuery),
-        Node::Match { field, text, operator, analyzer, boost } => {
+        Node::Match { field, text, operator, analyzer, fuzziness, prefix_length, boost } => {
             let analyzer = named_analyzer(analyzer)?;
             if has_no_token(index, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
-            let on_texts = |texts: &[TextField]| match_query(texts, text, *operator, analyzer);
+            let words = Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
+            words.check()?;
+            let on_texts = |texts: &[TextField]| match_query(texts, words, *operator);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
         }
-        Node::Phrase { field, text, slop, analyzer, boost } => {
+        Node::Phrase { field, text, slop, analyzer, fuzziness, prefix_length, boost } => {
             let analyzer = named_analyzer(analyzer)?;
             if has_no_token(index, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
-            let on_texts = |texts: &[TextField]| phrase_query(texts, text, *slop, analyzer);
+            let words = Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
+            words.check()?;
+            let on_texts = |texts: &[TextField]| phrase_query(texts, words, *slop);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
         }
+        Node::Fuzzy { field, value, fuzziness, prefix_length, boost } => {
+            let near = Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length };
+            boosted(fuzzy_query(index, field.as_deref(), value, near, stop), *boost)
+        }
+        Node::Wildcard { field, pattern, boost } => {
+            boosted(wildcard_query(index, field.as_deref(), pattern, stop)?, *boost)
+        }
+        Node::Regexp { field, pattern, boost } => {
+            boosted(regexp_query(index, field.as_deref(), pattern, stop)?, *boost)
+        }
+        Node::TermsPhrase { field, terms, slop, fuzziness, boost } => {
+            let shape = PhraseShape { slop: *slop, near: Nearness { fuzziness: *fuzziness, prefix_length: 0 } };
+            boosted(terms_phrase_query(index, field.as_deref(), terms, shape, stop), *boost)
+        }
+        Node::IpRange { field, cidr, boost } => boosted(ip_range_query(index, field, cidr, stop)?, *boost),
         Node::Term { field, value, boost } => boosted(term_node(index, field.as_deref(), value), *boost),
         Node::Prefix { field, value, boost } => boosted(prefix_node(index, field.as_deref(), value), *boost),
         Node::Range { field, gt, gte, lt, lte, of, boost } => {
@@ -125,7 +150,7 @@ pub fn compile(index: &IndexFields, node: &Node) -> Result<Option<Box<dyn Query>
         Node::Exists { field, boost } => boosted(exists_query(index, field), *boost),
         Node::BoolPrefix { fields, text, boost } => boosted(bool_prefix_query(index, fields, text), *boost),
         Node::Bool { must, should, must_not, filter, min_should, boost } => {
-            let Some(query) = bool_node(index, [must, should, must_not, filter], *min_should)? else { return Ok(None) };
+            let Some(query) = bool_node(index, [must, should, must_not, filter], *min_should, stop)? else { return Ok(None) };
             boosted(query, *boost)
         }
     };
@@ -222,10 +247,11 @@ fn bool_node(
     index: &IndexFields,
     [must, should, must_not, filter]: [&Vec<Node>; 4],
     min_should: Option<usize>,
+    stop: &Stop,
 ) -> Result<Option<Box<dyn Query>>, EngineError> {
-    let (must, filter) = (compile_all(index, must)?, compile_all(index, filter)?);
-    let should = compile_all(index, should)?;
-    let must_not = compile_all(index, must_not)?;
+    let (must, filter) = (compile_all(index, must, stop)?, compile_all(index, filter, stop)?);
+    let should = compile_all(index, should, stop)?;
+    let must_not = compile_all(index, must_not, stop)?;
     let something_required = !(must.found.is_empty() && filter.found.is_empty());
     if !something_required && should.found.is_empty() && must_not.found.is_empty() {
         let left_out = must.left_out || filter.left_out || should.left_out;

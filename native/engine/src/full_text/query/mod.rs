@@ -1,22 +1,27 @@
 //! Queries: a plan, compiled for each range's index, run over all of them, merged.
 
+mod addresses;
 mod collect;
 mod compile;
 mod fields_of_path;
 mod hits;
 mod matching;
+mod near_words;
 mod plan;
+mod position;
 mod search;
 mod sort_values;
 mod sorted;
 mod statistics;
 mod stop;
+mod term_expansion;
+mod term_pattern;
 mod term_range;
 mod text_nodes;
 mod value_nodes;
 
 pub use hits::{Hit, Hits};
 pub use matching::match_documents;
-pub use plan::{Node, QueryPlan, RangeKind, SortField, TermValue, WeightedField};
+pub use plan::{Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField};
 pub use search::query;
 pub use stop::CancelFlag;

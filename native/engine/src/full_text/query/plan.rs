@@ -29,6 +29,9 @@ pub struct QueryPlan {
     pub sort: Vec<SortField>,
     #[serde(default)]
     pub count_only: bool,
+    /// Where the page begins; needs `sort`, and excludes `offset`.
+    #[serde(default)]
+    pub cursor: Option<PageCursor>,
     /// Counts every match, however many.
     #[serde(default)]
     pub exact_total: bool,
@@ -60,6 +63,7 @@ impl QueryPlan {
             total_exact_up_to: TOTAL_EXACT_UP_TO,
             timeout_ms: None,
         }
+            cursor: None,
     }
 }
 
@@ -67,6 +71,23 @@ impl QueryPlan {
 #[serde(deny_unknown_fields)]
 pub struct SortField {
     /// `_id`, `_score` or a dotted path.
+
+    /// Whether the page is the one before its cursor.
+    pub fn reads_backwards(&self) -> bool {
+        self.cursor.as_ref().is_some_and(|cursor| cursor.before)
+    }
+}
+
+/// The page after a document, or the one before it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageCursor {
+    /// The sort values of the document, as `Hit::position` gave them.
+    pub position: String,
+    /// The document's key: the last tie.
+    pub key: String,
+    #[serde(default)]
+    pub before: bool,
     pub field: String,
     #[serde(default)]
     pub desc: bool,
@@ -86,6 +107,26 @@ pub enum Operator {
 #[serde(rename_all = "lowercase")]
 pub enum RangeKind {
     #[default]
+/// Edits that a word may be away: given, or by its length (none up to 2 characters, one up to 5, else two).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Fuzziness {
+    Edits(u8),
+    Auto(Automatic),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Automatic {
+    Auto,
+}
+
+impl Default for Fuzziness {
+    fn default() -> Self {
+        Self::Edits(0)
+    }
+}
+
     Auto,
     Number,
     Date,
@@ -136,6 +177,11 @@ pub enum Node {
     Phrase {
         #[serde(default)]
         field: Option<String>,
+        #[serde(default)]
+        fuzziness: Fuzziness,
+        /// Characters that a near word must begin with unchanged.
+        #[serde(default)]
+        prefix_length: usize,
         text: String,
         #[serde(default)]
         slop: u32,
@@ -147,6 +193,11 @@ pub enum Node {
     Term {
         #[serde(default)]
         field: Option<String>,
+        #[serde(default)]
+        fuzziness: Fuzziness,
+        /// Characters that a near word must begin with unchanged.
+        #[serde(default)]
+        prefix_length: usize,
         value: TermValue,
         #[serde(default = "default_boost")]
         boost: f32,
@@ -164,6 +215,52 @@ pub enum Node {
         gt: Option<Value>,
         #[serde(default)]
         gte: Option<Value>,
+    /// Tokens and whole strings near `value`.
+    Fuzzy {
+        #[serde(default)]
+        field: Option<String>,
+        value: String,
+        fuzziness: Fuzziness,
+        #[serde(default)]
+        prefix_length: usize,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    /// `*` any characters, `?` one, `\` before an ordinary one; the pattern is all of a token or whole string.
+    Wildcard {
+        #[serde(default)]
+        field: Option<String>,
+        pattern: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    /// The expression is all of a token or whole string.
+    Regexp {
+        #[serde(default)]
+        field: Option<String>,
+        pattern: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    /// Tokens as they are in the index, one of each position.
+    TermsPhrase {
+        #[serde(default)]
+        field: Option<String>,
+        terms: Vec<Vec<String>>,
+        #[serde(default)]
+        slop: u32,
+        #[serde(default)]
+        fuzziness: Fuzziness,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    /// Whole strings that are addresses of the network.
+    IpRange {
+        field: String,
+        cidr: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
         #[serde(default)]
         lt: Option<Value>,
         #[serde(default)]

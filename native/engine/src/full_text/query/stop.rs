@@ -20,7 +20,7 @@ impl CancelFlag {
     }
 }
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Stop {
     cancel: CancelFlag,
     deadline: Option<Instant>,

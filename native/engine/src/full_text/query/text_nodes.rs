@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, PhraseQuery, Query};
 use tantivy::tokenizer::Token;
 
 use super::fields_of_path::{IndexFields, TextField};
-use super::plan::{Operator, WeightedField};
+use super::plan::{Fuzziness, Operator, WeightedField};
+use super::stop::Stop;
 use super::term_range::TermRangeQuery;
 use super::value_nodes::{any_of, term_query};
+use super::word_nodes::{Nearness, PhraseShape, near_token_query, positions_query};
+use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::mapping::{INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
 use crate::full_text::slots::tokens_of;
@@ -17,26 +19,64 @@ use crate::full_text::slots::tokens_of;
 /// Words that `_index_prefix` joins.
 const PREFIX_WORDS_MAX: usize = 3;
 
-fn analyzed(text_field: &TextField, analyzer: Option<Analyzer>, text: &str) -> Vec<Token> {
-    tokens_of(analyzer.unwrap_or(text_field.analyzer), text)
+/// Words of one match or phrase that may be fuzzy: each is a walk of the term dictionary.
+const FUZZY_WORDS_MAX: usize = 64;
+
+/// The text that a node asks for, and how.
+#[derive(Clone, Copy)]
+pub struct Words<'a> {
+    pub text: &'a str,
+    /// In place of the fields' own.
+    pub analyzer: Option<Analyzer>,
+    pub near: Nearness,
+    pub stop: &'a Stop,
 }
 
-/// Words of `text` in the given fields: any of them, or each of them in some field.
-pub fn match_query(texts: &[TextField], text: &str, operator: Operator, analyzer: Option<Analyzer>) -> Box<dyn Query> {
-    match operator {
-        Operator::Or => match_any(texts, text, analyzer),
-        Operator::And => match_every(texts, text, analyzer),
+impl Words<'_> {
+    fn is_fuzzy(&self) -> bool {
+        self.near.fuzziness != Fuzziness::Edits(0)
+    }
+
+    /// Errors: `limit_exceeded` when there are more words than may be fuzzy.
+    pub fn check(&self) -> Result<(), EngineError> {
+        if !self.is_fuzzy() || tokens_of(Analyzer::SearchAsYouType, self.text).len() <= FUZZY_WORDS_MAX {
+            return Ok(());
+        }
+        Err(EngineError::new("limit_exceeded", format!("a fuzzy text has at most {FUZZY_WORDS_MAX} words")))
+    }
+
+    fn tokens(&self, text_field: &TextField) -> Vec<Token> {
+        tokens_of(self.analyzer.unwrap_or(text_field.analyzer), self.text)
+    }
+
+    fn query(&self, word: &Word) -> Box<dyn Query> {
+        near_token_query(&word.text_field, &word.token, self.near, self.stop)
     }
 }
 
-fn match_any(texts: &[TextField], text: &str, analyzer: Option<Analyzer>) -> Box<dyn Query> {
+/// A token in a field.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Word {
+    text_field: TextField,
+    token: String,
+}
+
+/// Words of a text in the given fields: any of them, or each of them in some field.
+pub fn match_query(texts: &[TextField], words: Words<'_>, operator: Operator) -> Box<dyn Query> {
+    match operator {
+        Operator::Or => match_any(texts, words),
+        Operator::And => match_every(texts, words),
+    }
+}
+
+fn match_any(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
     let mut seen = HashSet::new();
     let mut queries = Vec::new();
     for text_field in texts {
-        for token in analyzed(text_field, analyzer, text) {
-            let term = text_field.term(&token.text);
-            if seen.insert(term.clone()) {
-                queries.push(term_query(term));
+        for token in words.tokens(text_field) {
+            let word = Word { text_field: text_field.clone(), token: token.text };
+            if seen.insert(word.clone()) {
+                queries.push(words.query(&word));
             }
         }
     }
@@ -45,27 +85,27 @@ fn match_any(texts: &[TextField], text: &str, analyzer: Option<Analyzer>) -> Box
 
 /// A word is known by where it begins in the query's text. A word that one of the analyzers drops (a stop word of its
 /// language) is asked of no field, so that fields of several languages can be searched together.
-fn match_every(texts: &[TextField], text: &str, analyzer: Option<Analyzer>) -> Box<dyn Query> {
-    let mut words: BTreeMap<usize, (usize, Vec<Term>)> = BTreeMap::new();
+fn match_every(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
+    let mut by_start: BTreeMap<usize, (usize, Vec<Word>)> = BTreeMap::new();
     for text_field in texts {
         let mut starts = HashSet::new();
-        for token in analyzed(text_field, analyzer, text) {
-            let (fields, terms) = words.entry(token.offset_from).or_default();
+        for token in words.tokens(text_field) {
+            let (fields, alternatives) = by_start.entry(token.offset_from).or_default();
             if starts.insert(token.offset_from) {
                 *fields += 1;
             }
-            let term = text_field.term(&token.text);
-            if !terms.contains(&term) {
-                terms.push(term);
+            let word = Word { text_field: text_field.clone(), token: token.text };
+            if !alternatives.contains(&word) {
+                alternatives.push(word);
             }
         }
     }
-    let asked_of_all = words.values().any(|(fields, _)| *fields == texts.len());
+    let asked_of_all = by_start.values().any(|(fields, _)| *fields == texts.len());
     let mut required: Vec<Box<dyn Query>> = Vec::new();
     let mut seen = HashSet::new();
-    for (fields, terms) in words.into_values() {
-        if (fields == texts.len() || !asked_of_all) && seen.insert(terms.clone()) {
-            required.push(any_of(terms.into_iter().map(term_query).collect()));
+    for (fields, alternatives) in by_start.into_values() {
+        if (fields == texts.len() || !asked_of_all) && seen.insert(alternatives.clone()) {
+            required.push(any_of(alternatives.iter().map(|word| words.query(word)).collect()));
         }
     }
     match required.len() {
@@ -75,20 +115,26 @@ fn match_every(texts: &[TextField], text: &str, analyzer: Option<Analyzer>) -> B
     }
 }
 
-/// The words of `text` one after another in one of the fields; `slop` moves are allowed.
-pub fn phrase_query(texts: &[TextField], text: &str, slop: u32, analyzer: Option<Analyzer>) -> Box<dyn Query> {
-    let queries = texts.iter().filter_map(|text_field| {
-        let terms: Vec<(usize, Term)> = analyzed(text_field, analyzer, text)
-            .into_iter()
-            .map(|token| (token.position, text_field.term(&token.text)))
-            .collect();
-        match terms.len() {
-            0 => None,
-            1 => terms.into_iter().next().map(|(_, term)| term_query(term)),
-            _ => Some(Box::new(PhraseQuery::new_with_offset_and_slop(terms, slop)) as Box<dyn Query>),
+/// The words of a text one after another in one of the fields; `slop` moves are allowed.
+pub fn phrase_query(texts: &[TextField], words: Words<'_>, slop: u32) -> Box<dyn Query> {
+    any_of(texts.iter().filter_map(|text_field| phrase_in(text_field, words, slop)).collect())
+}
+
+fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<dyn Query>> {
+    let tokens = words.tokens(text_field);
+    match &tokens[..] {
+        [] => None,
+        [token] => Some(near_token_query(text_field, &token.text, words.near, words.stop)),
+        _ if words.is_fuzzy() => {
+            let shape = PhraseShape { slop, near: words.near };
+            let positions = tokens.into_iter().map(|token| (token.position, vec![token.text])).collect();
+            Some(positions_query(text_field, positions, shape, words.stop))
         }
-    });
-    any_of(queries.collect())
+        _ => {
+            let terms = tokens.iter().map(|token| (token.position, text_field.term(&token.text))).collect();
+            Some(Box::new(PhraseQuery::new_with_offset_and_slop(terms, slop)))
+        }
+    }
 }
 
 /// Tokens that begin with `prefix` in its lowercase form.

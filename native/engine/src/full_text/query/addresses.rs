@@ -1,0 +1,118 @@
+//! Networks in CIDR notation, and the addresses that lie in them.
+
+use std::net::IpAddr;
+
+use super::term_expansion::TokenTest;
+use crate::error::EngineError;
+
+const V4_BITS: u32 = 32;
+const V6_BITS: u32 = 128;
+
+/// The addresses that share their first `bits` bits with `first`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    first: u128,
+    bits: u32,
+    is_v4: bool,
+}
+
+/// As a number, and whether it is of version 4. Version 4 addresses in version 6 clothes are of version 4.
+fn number_of(address: IpAddr) -> (u128, bool) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => (u128::from(u32::from(address)), true),
+        IpAddr::V6(address) => (u128::from(address), false),
+    }
+}
+
+impl Network {
+    /// `10.0.0.0/8`, `2001:db8::/32`, or one address. Bits behind the prefix are ignored.
+    pub fn parse(text: &str) -> Result<Self, EngineError> {
+        let invalid = || EngineError::new("invalid_query", format!("\"{text}\" is not a network such as 10.0.0.0/8"));
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let (first, is_v4) = number_of(address.parse().map_err(|_| invalid())?);
+        let width = if is_v4 { V4_BITS } else { V6_BITS };
+        let bits = match bits {
+            None => width,
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse().map_err(|_| invalid())?,
+            Some(_) => return Err(invalid()),
+        };
+        if bits > width {
+            return Err(invalid());
+        }
+        Ok(Self { first: masked(first, bits, width), bits, is_v4 })
+    }
+
+    /// Whether `text` is an address of the network. Version 4 and version 6 do not mix.
+    pub fn contains(&self, text: &str) -> bool {
+        let Ok(address) = text.parse::<IpAddr>() else { return false };
+        let (number, is_v4) = number_of(address);
+        let width = if is_v4 { V4_BITS } else { V6_BITS };
+        is_v4 == self.is_v4 && masked(number, self.bits, width) == self.first
+    }
+}
+
+fn masked(number: u128, bits: u32, width: u32) -> u128 {
+    let dropped = width - bits;
+    if dropped == V6_BITS { 0 } else { number >> dropped << dropped }
+}
+
+/// Bytes of the longest text of an address.
+const ADDRESS_BYTES_MAX: usize = 45;
+
+/// Walks every token that may be an address, by its characters; the state is how many have gone by.
+impl TokenTest for Network {
+    type State = usize;
+
+    fn start(&self) -> Result<Option<usize>, EngineError> {
+        Ok(Some(0))
+    }
+
+    fn step(&self, length: usize, byte: u8) -> Result<Option<usize>, EngineError> {
+        let belongs = byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':');
+        Ok((belongs && length < ADDRESS_BYTES_MAX).then_some(length + 1))
+    }
+
+    fn accepts(&self, length: usize) -> Result<bool, EngineError> {
+        Ok(length > 0)
+    }
+
+    fn distance(&self, token: &[u8]) -> Option<usize> {
+        std::str::from_utf8(token).is_ok_and(|text| self.contains(text)).then_some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Network;
+
+    #[test]
+    fn addresses_in_networks() {
+        for (network, address, is_in) in [
+            ("10.0.0.0/8", "10.255.0.1", true),
+            ("10.0.0.0/8", "11.0.0.1", false),
+            ("10.9.9.9/8", "10.1.1.1", true),
+            ("10.1.2.3", "10.1.2.3", true),
+            ("10.1.2.3", "10.1.2.4", false),
+            ("0.0.0.0/0", "255.1.1.1", true),
+            ("0.0.0.0/0", "2001:db8::1", false),
+            ("::/0", "2001:db8::1", true),
+            ("::/0", "1.2.3.4", false),
+            ("2001:db8::/33", "2001:db8:7fff::1", true),
+            ("2001:db8::/33", "2001:db8:8000::1", false),
+            ("10.0.0.0/8", "::ffff:10.0.0.1", true),
+            ("10.0.0.0/8", "10.0.0.1x", false),
+        ] {
+            assert_eq!(Network::parse(network).expect("a network").contains(address), is_in, "{network} {address}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_network() {
+        for text in ["", "10.0.0/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "::1/129", "soup", "10.0.0.0/8/9"] {
+            assert_eq!(Network::parse(text).expect_err("refused").code, "invalid_query", "{text}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! All documents that have a term of some shape: wildcards, regular expressions, misspelt words, addresses. Terms are
+//! found by walking the term dictionary, and documents gathered in bit sets, so that the number of terms has no bound
+//! but the query's deadline.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use tantivy::postings::TermInfo;
+use tantivy::query::{BitSetDocSet, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::IndexRecordOption;
+use tantivy::termdict::TermDictionary;
+use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+
+use super::addresses::Network;
+use super::near_words::NearWord;
+use super::stop::Stop;
+use super::term_pattern::Pattern;
+use crate::error::EngineError;
+use crate::full_text::errors::carried;
+
+/// Steps of a walk between two looks at the clock: a power of two.
+const STEPS_BETWEEN_LOOKS: u64 = 1 << 14;
+
+/// Which tokens are wanted.
+#[derive(Debug, Clone)]
+pub enum Tokens {
+    Pattern(Arc<Pattern>),
+    Near(Arc<NearWord>),
+    Addresses(Network),
+}
+
+/// Decides byte by byte which tokens are wanted.
+pub trait TokenTest {
+    type State: Copy;
+
+    fn start(&self) -> Result<Option<Self::State>, EngineError>;
+
+    /// `None` when nothing that goes on so is wanted.
+    fn step(&self, state: Self::State, byte: u8) -> Result<Option<Self::State>, EngineError>;
+
+    fn accepts(&self, state: Self::State) -> Result<bool, EngineError>;
+
+    /// How far an accepted token is from what was asked; `None` when it is not wanted after all.
+    fn distance(&self, token: &[u8]) -> Option<usize>;
+}
+
+/// A test behind the bytes that all the terms in question begin with.
+struct Walk<'a, T> {
+    test: &'a T,
+    prefix: &'a [u8],
+    stop: &'a Stop,
+    steps: Cell<u64>,
+    failure: RefCell<Option<EngineError>>,
+}
+
+#[derive(Clone, Copy)]
+enum Place<S> {
+    InPrefix(usize),
+    InToken(S),
+    Nowhere,
+}
+
+impl<T: TokenTest> Walk<'_, T> {
+    fn checked<V>(&self, result: Result<V, EngineError>, otherwise: V) -> V {
+        result.unwrap_or_else(|error| {
+            self.failure.borrow_mut().get_or_insert(error);
+            otherwise
+        })
+    }
+
+    fn token_start(&self) -> Place<T::State> {
+        self.checked(self.test.start(), None).map_or(Place::Nowhere, Place::InToken)
+    }
+
+    fn has_failed(&self) -> bool {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
+        if steps & (STEPS_BETWEEN_LOOKS - 1) == 0 && self.stop.is_due() {
+            self.failure.borrow_mut().get_or_insert(self.stop.error());
+        }
+        self.failure.borrow().is_some()
+    }
+}
+
+impl<T: TokenTest> tantivy_fst::Automaton for Walk<'_, T> {
+    type State = Place<T::State>;
+
+    fn start(&self) -> Self::State {
+        if self.prefix.is_empty() { self.token_start() } else { Place::InPrefix(0) }
+    }
+
+    fn is_match(&self, place: &Self::State) -> bool {
+        match place {
+            Place::InToken(state) => self.checked(self.test.accepts(*state), false),
+            _ => false,
+        }
+    }
+
+    fn can_match(&self, place: &Self::State) -> bool {
+        !matches!(place, Place::Nowhere)
+    }
+
+    fn accept(&self, place: &Self::State, byte: u8) -> Self::State {
+        if self.has_failed() {
+            return Place::Nowhere;
+        }
+        match place {
+            Place::InPrefix(at) if self.prefix[*at] != byte => Place::Nowhere,
+            Place::InPrefix(at) if at + 1 == self.prefix.len() => self.token_start(),
+            Place::InPrefix(at) => Place::InPrefix(at + 1),
+            Place::InToken(state) => {
+                self.checked(self.test.step(*state, byte), None).map_or(Place::Nowhere, Place::InToken)
+            }
+            Place::Nowhere => Place::Nowhere,
+        }
+    }
+}
+
+/// Every term that is `prefix` and a wanted token, with the token's distance.
+fn walk_terms<T: TokenTest>(
+    terms: &TermDictionary,
+    prefix: &[u8],
+    test: &T,
+    stop: &Stop,
+    visit: &mut dyn FnMut(&TermInfo, usize) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    let walk = Walk { test, prefix, stop, steps: Cell::new(0), failure: RefCell::new(None) };
+    let mut stream = terms.search(&walk).into_stream()?;
+    while stream.advance() {
+        if let Some(distance) = test.distance(&stream.key()[prefix.len()..]) {
+            visit(stream.value(), distance)?;
+        }
+    }
+    drop(stream);
+    match walk.failure.into_inner() {
+        Some(failure) => Err(carried(failure)),
+        None => Ok(()),
+    }
+}
+
+impl Tokens {
+    /// Greatest distance of a wanted token.
+    pub fn distance_max(&self) -> usize {
+        match self {
+            Self::Near(word) => word.edits(),
+            Self::Pattern(_) | Self::Addresses(_) => 0,
+        }
+    }
+
+    pub fn walk(
+        &self,
+        terms: &TermDictionary,
+        prefix: &[u8],
+        stop: &Stop,
+        visit: &mut dyn FnMut(&TermInfo, usize) -> tantivy::Result<()>,
+    ) -> tantivy::Result<()> {
+        match self {
+            Self::Pattern(pattern) => walk_terms(terms, prefix, &pattern.walker(), stop, visit),
+            Self::Addresses(network) => walk_terms(terms, prefix, network, stop, visit),
+            Self::Near(word) => {
+                let prefix = [prefix, word.fixed().as_bytes()].concat();
+                walk_terms(terms, &prefix, &word.walker(), stop, visit)
+            }
+        }
+    }
+}
+
+/// Where terms lie: what they begin with, and their field.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TermPlace(pub Term);
+
+impl TermPlace {
+    pub fn term(&self, token: &str) -> Term {
+        let mut term = self.0.clone();
+        term.append_bytes(token.as_bytes());
+        term
+    }
+}
+
+/// A document scores 1 divided by one more than the distance of its nearest token.
+#[derive(Debug, Clone)]
+pub struct ExpandedTermsQuery {
+    pub places: Vec<TermPlace>,
+    pub tokens: Tokens,
+    pub stop: Stop,
+}
+
+impl Query for ExpandedTermsQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for ExpandedTermsQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let empty = || BitSet::with_max_value(reader.max_doc());
+        let mut by_distance: Vec<BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
+        let mut visited = 0u64;
+        for place in &self.places {
+            let inverted_index = reader.inverted_index(place.0.field())?;
+            self.tokens.walk(inverted_index.terms(), place.0.serialized_value_bytes(), &self.stop, &mut |term, distance| {
+                visited += 1;
+                if self.stop.is_due_at(visited) {
+                    return Err(carried(self.stop.error()));
+                }
+                let mut postings = inverted_index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+                while !postings.docs().is_empty() {
+                    for &document in postings.docs() {
+                        by_distance[distance].insert(document);
+                    }
+                    postings.advance();
+                }
+                Ok(())
+            })?;
+        }
+        if visited == 0 {
+            return Ok(Box::new(EmptyScorer));
+        }
+        Ok(Box::new(NearestScorer::new(by_distance, reader.max_doc(), boost)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > document || scorer.seek(document) != document {
+            return Err(TantivyError::InvalidArgument(format!("document {document} does not match")));
+        }
+        Ok(Explanation::new("expanded terms", scorer.score()))
+    }
+}
+
+struct NearestScorer {
+    all: BitSetDocSet,
+    by_distance: Vec<BitSet>,
+    boost: Score,
+}
+
+impl NearestScorer {
+    fn new(by_distance: Vec<BitSet>, max_doc: u32, boost: Score) -> Self {
+        let mut all = BitSet::with_max_value(max_doc);
+        for documents in &by_distance {
+            let mut bucket = 0;
+            while let Some(found) = documents.first_non_empty_bucket(bucket) {
+                let mut word = documents.tinyset(found);
+                while let Some(bit) = word.pop_lowest() {
+                    all.insert(found * u64::BITS + bit);
+                }
+                bucket = found + 1;
+            }
+        }
+        Self { all: BitSetDocSet::from(all), by_distance, boost }
+    }
+}
+
+impl DocSet for NearestScorer {
+    fn advance(&mut self) -> DocId {
+        self.all.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.all.seek(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.all.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.all.size_hint()
+    }
+}
+
+impl Scorer for NearestScorer {
+    fn score(&mut self) -> Score {
+        let document = self.all.doc();
+        let distance = self.by_distance.iter().position(|documents| documents.contains(document)).unwrap_or(0);
+        self.boost / (1 + distance) as Score
+    }
+}
