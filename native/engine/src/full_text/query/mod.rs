@@ -19,6 +19,8 @@ mod term_pattern;
 mod term_range;
 mod text_nodes;
 mod value_nodes;
+mod word_nodes;
+mod word_positions;
 
 pub use hits::{Hit, Hits};
 pub use matching::match_documents;
