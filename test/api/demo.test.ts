@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test';
+import { runDemo } from '../../src/cli/demo/run-demo.ts';
+import type { Terminal } from '../../src/cli/demo/terminal.ts';
+import { wordnetGlossCount } from '../../src/cli/demo/wordnet-glosses.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+
+interface Recorded {
+  keys: Set<string>;
+  syncLevels: (string | undefined)[];
+  queries: unknown[];
+  refusals: number;
+}
+
+/** Answers as the server does, keeps what it was sent, and asks for a slower pace once. */
+function recordingServer(recorded: Recorded) {
+  return Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      const body = (await request.json()) as Record<string, unknown>;
+      if (pathname.endsWith('/query')) {
+        recorded.queries.push(body);
+        const hit = { _id: 'n:1', _source: { words: ['volcano', 'vent'], gloss: 'a fissure; "it smokes"' } };
+        const hits = { total: { value: 1_234, relation: 'gte' }, hits: [hit] };
+        return Response.json({ responses: [{ hits, took: 1, status: 200 }] });
+      }
+      if (!pathname.endsWith('/batch')) return Response.json({}, { status: 201 });
+      if (recorded.refusals === 0) {
+        recorded.refusals += 1;
+        return Response.json({ code: 'backpressure', retry_after_ms: 1 }, { status: 503 });
+      }
+      for (const key of Object.keys(body.inserts as object)) recorded.keys.add(key);
+      recorded.syncLevels.push(body.sync_level as string | undefined);
+      return Response.json({ status: 'committed' }, { status: 201 });
+    },
+  });
+}
+
+test('the demo writes every gloss once, waits until all are searchable, and shows three kinds of search', async () => {
+  const recorded: Recorded = { keys: new Set(), syncLevels: [], queries: [], refusals: 0 };
+  using server = recordingServer(recorded);
+  let text = '';
+  const terminal: Terminal = {
+    write: (written) => {
+      text += written;
+    },
+    interactive: false,
+    color: false,
+    columns: 90,
+  };
+  await runDemo({ url: `${server.url.origin}/db/v1/`, terminal, clock: systemClock });
+
+  expect(recorded.refusals).toBe(1);
+  expect(recorded.keys.size).toBe(wordnetGlossCount);
+  expect(recorded.syncLevels.filter((level) => level !== undefined)).toEqual(['full_text']);
+  expect(recorded.syncLevels.at(-1)).toBe('full_text');
+  expect(text).toContain('Loading WordNet: 117,791 of 117,791');
+  expect(text).toMatch(/A word: volcano {2}at least 1,234 found in \d+\.\d ms\n {2}volcano, vent +a fissure\n/);
+  expect(text).toContain('A phrase: "body of water"');
+  expect(text).toMatch(/ {2}volcanic er {2}volcano +\d+\.\d ms\n/);
+  expect(recorded.queries).toHaveLength(7);
+}, 30_000);
+
+test('the demo says in one sentence that no server answers', async () => {
+  const terminal: Terminal = { write: () => {}, interactive: false, color: false, columns: 90 };
+  using closed = Bun.serve({ port: 0, fetch: () => new Response() });
+  const url = closed.url.origin;
+  await closed.stop(true);
+  await expect(runDemo({ url, terminal, clock: systemClock })).rejects.toThrow(/^no answer from http:/);
+});
