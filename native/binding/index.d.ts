@@ -24,6 +24,8 @@ export interface NativeHits {
   /** False: there are at least `total` matches. */
   totalIsExact: boolean;
   maxScore: number;
+  /** A JSON object; empty when the plan has no aggregations. */
+  aggregations: string;
   tookMicros: number;
 }
 

@@ -40,6 +40,8 @@ pub struct NativeHits {
     /// False: there are at least `total` matches.
     pub total_is_exact: bool,
     pub max_score: f64,
+    /// A JSON object; empty when the plan has no aggregations.
+    pub aggregations: String,
     pub took_micros: f64,
 }
 
@@ -176,6 +178,7 @@ fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> 
         total: found.total as f64,
         total_is_exact: found.total_is_exact,
         max_score: f64::from(found.max_score),
+        aggregations: found.aggregations,
         took_micros: found.took_micros as f64,
     })
 }

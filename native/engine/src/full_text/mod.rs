@@ -3,6 +3,7 @@
 //! One index serves one range of one table. It is derived from the documents: whatever happens to it, it can be
 //! deleted and built again from them.
 
+mod aggregate;
 mod analysis;
 mod analyzed_text;
 mod dates;
@@ -20,6 +21,10 @@ mod slots;
 mod storage;
 mod text_index;
 
+pub use aggregate::{
+    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds, NumberBounds,
+    NumberMetric, SignificanceAlgorithm,
+};
 pub use analysis::Analyzer;
 pub use options::IndexOptions;
 pub use query::{

@@ -87,7 +87,9 @@ mod tests {
 
     #[test]
     fn intervals_follow_each_other_without_a_gap() {
-        for interval in [CalendarInterval::Week, CalendarInterval::Month, CalendarInterval::Quarter, CalendarInterval::Year] {
+        for interval in
+            [CalendarInterval::Week, CalendarInterval::Month, CalendarInterval::Quarter, CalendarInterval::Year]
+        {
             for number in -1200..1200 {
                 let (start, next) = (interval.start_of(number), interval.start_of(number + 1));
                 if let Some(nanoseconds) = start.checked_mul(1_000_000_000) {

@@ -181,8 +181,15 @@ mod tests {
 
     #[test]
     fn exact_up_to_the_bound_and_near_beyond_it() {
-        assert_eq!(distinct(CardinalityMode::Auto, 0..100_000).to_json(), json!({"value": 100_000, "approximate": false}));
-        for (mode, count) in [(CardinalityMode::Auto, 100_001), (CardinalityMode::Approximate, 5_000), (CardinalityMode::Approximate, 60_000)] {
+        assert_eq!(
+            distinct(CardinalityMode::Auto, 0..100_000).to_json(),
+            json!({"value": 100_000, "approximate": false})
+        );
+        for (mode, count) in [
+            (CardinalityMode::Auto, 100_001),
+            (CardinalityMode::Approximate, 5_000),
+            (CardinalityMode::Approximate, 60_000),
+        ] {
             let answer = distinct(mode, 0..count).to_json();
             assert_eq!(answer["approximate"], true);
             let value = answer["value"].as_f64().expect("a number");
@@ -193,7 +200,11 @@ mod tests {
 
     #[test]
     fn parts_merge_to_what_the_whole_would_be() {
-        for (mode, count) in [(CardinalityMode::Auto, 3_000), (CardinalityMode::Approximate, 1_500), (CardinalityMode::Approximate, 9_000)] {
+        for (mode, count) in [
+            (CardinalityMode::Auto, 3_000),
+            (CardinalityMode::Approximate, 1_500),
+            (CardinalityMode::Approximate, 9_000),
+        ] {
             let whole = distinct(mode, 0..count).to_json();
             let (small, large) = (count / 4, count / 2);
             let mut merged = distinct(mode, 0..small);

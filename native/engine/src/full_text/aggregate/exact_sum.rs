@@ -91,19 +91,13 @@ impl ExactSum {
 
     /// The nearest double; `None` when the sum left the range of doubles on the way.
     pub fn value(&self) -> Option<f64> {
-        let (high, _) = self.parts()?;
-        Some(high)
-    }
-
-    /// The nearest double and what it misses, rounded.
-    pub fn parts(&self) -> Option<(f64, f64)> {
         let mut all = self.clone();
         let integer = std::mem::take(&mut all.integer);
         all.add_pieces(integer);
         if all.overflowed {
             return None;
         }
-        let Some(mut high) = all.partials.pop() else { return Some((0.0, 0.0)) };
+        let Some(mut high) = all.partials.pop() else { return Some(0.0) };
         let mut low = 0.0;
         while let Some(partial) = all.partials.pop() {
             let sum = high + partial;
@@ -113,16 +107,24 @@ impl ExactSum {
                 break;
             }
         }
-        let rest = all.partials.last().copied().unwrap_or(0.0);
         // A tie is decided by what lies below it.
-        if low != 0.0 && rest != 0.0 && (low < 0.0) == (rest < 0.0) {
+        let below = all.partials.last().copied().unwrap_or(0.0);
+        if low != 0.0 && below != 0.0 && (low < 0.0) == (below < 0.0) {
             let doubled = low * 2.0;
             let next = high + doubled;
             if next - high == doubled {
-                return Some((next, low - doubled + rest));
+                high = next;
             }
         }
-        Some((high, low + rest))
+        Some(high)
+    }
+
+    /// The nearest double, and the nearest to what it misses.
+    pub fn parts(&self) -> Option<(f64, f64)> {
+        let high = self.value()?;
+        let mut rest = self.clone();
+        rest.add_float(-high);
+        Some((high, rest.value()?))
     }
 }
 

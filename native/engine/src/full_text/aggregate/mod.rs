@@ -21,7 +21,7 @@ mod segment_tree;
 mod significance;
 
 pub use plan::{
-    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds, NumberBounds,
-    NumberMetric, SignificanceAlgorithm,
+    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
+    NumberBounds, NumberMetric, SignificanceAlgorithm,
 };
-pub use run::{Aggregated, aggregate};
+pub use run::aggregate;

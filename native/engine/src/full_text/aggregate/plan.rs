@@ -36,15 +36,25 @@ pub struct Background {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AggregationKind {
     /// Over all numbers at `field`; dates count as milliseconds since 1970.
-    Numbers { field: String, metric: NumberMetric },
+    Numbers {
+        field: String,
+        metric: NumberMetric,
+    },
     /// The number of values at `field`, or of documents.
     Count {
         #[serde(default)]
         field: Option<String>,
     },
-    Cardinality { field: String, mode: CardinalityMode },
+    Cardinality {
+        field: String,
+        mode: CardinalityMode,
+    },
     /// One bucket for each value; for several fields, for each combination of their values.
-    Terms { fields: Vec<String>, size: usize, min_doc_count: u64 },
+    Terms {
+        fields: Vec<String>,
+        size: usize,
+        min_doc_count: u64,
+    },
     SignificantTerms {
         field: String,
         size: usize,
@@ -52,8 +62,14 @@ pub enum AggregationKind {
         algorithm: SignificanceAlgorithm,
         background: usize,
     },
-    Range { field: String, ranges: Vec<NumberBounds> },
-    DateRange { field: String, ranges: Vec<DateBounds> },
+    Range {
+        field: String,
+        ranges: Vec<NumberBounds>,
+    },
+    DateRange {
+        field: String,
+        ranges: Vec<DateBounds>,
+    },
     Histogram {
         field: String,
         interval: f64,
@@ -68,9 +84,19 @@ pub enum AggregationKind {
         #[serde(default)]
         size: Option<usize>,
     },
-    GeohashGrid { field: String, precision: u32, size: usize },
+    GeohashGrid {
+        field: String,
+        precision: u32,
+        size: usize,
+    },
     /// `from` and `to` count in `unit_meters`.
-    GeoDistance { field: String, lat: f64, lon: f64, unit_meters: f64, ranges: Vec<NumberBounds> },
+    GeoDistance {
+        field: String,
+        lat: f64,
+        lon: f64,
+        unit_meters: f64,
+        ranges: Vec<NumberBounds>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,5 +23,7 @@ pub struct Hits {
     pub total_is_exact: bool,
     /// Best score of all matches; 0 without any, and when the page is sorted without scores.
     pub max_score: f32,
+    /// A JSON object; empty when nothing was to be aggregated.
+    pub aggregations: String,
     pub took_micros: u64,
 }

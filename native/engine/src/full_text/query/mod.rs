@@ -22,6 +22,12 @@ mod value_nodes;
 mod word_nodes;
 mod word_positions;
 
+pub(super) use collect::Visible;
+pub(super) use compile::compile_plan;
+pub(super) use fields_of_path::{IndexFields, column_name};
+pub(super) use search::{RangeView, query_pool};
+pub(super) use stop::Stop;
+
 pub use hits::{Hit, Hits};
 pub use matching::match_documents;
 pub use plan::{Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField};

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::full_text::aggregate::AggregationPlan;
+
 const TOTAL_EXACT_UP_TO: u64 = 10_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub struct QueryPlan {
     /// Above this total, counting may stop early.
     #[serde(default = "default_total_exact_up_to")]
     pub total_exact_up_to: u64,
+    /// Computed over all matches.
+    #[serde(default)]
+    pub aggregations: Option<AggregationPlan>,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
@@ -61,6 +66,7 @@ impl QueryPlan {
             count_only: false,
             exact_total: false,
             total_exact_up_to: TOTAL_EXACT_UP_TO,
+            aggregations: None,
             timeout_ms: None,
         }
             cursor: None,

@@ -23,6 +23,7 @@ use super::statistics::GlobalStatistics;
 use super::stop::{CancelFlag, Stop};
 use crate::error::EngineError;
 use crate::full_text::TextIndex;
+use crate::full_text::aggregate::{AggregationPlan, aggregate};
 use crate::full_text::errors::{damaged, io_failed, tantivy_failed};
 use crate::full_text::segment_columns::SegmentColumns;
 
@@ -57,8 +58,28 @@ impl RangeView {
 pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) -> Result<Hits, EngineError> {
     let started = Instant::now();
     let views: Vec<RangeView> = indexes.iter().map(|index| RangeView::of(index)).collect::<Result<_, _>>()?;
-    let mut hits = query_views(&views, plan, &Stop::new(cancel, plan.timeout_ms))?;
+    let stop = Stop::new(cancel, plan.timeout_ms);
+    let mut hits = match &plan.aggregations {
+        Some(aggregations) => query_and_aggregate(&views, plan, aggregations, &stop)?,
+        None => query_views(&views, plan, &stop)?,
+    };
     hits.took_micros = started.elapsed().as_micros() as u64;
+    Ok(hits)
+}
+
+/// The page may come from a search that skips; all matches are visited once more for the aggregations, and counted.
+fn query_and_aggregate(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    aggregations: &AggregationPlan,
+    stop: &Stop,
+) -> Result<Hits, EngineError> {
+    let aggregated = aggregate(views, plan, aggregations, stop)?;
+    let is_page_wanted = plan.limit > 0 && !plan.count_only;
+    let mut hits = if is_page_wanted { query_views(views, plan, stop)? } else { Hits::default() };
+    hits.total = aggregated.total;
+    hits.total_is_exact = true;
+    hits.aggregations = aggregated.json;
     Ok(hits)
 }
 
@@ -113,6 +134,11 @@ fn weight_for(
     Ok((weight, scores && can_skip(&*query)))
 }
 
+/// Threads for `tasks` tasks over `docs` documents together, when they are worth it.
+pub fn query_pool(tasks: usize, docs: u64) -> Option<&'static ThreadPool> {
+    if tasks > 1 && docs >= PARALLEL_DOCS_MIN { pool() } else { None }
+}
+
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let build = || {
@@ -127,8 +153,7 @@ fn over_ranges<T: Send>(
     run: impl Fn(usize) -> Result<T, EngineError> + Sync,
 ) -> Result<Vec<T>, EngineError> {
     let docs: u64 = views.iter().map(|view| view.searcher.num_docs()).sum();
-    let pool = if views.len() > 1 && docs >= PARALLEL_DOCS_MIN { pool() } else { None };
-    match pool {
+    match query_pool(views.len(), docs) {
         Some(pool) => pool.install(|| (0..views.len()).into_par_iter().map(&run).collect()),
         None => (0..views.len()).map(run).collect(),
     }

@@ -1,0 +1,224 @@
+//! The columns of one path in one segment, read in blocks.
+
+use tantivy::columnar::{Column, ColumnIndex, DynamicColumn, StrColumn};
+use tantivy::{DateTime, DocId, SegmentReader};
+
+use super::geo::Place;
+use crate::error::EngineError;
+use crate::full_text::errors::{io_failed, tantivy_failed};
+use crate::full_text::fields::KEY;
+use crate::full_text::query::{IndexFields, column_name};
+
+/// Documents, each with the bucket that it was found in. A document is once in a bucket.
+#[derive(Default)]
+pub struct Pairs {
+    pub docs: Vec<DocId>,
+    pub owners: Vec<u32>,
+}
+
+impl Pairs {
+    pub fn clear(&mut self) {
+        self.docs.clear();
+        self.owners.clear();
+    }
+
+    pub fn push(&mut self, doc: DocId, owner: u32) {
+        self.docs.push(doc);
+        self.owners.push(owner);
+    }
+}
+
+/// Values, and the positions of their documents in the block.
+#[derive(Default)]
+pub struct Found<T> {
+    pub positions: Vec<u32>,
+    pub values: Vec<T>,
+}
+
+/// Reads the values of a column; kept to reuse its memory.
+pub struct Cursor<T> {
+    column: Column<T>,
+    rows: Vec<u32>,
+    found: Found<T>,
+}
+
+impl<T: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static> Cursor<T> {
+    pub fn new(column: Column<T>) -> Self {
+        Self { column, rows: Vec::new(), found: Found { positions: Vec::new(), values: Vec::new() } }
+    }
+
+    /// All values of `docs`, in their order.
+    pub fn read(&mut self, docs: &[DocId]) -> &Found<T> {
+        let Self { column, rows, found } = self;
+        rows.clear();
+        found.positions.clear();
+        match &column.index {
+            ColumnIndex::Empty { .. } => {}
+            ColumnIndex::Full => {
+                rows.extend_from_slice(docs);
+                found.positions.extend(0..docs.len() as u32);
+            }
+            index => {
+                for (position, doc) in docs.iter().enumerate() {
+                    for row in index.value_row_ids(*doc) {
+                        rows.push(row);
+                        found.positions.push(position as u32);
+                    }
+                }
+            }
+        }
+        found.values.resize(rows.len(), T::default());
+        column.values.get_vals(rows, &mut found.values);
+        found
+    }
+
+    fn has_arrays(&self) -> bool {
+        matches!(self.column.index, ColumnIndex::Multivalued(_))
+    }
+}
+
+/// Numbers of a path: a segment keeps them as integers where all of them are.
+pub enum Numbers {
+    I64(Cursor<i64>, Found<f64>),
+    U64(Cursor<u64>, Found<f64>),
+    F64(Cursor<f64>),
+}
+
+fn convert<'a, T: Copy>(from: &Found<T>, to: &'a mut Found<f64>, number: impl Fn(T) -> f64) -> &'a Found<f64> {
+    to.positions.clone_from(&from.positions);
+    to.values.clear();
+    to.values.extend(from.values.iter().map(|value| number(*value)));
+    to
+}
+
+impl Numbers {
+    pub fn read(&mut self, docs: &[DocId]) -> &Found<f64> {
+        match self {
+            Self::I64(cursor, found) => convert(cursor.read(docs), found, |number| number as f64),
+            Self::U64(cursor, found) => convert(cursor.read(docs), found, |number| number as f64),
+            Self::F64(cursor) => cursor.read(docs),
+        }
+    }
+
+    fn has_arrays(&self) -> bool {
+        match self {
+            Self::I64(cursor, _) => cursor.has_arrays(),
+            Self::U64(cursor, _) => cursor.has_arrays(),
+            Self::F64(cursor) => cursor.has_arrays(),
+        }
+    }
+}
+
+/// Whole strings of a path, as positions in the segment's dictionary.
+pub struct Texts {
+    pub column: StrColumn,
+    pub ords: Cursor<u64>,
+}
+
+/// The columns of a path, one for each type that the segment has met there.
+#[derive(Default)]
+pub struct PathColumns {
+    pub numbers: Option<Numbers>,
+    pub dates: Option<Cursor<DateTime>>,
+    pub booleans: Option<Cursor<bool>>,
+    pub texts: Vec<Texts>,
+}
+
+impl PathColumns {
+    pub fn open(reader: &SegmentReader, index: &IndexFields, path: &str) -> Result<Self, EngineError> {
+        let mut columns = Self::default();
+        if path == KEY {
+            let keys = reader.fast_fields().str(KEY).map_err(tantivy_failed)?;
+            columns.texts.extend(keys.map(Texts::new));
+            return Ok(columns);
+        }
+        let mut names = index.exact_paths(path);
+        let with_texts = names.len();
+        if !names.iter().any(|name| name == path) {
+            names.push(path.to_owned());
+        }
+        for (at, name) in names.iter().enumerate() {
+            let handles = reader.fast_fields().dynamic_column_handles(&column_name(name)).map_err(tantivy_failed)?;
+            for handle in handles {
+                match handle.open().map_err(io_failed("open a column"))? {
+                    DynamicColumn::Str(column) if at < with_texts => columns.texts.push(Texts::new(column)),
+                    other if name == path => columns.take(other),
+                    _ => {}
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    fn take(&mut self, column: DynamicColumn) {
+        match column {
+            DynamicColumn::I64(column) => self.numbers = Some(Numbers::I64(Cursor::new(column), Found::default())),
+            DynamicColumn::U64(column) => self.numbers = Some(Numbers::U64(Cursor::new(column), Found::default())),
+            DynamicColumn::F64(column) => self.numbers = Some(Numbers::F64(Cursor::new(column))),
+            DynamicColumn::DateTime(column) => self.dates = Some(Cursor::new(column)),
+            DynamicColumn::Bool(column) => self.booleans = Some(Cursor::new(column)),
+            _ => {}
+        }
+    }
+
+    /// Whether a document may have several values of one type.
+    pub fn has_arrays(&self) -> bool {
+        self.numbers.as_ref().is_some_and(Numbers::has_arrays)
+            || self.dates.as_ref().is_some_and(Cursor::has_arrays)
+            || self.booleans.as_ref().is_some_and(Cursor::has_arrays)
+            || self.texts.iter().any(|texts| texts.ords.has_arrays())
+    }
+}
+
+impl Texts {
+    fn new(column: StrColumn) -> Self {
+        let ords = Cursor::new(column.ords().clone());
+        Self { column, ords }
+    }
+
+    /// The strings at ascending `ords`, which may repeat.
+    pub fn resolve(&self, ords: &[u64], mut take: impl FnMut(&[u8])) -> Result<(), EngineError> {
+        let found =
+            self.column.dictionary().sorted_ords_to_term_cb(ords, &mut take).map_err(io_failed("read a column"))?;
+        if found { Ok(()) } else { Err(EngineError::internal("a column names a string that it does not have")) }
+    }
+}
+
+/// Places of a path, from its members `lat` and `lon`.
+pub struct Places {
+    lat: Option<Numbers>,
+    lon: Option<Numbers>,
+    found: Found<Place>,
+}
+
+impl Places {
+    pub fn open(reader: &SegmentReader, index: &IndexFields, path: &str) -> Result<Self, EngineError> {
+        let numbers = |name: &str| -> Result<Option<Numbers>, EngineError> {
+            Ok(PathColumns::open(reader, index, &format!("{path}.{name}"))?.numbers)
+        };
+        let found = Found { positions: Vec::new(), values: Vec::new() };
+        Ok(Self { lat: numbers("lat")?, lon: numbers("lon")?, found })
+    }
+
+    /// In arrays, the first latitude goes with the first longitude. What is off the globe is left out.
+    pub fn read(&mut self, docs: &[DocId]) -> &Found<Place> {
+        let Self { lat, lon, found } = self;
+        found.positions.clear();
+        found.values.clear();
+        let (Some(lat), Some(lon)) = (lat, lon) else { return found };
+        let (lats, lons) = (lat.read(docs), lon.read(docs));
+        let (mut at_lat, mut at_lon) = (0, 0);
+        while at_lat < lats.positions.len() && at_lon < lons.positions.len() {
+            let (position, other) = (lats.positions[at_lat], lons.positions[at_lon]);
+            if position == other
+                && let Some(place) = Place::new(lats.values[at_lat], lons.values[at_lon])
+            {
+                found.positions.push(position);
+                found.values.push(place);
+            }
+            at_lat += usize::from(position <= other);
+            at_lon += usize::from(other <= position);
+        }
+        found
+    }
+}

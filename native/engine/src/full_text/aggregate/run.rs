@@ -1,0 +1,180 @@
+//! Runs the aggregations of a plan over the indexes of all ranges.
+
+use rayon::prelude::*;
+use tantivy::query::{EnableScoring, Weight};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, TERMINATED};
+
+use super::budget::Budget;
+use super::columns::Pairs;
+use super::partial::{Partial, merge_all};
+use super::plan::{Aggregation, AggregationKind, AggregationPlan, Background};
+use super::render::render;
+use super::segment_tree::{Collector, Context};
+use crate::error::EngineError;
+use crate::full_text::errors::tantivy_failed;
+use crate::full_text::fields::KEY;
+use crate::full_text::query::{IndexFields, Node, QueryPlan, RangeView, Stop, Visible, compile_plan, query_pool};
+
+/// Documents that the collectors take at a time.
+const BLOCK_DOCS: usize = 2048;
+
+pub struct Aggregated {
+    /// An object with a member for each aggregation.
+    pub json: String,
+    /// Matches of the plan, all of them.
+    pub total: u64,
+}
+
+/// The aggregations of `plan` over everything that it matches in `views`.
+///
+/// Errors: `invalid_query` for a path that has only analysed text; `limit_exceeded`; `query_timeout`.
+pub fn aggregate(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    aggregations: &AggregationPlan,
+    stop: &Stop,
+) -> Result<Aggregated, EngineError> {
+    if let Some(view) = views.first() {
+        check_all(&view.index, &aggregations.list)?;
+    }
+    let budget = Budget::new();
+    let context = Context { budget: &budget, stop };
+    let (partials, total) = collect(views, plan, &aggregations.list, &context)?;
+    let mut backgrounds = Vec::with_capacity(aggregations.backgrounds.len());
+    for background in &aggregations.backgrounds {
+        backgrounds.push(collect_background(views, plan, background, &context)?);
+    }
+    let answer = render(&aggregations.list, partials, &backgrounds, &context)?;
+    Ok(Aggregated { json: answer.to_string(), total })
+}
+
+/// Whether documents may hold strings at `path`, but only as analysed words.
+fn has_only_text(index: &IndexFields, path: &str) -> bool {
+    let rules = index.mapping.exact_rules(path);
+    let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
+    !has_values && index.exact_paths(path).is_empty() && rules.iter().any(|rule| !rule.texts.is_empty())
+}
+
+/// Refuses paths whose strings have no exact form where whole values are asked for.
+fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineError> {
+    for aggregation in list {
+        let fields = match &aggregation.of {
+            AggregationKind::Terms { fields, .. } => fields.as_slice(),
+            AggregationKind::SignificantTerms { field, .. } | AggregationKind::Cardinality { field, .. } => {
+                std::slice::from_ref(field)
+            }
+            _ => &[],
+        };
+        if let Some(field) = fields.iter().find(|field| field.as_str() != KEY && has_only_text(index, field)) {
+            return Err(EngineError::new(
+                "invalid_query",
+                format!(
+                    "aggregation \"{}\": \"{field}\" is declared as analysed text only and has no whole values; \
+                     add \"keyword\" to its types",
+                    aggregation.name
+                ),
+            ));
+        }
+        check_all(index, &aggregation.sub)?;
+    }
+    Ok(())
+}
+
+/// All terms of the background's field; `significant_terms` compare with them.
+fn collect_background(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    background: &Background,
+    context: &Context<'_>,
+) -> Result<Partial, EngineError> {
+    let of = AggregationKind::Terms { fields: vec![background.field.clone()], size: usize::MAX, min_doc_count: 1 };
+    let terms = Aggregation { name: String::new(), of, sub: Vec::new() };
+    let of_background = QueryPlan {
+        query: None,
+        filter: background.filter.iter().cloned().collect(),
+        expired_at_or_before_ms: plan.expired_at_or_before_ms,
+        ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
+    };
+    let (mut partials, _) = collect(views, &of_background, std::slice::from_ref(&terms), context)?;
+    Ok(partials.pop().unwrap_or_else(|| Partial::empty(&terms)))
+}
+
+/// One segment and the query over its index.
+struct Task<'a> {
+    view: &'a RangeView,
+    segment: usize,
+    weight: &'a dyn Weight,
+}
+
+fn collect(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    list: &[Aggregation],
+    context: &Context<'_>,
+) -> Result<(Vec<Partial>, u64), EngineError> {
+    let mut weights = Vec::with_capacity(views.len());
+    for view in views {
+        let query = compile_plan(&view.index, plan)?;
+        weights.push(query.weight(EnableScoring::disabled_from_schema(&view.schema)).map_err(tantivy_failed)?);
+    }
+    let mut tasks = Vec::new();
+    for (view, weight) in views.iter().zip(&weights) {
+        let segments = 0..view.searcher.segment_readers().len();
+        tasks.extend(segments.map(|segment| Task { view, segment, weight: &**weight }));
+    }
+    let docs = views.iter().map(|view| view.searcher.num_docs()).sum();
+    let run = |task: &Task<'_>| collect_segment(task, plan, list, context);
+    let answers: Vec<(Vec<Partial>, u64)> = match query_pool(tasks.len(), docs) {
+        Some(pool) => pool.install(|| tasks.par_iter().map(run).collect::<Result<_, _>>())?,
+        None => tasks.iter().map(run).collect::<Result<_, _>>()?,
+    };
+    let mut merged: Vec<Partial> = list.iter().map(Partial::empty).collect();
+    let mut total = 0;
+    for (partials, matches) in answers {
+        context.look()?;
+        total += matches;
+        merge_all(&mut merged, partials);
+    }
+    Ok((merged, total))
+}
+
+fn collect_segment(
+    task: &Task<'_>,
+    plan: &QueryPlan,
+    list: &[Aggregation],
+    context: &Context<'_>,
+) -> Result<(Vec<Partial>, u64), EngineError> {
+    let Task { view, segment, weight } = task;
+    let reader = &view.searcher.segment_readers()[*segment];
+    let visible = Visible::new(reader, &view.columns[*segment], plan);
+    let open = |aggregation: &Aggregation| Collector::open(reader, &view.index, aggregation, true);
+    let mut collectors: Vec<Collector> = list.iter().map(open).collect::<Result<_, _>>()?;
+    let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
+    let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
+    let mut block = Pairs::default();
+    let mut total = 0;
+    loop {
+        let is_last = scorer.doc() == TERMINATED;
+        if !is_last {
+            let filled = scorer.fill_buffer(&mut buffer);
+            block.docs.extend(buffer[..filled].iter().filter(|doc| visible.shows(**doc)));
+        }
+        if is_last || block.docs.len() >= BLOCK_DOCS {
+            context.look()?;
+            total += block.docs.len() as u64;
+            block.owners.resize(block.docs.len(), 0);
+            for collector in &mut collectors {
+                collector.collect(&block, context)?;
+            }
+            block.clear();
+        }
+        if is_last {
+            break;
+        }
+    }
+    let mut partials = Vec::with_capacity(collectors.len());
+    for collector in collectors {
+        partials.extend(collector.finish(1, context)?.pop());
+    }
+    Ok((partials, total))
+}

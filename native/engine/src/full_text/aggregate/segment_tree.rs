@@ -1,0 +1,245 @@
+//! The collectors of one segment: a tree that has the shape of the request.
+
+use tantivy::SegmentReader;
+
+use super::budget::Budget;
+use super::columns::{Numbers, Pairs, PathColumns};
+use super::distinct::{Distinct, hash_of_bits, hash_of_text};
+use super::group_keys::KeySource;
+use super::groups::Groups;
+use super::number_summary::NumberSummary;
+use super::partial::Partial;
+use super::plan::{Aggregation, AggregationKind, CardinalityMode, NumberMetric};
+use crate::error::EngineError;
+use crate::full_text::query::{IndexFields, Stop};
+
+/// What all collectors of a query share.
+pub struct Context<'a> {
+    pub budget: &'a Budget,
+    pub stop: &'a Stop,
+}
+
+impl Context<'_> {
+    /// Fails when the query has to stop.
+    pub fn look(&self) -> Result<(), EngineError> {
+        if self.stop.is_due() { Err(self.stop.error()) } else { Ok(()) }
+    }
+}
+
+pub enum Collector {
+    Numbers {
+        columns: PathColumns,
+        metric: NumberMetric,
+        summaries: Vec<NumberSummary>,
+    },
+    /// Without columns: of documents.
+    Count {
+        columns: Option<PathColumns>,
+        counts: Vec<u64>,
+    },
+    Distinct {
+        columns: PathColumns,
+        mode: CardinalityMode,
+        states: Vec<Distinct>,
+        strings: StringSet,
+    },
+    Groups(Box<Groups>),
+}
+
+/// Different strings of each bucket, as (text column, bucket, position in the dictionary).
+type StringSet = std::collections::HashSet<(u8, u32, u64)>;
+
+impl Collector {
+    pub fn open(
+        reader: &SegmentReader,
+        index: &IndexFields,
+        aggregation: &Aggregation,
+        is_root: bool,
+    ) -> Result<Self, EngineError> {
+        let columns = |path: &str| PathColumns::open(reader, index, path);
+        Ok(match &aggregation.of {
+            AggregationKind::Numbers { field, metric } => {
+                Self::Numbers { columns: columns(field)?, metric: *metric, summaries: Vec::new() }
+            }
+            AggregationKind::Count { field } => {
+                Self::Count { columns: field.as_deref().map(columns).transpose()?, counts: Vec::new() }
+            }
+            AggregationKind::Cardinality { field, mode } => {
+                Self::Distinct { columns: columns(field)?, mode: *mode, states: Vec::new(), strings: StringSet::new() }
+            }
+            of => {
+                let source = KeySource::open(reader, index, of)?;
+                let source = source.ok_or_else(|| EngineError::internal("an aggregation that makes no buckets"))?;
+                let sub = aggregation.sub.iter().map(|sub| Self::open(reader, index, sub, false));
+                Self::Groups(Box::new(Groups::new(source, sub.collect::<Result<_, _>>()?, is_root)))
+            }
+        })
+    }
+
+    /// What one bucket around costs of the budget.
+    pub fn cost(&self) -> usize {
+        1
+    }
+
+    pub fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError> {
+        match self {
+            Self::Numbers { columns, metric, summaries } => {
+                summarise(columns, *metric, summaries, pairs);
+                Ok(())
+            }
+            Self::Count { columns, counts } => {
+                count(columns.as_mut(), counts, pairs);
+                Ok(())
+            }
+            Self::Distinct { columns, mode, states, strings } => {
+                let grow = || Distinct::new(*mode);
+                grow_to(states, pairs, grow);
+                distinguish(columns, states, strings, pairs, context.budget)
+            }
+            Self::Groups(groups) => groups.collect(pairs, context),
+        }
+    }
+
+    /// One answer for each of the `owners` buckets around.
+    pub fn finish(self, owners: usize, context: &Context<'_>) -> Result<Vec<Partial>, EngineError> {
+        context.look()?;
+        Ok(match self {
+            Self::Numbers { mut summaries, .. } => {
+                summaries.resize_with(owners, NumberSummary::default);
+                summaries.into_iter().map(Partial::Numbers).collect()
+            }
+            Self::Count { mut counts, .. } => {
+                counts.resize(owners, 0);
+                counts.into_iter().map(Partial::Count).collect()
+            }
+            Self::Distinct { columns, mode, mut states, strings } => {
+                states.resize_with(owners, || Distinct::new(mode));
+                add_strings(&columns, &mut states, strings, context.budget)?;
+                states.into_iter().map(Partial::Distinct).collect()
+            }
+            Self::Groups(groups) => groups.finish(owners, context)?,
+        })
+    }
+}
+
+fn grow_to<T>(states: &mut Vec<T>, pairs: &Pairs, fresh: impl FnMut() -> T) {
+    let needed = pairs.owners.iter().max().map_or(0, |owner| *owner as usize + 1);
+    if states.len() < needed {
+        states.resize_with(needed, fresh);
+    }
+}
+
+fn summarise(columns: &mut PathColumns, metric: NumberMetric, summaries: &mut Vec<NumberSummary>, pairs: &Pairs) {
+    grow_to(summaries, pairs, NumberSummary::default);
+    if let Some(numbers) = &mut columns.numbers {
+        let numbers = numbers.read(&pairs.docs);
+        for (position, number) in numbers.positions.iter().zip(&numbers.values) {
+            summaries[pairs.owners[*position as usize] as usize].add(metric, *number);
+        }
+    }
+    if let Some(dates) = &mut columns.dates {
+        let dates = dates.read(&pairs.docs);
+        for (position, date) in dates.positions.iter().zip(&dates.values) {
+            let milliseconds = date.into_timestamp_nanos() as f64 / 1e6;
+            summaries[pairs.owners[*position as usize] as usize].add_date(metric, milliseconds);
+        }
+    }
+}
+
+fn count(columns: Option<&mut PathColumns>, counts: &mut Vec<u64>, pairs: &Pairs) {
+    grow_to(counts, pairs, || 0);
+    let Some(columns) = columns else {
+        for owner in &pairs.owners {
+            counts[*owner as usize] += 1;
+        }
+        return;
+    };
+    let mut take = |positions: &[u32]| {
+        for position in positions {
+            counts[pairs.owners[*position as usize] as usize] += 1;
+        }
+    };
+    if let Some(numbers) = &mut columns.numbers {
+        take(&numbers.read(&pairs.docs).positions);
+    }
+    if let Some(dates) = &mut columns.dates {
+        take(&dates.read(&pairs.docs).positions);
+    }
+    if let Some(booleans) = &mut columns.booleans {
+        take(&booleans.read(&pairs.docs).positions);
+    }
+    for texts in &mut columns.texts {
+        take(&texts.ords.read(&pairs.docs).positions);
+    }
+}
+
+const NUMBER_KIND: u8 = 1;
+const DATE_KIND: u8 = 2;
+const BOOLEAN_KIND: u8 = 3;
+
+fn distinguish(
+    columns: &mut PathColumns,
+    states: &mut [Distinct],
+    strings: &mut StringSet,
+    pairs: &Pairs,
+    budget: &Budget,
+) -> Result<(), EngineError> {
+    let owner_at = |position: &u32| pairs.owners[*position as usize];
+    if let Some(numbers) = &mut columns.numbers {
+        let numbers: &mut Numbers = numbers;
+        let numbers = numbers.read(&pairs.docs);
+        for (position, number) in numbers.positions.iter().zip(&numbers.values) {
+            let bits = (number + 0.0).to_bits();
+            states[owner_at(position) as usize].add(hash_of_bits(NUMBER_KIND, bits), budget)?;
+        }
+    }
+    if let Some(dates) = &mut columns.dates {
+        let dates = dates.read(&pairs.docs);
+        for (position, date) in dates.positions.iter().zip(&dates.values) {
+            let bits = date.into_timestamp_nanos() as u64;
+            states[owner_at(position) as usize].add(hash_of_bits(DATE_KIND, bits), budget)?;
+        }
+    }
+    if let Some(booleans) = &mut columns.booleans {
+        let booleans = booleans.read(&pairs.docs);
+        for (position, boolean) in booleans.positions.iter().zip(&booleans.values) {
+            let hash = hash_of_bits(BOOLEAN_KIND, u64::from(*boolean));
+            states[owner_at(position) as usize].add(hash, budget)?;
+        }
+    }
+    for (at, texts) in columns.texts.iter_mut().enumerate() {
+        let ords = texts.ords.read(&pairs.docs);
+        for (position, ord) in ords.positions.iter().zip(&ords.values) {
+            if strings.insert((at as u8, owner_at(position), *ord)) {
+                budget.charge(1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The strings themselves are looked up once, in the order of the dictionary.
+fn add_strings(
+    columns: &PathColumns,
+    states: &mut [Distinct],
+    strings: StringSet,
+    budget: &Budget,
+) -> Result<(), EngineError> {
+    let mut strings: Vec<(u8, u64, u32)> = strings.into_iter().map(|(at, owner, ord)| (at, ord, owner)).collect();
+    strings.sort_unstable();
+    for (at, texts) in columns.texts.iter().enumerate() {
+        let of_column = strings.iter().filter(|(column, ..)| usize::from(*column) == at);
+        let (ords, owners): (Vec<u64>, Vec<u32>) = of_column.map(|(_, ord, owner)| (*ord, *owner)).unzip();
+        let mut owners = owners.into_iter();
+        let mut failed = Ok(());
+        texts.resolve(&ords, |text| {
+            if let Some(owner) = owners.next()
+                && failed.is_ok()
+            {
+                failed = states[owner as usize].add(hash_of_text(text), budget);
+            }
+        })?;
+        failed?;
+    }
+    Ok(())
+}
