@@ -58,6 +58,13 @@ export const limits = {
   queryNodesMax: 1_024,
   queryNestingMax: 64,
   multiQueryMax: 100,
+  /** In one query, nested ones included. */
+  aggregationsMax: 256,
+  aggregationNestingMax: 8,
+  /** Buckets in one answer, nested ones included; the engine keeps the same number. */
+  aggregationBucketsMax: 65_536,
+  aggregationRangesMax: 1_024,
+  aggregationFieldsMax: 8,
   queryDeadlineMs: 30 * secondMs,
 
   // Paging through documents: no statement is held across pages

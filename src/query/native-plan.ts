@@ -1,3 +1,5 @@
+import type { AggregationPlan } from './aggregation-plan.ts';
+
 /**
  * What the native engine runs. These objects travel to it as JSON, so their members are named as they are there.
  * Every node can be reached from a query string or from a wire node; neither spelling is visible here.
@@ -118,6 +120,8 @@ export interface NativePlan {
   exact_total: boolean;
   /** Without `exact_total`, counting may stop here. */
   total_exact_up_to: number;
+  /** Computed over all matches. */
+  aggregations?: AggregationPlan;
   timeout_ms?: number;
 }
 

@@ -7,6 +7,8 @@ export interface ExecutedQuery {
   total: number;
   totalIsExact: boolean;
   maxScore: number;
+  /** JSON object; undefined when the plan has no aggregations. */
+  aggregations: string | undefined;
 }
 
 /** Native calls that one page may take when writes keep invalidating its hits. */
@@ -24,9 +26,12 @@ export async function executeQuery(
 ): Promise<ExecutedQuery> {
   const handles = target.ranges.map((range) => range.handle);
   let limit = plan.limit;
+  let aggregations: string | undefined;
+  const { aggregations: _, ...withoutAggregations } = plan;
   for (let round = 1; ; round += 1) {
-    const native = await run(handles, { ...plan, limit }, signal);
-    const hits = await hydrate(native, plan, target);
+    const native = await run(handles, { ...(round === 1 ? plan : withoutAggregations), limit }, signal);
+    if (native.aggregations !== '') aggregations = native.aggregations;
+    const hits = await hydrate(native, withoutAggregations, target);
     const dropped = native.ordinals.length - hits.length;
     const exhausted = native.ordinals.length < limit;
     if (hits.length >= plan.limit || exhausted || dropped === 0 || round === refillRoundsMax) {
@@ -35,6 +40,7 @@ export async function executeQuery(
         total: Math.max(0, native.total - dropped),
         totalIsExact: native.totalIsExact,
         maxScore: native.maxScore,
+        aggregations,
       };
     }
     limit += dropped * 2;

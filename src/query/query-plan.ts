@@ -1,6 +1,7 @@
 import { limits } from '../config/limits.ts';
 import { queryRequest } from '../protocol/database/query.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { readAggregations } from './aggregation-request.ts';
 import { boolNode, type NativePlan, type PlanNode, type PlanSort } from './native-plan.ts';
 import { compileProjection, type Projection } from './projection.ts';
 import { QueryBudget } from './query-budget.ts';
@@ -47,8 +48,6 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['merge_config', 'Fusion of several searches'],
   ['reranker', 'Reranking'],
   ['pruner', 'Pruning'],
-  ['aggregations', 'Aggregation'],
-  ['facets', 'Aggregation'],
   ['analyses', 'Analysis of result vectors'],
   ['graph_searches', 'Graph search'],
   ['expand_strategy', 'Graph search'],
@@ -93,7 +92,9 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const missing = [...notBuiltMembers].find(([name]) => member(request, name) !== undefined);
   if (missing) throw new ServiceError('not_implemented', `${missing[1]} ("${missing[0]}") is not built yet.`);
   const table = queryTable(request, context.name);
-  const criteria = readCriteria(request);
+  const budget = new QueryBudget();
+  const criteria = readCriteria(request, budget);
+  const aggregations = readAggregations(request, context.nowMs, budget);
   const countOnly = readBoolean(request, 'count', where) ?? false;
   const { limit, offset } = readPage(request);
   const keyPrefix = readString(request, 'filter_prefix', where);
@@ -108,6 +109,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     // What does not score has no top to stop at, and users of filters want the number.
     exact_total: countOnly || criteria.query === undefined || criteria.query.kind === 'match_all',
     total_exact_up_to: limits.queryLimitMax,
+    ...(aggregations ? { aggregations } : {}),
   };
   checkPlanNesting(plan);
   const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
@@ -139,8 +141,7 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
 
 type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
 
-function readCriteria(request: Members): Criteria {
-  const budget = new QueryBudget();
+function readCriteria(request: Members, budget: QueryBudget): Criteria {
   const read = (name: string): PlanNode | undefined => {
     const value = member(request, name);
     return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget });
@@ -215,7 +216,8 @@ function expiry(context: Pick<PlanContext, 'ttlDurationMs' | 'nowMs'>): { expire
 }
 
 function checkPlanNesting(plan: NativePlan): void {
-  for (const node of [...(plan.query ? [plan.query] : []), ...plan.filter, ...plan.exclusion]) {
+  const backgrounds = plan.aggregations?.backgrounds.flatMap(({ filter }) => filter ?? []) ?? [];
+  for (const node of [...(plan.query ? [plan.query] : []), ...plan.filter, ...plan.exclusion, ...backgrounds]) {
     if (nesting(node) > planNestingMax) {
       throw new ServiceError('limit_exceeded', `A query nests at most ${planNestingMax} levels of AND, OR and NOT.`);
     }

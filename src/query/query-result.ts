@@ -13,13 +13,13 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** One query's answer as JSON text. Stored documents are spliced in as they are, unparsed. */
 export function renderQueryResult(executed: ExecutedQuery, context: ResultContext): string {
-  const { hits, total, totalIsExact, maxScore } = executed;
+  const { hits, total, totalIsExact, maxScore, aggregations } = executed;
   const relation = totalIsExact ? 'exact' : 'gte';
   const rendered = hits.map((hit) => renderHit(hit, context.projection)).join(',');
   const profile = context.profile === undefined ? '' : `,"profile":${JSON.stringify(context.profile)}`;
   return (
     `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered}],` +
-    `"max_score":${renderScore(maxScore)}}${profile},` +
+    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile},` +
     `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
   );
 }

@@ -43,6 +43,8 @@ export interface NativeHits {
   total: number;
   totalIsExact: boolean;
   maxScore: number;
+  /** JSON object; empty when the plan has no aggregations. */
+  aggregations: string;
 }
 
 export type RunNativeQuery = (handles: number[], plan: NativePlan, signal: AbortSignal) => Promise<NativeHits>;

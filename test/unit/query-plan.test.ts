@@ -171,16 +171,7 @@ describe('planning a query', () => {
 
   for (const name of [
     ...['semantic_search', 'embedding_template', 'embeddings', 'indexes', 'search_effort', 'distance_under'],
-    ...[
-      'distance_over',
-      'search_after',
-      'search_before',
-      'merge_config',
-      'reranker',
-      'pruner',
-      'aggregations',
-      'facets',
-    ],
+    ...['distance_over', 'search_after', 'search_before', 'merge_config', 'reranker', 'pruner'],
     ...['analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'join', 'foreign_sources'],
     ...['document_renderer', 'with'],
   ]) {

@@ -11,6 +11,13 @@ export const orderBy = Type.Object({
   desc: Type.Optional(Type.Boolean({ default: false })),
 });
 
+export const aggregationMap = Type.Record(Type.String(), jsonObject, {
+  description:
+    'Names of aggregations over all matches, such as {"by_tag": {"type": "terms", "field": "tag"}}. ' +
+    'Types: sum, avg, min, max, count, sumsquares, stats, cardinality; with buckets and `sub_aggregations`: terms, ' +
+    'range, date_range, histogram, date_histogram, geohash_grid, geo_distance, significant_terms.',
+});
+
 export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
@@ -23,6 +30,12 @@ export const queryRequest = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 10 })),
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
     order_by: Type.Optional(Type.Array(orderBy)),
+    aggregations: Type.Optional(aggregationMap),
+    facets: Type.Optional(
+      Type.Union([Type.Array(Type.String()), jsonObject], {
+        description: 'Shorter for `terms` aggregations: paths, or names with {"field", "size"}.',
+      }),
+    ),
     count: Type.Optional(Type.Boolean({ default: false, description: 'Return only the number of matches.' })),
     profile: Type.Optional(Type.Boolean({ default: false })),
   },
@@ -51,6 +64,7 @@ export type QueryProfile = Static<typeof queryProfile>;
 
 export const queryResult = Type.Object({
   hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
+  aggregations: Type.Optional(Type.Record(Type.String(), jsonObject)),
   profile: Type.Optional(queryProfile),
   took: Type.Integer({ description: 'Milliseconds.' }),
   status: Type.Integer({ description: 'What the request would have been answered alone.' }),
