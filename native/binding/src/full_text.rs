@@ -34,11 +34,14 @@ pub struct NativeHits {
     pub sequences: OwnedArray<f64>,
     #[napi(ts_type = "Float32Array")]
     pub scores: OwnedArray<f32>,
-    /// JSON: an array of sort values for each hit; empty when the plan does not sort.
+    /// JSON: for each hit an array of its sort values and its position, for a page by cursor; empty when the plan does
+    /// not sort.
     pub sort: String,
     pub total: f64,
     /// False: there are at least `total` matches.
     pub total_is_exact: bool,
+    /// The time was over before all documents were looked at.
+    pub is_partial: bool,
     pub max_score: f64,
     /// A JSON object; empty when the plan has no aggregations.
     pub aggregations: String,
@@ -167,7 +170,7 @@ where
 
 fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> {
     let hits = &found.hits;
-    let sort = if is_sorted { to_json(&hits.iter().map(|hit| &hit.sort).collect::<Vec<_>>())? } else { String::new() };
+    let sort = if is_sorted { to_json(&hits.iter().map(|hit| (&hit.sort, &hit.position)).collect::<Vec<_>>())? } else { String::new() };
     Ok(NativeHits {
         ranges: OwnedArray(hits.iter().map(|hit| hit.range).collect()),
         ordinals: OwnedArray(hits.iter().map(|hit| hit.ordinal).collect()),
@@ -177,6 +180,7 @@ fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> 
         sort,
         total: found.total as f64,
         total_is_exact: found.total_is_exact,
+        is_partial: found.is_partial,
         max_score: f64::from(found.max_score),
         aggregations: found.aggregations,
         took_micros: found.took_micros as f64,

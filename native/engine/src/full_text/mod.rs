@@ -28,7 +28,7 @@ pub use aggregate::{
 pub use analysis::Analyzer;
 pub use options::IndexOptions;
 pub use query::{
-    CancelFlag, Hit, Hits, Node, QueryPlan, RangeKind, SortField, TermValue, WeightedField, match_documents, query,
+    CancelFlag, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField, match_documents, query,
 };
 pub use report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 pub use slots::tokens_of;

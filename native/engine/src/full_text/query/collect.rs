@@ -71,12 +71,33 @@ pub struct Collected<T> {
     pub matches: Vec<T>,
     pub total: u64,
     pub total_is_exact: bool,
+    /// The time was over before all documents were looked at.
+    pub is_partial: bool,
     pub max_score: Score,
 }
 
 impl<T> Default for Collected<T> {
     fn default() -> Self {
-        Self { matches: Vec::new(), total: 0, total_is_exact: true, max_score: 0.0 }
+        Self { matches: Vec::new(), total: 0, total_is_exact: true, is_partial: false, max_score: 0.0 }
+    }
+}
+
+impl<T> Collected<T> {
+    /// Lets a visit that the end of time has stopped pass as one that is partial, where the plan allows it.
+    pub fn note_end(
+        &mut self,
+        visited: Result<(), EngineError>,
+        plan: &QueryPlan,
+        stop: &Stop,
+    ) -> Result<(), EngineError> {
+        match visited {
+            Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
+                self.is_partial = true;
+                self.total_is_exact = false;
+                Ok(())
+            }
+            visited => visited,
+        }
     }
 }
 
@@ -189,8 +210,8 @@ pub fn collect_best(
             best: BinaryHeap::with_capacity(wanted.min(1024)),
             max_score: Score::MIN,
         };
-        if skips && !plan.exact_total {
-            collect_skipping(reader, weight, plan, stop, &mut top, &mut collected)?;
+        let visited = if skips && !plan.exact_total {
+            collect_skipping(reader, weight, plan, stop, &mut top, &mut collected)
         } else {
             visit_all(reader, weight, stop, |doc, score| {
                 if top.visible.shows(doc) {
@@ -198,11 +219,15 @@ pub fn collect_best(
                     let score = score();
                     top.take(doc, score);
                 }
-            })?;
-        }
+            })
+        };
+        collected.note_end(visited, plan, stop)?;
         collected.max_score = collected.max_score.max(top.max_score);
         collected.matches.extend(top.best.into_iter().map(|worst| worst.0));
         floor = floor_of(&mut collected.matches, wanted).max(floor);
+        if collected.is_partial {
+            break;
+        }
     }
     Ok(collected)
 }
@@ -283,18 +308,29 @@ pub fn visit_all(
 }
 
 /// Only the number of matches.
-pub fn count(segments: Segments<'_>, weight: &dyn Weight, plan: &QueryPlan, stop: &Stop) -> Result<u64, EngineError> {
-    let mut total = 0u64;
+pub fn count(
+    segments: Segments<'_>,
+    weight: &dyn Weight,
+    plan: &QueryPlan,
+    stop: &Stop,
+) -> Result<Collected<()>, EngineError> {
+    let mut collected = Collected::default();
     for (_, reader, columns) in segments.iter() {
-        if plan.expired_at_or_before_ms.is_none() {
-            if stop.is_due() {
-                return Err(stop.error());
-            }
-            total += u64::from(weight.count(reader).map_err(tantivy_failed)?);
-            continue;
+        let mut total = 0u64;
+        let counted = if plan.expired_at_or_before_ms.is_some() {
+            let visible = Visible::new(reader, columns, plan);
+            visit_all(reader, weight, stop, |doc, _| total += u64::from(visible.shows(doc)))
+        } else if stop.is_due() {
+            Err(stop.error())
+        } else {
+            total = u64::from(weight.count(reader).map_err(tantivy_failed)?);
+            Ok(())
+        };
+        collected.total += total;
+        collected.note_end(counted, plan, stop)?;
+        if collected.is_partial {
+            break;
         }
-        let visible = Visible::new(reader, columns, plan);
-        visit_all(reader, weight, stop, |doc, _| total += u64::from(visible.shows(doc)))?;
     }
-    Ok(total)
+    Ok(collected)
 }

@@ -12,6 +12,8 @@ pub struct Hit {
     pub score: f32,
     /// One value for each sort field, null where the document has none.
     pub sort: Vec<Value>,
+    /// The same values for a `PageCursor`; empty when the plan does not sort.
+    pub position: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +23,8 @@ pub struct Hits {
     pub total: u64,
     /// False: there are at least `total` matches.
     pub total_is_exact: bool,
+    /// The time was over before all documents were looked at.
+    pub is_partial: bool,
     /// Best score of all matches; 0 without any, and when the page is sorted without scores.
     pub max_score: f32,
     /// A JSON object; empty when nothing was to be aggregated.

@@ -29,11 +29,11 @@ pub struct QueryPlan {
     pub offset: usize,
     #[serde(default)]
     pub sort: Vec<SortField>,
-    #[serde(default)]
-    pub count_only: bool,
     /// Where the page begins; needs `sort`, and excludes `offset`.
     #[serde(default)]
     pub cursor: Option<PageCursor>,
+    #[serde(default)]
+    pub count_only: bool,
     /// Counts every match, however many.
     #[serde(default)]
     pub exact_total: bool,
@@ -45,6 +45,9 @@ pub struct QueryPlan {
     pub aggregations: Option<AggregationPlan>,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// After `timeout_ms`, answer with what was found by then.
+    #[serde(default)]
+    pub allows_partial: bool,
 }
 
 fn default_total_exact_up_to() -> u64 {
@@ -63,20 +66,15 @@ impl QueryPlan {
             limit,
             offset: 0,
             sort: Vec::new(),
+            cursor: None,
             count_only: false,
             exact_total: false,
             total_exact_up_to: TOTAL_EXACT_UP_TO,
             aggregations: None,
             timeout_ms: None,
+            allows_partial: false,
         }
-            cursor: None,
     }
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SortField {
-    /// `_id`, `_score` or a dotted path.
 
     /// Whether the page is the one before its cursor.
     pub fn reads_backwards(&self) -> bool {
@@ -94,6 +92,12 @@ pub struct PageCursor {
     pub key: String,
     #[serde(default)]
     pub before: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SortField {
+    /// `_id`, `_score` or a dotted path.
     pub field: String,
     #[serde(default)]
     pub desc: bool,
@@ -107,12 +111,6 @@ pub enum Operator {
     And,
 }
 
-/// How the bounds of a range are read. `auto`: as numbers when they are numbers, as dates when they parse as such,
-/// else as strings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RangeKind {
-    #[default]
 /// Edits that a word may be away: given, or by its length (none up to 2 characters, one up to 5, else two).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -133,6 +131,12 @@ impl Default for Fuzziness {
     }
 }
 
+/// How the bounds of a range are read. `auto`: as numbers when they are numbers, as dates when they parse as such,
+/// else as strings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RangeKind {
+    #[default]
     Auto,
     Number,
     Date,
@@ -177,33 +181,33 @@ pub enum Node {
         operator: Operator,
         #[serde(default)]
         analyzer: Option<String>,
+        #[serde(default)]
+        fuzziness: Fuzziness,
+        /// Characters that a near word must begin with unchanged.
+        #[serde(default)]
+        prefix_length: usize,
         #[serde(default = "default_boost")]
         boost: f32,
     },
     Phrase {
         #[serde(default)]
         field: Option<String>,
-        #[serde(default)]
-        fuzziness: Fuzziness,
-        /// Characters that a near word must begin with unchanged.
-        #[serde(default)]
-        prefix_length: usize,
         text: String,
         #[serde(default)]
         slop: u32,
         #[serde(default)]
         analyzer: Option<String>,
+        #[serde(default)]
+        fuzziness: Fuzziness,
+        /// Characters that a near word must begin with unchanged.
+        #[serde(default)]
+        prefix_length: usize,
         #[serde(default = "default_boost")]
         boost: f32,
     },
     Term {
         #[serde(default)]
         field: Option<String>,
-        #[serde(default)]
-        fuzziness: Fuzziness,
-        /// Characters that a near word must begin with unchanged.
-        #[serde(default)]
-        prefix_length: usize,
         value: TermValue,
         #[serde(default = "default_boost")]
         boost: f32,
@@ -215,12 +219,6 @@ pub enum Node {
         #[serde(default = "default_boost")]
         boost: f32,
     },
-    Range {
-        field: String,
-        #[serde(default)]
-        gt: Option<Value>,
-        #[serde(default)]
-        gte: Option<Value>,
     /// Tokens and whole strings near `value`.
     Fuzzy {
         #[serde(default)]
@@ -267,6 +265,12 @@ pub enum Node {
         #[serde(default = "default_boost")]
         boost: f32,
     },
+    Range {
+        field: String,
+        #[serde(default)]
+        gt: Option<Value>,
+        #[serde(default)]
+        gte: Option<Value>,
         #[serde(default)]
         lt: Option<Value>,
         #[serde(default)]

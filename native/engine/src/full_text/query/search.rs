@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use serde_json::Value;
 use tantivy::columnar::Column;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::schema::Schema;
@@ -18,6 +17,8 @@ use super::compile::compile_plan;
 use super::fields_of_path::IndexFields;
 use super::hits::{Hit, Hits};
 use super::plan::QueryPlan;
+use super::position::encoded;
+use super::sort_values::SortValue;
 use super::sorted::{SCORE_FIELD, Sorted, collect_sorted};
 use super::statistics::GlobalStatistics;
 use super::stop::{CancelFlag, Stop};
@@ -83,7 +84,17 @@ fn query_and_aggregate(
     Ok(hits)
 }
 
+/// What ends before any document was visited (terms are still being looked up) has found nothing.
 fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
+    match query_whole(views, plan, stop) {
+        Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
+            Ok(Hits { is_partial: true, ..Hits::default() })
+        }
+        outcome => outcome,
+    }
+}
+
+fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
     if stop.is_due() {
         return Err(stop.error());
     }
@@ -93,8 +104,9 @@ fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
             let (weight, _) = weight_for(views, range, plan, &statistics, false)?;
             count(views[range].segments(), &*weight, plan, stop)
         })?;
-        let total = totals.into_iter().sum();
-        return Ok(Hits { total, total_is_exact: true, ..Hits::default() });
+        let total = totals.iter().map(|counted| counted.total).sum();
+        let is_partial = totals.iter().any(|counted| counted.is_partial);
+        return Ok(Hits { total, total_is_exact: !is_partial, is_partial, ..Hits::default() });
     }
     if plan.sort.is_empty() {
         let found = over_ranges(views, |range| {
@@ -164,7 +176,7 @@ pub trait Match {
     /// Segment, document, rank of the key within the segment.
     fn place(&self) -> (u32, DocId, u64);
     fn score(&self) -> f32;
-    fn sort(&self) -> Vec<Value>;
+    fn sort(&self) -> &[SortValue];
 }
 
 impl Match for Scored {
@@ -176,8 +188,8 @@ impl Match for Scored {
         self.score
     }
 
-    fn sort(&self) -> Vec<Value> {
-        Vec::new()
+    fn sort(&self) -> &[SortValue] {
+        &[]
     }
 }
 
@@ -190,8 +202,8 @@ impl Match for Sorted {
         self.score
     }
 
-    fn sort(&self) -> Vec<Value> {
-        self.values.iter().map(|value| value.to_json()).collect()
+    fn sort(&self) -> &[SortValue] {
+        &self.values
     }
 }
 
@@ -251,18 +263,24 @@ fn merge<T: Match>(
     for (range, collected) in found.into_iter().enumerate() {
         hits.total += collected.total;
         hits.total_is_exact &= collected.total_is_exact;
+        hits.is_partial |= collected.is_partial;
         hits.max_score = hits.max_score.max(collected.max_score);
         matches.extend(collected.matches.into_iter().map(|found| (range, found)));
     }
     let mut keys = Keys { views, known: HashMap::new(), failed: None };
+    let backwards = plan.reads_backwards();
     matches.sort_unstable_by(|(range_a, a), (range_b, b)| {
-        order(a, b).then_with(|| keys.compare((*range_a, a.place()), (*range_b, b.place())))
+        let forwards = order(a, b).then_with(|| keys.compare((*range_a, a.place()), (*range_b, b.place())));
+        if backwards { forwards.reverse() } else { forwards }
     });
     if let Some(error) = keys.failed {
         return Err(error);
     }
     for (range, found) in matches.into_iter().skip(plan.offset).take(plan.limit) {
         hits.hits.push(hit(views, range, &found)?);
+    }
+    if backwards {
+        hits.hits.reverse();
     }
     Ok(hits)
 }
@@ -278,6 +296,7 @@ fn hit<T: Match>(views: &[RangeView], range: usize, found: &T) -> Result<Hit, En
         ordinal: number(&columns.ordinal)? as u32,
         sequence: number(&columns.sequence)?,
         score: found.score(),
-        sort: found.sort(),
+        sort: found.sort().iter().map(SortValue::to_json).collect(),
+        position: if found.sort().is_empty() { String::new() } else { encoded(found.sort()) },
     })
 }

@@ -3,13 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use tantivy::columnar::{Column, DynamicColumn, StrColumn};
+use tantivy::columnar::{Column, DynamicColumn, StrColumn, TermOrdHit};
 use tantivy::query::Weight;
 use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
 use super::collect::{Collected, Segments, Visible, rounded, visit_all};
 use super::fields_of_path::column_name;
 use super::plan::{QueryPlan, SortField};
+use super::position::Position;
 use super::sort_values::SortValue;
 use super::stop::Stop;
 use crate::error::EngineError;
@@ -107,12 +108,24 @@ impl SortColumn {
             return (DATE, i64_to_u64(date.into_timestamp_nanos()));
         }
         if let Some(rank) = texts.as_ref().and_then(|texts| first_of(texts.term_ords(doc), desc)) {
-            return (TEXT, rank);
+            return (TEXT, place_of(rank));
         }
         if let Some(boolean) = booleans.as_ref().and_then(|booleans| first_of(booleans.values_for_doc(doc), desc)) {
             return (BOOLEAN, u64::from(boolean));
         }
         MISSING
+    }
+
+    /// Where `value` lies among the segment's; a string that no document has lies between two others.
+    fn bound(&self, value: &SortValue) -> Result<SegmentValue, EngineError> {
+        Ok(match (value, self) {
+            (SortValue::Number(number), _) => (NUMBER, f64_to_u64(*number)),
+            (SortValue::Date(nanoseconds), _) => (DATE, i64_to_u64(*nanoseconds)),
+            (SortValue::Boolean(boolean), _) => (BOOLEAN, u64::from(*boolean)),
+            (SortValue::Text(text), Self::Path { texts: Some(texts), .. }) => (TEXT, place_of_text(texts, text)?),
+            (SortValue::Text(_), _) => (TEXT, 0),
+            (SortValue::Missing, _) => MISSING,
+        })
     }
 
     fn sort_value(&self, (rank, bits): SegmentValue) -> Result<SortValue, EngineError> {
@@ -122,7 +135,7 @@ impl SortColumn {
             (BOOLEAN, _) => SortValue::Boolean(bits != 0),
             (TEXT, Self::Path { texts: Some(texts), .. }) => {
                 let mut text = String::new();
-                texts.ord_to_str(bits, &mut text).map_err(io_failed("read a column"))?;
+                texts.ord_to_str(rank_at(bits), &mut text).map_err(io_failed("read a column"))?;
                 SortValue::Text(text)
             }
             _ => SortValue::Missing,
@@ -130,19 +143,89 @@ impl SortColumn {
     }
 }
 
-/// Turns a value round for a descending field, so that all fields compare upwards; missing stays last.
-fn directed((rank, bits): SegmentValue, desc: bool) -> SegmentValue {
-    if !desc || rank == MISSING.0 { (rank, bits) } else { (BOOLEAN - rank, !bits) }
+/// Ranks of strings are odd places, so that a string which the segment does not hold has a place between two of them.
+fn place_of(rank: u64) -> u64 {
+    rank.saturating_mul(2) | 1
 }
 
-fn undirected((rank, bits): SegmentValue, desc: bool) -> SegmentValue {
-    directed((rank, bits), desc)
+fn rank_at(place: u64) -> u64 {
+    place >> 1
+}
+
+fn place_of_text(texts: &StrColumn, text: &str) -> Result<u64, EngineError> {
+    let hit = texts.dictionary().term_ord_or_next(text.as_bytes()).map_err(io_failed("search a column"))?;
+    Ok(match hit {
+        TermOrdHit::Exact(rank) => place_of(rank),
+        TermOrdHit::Next(rank) => rank.saturating_mul(2),
+    })
+}
+
+/// Turns values so that all fields compare upwards in the order in which the page is read.
+#[derive(Clone, Copy)]
+struct Direction {
+    desc: bool,
+    backwards: bool,
+}
+
+impl Direction {
+    fn turned(self, (rank, bits): SegmentValue) -> SegmentValue {
+        // Missing stays last in either direction, and is first only when the page is read backwards.
+        let (rank, bits) = if !self.desc || rank == MISSING.0 { (rank, bits) } else { (BOOLEAN - rank, !bits) };
+        if self.backwards { (!rank, !bits) } else { (rank, bits) }
+    }
+
+    fn turned_back(self, (rank, bits): SegmentValue) -> SegmentValue {
+        let (rank, bits) = if self.backwards { (!rank, !bits) } else { (rank, bits) };
+        Self { backwards: false, ..self }.turned((rank, bits))
+    }
+}
+
+fn turned_rank(key_rank: u64, backwards: bool) -> u64 {
+    if backwards { !key_rank } else { key_rank }
+}
+
+/// Where the page begins, in the terms of one segment: nothing at or before it is collected.
+struct Bound {
+    values: Vec<SegmentValue>,
+    key_place: u64,
+}
+
+impl Bound {
+    fn of(position: &Position, columns: &[Sorting], keys: &StrColumn, backwards: bool) -> Result<Self, EngineError> {
+        let turned = |(column, value): (&Sorting, &SortValue)| {
+            Ok::<_, EngineError>(column.direction.turned(column.column.bound(value)?))
+        };
+        Ok(Self {
+            values: columns.iter().zip(&position.values).map(turned).collect::<Result<_, _>>()?,
+            key_place: turned_rank(place_of_text(keys, &position.key)?, backwards),
+        })
+    }
+
+    fn excludes(&self, values: &[SegmentValue], key_place: impl FnOnce() -> u64) -> bool {
+        match values.cmp(&self.values) {
+            Ordering::Less => true,
+            Ordering::Equal => key_place() <= self.key_place,
+            Ordering::Greater => false,
+        }
+    }
+}
+
+struct Sorting {
+    column: SortColumn,
+    direction: Direction,
+}
+
+impl Sorting {
+    fn value(&self, doc: DocId, score: Score) -> SegmentValue {
+        self.direction.turned(self.column.value(doc, self.direction.desc, score))
+    }
 }
 
 /// In a `BinaryHeap`, the match that comes last in the order is on top.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct LastFirst {
     values: Vec<SegmentValue>,
+    /// Turned as the values are.
     key_rank: u64,
     doc: DocId,
     score_bits: u32,
@@ -157,27 +240,43 @@ pub fn collect_sorted(
     stop: &Stop,
 ) -> Result<Collected<Sorted>, EngineError> {
     let mut collected = Collected::default();
+    let backwards = plan.reads_backwards();
+    let position = plan.cursor.as_ref().map(|cursor| Position::parse(cursor, plan.sort.len())).transpose()?;
     for (segment, reader, fixed) in segments.iter() {
-        let mut columns = Vec::new();
-        for field in &plan.sort {
-            columns.push((SortColumn::open(reader, fixed, &field.field)?, field));
-        }
-        let heap = collect_segment((reader, fixed), weight, scores, plan, stop, &columns, &mut collected)?;
+        let open = |field: &SortField| {
+            let direction = Direction { desc: field.desc, backwards };
+            Ok::<_, EngineError>(Sorting { column: SortColumn::open(reader, fixed, &field.field)?, direction })
+        };
+        let columns: Vec<Sorting> = plan.sort.iter().map(open).collect::<Result<_, _>>()?;
+        let bound = position.as_ref().map(|position| Bound::of(position, &columns, &fixed.keys, backwards)).transpose()?;
+        let page = SegmentPage { columns: &columns, bound: bound.as_ref(), backwards };
+        let heap = collect_segment((reader, fixed), weight, scores, plan, stop, page, &mut collected)?;
         for last in heap {
             let values = columns
                 .iter()
                 .zip(&last.values)
-                .map(|((column, field), value)| column.sort_value(undirected(*value, field.desc)));
+                .map(|(sorting, value)| sorting.column.sort_value(sorting.direction.turned_back(*value)));
             collected.matches.push(Sorted {
                 values: values.collect::<Result<_, _>>()?,
                 score: Score::from_bits(last.score_bits),
-                key_rank: last.key_rank,
+                key_rank: turned_rank(last.key_rank, backwards),
                 doc: last.doc,
                 segment,
             });
         }
+        if collected.is_partial {
+            break;
+        }
     }
     Ok(collected)
+}
+
+/// How a segment's matches are placed.
+#[derive(Clone, Copy)]
+struct SegmentPage<'a> {
+    columns: &'a [Sorting],
+    bound: Option<&'a Bound>,
+    backwards: bool,
 }
 
 fn collect_segment(
@@ -186,14 +285,14 @@ fn collect_segment(
     scores: bool,
     plan: &QueryPlan,
     stop: &Stop,
-    columns: &[(SortColumn, &SortField)],
+    page: SegmentPage<'_>,
     collected: &mut Collected<Sorted>,
 ) -> Result<BinaryHeap<LastFirst>, EngineError> {
     let wanted = plan.offset + plan.limit;
     let visible = Visible::new(reader, fixed, plan);
     let mut first = BinaryHeap::with_capacity(wanted.min(1024));
-    let mut values: Vec<SegmentValue> = Vec::with_capacity(columns.len());
-    visit_all(reader, weight, stop, |doc, score| {
+    let mut values: Vec<SegmentValue> = Vec::with_capacity(page.columns.len());
+    let visited = visit_all(reader, weight, stop, |doc, score| {
         if !visible.shows(doc) {
             return;
         }
@@ -204,10 +303,13 @@ fn collect_segment(
             return;
         }
         values.clear();
-        values.extend(columns.iter().map(|(column, field)| directed(column.value(doc, field.desc, score), field.desc)));
-        let is_full = first.len() == wanted;
-        let key_rank = || fixed.keys.ords().first(doc).unwrap_or(u64::MAX);
-        if is_full {
+        values.extend(page.columns.iter().map(|sorting| sorting.value(doc, score)));
+        let rank = || fixed.keys.ords().first(doc).unwrap_or(u64::MAX);
+        if page.bound.is_some_and(|bound| bound.excludes(&values, || turned_rank(place_of(rank()), page.backwards))) {
+            return;
+        }
+        let key_rank = || turned_rank(rank(), page.backwards);
+        if first.len() == wanted {
             let Some(mut last) = first.peek_mut() else { return };
             let last: &mut LastFirst = &mut last;
             let order = values.cmp(&last.values);
@@ -221,6 +323,7 @@ fn collect_segment(
         } else {
             first.push(LastFirst { values: values.clone(), key_rank: key_rank(), doc, score_bits: score.to_bits() });
         }
-    })?;
+    });
+    collected.note_end(visited, plan, stop)?;
     Ok(first)
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::EngineError;
 
+const QUERY_TIMEOUT: &str = "query_timeout";
+
 /// Set by the caller, from any thread, to end a query.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);
@@ -44,8 +46,14 @@ impl Stop {
         visited & (DOCUMENTS_BETWEEN_LOOKS - 1) == 0 && self.is_due()
     }
 
+    /// Whether a query that has stopped with `error` may answer with what it has found: its time is over, and its
+    /// caller is still there.
+    pub fn is_end_of_time(&self, error: &EngineError) -> bool {
+        error.code == QUERY_TIMEOUT && !self.cancel.is_cancelled()
+    }
+
     pub fn error(&self) -> EngineError {
         let reason = if self.cancel.is_cancelled() { "the query was cancelled" } else { "the query ran out of time" };
-        EngineError::new("query_timeout", reason)
+        EngineError::new(QUERY_TIMEOUT, reason)
     }
 }

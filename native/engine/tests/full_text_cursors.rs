@@ -1,0 +1,179 @@
+//! Pages by cursor, and answers when the time is over.
+
+mod full_text_support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use full_text_support::{Random, delete, frame, index_of, memory_options, plan, put, run};
+use serde_json::{Value, json};
+use sundew_engine::full_text::{CancelFlag, Hit, PageCursor, QueryPlan, TextIndex, query};
+
+const KEYS: usize = 300;
+
+fn key_of(ordinal: u32) -> String {
+    format!("{:05}", ordinal as usize * 7919 % 100_003)
+}
+
+/// Few distinct values, so that most documents tie; some are missing, some of another type.
+fn random_document(random: &mut Random) -> Value {
+    let words = ["soup", "leek", "bread", "oil"];
+    let mut document = json!({"text": format!("{} {}", words[random.below(4)], words[random.below(4)])});
+    if random.below(5) > 0 {
+        document["n"] = json!(random.below(4) as f64 * 0.1 - 0.1);
+    }
+    if random.below(3) > 0 {
+        document["tag"] = json!(words[random.below(4)]);
+    }
+    document["mixed"] = match random.below(5) {
+        0 => json!(random.below(3)),
+        1 => json!("2024-01-02"),
+        2 => json!(words[random.below(4)]),
+        3 => json!(random.below(2) == 0),
+        _ => json!(null),
+    };
+    document
+}
+
+/// The same documents in one index and in three, in several segments.
+fn indexes() -> [Vec<Arc<TextIndex>>; 2] {
+    let mut random = Random::new(7);
+    let documents: Vec<Value> = (0..KEYS).map(|_| random_document(&mut random)).collect();
+    [1, 3].map(|ranges| {
+        let open = |_| TextIndex::open(Path::new("unused"), memory_options(json!(null))).expect("opens");
+        let opened: Vec<_> = (0..ranges).map(open).collect();
+        for (range, index) in opened.iter().enumerate() {
+            let of_range: Vec<u32> = (0..KEYS as u32).filter(|ordinal| *ordinal as usize % ranges == range).collect();
+            for piece in of_range.chunks(60) {
+                let row = |ordinal: &u32| put(&key_of(*ordinal), *ordinal, documents[*ordinal as usize].clone());
+                let rows: Vec<_> = piece.iter().map(row).collect();
+                index.apply(&frame(&rows, 1)).expect("applied");
+                index.commit(1).expect("a commit");
+            }
+        }
+        opened
+    })
+}
+
+fn ask(indexes: &[Arc<TextIndex>], plan: &QueryPlan) -> Vec<Hit> {
+    query(indexes, plan, &CancelFlag::default()).expect("the query runs").hits
+}
+
+fn beside(hit: &Hit, before: bool) -> Option<PageCursor> {
+    Some(PageCursor { position: hit.position.clone(), key: key_of(hit.ordinal), before })
+}
+
+fn sorts() -> Vec<Value> {
+    vec![
+        json!([{"field": "n"}]),
+        json!([{"field": "n", "desc": true}]),
+        json!([{"field": "tag", "desc": true}, {"field": "n"}]),
+        json!([{"field": "mixed"}]),
+        json!([{"field": "mixed", "desc": true}, {"field": "_id", "desc": true}]),
+        json!([{"field": "_score", "desc": true}]),
+        json!([{"field": "_id"}]),
+        json!([{"field": "nowhere"}]),
+    ]
+}
+
+#[test]
+fn pages_in_both_directions_are_the_whole() {
+    for indexes in indexes() {
+        for sort in sorts() {
+            let mut plan = plan(json!({"kind": "match", "text": "soup leek"}));
+            plan.sort = serde_json::from_value(sort.clone()).expect("sort fields");
+            let whole: Vec<u32> = ask(&indexes, &plan).iter().map(|hit| hit.ordinal).collect();
+            assert!(whole.len() > 100);
+            plan.limit = 17;
+            let (mut forwards, mut last) = (Vec::new(), Vec::new());
+            loop {
+                let page = ask(&indexes, &plan);
+                let Some(end) = page.last() else { break };
+                plan.cursor = beside(end, false);
+                forwards.extend(page.iter().map(|hit| hit.ordinal));
+                last = page;
+            }
+            assert_eq!(forwards, whole, "after, by {sort}");
+            plan.cursor = beside(last.last().expect("a page"), true);
+            let mut backwards = vec![last.last().expect("a page").ordinal];
+            loop {
+                let page = ask(&indexes, &plan);
+                let Some(start) = page.first() else { break };
+                plan.cursor = beside(start, true);
+                backwards.splice(0..0, page.iter().map(|hit| hit.ordinal));
+            }
+            assert_eq!(backwards, whole, "before, by {sort}");
+        }
+    }
+}
+
+#[test]
+fn writes_between_pages_skip_and_repeat_nothing_else() {
+    let [one, _] = indexes();
+    let index = &one[0];
+    let mut plan = plan(json!({"kind": "match_all"}));
+    plan.sort = serde_json::from_value(json!([{"field": "tag"}])).expect("sort fields");
+    let whole: Vec<u32> = ask(&one, &plan).iter().map(|hit| hit.ordinal).collect();
+    plan.limit = 20;
+    let (mut seen, mut touched) = (Vec::new(), Vec::new());
+    loop {
+        let page = ask(&one, &plan);
+        let Some(end) = page.last() else { break };
+        seen.extend(page.iter().map(|hit| hit.ordinal));
+        plan.cursor = beside(end, false);
+        // The document of the cursor goes, and another one takes a value that no segment has met.
+        let other = page[0].ordinal;
+        let rows = [delete(&key_of(end.ordinal), end.ordinal), put(&key_of(other), other, json!({"tag": "aaa"}))];
+        touched.extend([end.ordinal, other]);
+        index.apply(&frame(&rows, 1000)).expect("applied");
+        index.commit(1000).expect("a commit");
+    }
+    let untouched = |ordinals: &[u32]| -> Vec<u32> {
+        ordinals.iter().copied().filter(|ordinal| !touched.contains(ordinal)).collect()
+    };
+    assert_eq!(untouched(&seen), untouched(&whole));
+}
+
+#[test]
+fn a_cursor_counts_all_matches() {
+    let index = index_of(json!(null), &[json!({"n": 1}), json!({"n": 2}), json!({"n": 3})]);
+    let mut plan = plan(json!({"kind": "match_all"}));
+    plan.sort = serde_json::from_value(json!([{"field": "n"}])).expect("sort fields");
+    let first = run(&index, &plan).hits.remove(0);
+    plan.cursor = Some(PageCursor { position: first.position, key: "k0".to_owned(), before: false });
+    let hits = run(&index, &plan);
+    assert_eq!((hits.total, hits.hits.len()), (3, 2));
+}
+
+#[test]
+fn a_cursor_of_other_fields_is_refused() {
+    let index = index_of(json!(null), &[json!({"n": 1})]);
+    let mut plan = plan(json!({"kind": "match_all"}));
+    plan.sort = serde_json::from_value(json!([{"field": "n"}])).expect("sort fields");
+    plan.cursor = Some(PageCursor { position: "[\"m\",\"m\"]".to_owned(), key: "k0".to_owned(), before: false });
+    let refused = query(&[index], &plan, &CancelFlag::default()).expect_err("refused");
+    assert_eq!(refused.code, "invalid_query");
+}
+
+#[test]
+fn when_the_time_is_over_the_answer_is_partial_or_an_error() {
+    let documents: Vec<Value> = (0..3000).map(|at| json!({"n": at, "text": "soup"})).collect();
+    let index = index_of(json!(null), &documents);
+    for sort in [json!([]), json!([{"field": "n"}])] {
+        for count_only in [false, true] {
+            let mut plan = plan(json!({"kind": "match", "text": "soup"}));
+            plan.sort = serde_json::from_value(sort.clone()).expect("sort fields");
+            plan.count_only = count_only;
+            plan.timeout_ms = Some(0);
+            let failed = query(std::slice::from_ref(&index), &plan, &CancelFlag::default()).expect_err("no time");
+            assert_eq!(failed.code, "query_timeout");
+            plan.allows_partial = true;
+            let hits = run(&index, &plan);
+            assert!(hits.is_partial && !hits.total_is_exact && hits.total < 3000);
+            let cancelled = CancelFlag::default();
+            cancelled.cancel();
+            let failed = query(std::slice::from_ref(&index), &plan, &cancelled).expect_err("cancelled");
+            assert_eq!(failed.code, "query_timeout");
+        }
+    }
+}
