@@ -1,4 +1,5 @@
 import type { AggregationPlan } from './aggregation-plan.ts';
+import type { Fuzziness, WordPlanNode } from './word-plan-nodes.ts';
 
 /**
  * What the native engine runs. These objects travel to it as JSON, so their members are named as they are there.
@@ -16,7 +17,8 @@ export type PlanNode =
   | BoolNode
   | { kind: 'ids'; ids: string[]; boost: number }
   | { kind: 'bool_field'; field: string; value: boolean; boost: number }
-  | { kind: 'exists'; field: string; boost: number };
+  | { kind: 'exists'; field: string; boost: number }
+  | WordPlanNode;
 
 /**
  * Analysed words. Without `field`: all opted-in fields, or all text fields when none is.
@@ -28,6 +30,9 @@ export interface MatchNode {
   text: string;
   operator: 'or' | 'and';
   analyzer?: string;
+  /** Words may be misspelt. */
+  fuzziness?: Fuzziness;
+  prefix_length?: number;
   boost: number;
 }
 
@@ -38,6 +43,8 @@ export interface PhraseNode {
   text: string;
   slop: number;
   analyzer?: string;
+  fuzziness?: Fuzziness;
+  prefix_length?: number;
   boost: number;
 }
 

@@ -1,15 +1,27 @@
 import { limits } from '../config/limits.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
+const expansionsMax = 64;
+
 /** Bounds how much one request may ask for, however it is spelled. */
 export class QueryBudget {
   #nodes = 0;
+  #expansions = 0;
 
   /** Takes nodes from what the request may still use. */
   spend(nodes = 1): void {
     this.#nodes += nodes;
     if (this.#nodes > limits.queryNodesMax) {
       throw new ServiceError('limit_exceeded', `A query has at most ${limits.queryNodesMax} clauses.`);
+    }
+  }
+
+  /** Takes conditions that each walk the words of the index: wildcards, expressions, misspelt words, networks. */
+  spendExpansion(expansions = 1): void {
+    this.#expansions += expansions;
+    if (this.#expansions > expansionsMax) {
+      const what = 'wildcards, regular expressions, fuzzy words and networks';
+      throw new ServiceError('limit_exceeded', `A query has at most ${expansionsMax} ${what}.`);
     }
   }
 }

@@ -1,3 +1,5 @@
+import { readFuzziness } from './fuzziness.ts';
+import type { NamedFilters } from './named-filters.ts';
 import { anyOf, matchNone, type PlanNode } from './native-plan.ts';
 import type { QueryBudget } from './query-budget.ts';
 import {
@@ -7,7 +9,6 @@ import {
   isObject,
   type Members,
   member,
-  notBuilt,
   presentNames,
   readBoolean,
   readBoost,
@@ -25,15 +26,17 @@ export interface NodeScope {
   where: string;
   depth: number;
   budget: QueryBudget;
+  /** What `ref` may name; nothing where a request has no `with`. */
+  filters?: NamedFilters | undefined;
 }
 
 const idsMax = 10_000;
 const multiMatchFieldsMax = 64;
 
-export function readMatch(node: Members, { where }: NodeScope): PlanNode {
+export function readMatch(node: Members, { where, budget }: NodeScope): PlanNode {
   checkMembers(node, ['match', 'field', 'path', 'analyzer', 'operator', 'fuzziness', 'prefix_length', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'match', 'text', where);
-  refuseFuzziness(options, where);
+  const near = nearWords(textOf(value, 'match', where), options, where, budget);
   const operator = readString(options, 'operator', where)?.toLowerCase() ?? 'or';
   if (operator !== 'or' && operator !== 'and') throw invalidQuery(where, '"operator" must be "or" or "and".');
   const text = textOf(value, 'match', where);
@@ -43,14 +46,19 @@ export function readMatch(node: Members, { where }: NodeScope): PlanNode {
     text,
     operator,
     ...analyzerOf(options, where),
+    ...near,
     ...boostOf(options, where),
   };
 }
 
-export function readMatchPhrase(node: Members, { where }: NodeScope): PlanNode {
-  checkMembers(node, ['match_phrase', 'field', 'path', 'analyzer', 'fuzziness', 'slop', 'boost'], where);
+export function readMatchPhrase(node: Members, { where, budget }: NodeScope): PlanNode {
+  checkMembers(
+    node,
+    ['match_phrase', 'field', 'path', 'analyzer', 'fuzziness', 'prefix_length', 'slop', 'boost'],
+    where,
+  );
   const { field, value, options } = readFieldValue(node, 'match_phrase', 'text', where);
-  refuseFuzziness(options, where);
+  const near = nearWords(textOf(value, 'match_phrase', where), options, where, budget);
   const slop = readInteger(options, 'slop', { min: 0, max: phraseSlopMax }, where) ?? 0;
   const text = textOf(value, 'match_phrase', where);
   return {
@@ -59,15 +67,20 @@ export function readMatchPhrase(node: Members, { where }: NodeScope): PlanNode {
     text,
     slop,
     ...analyzerOf(options, where),
+    ...near,
     ...boostOf(options, where),
   };
 }
 
-export function readTerm(node: Members, { where }: NodeScope): PlanNode {
+export function readTerm(node: Members, { where, budget }: NodeScope): PlanNode {
   checkMembers(node, ['term', 'field', 'path', 'fuzziness', 'prefix_length', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'term', 'value', where);
-  refuseFuzziness(options, where);
-  return { kind: 'term', ...optionalField(field), value: scalar(value, where), ...boostOf(options, where) };
+  const near = readFuzziness(options, where);
+  const term = scalar(value, where);
+  if (!near) return { kind: 'term', ...optionalField(field), value: term, ...boostOf(options, where) };
+  if (typeof term !== 'string' || term === '') throw invalidQuery(where, 'a term with "fuzziness" must be a word.');
+  budget.spendExpansion();
+  return { kind: 'fuzzy', ...optionalField(field), value: term, ...near, ...boostOf(options, where) };
 }
 
 export function readPrefix(node: Members, { where }: NodeScope): PlanNode {
@@ -81,7 +94,6 @@ export function readPrefix(node: Members, { where }: NodeScope): PlanNode {
 /** `{"terms": {"field": [...]}}`: any of the values. */
 export function readTerms(node: Members, { where, budget }: NodeScope): PlanNode {
   const terms = member(node, 'terms');
-  if (Array.isArray(terms)) throw notBuilt(where, 'A phrase of terms ("terms" as an array)');
   checkMembers(node, ['terms', 'boost'], where);
   if (!isObject(terms)) throw invalidQuery(where, '"terms" must name a field and its values: {"field": ["a", "b"]}.');
   const names = presentNames(terms).filter((name) => name !== 'boost' || !isNumber(member(terms, 'boost')));
@@ -142,7 +154,7 @@ export function readExists(node: Members, { where }: NodeScope): PlanNode {
   return { kind: 'exists', field: requireField(body, `${where}.exists`), ...boostOf(node, where) };
 }
 
-interface FieldValue {
+export interface FieldValue {
   field: string | undefined;
   value: unknown;
   /** The object that holds the remaining members. */
@@ -153,7 +165,7 @@ interface FieldValue {
  * The three spellings of a value in a field: `{match: "v", field: "f"}`, `{match: {field: "f", text: "v"}}` and
  * `{match: {f: "v"}}`, where `v` may be an object with the value and its options.
  */
-function readFieldValue(node: Members, name: string, valueName: string, where: string): FieldValue {
+export function readFieldValue(node: Members, name: string, valueName: string, where: string): FieldValue {
   const inner = member(node, name);
   if (!isObject(inner)) return { field: readField(node, where), value: inner, options: node };
   const at = `${where}.${name}`;
@@ -177,7 +189,8 @@ function readFieldValue(node: Members, name: string, valueName: string, where: s
 
 function optionNames(name: string): string[] {
   if (name === 'match') return ['analyzer', 'operator', 'fuzziness', 'prefix_length', 'boost'];
-  if (name === 'match_phrase') return ['analyzer', 'fuzziness', 'slop', 'boost'];
+  if (name === 'fuzzy') return ['fuzziness', 'prefix_length', 'boost'];
+  if (name === 'match_phrase') return ['analyzer', 'fuzziness', 'prefix_length', 'slop', 'boost'];
   return name === 'term' ? ['fuzziness', 'prefix_length', 'boost'] : ['boost'];
 }
 
@@ -185,10 +198,16 @@ function mergeBoost(inner: Members, outer: Members, where: string): Members {
   return { ...inner, boost: readBoost(inner, where) * readBoost(outer, where) };
 }
 
-function refuseFuzziness(options: Members, where: string): void {
-  const fuzziness = member(options, 'fuzziness') ?? 0;
-  if (fuzziness !== 0) throw notBuilt(where, 'Fuzzy search ("fuzziness")');
-  readInteger(options, 'prefix_length', { min: 0, max: 1_000 }, where);
+/** Each word that may be misspelt is a walk through the words of the index. */
+function nearWords(
+  text: string,
+  options: Members,
+  where: string,
+  budget: QueryBudget,
+): ReturnType<typeof readFuzziness> {
+  const near = readFuzziness(options, where);
+  if (near) budget.spendExpansion(text.trim().split(/\s+/).length);
+  return near;
 }
 
 function textOf(value: unknown, name: string, where: string): string {
@@ -207,11 +226,11 @@ function analyzerOf(options: Members, where: string): { analyzer?: string } {
   return analyzer === undefined ? {} : { analyzer };
 }
 
-function boostOf(options: Members, where: string): { boost: number } {
+export function boostOf(options: Members, where: string): { boost: number } {
   return { boost: readBoost(options, where) };
 }
 
-function optionalField(field: string | undefined): { field?: string } {
+export function optionalField(field: string | undefined): { field?: string } {
   return field === undefined ? {} : { field };
 }
 

@@ -2,6 +2,14 @@ import { didYouMean } from '../lib/did-you-mean.ts';
 import { allOf, anyOf, boolNode, matchAll, matchNone, type PlanNode, withBoost } from './native-plan.ts';
 import { checkNesting } from './query-budget.ts';
 import {
+  readGeoBoundingBox,
+  readGeoBox,
+  readGeoDistance,
+  readGeoPolygon,
+  readGeoShape,
+  readNamedGeoDistance,
+} from './query-geo-nodes.ts';
+import {
   type NodeScope,
   readBoolField,
   readDocId,
@@ -20,7 +28,6 @@ import {
   isObject,
   type Members,
   member,
-  notBuilt,
   presentNames,
   readBoost,
   readField,
@@ -36,13 +43,11 @@ import {
   readTermRange,
 } from './query-range-nodes.ts';
 import { parseQueryString } from './query-string.ts';
+import { readCidr, readFuzzy, readIpRange, readRegexp, readTermsPhrase, readWildcard } from './query-word-nodes.ts';
 
 export type { NodeScope } from './query-leaf-nodes.ts';
 
 type NodeReader = (node: Members, scope: NodeScope) => PlanNode;
-
-const notBuiltGeoBox = notBuiltReader('The geo box node ("top_left", "bottom_right")');
-const notBuiltGeoDistance = notBuiltReader('The geo distance node ("location", "distance")');
 
 /** The member that makes a node what it is, and who reads it. */
 const readers: ReadonlyMap<string, NodeReader> = new Map<string, NodeReader>([
@@ -51,7 +56,7 @@ const readers: ReadonlyMap<string, NodeReader> = new Map<string, NodeReader>([
   ['match_phrase', readMatchPhrase],
   ['multi_match', readMultiMatch],
   ['term', readTerm],
-  ['terms', readTerms],
+  ['terms', (node, scope) => (Array.isArray(node.terms) ? readTermsPhrase(node, scope) : readTerms(node, scope))],
   ['prefix', readPrefix],
   ['conjuncts', readConjunction],
   ['disjuncts', readDisjunction],
@@ -73,20 +78,20 @@ const readers: ReadonlyMap<string, NodeReader> = new Map<string, NodeReader>([
   ['end', readDateRange],
   ['min', readMinMaxRange],
   ['max', readMinMaxRange],
-  ['wildcard', notBuiltReader('The "wildcard" node')],
-  ['regexp', notBuiltReader('The "regexp" node')],
-  ['fuzzy', notBuiltReader('The "fuzzy" node')],
-  ['cidr', notBuiltReader('The IP range node ("cidr")')],
-  ['ip_range', notBuiltReader('The "ip_range" node')],
-  ['top_left', notBuiltGeoBox],
-  ['bottom_right', notBuiltGeoBox],
-  ['location', notBuiltGeoDistance],
-  ['distance', notBuiltGeoDistance],
-  ['geo_distance', notBuiltReader('The "geo_distance" node')],
-  ['geo_bounding_box', notBuiltReader('The "geo_bounding_box" node')],
-  ['polygon_points', notBuiltReader('The geo polygon node ("polygon_points")')],
-  ['geometry', notBuiltReader('The geo shape node ("geometry")')],
-  ['ref', notBuiltReader('A named filter ("ref")')],
+  ['wildcard', readWildcard],
+  ['regexp', readRegexp],
+  ['fuzzy', readFuzzy],
+  ['cidr', readCidr],
+  ['ip_range', readIpRange],
+  ['top_left', readGeoBox],
+  ['bottom_right', readGeoBox],
+  ['location', readGeoDistance],
+  ['distance', readGeoDistance],
+  ['geo_distance', readNamedGeoDistance],
+  ['geo_bounding_box', readGeoBoundingBox],
+  ['polygon_points', readGeoPolygon],
+  ['geometry', readGeoShape],
+  ['ref', readReference],
 ]);
 
 /** Members that mark a node only when nothing else does: other nodes have them as options. */
@@ -242,8 +247,11 @@ function readConstant(node: Members, name: 'match_all' | 'match_none', { where }
   return name === 'match_none' ? matchNone : withBoost(matchAll, boost);
 }
 
-function notBuiltReader(what: string): NodeReader {
-  return (_, { where }) => {
-    throw notBuilt(where, what);
-  };
+/** `{"ref": "name"}`: a filter of the request's `with`. */
+function readReference(node: Members, scope: NodeScope): PlanNode {
+  checkMembers(node, ['ref', 'boost'], scope.where);
+  const name = readString(node, 'ref', scope.where);
+  if (!name) throw invalidQuery(scope.where, '"ref" must name a filter.');
+  if (!scope.filters) throw invalidQuery(scope.where, 'the request names no filters: "with" is missing.');
+  return withBoost(scope.filters.resolve(name, scope), readBoost(node, scope.where));
 }

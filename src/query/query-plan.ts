@@ -55,7 +55,6 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['join', 'Joining tables'],
   ['foreign_sources', 'Foreign tables'],
   ['document_renderer', 'Rendering documents'],
-  ['with', 'A named filter'],
 ]);
 
 const builtMembers = Object.keys(queryRequest.properties);
@@ -144,8 +143,9 @@ type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
 function readCriteria(request: Members, budget: QueryBudget): Criteria {
   const read = (name: string): PlanNode | undefined => {
     const value = member(request, name);
-    return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget });
+    return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget, filters });
   };
+  const filters = new NamedFilters(member(request, 'with'), readQueryNode);
   const fullText = read('full_text_search');
   const uniform = read('query');
   if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both.');
@@ -156,6 +156,7 @@ function readCriteria(request: Members, budget: QueryBudget): Criteria {
     ...(split.query ? { query: split.query } : {}),
     filter: [...split.filter, ...(filter ? [filter] : [])],
     exclusion: [...split.exclusion, ...(exclusion ? [exclusion] : [])],
+  filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   };
 }
 

@@ -7,7 +7,6 @@ import {
   isObject,
   type Members,
   member,
-  notBuilt,
   presentNames,
   readBoolean,
   readBoost,
@@ -97,7 +96,10 @@ function minMaxRange(node: Members, where: string, wanted: BoundKind = 'auto'): 
 }
 
 function startEndRange(node: Members, where: string): RangeNode {
-  if (member(node, 'datetime_parser') !== undefined) throw notBuilt(where, 'A named "datetime_parser"');
+  const parser = member(node, 'datetime_parser');
+  if (parser !== undefined && parser !== 'dateTimeOptional' && parser !== 'default') {
+    throw invalidQuery(where, 'there is one "datetime_parser", "default": it reads RFC 3339 times and YYYY-MM-DD.');
+  }
   const bounds: RangeBounds = {};
   const start = readBound(node, 'start', 'date', where);
   const end = readBound(node, 'end', 'date', where);

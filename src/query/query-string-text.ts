@@ -7,6 +7,8 @@ export interface QueryWord {
   wildcards: number;
   /** Whether the only wildcard is a `*` at the end. */
   isPrefix: boolean;
+  /** The word with a backslash before `*`, `?` and backslashes that were escaped. */
+  pattern: string;
 }
 
 /** A bound of a range. */
@@ -67,11 +69,15 @@ export class QueryStringText {
     let runStart = this.position;
     let wildcards = 0;
     let isPrefix = false;
+    const pattern: string[] = [];
     const wordStart = this.position;
     while (!this.endsWord()) {
       const char = this.peek();
       if (char === '\\') {
-        parts.push(this.#text.slice(runStart, this.position), this.#escaped());
+        const run = this.#text.slice(runStart, this.position);
+        const escaped = this.#escaped();
+        parts.push(run, escaped);
+        pattern.push(run, '*?\\'.includes(escaped) ? `\\${escaped}` : escaped);
         runStart = this.position;
         isPrefix = false;
         continue;
@@ -82,8 +88,8 @@ export class QueryStringText {
       if (char === '*' || char === '?') wildcards += 1;
       this.position += 1;
     }
-    parts.push(this.#text.slice(runStart, this.position));
-    return { text: parts.join(''), wildcards, isPrefix };
+    const run = this.#text.slice(runStart, this.position);
+    return { text: parts.join('') + run, wildcards, isPrefix, pattern: pattern.join('') + run };
   }
 
   /** Reads from after the opening quote to after the closing one. */
@@ -144,6 +150,15 @@ export class QueryStringText {
       else if (char === '/') return /^$|[\s)^]/.test(this.#text[index + 1] ?? '');
     }
     return false;
+  }
+
+  /** Reads the expression that `startsExpression` has seen; only `\\/` is resolved. */
+  readExpression(): string {
+    const start = this.position + 1;
+    let end = start;
+    while (this.#text[end] !== '/') end += this.#text[end] === '\\' ? 2 : 1;
+    this.position = end + 1;
+    return this.#text.slice(start, end).replaceAll('\\/', '/');
   }
 
   /** A syntax error that says where, counting characters from 1. */

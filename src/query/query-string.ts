@@ -1,7 +1,6 @@
-import { ServiceError } from '../protocol/service-error.ts';
 import { allOf, anyOf, boolNode, matchAll, type PlanNode, type RangeBounds, withBoost } from './native-plan.ts';
 import { checkNesting, type QueryBudget } from './query-budget.ts';
-import { QueryStringText, type QuotedOrBare } from './query-string-text.ts';
+import { QueryStringText, type QueryWord, type QuotedOrBare } from './query-string-text.ts';
 
 export interface QueryStringOptions {
   /** How neighbouring words combine when the string does not say it. */
@@ -33,8 +32,8 @@ export const phraseSlopMax = 100;
 
 /**
  * The plan of a query string. NOT binds closer than AND, AND closer than OR; `+` and `-` count for the whole group
- * that they stand in. An empty string matches everything. Fails with `invalid_query`, `limit_exceeded`, or
- * `not_implemented` for the forms that are not built.
+ * that they stand in. An empty string matches everything. Fails with `invalid_query` or
+ * `limit_exceeded`.
  */
 export function parseQueryString(text: string, options: QueryStringOptions): PlanNode {
   return new QueryStringParser(new QueryStringText(text, options.where), options).parse();
@@ -111,14 +110,14 @@ class QueryStringParser {
     const char = this.#text.peek();
     if (char === '(' || char === '"') return this.#readValue(field, depth);
     if (char === '[' || char === '{') throw this.#text.error('a range needs a field in front, as in year:[1 TO 9]');
-    if (char === '~' && !this.#text.endsWord(1)) throw notBuilt('Fuzzy search in query strings (~word)');
+    if (char === '~' && !this.#text.endsWord(1)) return this.#readTildeWord(field);
     const start = this.#text.position;
     const name = this.#text.readWord(true);
     if (this.#text.peek() !== ':' || this.#text.position === start) {
       this.#text.position = start;
       return this.#readWordValue(field);
     }
-    if (name.wildcards > 0) throw notBuilt('A wildcard in the field name of a query string');
+    if (name.wildcards > 0) throw this.#text.error('a field name has no wildcards', start);
     this.#text.take(':');
     this.#text.skipSpace();
     if (this.#text.atEnd || this.#text.peek() === ')') throw this.#text.error(`the field "${name.text}" has no value`);
@@ -131,10 +130,8 @@ class QueryStringParser {
     if (field === undefined) return this.#readWordValue(field);
     if (this.#text.peek() === '[' || this.#text.peek() === '{') return this.#readClosedRange(field);
     if (this.#text.peek() === '>' || this.#text.peek() === '<') return this.#readOpenRange(field);
-    if (this.#text.peek() === '~' && !this.#text.endsWord(1)) {
-      throw notBuilt('Fuzzy search in query strings (field:~word)');
-    }
-    if (this.#text.startsExpression()) throw notBuilt('A regular expression in query strings (field:/.../)');
+    if (this.#text.peek() === '~' && !this.#text.endsWord(1)) return this.#readTildeWord(field);
+    if (this.#text.startsExpression()) return this.#readExpression(field);
     return this.#readWordValue(field);
   }
 
@@ -162,17 +159,45 @@ class QueryStringParser {
 
   #readWordValue(field: string | undefined): PlanNode {
     const word = this.#text.readWord(false);
-    if (this.#text.peek() === '~') throw notBuilt('Fuzzy search in query strings (word~)');
+    if (this.#text.peek() === '~') return this.#readFuzzyWord(field, word);
     const boost = this.#readBoost();
     this.#options.budget.spend();
     const at = field === undefined ? {} : { field };
     if (word.wildcards === 0) {
       return { kind: 'match', ...at, text: word.text, operator: this.#options.defaultOperator, boost };
     }
-    if (!word.isPrefix) throw notBuilt('A wildcard other than one * at the end of a word');
-    const value = word.text.slice(0, -1);
-    if (value !== '') return { kind: 'prefix', ...at, value, boost };
+    if (word.isPrefix && word.text !== '*') return { kind: 'prefix', ...at, value: word.text.slice(0, -1), boost };
+    if (/[^*]/.test(word.pattern)) {
+      this.#options.budget.spendExpansion();
+      return { kind: 'wildcard', ...at, pattern: word.pattern, boost };
+    }
     return field === undefined ? withBoost(matchAll, boost) : { kind: 'exists', field, boost };
+  }
+
+  /** `~word`. */
+  #readTildeWord(field: string | undefined): PlanNode {
+    this.#text.take('~');
+    return this.#readFuzzyWord(field, this.#text.readWord(false));
+  }
+
+  /** What follows a word that may be misspelt: `~`, `~2`, or nothing after `~word`. */
+  #readFuzzyWord(field: string | undefined, word: QueryWord): PlanNode {
+    if (word.wildcards > 0 || word.text === '') throw this.#text.error('~ needs a word without wildcards');
+    const edits = this.#text.take('~') ? this.#text.readNumber(true) : undefined;
+    if (edits !== undefined && ![0, 1, 2].includes(edits)) throw this.#text.error('~ after a word takes 0, 1 or 2');
+    const boost = this.#readBoost();
+    this.#options.budget.spend();
+    this.#options.budget.spendExpansion();
+    const at = field === undefined ? {} : { field };
+    return { kind: 'fuzzy', ...at, value: word.text, fuzziness: edits ?? 'auto', prefix_length: 0, boost };
+  }
+
+  /** `/so[ua]p/`. */
+  #readExpression(field: string): PlanNode {
+    const pattern = this.#text.readExpression();
+    this.#options.budget.spend();
+    this.#options.budget.spendExpansion();
+    return { kind: 'regexp', field, pattern, boost: this.#readBoost() };
   }
 
   /** `>20`, `>=20`, `<"2020-01-01"`. */
@@ -262,8 +287,4 @@ function combineClauses(clauses: Clause[]): PlanNode {
 function isNumberText({ text, quoted }: QuotedOrBare): boolean {
   if (quoted || text.length > 32) return false;
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text));
-}
-
-function notBuilt(what: string): ServiceError {
-  return new ServiceError('not_implemented', `${what} is not built yet.`);
 }

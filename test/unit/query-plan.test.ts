@@ -173,7 +173,7 @@ describe('planning a query', () => {
     ...['semantic_search', 'embedding_template', 'embeddings', 'indexes', 'search_effort', 'distance_under'],
     ...['distance_over', 'search_after', 'search_before', 'merge_config', 'reranker', 'pruner'],
     ...['analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'join', 'foreign_sources'],
-    ...['document_renderer', 'with'],
+    ...['document_renderer'],
   ]) {
     test(`${name} is known and not built`, () => {
       const error = failure(() => planQuery({ [name]: {} }, context));

@@ -194,26 +194,40 @@ describe('the query string', () => {
     });
   }
 
-  for (const text of [
-    'w?ld',
-    'w*ld',
-    '*ing',
-    'f:a*b*',
-    'soup~',
-    'soup~2',
-    'soup~1^2',
-    'f:~soup',
-    '~soup',
-    'f:/so.p/',
-    't*e:x',
-  ]) {
-    test(`${text} is known and not built`, () => expect(failure(text).code).toBe('not_implemented'));
+  for (const [text, plan] of [
+    ['w?ld', 'wild(w?ld)'],
+    ['w*ld^2', 'wild(w*ld)^2'],
+    ['*ing', 'wild(*ing)'],
+    ['f:a*b*', 'f:wild(a*b*)'],
+    ['a\\*b', 'a*b'],
+    ['a\\*b?', 'wild(a\\*b?)'],
+    ['\\??', 'wild(\\??)'],
+    ['w?\\:x', 'wild(w?:x)'],
+    ['**', 'all'],
+    ['f:**', 'exists(f)'],
+    ['soup~', 'soup~auto'],
+    ['soup~2', 'soup~2'],
+    ['soup~0', 'soup~0'],
+    ['f:soup~1^2', 'f:soup~1^2'],
+    ['~soup', 'soup~auto'],
+    ['f:~soup', 'f:soup~auto'],
+    ['f:~soup~1', 'f:soup~1'],
+    ['f:/so[ua]p/', 'f:/so[ua]p/'],
+    ['f:/so[ua]p/^3', 'f:/so[ua]p/^3'],
+    ['f:/a b\\/c\\d/', 'f:/a b/c\\d/'],
+  ] as const) {
+    test(`${text} is ${plan}`, () => expect(showPlan(parse(text))).toBe(plan));
   }
 
-  test('the message of what is not built names it', () => {
-    expect(failure('f:/so.p/').message).toContain('regular expression');
-    expect(failure('soup~1').message).toContain('Fuzzy');
-    expect(failure('w?ld').message).toContain('wildcard');
+  for (const text of ['soup~3', 'soup~0.8', 'w?ld~', '~w*', 't*e:x']) {
+    test(`${text} is refused`, () => expect(failure(text).code).toBe('invalid_query'));
+  }
+
+  test('64 walks through the words of the index are taken, more are refused', () => {
+    expect(() => parse('w?ld '.repeat(64))).not.toThrow();
+    for (const text of ['w?ld ', 'soup~ ', 'f:/a.b/ ']) {
+      expect(failure(text.repeat(65))).toMatchObject({ code: 'limit_exceeded' });
+    }
   });
 
   test('1,024 clauses are taken, more are refused', () => {

@@ -25,6 +25,9 @@ export const queryRequest = Type.Object(
     query: Type.Optional(queryNode),
     filter_query: Type.Optional(queryNode),
     exclusion_query: Type.Optional(queryNode),
+    with: Type.Optional(
+      Type.Record(Type.String(), queryNode, { description: 'Filters by name, for nodes such as {"ref": "name"}.' }),
+    ),
     filter_prefix: Type.Optional(Type.String({ description: 'Only documents whose key begins so.' })),
     fields: Type.Optional(Type.Array(Type.String(), { description: 'Members to return; all when absent or empty.' })),
     limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 10 })),
