@@ -2,6 +2,7 @@ import { limits } from '../config/limits.ts';
 import { queryRequest } from '../protocol/database/query.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { readAggregations } from './aggregation-request.ts';
+import { NamedFilters } from './named-filters.ts';
 import { boolNode, type NativePlan, type PlanNode, type PlanSort } from './native-plan.ts';
 import { compileProjection, type Projection } from './projection.ts';
 import { QueryBudget } from './query-budget.ts';
