@@ -1,4 +1,5 @@
 import type { BenchCase } from './case.ts';
+import { aggregations } from './cases/aggregations.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { httpLayer } from './cases/http-layer.ts';
@@ -18,4 +19,5 @@ export const benchCases: readonly BenchCase[] = [
   ingestGrowth,
   eventLoop,
   queryLatency,
+  aggregations,
 ];
