@@ -207,6 +207,7 @@ function buildQueries({ clock, limits, logger, metrics, config }: Shared, tables
 function applierBounds(limits: LimitOptions) {
   return {
     visibilityMs: limits.visibilityDelayMs,
+    busyVisibilityMs: limits.busyVisibilityDelayMs,
     visibilityBytes: limits.visibilityBytesMax,
     queueBytesMax: limits.backlogBytesMax,
     backlogBytesMax: limits.backlogBytesMax,

@@ -75,6 +75,8 @@ export const limits = {
   /** Bytes that wait for an index before a write is answered `backpressure`. */
   backlogBytesMax: 256 * MiB,
   visibilityDelayMs: 200,
+  /** While rows keep coming and commits are slow, up to this. */
+  busyVisibilityDelayMs: 2 * secondMs,
   visibilityBytesMax: 16 * MiB,
   checkpointIntervalMs: 30 * secondMs,
   checkpointBytesMax: 64 * MiB,

@@ -10,6 +10,8 @@ import type { ChangePage, IndexSource, OpenTextIndex, TextIndex, TextIndexStats 
 export interface ApplierBounds {
   /** Rows wait at most this long for their commit when nobody asks for it, in milliseconds. */
   visibilityMs: number;
+  /** The longest that rows wait while more keep coming, in milliseconds. */
+  busyVisibilityMs: number;
   /** Unpublished bytes that force a commit. */
   visibilityBytes: number;
   /** Queued bytes beyond which images are dropped and the change feed is read instead. */
@@ -66,6 +68,8 @@ export class IndexApplier {
   /** Sequence of the last row in the queue. */
   #tail = 0;
   #unpublishedBytes = 0;
+  /** How long the last commit took. */
+  #commitMs = 0;
   #unpublishedSince: number | undefined;
   #changedBytes = 0;
   #changedSince: number | undefined;
@@ -286,15 +290,26 @@ export class IndexApplier {
     // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
     const awaited = this.progress.awaited && (idle || this.#unpublishedBytes >= this.#bounds.visibilityBytes / 8);
     const age = this.#clock.monotonicMs() - (this.#unpublishedSince ?? this.#clock.monotonicMs());
-    if (awaited || this.#unpublishedBytes >= this.#bounds.visibilityBytes || age >= this.#bounds.visibilityMs) {
+    const delayMs = idle ? this.#bounds.visibilityMs : this.#busyDelayMs();
+    if (awaited || this.#unpublishedBytes >= this.#bounds.visibilityBytes || age >= delayMs) {
       await this.#publish();
     }
+  }
+
+  /**
+   * While rows keep coming, commits that nobody waits for take a tenth of the time at most: each makes a segment of its
+   * own, whose cost hardly depends on what is in it, and which has to be merged later.
+   */
+  #busyDelayMs(): number {
+    return Math.max(this.#bounds.visibilityMs, Math.min(10 * this.#commitMs, this.#bounds.busyVisibilityMs));
   }
 
   async #publish(): Promise<void> {
     if (this.#applied === this.progress.published) return;
     const sequence = this.#applied;
+    const startedMs = this.#clock.monotonicMs();
     await this.#timed('commit', must(this.#index, 'an open index').commit(sequence));
+    this.#commitMs = this.#clock.monotonicMs() - startedMs;
     this.#unpublishedBytes = 0;
     this.#unpublishedSince = undefined;
     this.progress.publish(sequence);

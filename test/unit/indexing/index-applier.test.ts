@@ -6,6 +6,7 @@ import { FakeClock, settle } from '../../support/fake-clock.ts';
 
 const bounds: ApplierBounds = {
   visibilityMs: 200,
+  busyVisibilityMs: 2_000,
   visibilityBytes: 1_000,
   queueBytesMax: 1_000,
   checkpointMs: 30_000,
