@@ -17,6 +17,7 @@ import { Metrics } from './observability/metrics.ts';
 import { startMetricsServer } from './observability/metrics-server.ts';
 import { addProcessMetrics } from './observability/process-metrics.ts';
 import { Readiness } from './observability/readiness.ts';
+import { CursorSeal } from './query/page-cursor.ts';
 import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
 import { BatchWriter } from './tables/batch-writer.ts';
@@ -185,11 +186,12 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
   });
 }
 
-function buildQueries({ clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
+function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
   return new TableQueries({
     tables,
     run: (handles, plan, signal) => queryTextIndexes(handles, JSON.stringify(plan), signal),
     clock,
+    cursors: new CursorSeal(storage.secrets.cursorKey),
     queryTimeoutMs: limits.queryDeadlineMs,
     freshnessWaitMs,
     onQuery({ table, planMs, searchMs, tookMs }) {

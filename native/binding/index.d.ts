@@ -18,11 +18,16 @@ export interface NativeHits {
   /** The version of the document that matched. */
   sequences: Float64Array;
   scores: Float32Array;
-  /** JSON: an array of sort values for each hit; empty when the plan does not sort. */
+  /**
+   * JSON: for each hit an array of its sort values and its position, for a page by cursor; empty when the plan does
+   * not sort.
+   */
   sort: string;
   total: number;
   /** False: there are at least `total` matches. */
   totalIsExact: boolean;
+  /** The time was over before all documents were looked at. */
+  isPartial: boolean;
   maxScore: number;
   /** A JSON object; empty when the plan has no aggregations. */
   aggregations: string;

@@ -1,3 +1,4 @@
+import { inSlices } from '../lib/in-slices.ts';
 import type { NativePlan } from './native-plan.ts';
 import type { HydratedDocument, NativeHits, QueryTarget } from './query-target.ts';
 
@@ -6,7 +7,12 @@ export interface Hit {
   score: number;
   /** Typed sort values, one for each `order_by`; undefined without a sort. */
   sort: unknown[] | undefined;
+  /** The same values as the engine wants them in a cursor; undefined without a sort. */
+  position: string | undefined;
 }
+
+/** Rows that are read, and hits that are looked at, before other requests get their turn. */
+const sliceHits = 256;
 
 /**
  * Loads the rows of the hits, in their order. A row that has changed since it was indexed is matched again on the
@@ -14,15 +20,16 @@ export interface Hit {
  * out.
  */
 export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<Hit[]> {
-  const rows = loadRows(hits, target);
-  const sorts = hits.sort === '' ? undefined : (JSON.parse(hits.sort) as unknown[][]);
+  const rows = await loadRows(hits, target);
+  const sorts = hits.sort === '' ? undefined : (JSON.parse(hits.sort) as [values: unknown[], position: string][]);
   const found: Hit[] = [];
   const changed: number[] = [];
   for (let index = 0; index < hits.ordinals.length; index += 1) {
     const document = rows[hits.ranges[index] ?? 0]?.get(hits.ordinals[index] ?? 0);
     if (!document || hasExpired(document, target)) continue;
     if (document.sequence !== hits.sequences[index]) changed.push(found.length);
-    found.push({ document, score: hits.scores[index] ?? 0, sort: sorts?.[index] });
+    const [sort, position] = sorts?.[index] ?? [];
+    found.push({ document, score: hits.scores[index] ?? 0, sort, position });
   }
   if (changed.length === 0) return found;
   const matches = await target.recheck(
@@ -33,16 +40,26 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
   return found.filter((_, index) => !dropped.has(index));
 }
 
-function loadRows(hits: NativeHits, target: QueryTarget): Map<number, HydratedDocument>[] {
+async function loadRows(hits: NativeHits, target: QueryTarget): Promise<Map<number, HydratedDocument>[]> {
   const wanted: number[][] = target.ranges.map(() => []);
   for (let index = 0; index < hits.ordinals.length; index += 1) {
     wanted[hits.ranges[index] ?? 0]?.push(hits.ordinals[index] ?? 0);
   }
-  return target.ranges.map((range, index) => {
-    const ordinals = wanted[index] ?? [];
-    const documents = ordinals.length === 0 ? [] : range.documents(ordinals);
-    return new Map(documents.map((document) => [document.ordinal, document]));
-  });
+  const loaded: Map<number, HydratedDocument>[] = target.ranges.map(() => new Map());
+  const slices = wanted.flatMap((ordinals, range) => slicesOf(ordinals).map((slice) => ({ range, slice })));
+  const load = (at: number) => {
+    const { range, slice } = slices[at] ?? { range: 0, slice: [] };
+    for (const document of target.ranges[range]?.documents(slice) ?? []) loaded[range]?.set(document.ordinal, document);
+  };
+  await inSlices(slices.length, load, 1);
+  return loaded;
+}
+
+function slicesOf(ordinals: number[]): number[][] {
+  const slices: number[][] = [];
+  for (let start = 0; start < ordinals.length; start += sliceHits)
+    slices.push(ordinals.slice(start, start + sliceHits));
+  return slices;
 }
 
 function hasExpired(document: HydratedDocument, target: QueryTarget): boolean {

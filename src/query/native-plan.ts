@@ -106,6 +106,14 @@ export interface PlanSort {
   desc: boolean;
 }
 
+/** A place in the order: the page after a hit, or the one before it. */
+export interface PlanCursor {
+  /** What the engine said of the hit's sort values. */
+  position: string;
+  key: string;
+  before: boolean;
+}
+
 /** One query over the ranges of one table. */
 export interface NativePlan {
   /** What scores; everything when absent. */
@@ -121,6 +129,8 @@ export interface NativePlan {
   limit: number;
   offset: number;
   sort: PlanSort[];
+  /** Needs a sort, and excludes an offset. */
+  cursor?: PlanCursor;
   /** Only the number of matches is wanted. */
   count_only: boolean;
   /** Count all matches, whatever it costs. */
@@ -130,6 +140,8 @@ export interface NativePlan {
   /** Computed over all matches. */
   aggregations?: AggregationPlan;
   timeout_ms?: number;
+  /** After `timeout_ms` the answer is what was found by then. */
+  allows_partial?: boolean;
 }
 
 export const matchAll: PlanNode = { kind: 'match_all', boost: 1 };

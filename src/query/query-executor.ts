@@ -6,6 +6,8 @@ export interface ExecutedQuery {
   hits: Hit[];
   total: number;
   totalIsExact: boolean;
+  /** The time was over before all documents were looked at. */
+  isPartial: boolean;
   maxScore: number;
   /** JSON object; undefined when the plan has no aggregations. */
   aggregations: string | undefined;
@@ -33,12 +35,14 @@ export async function executeQuery(
     if (native.aggregations !== '') aggregations = native.aggregations;
     const hits = await hydrate(native, withoutAggregations, target);
     const dropped = native.ordinals.length - hits.length;
-    const exhausted = native.ordinals.length < limit;
+    const exhausted = native.ordinals.length < limit || native.isPartial;
     if (hits.length >= plan.limit || exhausted || dropped === 0 || round === refillRoundsMax) {
       return {
-        hits: hits.slice(0, plan.limit),
+        // The page before a cursor ends at it.
+        hits: plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit),
         total: Math.max(0, native.total - dropped),
         totalIsExact: native.totalIsExact,
+        isPartial: native.isPartial,
         maxScore: native.maxScore,
         aggregations,
       };

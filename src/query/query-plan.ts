@@ -3,7 +3,8 @@ import { queryRequest } from '../protocol/database/query.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { readAggregations } from './aggregation-request.ts';
 import { NamedFilters } from './named-filters.ts';
-import { boolNode, type NativePlan, type PlanNode, type PlanSort } from './native-plan.ts';
+import { boolNode, type NativePlan, type PlanNode } from './native-plan.ts';
+import type { RequestedCursor } from './page-cursor.ts';
 import { compileProjection, type Projection } from './projection.ts';
 import { QueryBudget } from './query-budget.ts';
 import {
@@ -18,6 +19,7 @@ import {
   readStrings,
 } from './query-members.ts';
 import { readQueryNode } from './query-nodes.ts';
+import { readPage } from './query-page.ts';
 
 /** What a plan needs to know of its table. */
 export interface PlanContext {
@@ -31,6 +33,8 @@ export interface PlanContext {
 export interface PlannedQuery {
   table: string;
   plan: NativePlan;
+  /** Still to be opened; it belongs into the plan. */
+  cursor: RequestedCursor | undefined;
   projection: Projection;
   profile: boolean;
 }
@@ -44,8 +48,6 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['search_effort', 'Vector search'],
   ['distance_under', 'Vector search'],
   ['distance_over', 'Vector search'],
-  ['search_after', 'Paging by cursor'],
-  ['search_before', 'Paging by cursor'],
   ['merge_config', 'Fusion of several searches'],
   ['reranker', 'Reranking'],
   ['pruner', 'Pruning'],
@@ -61,8 +63,6 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
 const builtMembers = Object.keys(queryRequest.properties);
 const knownMembers = [...builtMembers, ...notBuiltMembers.keys()];
 
-const defaultLimit = 10;
-const sortKeysMax = 8;
 /** Nodes inside each other in a plan; the engine's JSON reader stops at twice as many levels. */
 const planNestingMax = 60;
 const where = 'query request';
@@ -93,10 +93,13 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (missing) throw new ServiceError('not_implemented', `${missing[1]} ("${missing[0]}") is not built yet.`);
   const table = queryTable(request, context.name);
   const budget = new QueryBudget();
-  const criteria = readCriteria(request, budget);
-  const aggregations = readAggregations(request, context.nowMs, budget);
+  const filters = new NamedFilters(member(request, 'with'), readQueryNode);
+  const criteria = readCriteria(request, budget, filters);
+  const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
+  filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   const countOnly = readBoolean(request, 'count', where) ?? false;
-  const { limit, offset } = readPage(request);
+  const { limit, offset, sort, cursor } = readPage(request, where);
+  const timeoutMs = readInteger(request, 'timeout_ms', { min: 1, max: limits.queryDeadlineMs }, where);
   const keyPrefix = readString(request, 'filter_prefix', where);
   const plan: NativePlan = {
     ...criteria,
@@ -104,18 +107,20 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     ...expiry(context),
     limit: countOnly ? 0 : limit,
     offset: countOnly ? 0 : offset,
-    sort: readSort(request),
+    sort,
     count_only: countOnly,
     // What does not score has no top to stop at, and users of filters want the number.
     exact_total: countOnly || criteria.query === undefined || criteria.query.kind === 'match_all',
     total_exact_up_to: limits.queryLimitMax,
     ...(aggregations ? { aggregations } : {}),
+    ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs, allows_partial: true }),
   };
   checkPlanNesting(plan);
   const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
   return {
     table,
     plan,
+    cursor,
     projection: compileProjection(fields),
     profile: readBoolean(request, 'profile', where) ?? false,
   };
@@ -141,12 +146,11 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
 
 type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
 
-function readCriteria(request: Members, budget: QueryBudget): Criteria {
+function readCriteria(request: Members, budget: QueryBudget, filters: NamedFilters): Criteria {
   const read = (name: string): PlanNode | undefined => {
     const value = member(request, name);
     return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget, filters });
   };
-  const filters = new NamedFilters(member(request, 'with'), readQueryNode);
   const fullText = read('full_text_search');
   const uniform = read('query');
   if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both.');
@@ -157,7 +161,6 @@ function readCriteria(request: Members, budget: QueryBudget): Criteria {
     ...(split.query ? { query: split.query } : {}),
     filter: [...split.filter, ...(filter ? [filter] : [])],
     exclusion: [...split.exclusion, ...(exclusion ? [exclusion] : [])],
-  filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   };
 }
 
@@ -183,33 +186,6 @@ function splitScoring(node: PlanNode | undefined): Criteria {
 
 function isPlainMatchAll(node: PlanNode): boolean {
   return node.kind === 'match_all' && node.boost === 1;
-}
-
-function readPage(request: Members): { limit: number; offset: number } {
-  const max = limits.queryLimitMax;
-  const limit = readInteger(request, 'limit', { min: 0, max }, where) ?? defaultLimit;
-  const offset = readInteger(request, 'offset', { min: 0, max }, where) ?? 0;
-  if (limit + offset > max) {
-    throw invalidQuery(where, `"offset" and "limit" together reach at most ${max}; page further by cursor.`);
-  }
-  return { limit, offset };
-}
-
-function readSort(request: Members): PlanSort[] {
-  const value = member(request, 'order_by');
-  if (value === undefined) return [];
-  if (!Array.isArray(value)) throw invalidQuery('order_by', 'must be an array of {"field", "desc"}.');
-  if (value.length > sortKeysMax) {
-    throw new ServiceError('limit_exceeded', `order_by: has at most ${sortKeysMax} entries.`);
-  }
-  return value.map((entry: unknown, index) => {
-    const at = `order_by[${index}]`;
-    if (!isObject(entry)) throw invalidQuery(at, 'must be an object such as {"field": "year", "desc": true}.');
-    checkMembers(entry, ['field', 'desc'], at);
-    const field = readString(entry, 'field', at);
-    if (!field) throw invalidQuery(at, 'needs a "field".');
-    return { field, desc: readBoolean(entry, 'desc', at) ?? false };
-  });
 }
 
 function expiry(context: Pick<PlanContext, 'ttlDurationMs' | 'nowMs'>): { expired_at_or_before_ms?: number } {

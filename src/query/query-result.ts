@@ -1,4 +1,6 @@
+import { inSlices } from '../lib/in-slices.ts';
 import type { Hit } from './hydrate.ts';
+import type { CursorPosition } from './page-cursor.ts';
 import type { Projection } from './projection.ts';
 import type { ExecutedQuery } from './query-executor.ts';
 
@@ -6,28 +8,41 @@ export interface ResultContext {
   table: string;
   projection: Projection;
   tookMs: number;
+  /** Makes the last member of `_sort`. */
+  seal(values: unknown[], at: CursorPosition): string;
   profile?: unknown;
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
+/** Hits that are rendered before other requests get their turn. */
+const sliceHits = 128;
+
 /** One query's answer as JSON text. Stored documents are spliced in as they are, unparsed. */
-export function renderQueryResult(executed: ExecutedQuery, context: ResultContext): string {
-  const { hits, total, totalIsExact, maxScore, aggregations } = executed;
+export async function renderQueryResult(executed: ExecutedQuery, context: ResultContext): Promise<string> {
+  const { hits, total, totalIsExact, isPartial, maxScore, aggregations } = executed;
   const relation = totalIsExact ? 'exact' : 'gte';
-  const rendered = hits.map((hit) => renderHit(hit, context.projection)).join(',');
+  const rendered: string[] = [];
+  const render = (index: number) => {
+    const hit = hits[index];
+    if (hit) rendered.push(renderHit(hit, context));
+  };
+  await inSlices(hits.length, render, sliceHits);
   const profile = context.profile === undefined ? '' : `,"profile":${JSON.stringify(context.profile)}`;
   return (
-    `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered}],` +
-    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile},` +
+    `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
+    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${isPartial ? ',"partial":true' : ''},` +
     `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
   );
 }
 
-function renderHit({ document, score, sort }: Hit, projection: Projection): string {
+function renderHit({ document, score, sort, position }: Hit, { projection, seal }: ResultContext): string {
   const stored = decoder.decode(document.body);
   const source = projection.isWhole ? stored : projection.apply(stored);
-  const sorted = sort === undefined ? '' : `,"_sort":${JSON.stringify(sort)}`;
+  const sorted =
+    sort === undefined || position === undefined
+      ? ''
+      : `,"_sort":${JSON.stringify([...sort, seal(sort, { position, key: document.key })])}`;
   return `{"_id":${JSON.stringify(document.key)},"_score":${renderScore(score)},"_source":${source}${sorted}}`;
 }
 

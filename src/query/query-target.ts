@@ -38,10 +38,12 @@ export interface NativeHits {
   ordinals: Uint32Array;
   sequences: Float64Array;
   scores: Float32Array;
-  /** JSON array with one array of sort values a hit; empty without a sort. */
+  /** JSON array with one array a hit: its sort values, and its position for a cursor; empty without a sort. */
   sort: string;
   total: number;
   totalIsExact: boolean;
+  /** The time was over before all documents were looked at. */
+  isPartial: boolean;
   maxScore: number;
   /** JSON object; empty when the plan has no aggregations. */
   aggregations: string;

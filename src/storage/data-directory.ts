@@ -22,6 +22,10 @@ export class DataDirectory {
     return join(this.root, 'catalog.db');
   }
 
+  get secretsFile(): string {
+    return join(this.root, 'secrets.json');
+  }
+
   get temporary(): string {
     return join(this.root, 'tmp');
   }

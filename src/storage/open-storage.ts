@@ -9,6 +9,7 @@ import { DataDirectory, syncDirectory } from './data-directory.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './data-format.ts';
 import { DataLock } from './data-lock.ts';
+import { type DirectorySecrets, openSecrets } from './directory-secrets.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import { LogCopier } from './log-copier.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
@@ -46,6 +47,7 @@ export class Storage {
   readonly catalog: CatalogStore;
   readonly directory: DataDirectory;
   readonly start: StorageStart;
+  readonly secrets: DirectorySecrets;
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #copier: LogCopier;
   readonly #lock: DataLock;
@@ -56,6 +58,7 @@ export class Storage {
     this.directory = directory;
     this.catalog = new CatalogStore(directory.catalogFile, channel);
     this.start = start;
+    this.secrets = openSecrets(directory);
     this.#channel = channel;
     this.#copier = copier;
     this.#lock = lock;

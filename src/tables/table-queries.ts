@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { NativePlan } from '../query/native-plan.ts';
+import type { CursorSeal } from '../query/page-cursor.ts';
 import { executeQuery } from '../query/query-executor.ts';
 import { type PlannedQuery, planQuery, queryTable } from '../query/query-plan.ts';
 import { splitQueryRequests } from '../query/query-requests.ts';
@@ -26,6 +27,7 @@ export interface TableQueriesParts {
   tables: TableLookup;
   run: RunNativeQuery;
   clock: Clock;
+  cursors: CursorSeal;
   queryTimeoutMs: number;
   /** How long a query waits for an index that has just been opened to come up to its range, in milliseconds. */
   freshnessWaitMs: number;
@@ -77,10 +79,12 @@ export class TableQueries {
     const table = this.#parts.tables.get(queryTable(request, pathTable));
     const nowMs = clock.nowMs();
     const planned = planQuery(request, { name: table.name, ttlDurationMs: table.ttlDurationMs, nowMs });
+    const scope = { table: table.name, sort: planned.plan.sort };
+    if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
     const plannedAt = clock.monotonicMs();
     using lease = await table.lease();
     const target = await this.#target(table, lease.ranges, nowMs, signal);
-    const plan = { ...planned.plan, timeout_ms: this.#parts.queryTimeoutMs };
+    const plan = { ...planned.plan, timeout_ms: planned.plan.timeout_ms ?? this.#parts.queryTimeoutMs };
     const executed = await executeQuery(plan, target, this.#parts.run, signal);
     const finished = clock.monotonicMs();
     const report = {
@@ -94,6 +98,7 @@ export class TableQueries {
       table: table.name,
       projection: planned.projection,
       tookMs: report.tookMs,
+      seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
       ...profileOf(planned, lease.ranges.length, report),
     });
   }

@@ -171,7 +171,7 @@ describe('planning a query', () => {
 
   for (const name of [
     ...['semantic_search', 'embedding_template', 'embeddings', 'indexes', 'search_effort', 'distance_under'],
-    ...['distance_over', 'search_after', 'search_before', 'merge_config', 'reranker', 'pruner'],
+    ...['distance_over', 'merge_config', 'reranker', 'pruner'],
     ...['analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'join', 'foreign_sources'],
     ...['document_renderer'],
   ]) {

@@ -33,6 +33,17 @@ export const queryRequest = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 10 })),
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
     order_by: Type.Optional(Type.Array(orderBy)),
+    search_after: Type.Optional(
+      Type.Array(Type.Unknown(), {
+        description: 'The `_sort` of a hit, unchanged: the page after it. Needs `order_by`.',
+      }),
+    ),
+    search_before: Type.Optional(
+      Type.Array(Type.Unknown(), { description: 'The `_sort` of a hit, unchanged: the page before it.' }),
+    ),
+    timeout_ms: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'When it is over, what was found by then is answered as `partial`.' }),
+    ),
     aggregations: Type.Optional(aggregationMap),
     facets: Type.Optional(
       Type.Union([Type.Array(Type.String()), jsonObject], {
@@ -55,7 +66,9 @@ export const queryHit = Type.Object({
   _id: Type.String(),
   _score: Type.Number(),
   _source: Type.Optional(jsonObject),
-  _sort: Type.Optional(Type.Array(Type.Unknown())),
+  _sort: Type.Optional(
+    Type.Array(Type.Unknown(), { description: 'One typed value for each `order_by`, and a string that seals them.' }),
+  ),
 });
 export type QueryHit = Static<typeof queryHit>;
 
@@ -69,6 +82,7 @@ export const queryResult = Type.Object({
   hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
   aggregations: Type.Optional(Type.Record(Type.String(), jsonObject)),
   profile: Type.Optional(queryProfile),
+  partial: Type.Optional(Type.Boolean({ description: 'True: the time was over before all documents were looked at.' })),
   took: Type.Integer({ description: 'Milliseconds.' }),
   status: Type.Integer({ description: 'What the request would have been answered alone.' }),
   code: Type.Optional(Type.String({ description: 'Error code, when this query failed among several.' })),
