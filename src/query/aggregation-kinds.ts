@@ -12,6 +12,7 @@ import {
   significanceAlgorithms,
 } from './aggregation-plan.ts';
 import { DateMathError, readDateMath } from './date-math.ts';
+import type { NamedFilters } from './named-filters.ts';
 import type { QueryBudget } from './query-budget.ts';
 import {
   checkMembers,
@@ -30,8 +31,11 @@ export interface AggregationScope {
   /** For messages. */
   where: string;
   depth: number;
+  /** What `now` means in date ranges. */
   nowMs: number;
   budget: QueryBudget;
+  /** What `ref` means in background filters. */
+  filters?: NamedFilters | undefined;
   /** What all aggregations of the request have collected. */
   backgrounds: PlanBackground[];
   counted: { all: number };
@@ -225,12 +229,14 @@ function readOrigin(value: Members, where: string): { lat: number; lon: number }
 }
 
 function readSignificantTerms(value: Members, scope: AggregationScope): PlanAggregationKind {
-  const { where, budget, backgrounds } = scope;
+  const { where, budget, filters, backgrounds } = scope;
   const field = requireField(value, where);
   const filter = member(value, 'background_filter');
   const at = `${where}.background_filter`;
   const background: PlanBackground =
-    filter === undefined ? { field } : { field, filter: readQueryNode(filter, { where: at, depth: 0, budget }) };
+    filter === undefined
+      ? { field }
+      : { field, filter: readQueryNode(filter, { where: at, depth: 0, budget, filters }) };
   const known = backgrounds.findIndex((other) => JSON.stringify(other) === JSON.stringify(background));
   if (known < 0) backgrounds.push(background);
   return {

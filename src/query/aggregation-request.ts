@@ -3,26 +3,21 @@ import { suggestion } from '../lib/did-you-mean.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type AggregationKindReader, type AggregationScope, aggregationReaders } from './aggregation-kinds.ts';
 import type { AggregationPlan, PlanAggregation } from './aggregation-plan.ts';
-import type { QueryBudget } from './query-budget.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member, readString } from './query-members.ts';
 
 const nameCharsMax = 255;
 
 /**
  * The aggregations of a request, from its `aggregations` and the shorter `facets`; undefined when it has none.
- * `nowMs` is what `now` means in date ranges. Fails with `invalid_query`, `limit_exceeded` or `not_implemented`.
+ * Fails with `invalid_query`, `limit_exceeded` or `not_implemented`.
  */
-export function readAggregations(request: Members, nowMs: number, budget: QueryBudget): AggregationPlan | undefined {
+export function readAggregations(
+  request: Members,
+  shared: Pick<AggregationScope, 'nowMs' | 'budget' | 'filters'>,
+): AggregationPlan | undefined {
   const [named, facets] = [member(request, 'aggregations'), member(request, 'facets')];
   if (named === undefined && facets === undefined) return undefined;
-  const scope: AggregationScope = {
-    where: 'aggregations',
-    depth: 1,
-    nowMs,
-    budget,
-    backgrounds: [],
-    counted: { all: 0 },
-  };
+  const scope: AggregationScope = { ...shared, where: 'aggregations', depth: 1, backgrounds: [], counted: { all: 0 } };
   const list = [
     ...(named === undefined ? [] : readList(named, scope)),
     ...(facets === undefined ? [] : readFacets(facets, { ...scope, where: 'facets' })),

@@ -207,6 +207,9 @@ describe.each([1, 4])('aggregations over %d ranges', (num_shards) => {
     });
     const among_soups = { ...significant, background_filter: { term: { tags: 'soup' } } };
     expect(await aggregate(among_soups, request)).toEqual({ buckets: [] });
+    const named = { ...significant, background_filter: { ref: 'soups' } };
+    const soups = { soups: { term: { tags: 'soup' } } };
+    expect(await aggregate(named, { ...request, with: soups })).toEqual({ buckets: [] });
   });
 
   test('nested in buckets, those without documents too', async () => {

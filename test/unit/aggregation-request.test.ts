@@ -3,7 +3,7 @@ import { readAggregations } from '../../src/query/aggregation-request.ts';
 import { QueryBudget } from '../../src/query/query-budget.ts';
 
 const nowMs = Date.parse('2024-02-29T12:00:00Z');
-const read = (request: Record<string, unknown>) => readAggregations(request, nowMs, new QueryBudget());
+const read = (request: Record<string, unknown>) => readAggregations(request, { nowMs, budget: new QueryBudget() });
 const readOne = (aggregation: unknown) => read({ aggregations: { a: aggregation } })?.list[0]?.of;
 
 describe('aggregations of a request', () => {
