@@ -32,6 +32,13 @@ use crate::frame::{Frame, Row, RowKind};
 /// Skipped rows that a report names.
 const SKIPPED_NAMED_MAX: usize = 100;
 
+/// So many segments of like size are merged into one.
+const MERGED_SEGMENTS_MIN: usize = 12;
+
+/// Segments up to this size count as of like size. Tantivy's own 10,000 merges the segments of single writes with much
+/// larger ones again and again; with this they are merged among themselves first.
+const SMALLEST_LAYER_DOCUMENTS: u32 = 100;
+
 /// A segment with more deleted documents than this share is merged.
 const DELETED_SHARE_MAX: f32 = 0.3;
 
@@ -208,6 +215,8 @@ impl TextIndex {
             .build();
         let writer = self.index.writer_with_options(options).map_err(tantivy_failed)?;
         let mut merge_policy = LogMergePolicy::default();
+        merge_policy.set_min_num_segments(MERGED_SEGMENTS_MIN);
+        merge_policy.set_min_layer_size(SMALLEST_LAYER_DOCUMENTS);
         merge_policy.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
         writer.set_merge_policy(Box::new(merge_policy));
         writing.writer = Some(writer);
