@@ -451,6 +451,28 @@ fn the_page_and_the_exact_total_come_with_them() {
     assert_eq!(hits.aggregations, format!("{{\"c\":{{\"value\":{}}}}}", corpus.live.len()));
 }
 
+#[test]
+fn a_query_whose_time_is_over_answers_with_what_it_has() {
+    let documents: Vec<Value> = (0..6000).map(|at| json!({ "n": at })).collect();
+    let index = [index_of(Value::Null, &documents)];
+    let list = json!({"list": [
+        {"name": "c", "of": {"kind": "count"}},
+        {"name": "h", "of": {"kind": "histogram", "field": "n", "interval": 100.0, "min_doc_count": 0}},
+    ]});
+    let mut plan = plan(json!([]), list);
+    plan.timeout_ms = Some(0);
+    assert_eq!(query(&index, &plan, &CancelFlag::default()).expect_err("an error").code, "query_timeout");
+    plan.allows_partial = true;
+    let partial = hits(&index, &plan);
+    assert!(partial.is_partial && !partial.total_is_exact && partial.total < 6000);
+    let answer: Value = serde_json::from_str(&partial.aggregations).expect("JSON");
+    assert_eq!(answer["c"]["value"], partial.total);
+    assert!(answer["h"]["buckets"].is_array());
+    let stopped = CancelFlag::default();
+    stopped.cancel();
+    assert_eq!(query(&index, &plan, &stopped).expect_err("an error").code, "query_timeout");
+}
+
 fn failure(index: &Arc<TextIndex>, of: Value, cancel: &CancelFlag) -> &'static str {
     let plan = plan(json!([]), json!({"list": [{"name": "a", "of": of}]}));
     query(std::slice::from_ref(index), &plan, cancel).expect_err("an error").code

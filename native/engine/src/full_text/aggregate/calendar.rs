@@ -17,9 +17,11 @@ fn first_day_of_month(month: i64) -> i64 {
 
 /// Months since January 1970 of a day since 1970.
 fn month_of_day(day: i64) -> i64 {
-    // No month is shorter than 28 days or longer than 31: the estimate is near.
-    let mut month = day.div_euclid(31);
-    month += (day - first_day_of_month(month)) / 31;
+    // The mean month has 30.436875 days: the estimate is at most one off.
+    let mut month = (day * 10_000).div_euclid(304_369);
+    while first_day_of_month(month) > day {
+        month -= 1;
+    }
     while first_day_of_month(month + 1) <= day {
         month += 1;
     }

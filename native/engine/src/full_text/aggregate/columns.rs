@@ -72,7 +72,7 @@ impl<T: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static> C
         found
     }
 
-    fn has_arrays(&self) -> bool {
+    pub fn has_arrays(&self) -> bool {
         matches!(self.column.index, ColumnIndex::Multivalued(_))
     }
 }
@@ -100,7 +100,7 @@ impl Numbers {
         }
     }
 
-    fn has_arrays(&self) -> bool {
+    pub fn has_arrays(&self) -> bool {
         match self {
             Self::I64(cursor, _) => cursor.has_arrays(),
             Self::U64(cursor, _) => cursor.has_arrays(),

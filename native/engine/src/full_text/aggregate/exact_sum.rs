@@ -4,7 +4,7 @@
 const INTEGER_MAX: u128 = 1 << 120;
 
 /// Integers up to here have squares that fit many times into `INTEGER_MAX`.
-const SQUARED_MAX: f64 = 9_007_199_254_740_992.0;
+const SQUARED_MAX: u64 = 1 << 53;
 
 /// The exact sum of doubles, rounded once when it is read: integers in 128 bits, fractions as a sum of doubles that do
 /// not overlap (J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
@@ -27,9 +27,9 @@ impl ExactSum {
     }
 
     pub fn add_square(&mut self, number: f64) {
-        if number.fract() == 0.0 && number.abs() <= SQUARED_MAX {
-            let integer = i128::from(number as i64);
-            self.add_integer(integer * integer);
+        let integer = number as i64;
+        if integer as f64 == number && integer.unsigned_abs() <= SQUARED_MAX {
+            self.add_integer(i128::from(integer) * i128::from(integer));
             return;
         }
         let square = number * number;
@@ -173,6 +173,7 @@ mod tests {
         for _ in 0..40_000 {
             squares.add_square(9_007_199_254_740_991.0);
         }
-        assert_eq!(squares.value(), Some(40_000.0 * 9_007_199_254_740_991.0 * 9_007_199_254_740_991.0));
+        let square = 9_007_199_254_740_991u128.pow(2);
+        assert_eq!(squares.value(), Some((40_000 * square) as f64));
     }
 }

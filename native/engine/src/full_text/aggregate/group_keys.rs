@@ -29,7 +29,7 @@ pub const NUMBER: u8 = 0;
 const DATE: u8 = 1;
 const BOOLEAN: u8 = 2;
 /// The position of a range, or the number of an interval.
-const NUMBERED: u8 = 3;
+pub const NUMBERED: u8 = 3;
 const CELL: u8 = 4;
 const TUPLE: u8 = 5;
 /// And above: the position in the dictionary of a text column.
@@ -129,6 +129,8 @@ impl KeySource {
     pub fn may_repeat(&self) -> bool {
         match self {
             Self::Terms(columns) => columns.has_arrays(),
+            Self::Histogram { numbers, .. } => numbers.as_ref().is_some_and(Numbers::has_arrays),
+            Self::DateHistogram { dates, .. } => dates.as_ref().is_some_and(Cursor::has_arrays),
             _ => true,
         }
     }
@@ -162,12 +164,14 @@ impl KeySource {
             Self::Histogram { numbers: Some(numbers), interval } => {
                 let numbers = numbers.read(docs);
                 for (position, number) in numbers.positions.iter().zip(&numbers.values) {
-                    let at = (number / *interval).floor();
-                    if at.abs() > INTERVALS_MAX {
+                    let intervals = number / *interval;
+                    if intervals.abs() > INTERVALS_MAX {
                         let message = format!("a histogram with the interval {interval} cannot place {number}");
                         return Err(EngineError::new("limit_exceeded", message));
                     }
-                    found.push(*position, NUMBERED, i64_to_u64(at as i64));
+                    let towards_zero = intervals as i64;
+                    let at = towards_zero - i64::from(intervals < towards_zero as f64);
+                    found.push(*position, NUMBERED, i64_to_u64(at));
                 }
             }
             Self::DateHistogram { dates: Some(dates), interval } => {

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use super::budget::Budget;
 use super::columns::Pairs;
 use super::distinct::mixed;
-use super::group_keys::{FoundKeys, KeySource, LocalKey, TEXT};
+use super::group_keys::{FoundKeys, KeySource, LocalKey, NUMBERED, TEXT};
 use super::partial::{Partial, PartialBucket, PartialBuckets};
 use super::segment_tree::{Collector, Context};
 use crate::error::EngineError;
@@ -16,6 +16,9 @@ const PAIRS_PER_BLOCK: usize = 4096;
 
 /// Dictionaries up to this size have a table instead of a map, strings.
 const TABLE_MAX: usize = 1 << 20;
+
+/// Neighbouring intervals that have a table, around the first one that was met.
+const INTERVALS_IN_TABLE: u64 = 4096;
 
 /// Buckets are found by small keys, once for each value of each document: mixing is enough, with a seed of the process
 /// so that documents cannot be made to collide.
@@ -65,8 +68,11 @@ pub struct Groups {
     /// What a bucket costs of the budget.
     bucket_cost: usize,
     ids: HashMap<GroupKey, u32, KeyHashing>,
-    /// For the one bucket around: the bucket of each string, plus one.
+    /// For the one bucket around: the bucket of each string or of each interval, plus one.
     table: Vec<u32>,
+    /// Key of the table's first entry.
+    table_start: Option<u64>,
+    is_root: bool,
     groups: Vec<(u32, LocalKey)>,
     doc_counts: Vec<u64>,
     /// The last pair that each bucket took; only where values may repeat.
@@ -90,6 +96,8 @@ impl Groups {
             sub,
             ids: HashMap::with_hasher(KeyHashing(RandomState::new().hash_one(0))),
             table,
+            table_start: None,
+            is_root,
             groups: Vec::new(),
             doc_counts: Vec::new(),
             last_pairs: Vec::new(),
@@ -101,14 +109,8 @@ impl Groups {
     }
 
     pub fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError> {
-        context.look()?;
-        for owner in &pairs.owners {
-            let owner = *owner as usize;
-            if self.seen_by_owner.len() <= owner {
-                self.seen_by_owner.resize(owner + 1, 0);
-            }
-            self.seen_by_owner[owner] += 1;
-        }
+        context.is_over()?;
+        self.count_owners(pairs);
         let mut found = std::mem::take(&mut self.found);
         self.source.find(&pairs.docs, &mut found)?;
         self.next.clear();
@@ -134,6 +136,21 @@ impl Groups {
         self.pass_on(context)
     }
 
+    fn count_owners(&mut self, pairs: &Pairs) {
+        if self.is_root {
+            self.seen_by_owner.resize(1, 0);
+            self.seen_by_owner[0] += pairs.docs.len() as u64;
+            return;
+        }
+        for owner in &pairs.owners {
+            let owner = *owner as usize;
+            if self.seen_by_owner.len() <= owner {
+                self.seen_by_owner.resize(owner + 1, 0);
+            }
+            self.seen_by_owner[owner] += 1;
+        }
+    }
+
     fn pass_on(&mut self, context: &Context<'_>) -> Result<(), EngineError> {
         if self.next.docs.is_empty() {
             return Ok(());
@@ -145,17 +162,36 @@ impl Groups {
         Ok(())
     }
 
+    /// The entry of a key in the table, where it has one.
+    fn entry_of(&mut self, key: LocalKey) -> Option<usize> {
+        match key.kind {
+            TEXT if !self.table.is_empty() => Some(key.bits as usize),
+            NUMBERED if self.is_root => {
+                let start = match self.table_start {
+                    Some(start) => start,
+                    None => {
+                        self.table = vec![0; INTERVALS_IN_TABLE as usize];
+                        *self.table_start.insert(key.bits.saturating_sub(INTERVALS_IN_TABLE / 2))
+                    }
+                };
+                key.bits.checked_sub(start).filter(|entry| *entry < INTERVALS_IN_TABLE).map(|entry| entry as usize)
+            }
+            _ => None,
+        }
+    }
+
     fn group_of(&mut self, owner: u32, key: LocalKey, budget: &Budget) -> Result<u32, EngineError> {
         let next = self.groups.len() as u32;
-        let id = if key.kind == TEXT && !self.table.is_empty() {
-            let entry = &mut self.table[key.bits as usize];
-            if *entry != 0 {
-                return Ok(*entry - 1);
+        let id = match self.entry_of(key) {
+            Some(entry) => {
+                let entry = &mut self.table[entry];
+                if *entry != 0 {
+                    return Ok(*entry - 1);
+                }
+                *entry = next + 1;
+                next
             }
-            *entry = next + 1;
-            next
-        } else {
-            *self.ids.entry(GroupKey { owner, key }).or_insert(next)
+            None => *self.ids.entry(GroupKey { owner, key }).or_insert(next),
         };
         if id == next {
             budget.charge(self.bucket_cost)?;

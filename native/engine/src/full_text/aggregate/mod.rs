@@ -20,6 +20,7 @@ mod run;
 mod segment_tree;
 mod significance;
 
+pub use self::geo::Place;
 pub use plan::{
     Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
     NumberBounds, NumberMetric, SignificanceAlgorithm,

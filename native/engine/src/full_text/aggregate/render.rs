@@ -66,7 +66,7 @@ impl Renderer<'_> {
             (Partial::Count(count), _) => json!({ "value": count }),
             (Partial::Distinct(distinct), _) => distinct.to_json(),
             (Partial::Buckets(buckets), _) => {
-                self.context.look()?;
+                self.context.is_over()?;
                 json!({ "buckets": self.buckets_of(aggregation, buckets)? })
             }
             (Partial::Numbers(_), _) => return Err(EngineError::internal("an answer of another aggregation")),

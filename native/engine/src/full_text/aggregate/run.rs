@@ -21,8 +21,10 @@ const BLOCK_DOCS: usize = 2048;
 pub struct Aggregated {
     /// An object with a member for each aggregation.
     pub json: String,
-    /// Matches of the plan, all of them.
+    /// Matches of the plan, all of them unless the answer is partial.
     pub total: u64,
+    /// The time was over before all matches were visited.
+    pub is_partial: bool,
 }
 
 /// The aggregations of `plan` over everything that it matches in `views`.
@@ -38,14 +40,16 @@ pub fn aggregate(
         check_all(&view.index, &aggregations.list)?;
     }
     let budget = Budget::new();
-    let context = Context { budget: &budget, stop };
-    let (partials, total) = collect(views, plan, &aggregations.list, &context)?;
+    let context = Context { budget: &budget, stop, allows_partial: plan.allows_partial };
+    let Collected { partials, total, mut is_partial } = collect(views, plan, &aggregations.list, &context)?;
     let mut backgrounds = Vec::with_capacity(aggregations.backgrounds.len());
     for background in &aggregations.backgrounds {
-        backgrounds.push(collect_background(views, plan, background, &context)?);
+        let collected = collect_background(views, plan, background, &context)?;
+        is_partial |= collected.is_partial;
+        backgrounds.extend(collected.partials);
     }
     let answer = render(&aggregations.list, partials, &backgrounds, &context)?;
-    Ok(Aggregated { json: answer.to_string(), total })
+    Ok(Aggregated { json: answer.to_string(), total, is_partial })
 }
 
 /// Whether documents may hold strings at `path`, but only as analysed words.
@@ -86,7 +90,7 @@ fn collect_background(
     plan: &QueryPlan,
     background: &Background,
     context: &Context<'_>,
-) -> Result<Partial, EngineError> {
+) -> Result<Collected, EngineError> {
     let of = AggregationKind::Terms { fields: vec![background.field.clone()], size: usize::MAX, min_doc_count: 1 };
     let terms = Aggregation { name: String::new(), of, sub: Vec::new() };
     let of_background = QueryPlan {
@@ -95,8 +99,20 @@ fn collect_background(
         expired_at_or_before_ms: plan.expired_at_or_before_ms,
         ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
     };
-    let (mut partials, _) = collect(views, &of_background, std::slice::from_ref(&terms), context)?;
-    Ok(partials.pop().unwrap_or_else(|| Partial::empty(&terms)))
+    collect(views, &of_background, std::slice::from_ref(&terms), context)
+}
+
+/// What was found for each aggregation of a list.
+struct Collected {
+    partials: Vec<Partial>,
+    total: u64,
+    is_partial: bool,
+}
+
+impl Collected {
+    fn nothing(list: &[Aggregation], is_partial: bool) -> Self {
+        Self { partials: list.iter().map(Partial::empty).collect(), total: 0, is_partial }
+    }
 }
 
 /// One segment and the query over its index.
@@ -111,7 +127,7 @@ fn collect(
     plan: &QueryPlan,
     list: &[Aggregation],
     context: &Context<'_>,
-) -> Result<(Vec<Partial>, u64), EngineError> {
+) -> Result<Collected, EngineError> {
     let mut weights = Vec::with_capacity(views.len());
     for view in views {
         let query = compile_plan(&view.index, plan)?;
@@ -123,19 +139,25 @@ fn collect(
         tasks.extend(segments.map(|segment| Task { view, segment, weight: &**weight }));
     }
     let docs = views.iter().map(|view| view.searcher.num_docs()).sum();
-    let run = |task: &Task<'_>| collect_segment(task, plan, list, context);
-    let answers: Vec<(Vec<Partial>, u64)> = match query_pool(tasks.len(), docs) {
+    let run = |task: &Task<'_>| match collect_segment(task, plan, list, context) {
+        // The time was over while terms were looked up.
+        Err(error) if context.allows_partial && context.stop.is_end_of_time(&error) => {
+            Ok(Collected::nothing(list, true))
+        }
+        outcome => outcome,
+    };
+    let answers: Vec<Collected> = match query_pool(tasks.len(), docs) {
         Some(pool) => pool.install(|| tasks.par_iter().map(run).collect::<Result<_, _>>())?,
         None => tasks.iter().map(run).collect::<Result<_, _>>()?,
     };
-    let mut merged: Vec<Partial> = list.iter().map(Partial::empty).collect();
-    let mut total = 0;
-    for (partials, matches) in answers {
-        context.look()?;
-        total += matches;
-        merge_all(&mut merged, partials);
+    let mut merged = Collected::nothing(list, false);
+    for answer in answers {
+        context.is_over()?;
+        merged.is_partial |= answer.is_partial;
+        merged.total += answer.total;
+        merge_all(&mut merged.partials, answer.partials);
     }
-    Ok((merged, total))
+    Ok(merged)
 }
 
 fn collect_segment(
@@ -143,24 +165,30 @@ fn collect_segment(
     plan: &QueryPlan,
     list: &[Aggregation],
     context: &Context<'_>,
-) -> Result<(Vec<Partial>, u64), EngineError> {
+) -> Result<Collected, EngineError> {
     let Task { view, segment, weight } = task;
     let reader = &view.searcher.segment_readers()[*segment];
     let visible = Visible::new(reader, &view.columns[*segment], plan);
+    let shows_all = !reader.has_deletes() && plan.expired_at_or_before_ms.is_none();
     let open = |aggregation: &Aggregation| Collector::open(reader, &view.index, aggregation, true);
     let mut collectors: Vec<Collector> = list.iter().map(open).collect::<Result<_, _>>()?;
     let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
     let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
     let mut block = Pairs::default();
     let mut total = 0;
-    loop {
+    let mut is_partial = false;
+    while !is_partial {
         let is_last = scorer.doc() == TERMINATED;
         if !is_last {
             let filled = scorer.fill_buffer(&mut buffer);
-            block.docs.extend(buffer[..filled].iter().filter(|doc| visible.shows(**doc)));
+            if shows_all {
+                block.docs.extend_from_slice(&buffer[..filled]);
+            } else {
+                block.docs.extend(buffer[..filled].iter().filter(|doc| visible.shows(**doc)));
+            }
         }
         if is_last || block.docs.len() >= BLOCK_DOCS {
-            context.look()?;
+            is_partial = !is_last && context.is_over()?;
             total += block.docs.len() as u64;
             block.owners.resize(block.docs.len(), 0);
             for collector in &mut collectors {
@@ -176,5 +204,5 @@ fn collect_segment(
     for collector in collectors {
         partials.extend(collector.finish(1, context)?.pop());
     }
-    Ok((partials, total))
+    Ok(Collected { partials, total, is_partial })
 }

@@ -17,12 +17,18 @@ use crate::full_text::query::{IndexFields, Stop};
 pub struct Context<'a> {
     pub budget: &'a Budget,
     pub stop: &'a Stop,
+    /// Answers with what was visited when the time is over.
+    pub allows_partial: bool,
 }
 
 impl Context<'_> {
-    /// Fails when the query has to stop.
-    pub fn look(&self) -> Result<(), EngineError> {
-        if self.stop.is_due() { Err(self.stop.error()) } else { Ok(()) }
+    /// Fails when the query has to stop. `Ok(true)`: the time is over, and what was visited is to be answered.
+    pub fn is_over(&self) -> Result<bool, EngineError> {
+        if !self.stop.is_due() {
+            return Ok(false);
+        }
+        let error = self.stop.error();
+        if self.allows_partial && self.stop.is_end_of_time(&error) { Ok(true) } else { Err(error) }
     }
 }
 
@@ -102,7 +108,7 @@ impl Collector {
 
     /// One answer for each of the `owners` buckets around.
     pub fn finish(self, owners: usize, context: &Context<'_>) -> Result<Vec<Partial>, EngineError> {
-        context.look()?;
+        context.is_over()?;
         Ok(match self {
             Self::Numbers { mut summaries, .. } => {
                 summaries.resize_with(owners, NumberSummary::default);

@@ -79,7 +79,8 @@ fn query_and_aggregate(
     let is_page_wanted = plan.limit > 0 && !plan.count_only;
     let mut hits = if is_page_wanted { query_views(views, plan, stop)? } else { Hits::default() };
     hits.total = aggregated.total;
-    hits.total_is_exact = true;
+    hits.is_partial |= aggregated.is_partial;
+    hits.total_is_exact = !aggregated.is_partial;
     hits.aggregations = aggregated.json;
     Ok(hits)
 }
