@@ -2,16 +2,21 @@
 
 mod full_text_support;
 
+use std::path::Path;
+use std::sync::Arc;
+
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{QueryPlan, match_documents};
+use sundew_engine::full_text::{CancelFlag, QueryPlan, TextIndex, match_documents, query};
 
-const WORDS: [&str; 8] = ["soup", "bread", "leek", "running", "the", "Ann Lee", "2024-01-01", "x-1"];
+const WORDS: [&str; 8] = ["soup", "bread", "leek", "running", "the", "Ann Lee", "2024-01-01", "10.1.2.3"];
 
 fn random_document(random: &mut Random) -> Value {
     let mut document = json!({});
-    for path in ["title", "tag", "n", "author"] {
-        let value = match random.below(6) {
+    for path in ["title", "tag", "n", "author", "at"] {
+        let value = match random.below(if path == "at" { 12 } else { 6 }) {
+            6..=8 => json!({"lat": random.below(10), "lon": random.below(10) as f64 / 2.0}),
+            9..=11 => json!([random.below(10), random.below(10)]),
             0 => continue,
             1 => json!(random.below(5)),
             2 => json!(random.below(10) as f64 / 2.0),
@@ -30,7 +35,21 @@ fn random_document(random: &mut Random) -> Value {
 fn random_node(random: &mut Random, depth: usize) -> Value {
     let field = ["title", "tag", "n", "author.name", "nowhere"][random.below(5)];
     let text = WORDS[random.below(8)];
-    match random.below(if depth > 2 { 8 } else { 10 }) {
+    let place = [random.below(10) as f64, random.below(10) as f64];
+    match random.below(if depth > 2 { 20 } else { 24 }) {
+        8 => json!({"kind": "fuzzy", "field": field, "value": "soop", "fuzziness": 1 + random.below(2)}),
+        9 => json!({"kind": "fuzzy", "value": "braed", "fuzziness": "auto", "prefix_length": random.below(3)}),
+        10 => json!({"kind": "match", "field": field, "text": format!("lek {text}"), "fuzziness": 1, "operator": "and"}),
+        11 => json!({"kind": "wildcard", "field": field, "pattern": (["*e*", "s?up", "?n*", "*"][random.below(4)])}),
+        12 => json!({"kind": "regexp", "field": field, "pattern": (["[a-l].*", "so(u|a)p", ".*\\d.*"][random.below(3)])}),
+        13 => json!({"kind": "terms_phrase", "field": field, "terms": [["soup", "leek"], ["bread", "run", "soup"]]}),
+        14 => json!({"kind": "phrase", "field": field, "text": "sooup bred", "fuzziness": 2}),
+        15 => json!({"kind": "ip_range", "field": field, "cidr": "10.0.0.0/8"}),
+        16 => json!({"kind": "geo_box", "field": "at", "top_left": [0, place[0]], "bottom_right": [place[1], 0]}),
+        17 => json!({"kind": "geo_distance", "field": "at", "center": place, "meters": 400_000}),
+        18 => json!({"kind": "geo_polygon", "field": "at", "points": [[0, 0], place, [0, 9]]}),
+        19 => json!({"kind": "geo_shape", "field": "at", "relation": "within",
+            "geometry": {"type": "envelope", "coordinates": [[0, place[0]], [place[1], 0]]}}),
         0 => {
             json!({"kind": "match", "field": field, "text": format!("{text} {}", WORDS[random.below(8)]), "operator": "and"})
         }
@@ -48,6 +67,29 @@ fn random_node(random: &mut Random, depth: usize) -> Value {
     }
 }
 
+/// Four indexes of the rows, each in its own.
+fn spread_over_ranges<'a>(schema: &Value, rows: impl Iterator<Item = (usize, &'a Row)>) -> Vec<Arc<TextIndex>> {
+    let mut by_range: Vec<Vec<Row>> = (0..4).map(|_| Vec::new()).collect();
+    for (range, Row { key, ordinal, body, ttl_base_ms }) in rows {
+        by_range[range].push(Row { key: key.clone(), ordinal: *ordinal, body: body.clone(), ttl_base_ms: *ttl_base_ms });
+    }
+    let open = |rows: Vec<Row>| {
+        let index = TextIndex::open(Path::new("unused"), memory_options(schema.clone())).expect("an index in memory");
+        index.apply(&frame(&rows, 1)).expect("rows are applied");
+        index.commit(rows.len() as u64).expect("a commit");
+        index
+    };
+    by_range.into_iter().map(open).collect()
+}
+
+/// Ordinals and scores, the best first. Scores are compared to five digits.
+fn ranked(indexes: &[Arc<TextIndex>], node: &Value) -> Vec<(u32, String)> {
+    let hits = query(indexes, &plan(node.clone()), &CancelFlag::default()).expect("the query runs").hits;
+    let mut ranked: Vec<(u32, String)> = hits.iter().map(|hit| (hit.ordinal, format!("{:.4}", hit.score))).collect();
+    ranked.sort();
+    ranked
+}
+
 #[test]
 fn random_filters_on_random_documents() {
     for seed in 0..6 {
@@ -57,6 +99,7 @@ fn random_filters_on_random_documents() {
             0 => Value::Null,
             1 => json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": {
                 "title": {"type": "string", "x-service-types": ["text"]},
+                "at": {"x-service-types": ["geopoint"]},
                 "tag": {"type": "string", "x-service-types": ["keyword"], "x-service-include-in-all": true}}}}}}),
             _ => json!({"dynamic_templates": [{"match": "t*", "mapping": {"type": "text", "analyzer": "simple"}}]}),
         };
@@ -67,7 +110,8 @@ fn random_filters_on_random_documents() {
             .map(|(at, document)| put(&format!("k{at}"), at as u32, document.clone()))
             .collect();
         let frame = frame(&rows, 1);
-        for _ in 0..60 {
+        let ranges = spread_over_ranges(&schema, rows.iter().enumerate().map(|(at, row)| (at % 4, row)));
+        for _ in 0..120 {
             let node = random_node(&mut random, 0);
             let mut filter = QueryPlan { query: None, ..plan(node.clone()) };
             filter.filter = vec![serde_json::from_value(node.clone()).expect("a node")];
@@ -77,6 +121,7 @@ fn random_filters_on_random_documents() {
             by_index.sort_unstable();
             assert_eq!(ordinals, by_index, "seed {seed}: {node}");
             assert_eq!(matching(&index, node.clone()), by_index, "seed {seed}: {node} as a query");
+            assert_eq!(ranked(&ranges, &node), ranked(std::slice::from_ref(&index), &node), "seed {seed}: {node} in 4 ranges");
         }
     }
 }

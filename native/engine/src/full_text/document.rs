@@ -28,6 +28,8 @@ pub enum Scalar {
     Float(f64),
     Boolean(bool),
     Date(DateTime),
+    /// A shape as JSON: a column, but no term.
+    Shape(Span),
 }
 
 #[derive(Debug)]
@@ -96,7 +98,7 @@ impl IndexedDocument {
 
     fn leaf(&self, scalar: Scalar) -> ReferenceValueLeaf<'_> {
         match scalar {
-            Scalar::Text(span) => ReferenceValueLeaf::Str(self.text_of(span)),
+            Scalar::Text(span) | Scalar::Shape(span) => ReferenceValueLeaf::Str(self.text_of(span)),
             Scalar::Integer(number) => ReferenceValueLeaf::I64(number),
             Scalar::Float(number) => ReferenceValueLeaf::F64(number),
             Scalar::Boolean(boolean) => ReferenceValueLeaf::Bool(boolean),
@@ -146,7 +148,7 @@ pub fn as_integer(number: f64) -> Option<i64> {
 fn with_term(scalar: Scalar) -> Option<Scalar> {
     match scalar {
         Scalar::Float(number) => as_integer(number).map(Scalar::Integer),
-        Scalar::Date(_) => None,
+        Scalar::Date(_) | Scalar::Shape(_) => None,
         other => Some(other),
     }
 }

@@ -10,7 +10,8 @@ use tantivy::tokenizer::{PreTokenizedString, Token, TokenStream};
 use super::dates::parse_date;
 use super::document::{IndexedDocument, Scalar};
 use super::fields::Fields;
-use super::mapping::{FieldRule, PathTable, TableMapping, TextTarget};
+use super::mapping::{FieldRule, GeoForm, PathTable, TableMapping, TextTarget};
+use super::places::{places_of, shape_of};
 use super::slots::SlotTable;
 use crate::frame::Row;
 
@@ -202,6 +203,23 @@ impl Target<'_> {
             self.take_text(node, if boolean { "true" } else { "false" });
         }
     }
+
+    /// A value that is declared to hold places or shapes. What is neither is passed over.
+    fn take_geo(&mut self, node: u32, value: &serde_json::Value) {
+        if self.table.node(node).geo == GeoForm::Places {
+            let (lat, lon) = (self.table.child(node, "lat"), self.table.child(node, "lon"));
+            for place in places_of(value) {
+                self.push(lat, Scalar::Float(place.lat));
+                self.push(lon, Scalar::Float(place.lon));
+            }
+            return;
+        }
+        let shapes = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for shape in shapes.iter().filter(|shape| shape_of(shape).is_some()) {
+            let span = self.document.keep(&shape.to_string());
+            self.push(node, Scalar::Shape(span));
+        }
+    }
 }
 
 fn holds_text(rule: &FieldRule) -> bool {
@@ -230,6 +248,11 @@ impl<'de> DeserializeSeed<'de> for Member<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         if self.target.table.node(self.node).is_closed {
             return serde::Deserialize::deserialize(deserializer).map(|IgnoredAny| ());
+        }
+        if self.target.table.node(self.node).geo != GeoForm::None {
+            let value: serde_json::Value = serde::Deserialize::deserialize(deserializer)?;
+            self.target.take_geo(self.node, &value);
+            return Ok(());
         }
         deserializer.deserialize_any(self)
     }

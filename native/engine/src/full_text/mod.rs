@@ -17,6 +17,7 @@ mod pending_documents;
 mod query;
 mod report;
 mod segment_columns;
+mod places;
 mod slots;
 mod storage;
 mod text_index;

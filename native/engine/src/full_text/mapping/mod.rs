@@ -9,5 +9,5 @@ mod table_mapping;
 mod templates;
 
 pub use path_table::{PathTable, ROOT, TextTarget};
-pub use rule::{FieldRule, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
+pub use rule::{FieldRule, GeoForm, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
 pub use table_mapping::TableMapping;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cursor::Cursor;
-use super::rule::FieldRule;
+use super::rule::{FieldRule, GeoForm};
 use super::table_mapping::TableMapping;
 use super::templates::DetectedType;
 use crate::full_text::analysis::Analyzer;
@@ -52,6 +52,7 @@ pub struct Node {
     hint: usize,
     /// Nothing at or below this path is indexed.
     pub is_closed: bool,
+    pub geo: GeoForm,
     /// Decided at the first string.
     string_plan: Option<Arc<StringPlan>>,
     date_rule: Option<Arc<FieldRule>>,
@@ -72,6 +73,7 @@ impl Node {
             by_name: HashMap::new(),
             hint: 0,
             is_closed,
+            geo: GeoForm::None,
             string_plan: None,
             date_rule: None,
             number_rule: None,
@@ -138,7 +140,11 @@ impl PathTable {
             }
         }
         node.hint = place + 1;
-        self.nodes.push(Node::new(&path, cursor));
+        let mut added = Node::new(&path, cursor);
+        if !added.is_closed {
+            added.geo = self.mapping.rule_of(&added.cursor, &path, DetectedType::String).geo;
+        }
+        self.nodes.push(added);
         child
     }
 

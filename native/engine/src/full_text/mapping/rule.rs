@@ -15,6 +15,15 @@ pub struct TextForm {
     pub analyzer: Analyzer,
 }
 
+/// What a path is declared to hold besides scalars. Undeclared objects with `lat` and `lon` are places by themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GeoForm {
+    #[default]
+    None,
+    Places,
+    Shapes,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldRule {
     /// Analysed forms of a string.
@@ -25,6 +34,7 @@ pub struct FieldRule {
     pub date: bool,
     pub number: bool,
     pub boolean: bool,
+    pub geo: GeoForm,
     /// Searched by a query that names no field, when any field of the table says so.
     pub in_all: bool,
 }
@@ -43,6 +53,7 @@ impl FieldRule {
             date: true,
             number: true,
             boolean: true,
+            geo: GeoForm::None,
             in_all: false,
         }
     }
@@ -62,6 +73,8 @@ impl FieldRule {
                 "numeric" => rule.number = true,
                 "boolean" => rule.boolean = true,
                 "datetime" => rule.date = true,
+                "geopoint" => rule.geo = GeoForm::Places,
+                "geoshape" => rule.geo = GeoForm::Shapes,
                 _ => {}
             }
         }

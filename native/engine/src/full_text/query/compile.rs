@@ -1,8 +1,11 @@
 //! A plan's conditions as Tantivy queries for one index.
 
+use std::sync::Arc;
+
 use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query};
 
 use super::fields_of_path::{IndexFields, TextField};
+use super::geo_nodes::{GeoQuery, GeoTest};
 use super::plan::{Node, QueryPlan, TermValue};
 use super::stop::{CancelFlag, Stop};
 use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_query};
@@ -140,6 +143,18 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
             boosted(terms_phrase_query(index, field.as_deref(), terms, shape, stop), *boost)
         }
         Node::IpRange { field, cidr, boost } => boosted(ip_range_query(index, field, cidr, stop)?, *boost),
+        Node::GeoBox { field, top_left, bottom_right, boost } => {
+            boosted(geo_query(field, GeoTest::in_box(*top_left, *bottom_right), stop), *boost)
+        }
+        Node::GeoDistance { field, center, meters, boost } => {
+            boosted(geo_query(field, GeoTest::near(*center, *meters)?, stop), *boost)
+        }
+        Node::GeoPolygon { field, points, boost } => {
+            boosted(geo_query(field, GeoTest::in_polygon(points)?, stop), *boost)
+        }
+        Node::GeoShape { field, geometry, relation, boost } => {
+            boosted(geo_query(field, GeoTest::related_to(geometry, *relation)?, stop), *boost)
+        }
         Node::Term { field, value, boost } => boosted(term_node(index, field.as_deref(), value), *boost),
         Node::Prefix { field, value, boost } => boosted(prefix_node(index, field.as_deref(), value), *boost),
         Node::Range { field, gt, gte, lt, lte, of, boost } => {
@@ -155,6 +170,10 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
         }
     };
     Ok(Some(query))
+}
+
+fn geo_query(path: &str, test: GeoTest, stop: &Stop) -> Box<dyn Query> {
+    Box::new(GeoQuery { path: path.to_owned(), test: Arc::new(test), stop: stop.clone() })
 }
 
 /// Whether the analyzers that `text` is read with drop all of it. Decided by the table's mapping where a field is

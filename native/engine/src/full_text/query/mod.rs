@@ -4,6 +4,7 @@ mod addresses;
 mod collect;
 mod compile;
 mod fields_of_path;
+mod geo_nodes;
 mod hits;
 mod matching;
 mod near_words;

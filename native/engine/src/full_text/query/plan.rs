@@ -131,6 +131,15 @@ impl Default for Fuzziness {
     }
 }
 
+/// How a document's shape stands to the query's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShapeRelation {
+    Intersects,
+    Contains,
+    Within,
+}
+
 /// How the bounds of a range are read. `auto`: as numbers when they are numbers, as dates when they parse as such,
 /// else as strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,6 +271,34 @@ pub enum Node {
     IpRange {
         field: String,
         cidr: String,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    /// Corners are longitude and latitude, in degrees.
+    GeoBox {
+        field: String,
+        top_left: [f64; 2],
+        bottom_right: [f64; 2],
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    GeoDistance {
+        field: String,
+        center: [f64; 2],
+        meters: f64,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    GeoPolygon {
+        field: String,
+        points: Vec<[f64; 2]>,
+        #[serde(default = "default_boost")]
+        boost: f32,
+    },
+    GeoShape {
+        field: String,
+        geometry: Value,
+        relation: ShapeRelation,
         #[serde(default = "default_boost")]
         boost: f32,
     },

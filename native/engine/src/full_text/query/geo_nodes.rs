@@ -1,0 +1,261 @@
+//! Conditions on places and shapes. They are evaluated exactly, over columns: a path's places lie in the columns of
+//! its members `lat` and `lon`, the n-th latitude with the n-th longitude; its shapes lie in its own column, as JSON.
+
+use std::sync::Arc;
+
+use geo::{BoundingRect, Geometry, Intersects, LineString, Point, Polygon, Rect, Relate};
+use serde_json::Value;
+use tantivy::columnar::{Column, DynamicColumn, StrColumn};
+use tantivy::query::{BitSetDocSet, ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{BitSet, DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
+
+use super::fields_of_path::column_name;
+use super::plan::ShapeRelation;
+use super::stop::Stop;
+use crate::error::EngineError;
+use crate::full_text::aggregate::Place;
+use crate::full_text::errors::carried;
+use crate::full_text::places::shape_of;
+
+/// Degrees: longitude, latitude.
+pub type LonLat = [f64; 2];
+
+/// What is asked of a place or shape.
+#[derive(Debug, Clone)]
+pub enum GeoTest {
+    /// Goes over the date line when `west` lies east of `east`.
+    Box { west: f64, east: f64, south: f64, north: f64 },
+    Distance { center: Place, meters: f64 },
+    Polygon { polygon: Box<Polygon<f64>>, bounds: Rect<f64> },
+    Shape { shape: Box<Geometry<f64>>, relation: ShapeRelation },
+}
+
+impl GeoTest {
+    pub fn in_box(top_left: LonLat, bottom_right: LonLat) -> Self {
+        Self::Box { west: top_left[0], east: bottom_right[0], south: bottom_right[1], north: top_left[1] }
+    }
+
+    /// Errors: `invalid_query` when the center is off the globe.
+    pub fn near(center: LonLat, meters: f64) -> Result<Self, EngineError> {
+        let center = Place::new(center[1], center[0]);
+        let center = center.ok_or_else(|| EngineError::new("invalid_query", "the center is not on the globe"))?;
+        Ok(Self::Distance { center, meters })
+    }
+
+    /// Errors: `invalid_query` for fewer than three points.
+    pub fn in_polygon(points: &[LonLat]) -> Result<Self, EngineError> {
+        let ring: LineString<f64> = points.iter().map(|&[lon, lat]| (lon, lat)).collect();
+        let polygon = Polygon::new(ring, Vec::new());
+        let bounds = polygon.bounding_rect().filter(|_| points.len() >= 3);
+        let bounds = bounds.ok_or_else(|| EngineError::new("invalid_query", "a polygon has at least three points"))?;
+        Ok(Self::Polygon { polygon: Box::new(polygon), bounds })
+    }
+
+    /// Errors: `invalid_query` when `geometry` is no shape.
+    pub fn related_to(geometry: &Value, relation: ShapeRelation) -> Result<Self, EngineError> {
+        let shape = shape_of(geometry).ok_or_else(|| {
+            EngineError::new("invalid_query", "the geometry is not a GeoJSON geometry of at most 10,000 places on the globe")
+        })?;
+        Ok(Self::Shape { shape: Box::new(shape), relation })
+    }
+
+    fn takes_place(&self, place: Place) -> bool {
+        let Place { lat, lon } = place;
+        match self {
+            Self::Box { west, east, south, north } => {
+                let between = if west <= east { (*west..=*east).contains(&lon) } else { lon >= *west || lon <= *east };
+                between && (*south..=*north).contains(&lat)
+            }
+            Self::Distance { center, meters } => center.distance_to(place) <= *meters,
+            Self::Polygon { polygon, bounds } => {
+                let point = Point::new(lon, lat);
+                bounds.intersects(&point) && polygon.intersects(&point)
+            }
+            Self::Shape { .. } => self.takes_shape(&Geometry::Point(Point::new(lon, lat))),
+        }
+    }
+
+    /// Borders belong to a shape.
+    fn takes_shape(&self, other: &Geometry<f64>) -> bool {
+        let Self::Shape { shape, relation } = self else { return false };
+        let near = match (shape.bounding_rect(), other.bounding_rect()) {
+            (Some(one), Some(two)) => one.intersects(&two),
+            _ => false,
+        };
+        near && match relation {
+            ShapeRelation::Intersects => other.relate(&**shape).is_intersects(),
+            ShapeRelation::Contains => other.relate(&**shape).is_covers(),
+            ShapeRelation::Within => other.relate(&**shape).is_coveredby(),
+        }
+    }
+
+    /// Whether a document costs so little that the clock need not be watched.
+    fn is_cheap(&self) -> bool {
+        matches!(self, Self::Box { .. } | Self::Distance { .. })
+    }
+}
+
+/// Numbers of one path, of whatever type this segment gave them.
+enum Numbers {
+    Integers(Column<i64>),
+    Unsigned(Column<u64>),
+    Floats(Column<f64>),
+}
+
+impl Numbers {
+    fn open(reader: &SegmentReader, name: &str) -> tantivy::Result<Option<Self>> {
+        for handle in reader.fast_fields().dynamic_column_handles(name)? {
+            match handle.open()? {
+                DynamicColumn::I64(column) => return Ok(Some(Self::Integers(column))),
+                DynamicColumn::U64(column) => return Ok(Some(Self::Unsigned(column))),
+                DynamicColumn::F64(column) => return Ok(Some(Self::Floats(column))),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn of(&self, document: DocId) -> Box<dyn Iterator<Item = f64> + '_> {
+        match self {
+            Self::Integers(column) => Box::new(column.values_for_doc(document).map(|number| number as f64)),
+            Self::Unsigned(column) => Box::new(column.values_for_doc(document).map(|number| number as f64)),
+            Self::Floats(column) => Box::new(column.values_for_doc(document)),
+        }
+    }
+}
+
+/// Where a path's places and shapes lie in one segment.
+struct GeoColumns {
+    places: Option<(Numbers, Numbers)>,
+    shapes: Option<StrColumn>,
+}
+
+impl GeoColumns {
+    fn open(reader: &SegmentReader, path: &str, test: &GeoTest) -> tantivy::Result<Self> {
+        let name = column_name(path);
+        let lats = Numbers::open(reader, &format!("{name}.lat"))?;
+        let lons = Numbers::open(reader, &format!("{name}.lon"))?;
+        let shapes = match test {
+            GeoTest::Shape { .. } => reader.fast_fields().str(&name)?,
+            _ => None,
+        };
+        Ok(Self { places: lats.zip(lons), shapes })
+    }
+
+    fn matches(&self, document: DocId, test: &GeoTest) -> bool {
+        let place_matches = || {
+            self.places.as_ref().is_some_and(|(lats, lons)| {
+                let mut places = lats.of(document).zip(lons.of(document)).filter_map(|(lat, lon)| Place::new(lat, lon));
+                places.any(|place| test.takes_place(place))
+            })
+        };
+        let shape_matches = || self.shapes.as_ref().is_some_and(|shapes| {
+            shapes.term_ords(document).any(|ord| {
+                let mut json = String::new();
+                let found = shapes.ord_to_str(ord, &mut json).unwrap_or(false);
+                let value = if found { serde_json::from_str::<Value>(&json).ok() } else { None };
+                value.and_then(|value| shape_of(&value)).is_some_and(|shape| test.takes_shape(&shape))
+            })
+        });
+        place_matches() || shape_matches()
+    }
+}
+
+/// Every match scores 1.
+#[derive(Debug, Clone)]
+pub struct GeoQuery {
+    pub path: String,
+    pub test: Arc<GeoTest>,
+    pub stop: Stop,
+}
+
+impl Query for GeoQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for GeoQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let columns = GeoColumns::open(reader, &self.path, &self.test)?;
+        if columns.places.is_none() && columns.shapes.is_none() {
+            return Ok(Box::new(EmptyScorer));
+        }
+        if self.test.is_cheap() {
+            let test = Arc::clone(&self.test);
+            let mut documents = GeoDocuments { columns, test, document: 0, max_doc: reader.max_doc() };
+            documents.settle(0);
+            return Ok(Box::new(ConstScorer::new(documents, boost)));
+        }
+        let mut documents = BitSet::with_max_value(reader.max_doc());
+        for document in 0..reader.max_doc() {
+            if self.stop.is_due_at(u64::from(document)) {
+                return Err(carried(self.stop.error()));
+            }
+            if columns.matches(document, &self.test) {
+                documents.insert(document);
+            }
+        }
+        Ok(Box::new(ConstScorer::new(BitSetDocSet::from(documents), boost)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > document || scorer.seek(document) != document {
+            return Err(TantivyError::InvalidArgument(format!("document {document} does not match")));
+        }
+        Ok(Explanation::new("place", 1.0))
+    }
+}
+
+/// Looks at a document when it is asked for: beside a narrow condition, at few of them.
+struct GeoDocuments {
+    columns: GeoColumns,
+    test: Arc<GeoTest>,
+    document: DocId,
+    max_doc: DocId,
+}
+
+impl GeoDocuments {
+    fn settle(&mut self, from: DocId) -> DocId {
+        let found = (from..self.max_doc).find(|&document| self.columns.matches(document, &self.test));
+        self.document = found.unwrap_or(TERMINATED);
+        self.document
+    }
+}
+
+impl DocSet for GeoDocuments {
+    fn advance(&mut self) -> DocId {
+        if self.document == TERMINATED { TERMINATED } else { self.settle(self.document + 1) }
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.document >= target { self.document } else { self.settle(target) }
+    }
+
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target >= self.max_doc {
+            self.document = TERMINATED;
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
+        }
+        self.document = target;
+        if self.columns.matches(target, &self.test) {
+            SeekDangerResult::Found
+        } else {
+            SeekDangerResult::SeekLowerBound(target + 1)
+        }
+    }
+
+    fn doc(&self) -> DocId {
+        self.document
+    }
+
+    /// As if every document matched, so that other conditions lead.
+    fn size_hint(&self) -> u32 {
+        self.max_doc
+    }
+
+    fn cost(&self) -> u64 {
+        u64::from(self.max_doc) * 10
+    }
+}
