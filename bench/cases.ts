@@ -3,7 +3,7 @@ import { aggregations } from './cases/aggregations.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { httpLayer } from './cases/http-layer.ts';
-import { ingest } from './cases/ingest.ts';
+import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
 import { startUp } from './cases/start-up.ts';
@@ -16,6 +16,7 @@ export const benchCases: readonly BenchCase[] = [
   durableWrite,
   visibleWrite,
   ingest,
+  ingestWordnet,
   ingestGrowth,
   eventLoop,
   queryLatency,

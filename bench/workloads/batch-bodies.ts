@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { documentFile } from './document-file.ts';
+import { type Corpus, documentFile } from './document-file.ts';
 import { zipfKey } from './zipf-documents.ts';
 
 export interface Batch {
@@ -14,9 +14,9 @@ export interface Batch {
 export async function batchBodies(
   count: number,
   batchSize: number,
-  options: { seed?: number; syncLevel?: string; lastSyncLevel?: string } = {},
+  options: { seed?: number; corpus?: Corpus; syncLevel?: string; lastSyncLevel?: string } = {},
 ): Promise<Batch[]> {
-  const lines = readFileSync(await documentFile(count, options.seed), 'utf8').split('\n');
+  const lines = readFileSync(await documentFile(count, options.seed, options.corpus), 'utf8').split('\n');
   const batches: Batch[] = [];
   for (let start = 0; start < count; start += batchSize) {
     const end = Math.min(count, start + batchSize);
