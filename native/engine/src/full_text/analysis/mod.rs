@@ -10,6 +10,7 @@ use tantivy::tokenizer::{BoxTokenStream, RawTokenizer, Tokenizer};
 
 pub use html::strip_html;
 pub use stems::StemLanguage;
+pub use words::is_paired;
 use words::{WordRules, WordStream};
 
 /// Longer tokens are dropped, bytes.
