@@ -420,6 +420,35 @@ fn nested_buckets_answer_what_a_filter_would() {
 }
 
 #[test]
+fn estimates_do_not_depend_on_the_spread_of_documents() {
+    let corpus = corpus(2400);
+    let cardinality =
+        |mode: &str| answer(&corpus, &json!([]), json!({"of": {"kind": "cardinality", "field": "_id", "mode": mode}}));
+    assert!(corpus.live.len() > 1100, "more than what is counted exactly");
+    assert_eq!(cardinality("exact"), json!({"value": corpus.live.len(), "approximate": false}));
+    let estimate = cardinality("approximate");
+    assert_eq!(estimate["approximate"], true);
+    let value = estimate["value"].as_f64().expect("a number");
+    assert!((value / corpus.live.len() as f64 - 1.0).abs() < 0.04, "{value} for {}", corpus.live.len());
+}
+
+#[test]
+fn declared_fields_answer_with_their_whole_values() {
+    let types = |types: Value| json!({"type": "string", "x-service-types": types});
+    let properties = json!({"both": types(json!(["text", "keyword"])), "word": types(json!(["keyword"]))});
+    let schema = json!({"document_schemas": {"d": {"schema": {"properties": properties}}}});
+    let document = json!({"both": "Red Apple", "word": "Red Apple", "free": "Red Apple"});
+    let index = index_of(schema, &[document.clone(), document]);
+    for field in ["both", "both.keyword", "word", "free", "free.keyword"] {
+        let of = json!({"kind": "terms", "fields": [field], "size": 10, "min_doc_count": 1});
+        let plan = plan(json!([]), json!({"list": [{"name": "v", "of": of}]}));
+        let answer: Value =
+            serde_json::from_str(&hits(std::slice::from_ref(&index), &plan).aggregations).expect("JSON");
+        assert_eq!(answer["v"]["buckets"], json!([{"key": "Red Apple", "doc_count": 2}]), "{field}");
+    }
+}
+
+#[test]
 fn expired_documents_are_not_counted() {
     let index = TextIndex::open(Path::new("unused"), memory_options(Value::Null)).expect("an index in memory");
     let mut rows: Vec<Row> = (0..10).map(|at| put(&format!("k{at}"), at, json!({"n": at, "tag": "x"}))).collect();

@@ -38,3 +38,16 @@ pub fn too_many_buckets() -> EngineError {
         format!("the aggregations answer more than {BUCKETS_MAX} buckets; ask for fewer, or for wider ones"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, ENTRIES_MAX};
+
+    #[test]
+    fn the_last_entry_is_granted_and_none_after_it() {
+        let budget = Budget::new();
+        assert!(budget.charge(ENTRIES_MAX as usize - 1).is_ok());
+        assert!(budget.charge(1).is_ok());
+        assert_eq!(budget.charge(1).expect_err("an error").code, "limit_exceeded");
+    }
+}

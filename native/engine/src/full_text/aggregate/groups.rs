@@ -91,7 +91,7 @@ impl Groups {
         let table = if is_root && text_count <= TABLE_MAX { vec![0; text_count] } else { Vec::new() };
         Self {
             may_repeat: source.may_repeat(),
-            bucket_cost: 1 + sub.iter().map(Collector::cost).sum::<usize>(),
+            bucket_cost: 1 + sub.len(),
             source,
             sub,
             ids: HashMap::with_hasher(KeyHashing(RandomState::new().hash_one(0))),

@@ -82,11 +82,6 @@ impl Collector {
         })
     }
 
-    /// What one bucket around costs of the budget.
-    pub fn cost(&self) -> usize {
-        1
-    }
-
     pub fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError> {
         match self {
             Self::Numbers { columns, metric, summaries } => {
