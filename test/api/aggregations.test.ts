@@ -26,12 +26,20 @@ const documents: Record<string, unknown> = {
     at: { lat: 48.85, lon: 2.35 },
   },
   's-pie': { title: 'Leek pie', minutes: 60, tags: ['pie', 'green', 'green'], on: '2023-12-31', vegan: true },
-  'z-salad': { title: 'Salad', minutes: 10, tags: ['green'], vegan: true },
+  'z-salad': { title: 'Salad', minutes: 10, tags: ['green'], vegan: true, spot: [13.4, 52.52] },
 };
 
 const schema = {
   document_schemas: {
-    recipe: { schema: { type: 'object', properties: { blurb: { type: 'string', 'x-service-types': ['text'] } } } },
+    recipe: {
+      schema: {
+        type: 'object',
+        properties: {
+          blurb: { type: 'string', 'x-service-types': ['text'] },
+          spot: { 'x-service-types': ['geopoint'] },
+        },
+      },
+    },
   },
 };
 
@@ -182,6 +190,8 @@ describe.each([1, 4])('aggregations over %d ranges', (num_shards) => {
       ['u33d', 2],
       ['u09t', 1],
     ]);
+    // Declared to hold places, in another spelling.
+    expect(await counts({ type: 'geohash_grid', field: 'spot', precision: 4 })).toEqual([['u33d', 1]]);
     const distance_ranges = [
       { name: 'here', to: 10 },
       { name: 'away', from: 10 },
