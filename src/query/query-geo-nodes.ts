@@ -15,6 +15,8 @@ import type { LonLat } from './word-plan-nodes.ts';
 
 const polygonPointsMin = 3;
 const polygonPointsMax = 1_000;
+/** Levels of JSON in a geometry: collections in collections, and the coordinates of several polygons. */
+export const shapeNestingMax = 16;
 
 /** `{top_left: [lon, lat], bottom_right, field}`. */
 export function readGeoBox(node: Members, { where }: NodeScope): PlanNode {
@@ -79,6 +81,7 @@ export function readGeoShape(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(geometry, ['shape', 'relation'], at);
   const shape = member(geometry, 'shape');
   if (!isObject(shape)) throw invalidQuery(`${at}.shape`, 'must be a GeoJSON geometry.');
+  checkShapeNesting(shape, shapeNestingMax, `${at}.shape`);
   const relation = readString(geometry, 'relation', at)?.toLowerCase() ?? 'intersects';
   if (relation !== 'intersects' && relation !== 'contains' && relation !== 'within') {
     throw invalidQuery(at, '"relation" must be "intersects", "contains" or "within".');
@@ -90,6 +93,12 @@ export function readGeoShape(node: Members, { where }: NodeScope): PlanNode {
     relation,
     boost: readBoost(node, where),
   };
+}
+
+function checkShapeNesting(value: unknown, levels: number, where: string): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (levels === 0) throw invalidQuery(where, `nests at most ${shapeNestingMax} levels deep.`);
+  for (const inner of Object.values(value)) checkShapeNesting(inner, levels - 1, where);
 }
 
 /** The one member besides `others`. */

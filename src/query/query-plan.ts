@@ -8,6 +8,7 @@ import type { RequestedCursor } from './page-cursor.ts';
 import { compileProjection, type Projection } from './projection.ts';
 import { QueryBudget } from './query-budget.ts';
 import {
+import { shapeNestingMax } from './query-geo-nodes.ts';
   checkMembers,
   invalidQuery,
   isObject,
@@ -210,3 +211,5 @@ function nesting(node: PlanNode): number {
   }
   return deepest + 1;
 }
+  // Half of its levels of JSON: a bool takes two.
+  if (node.kind === 'geo_shape') return shapeNestingMax / 2;

@@ -19,6 +19,12 @@ function failure(run: () => unknown): ServiceError {
   throw new Error('did not fail');
 }
 
+function deeplyNested(): unknown {
+  let shape: unknown = { type: 'Point', coordinates: [1, 2] };
+  for (let level = 0; level < 8; level += 1) shape = { type: 'GeometryCollection', geometries: [shape] };
+  return shape;
+}
+
 const nodes: [node: unknown, plan: string][] = [
   [{ wildcard: 'a*b', field: 'f' }, 'f:wild(a*b)'],
   [{ wildcard: { f: 'a?b' } }, 'f:wild(a?b)'],
@@ -83,6 +89,7 @@ const refused: [node: unknown, words: string][] = [
   ],
   [{ geometry: {}, field: 'g' }, 'GeoJSON'],
   [{ geometry: { shape: { type: 'Point' }, relation: 'touches' }, field: 'g' }, '"relation"'],
+  [{ geometry: { shape: deeplyNested() }, field: 'g' }, 'at most 16 levels'],
   [{ ref: 'mine' }, '"with" is missing'],
   [{ start: '2020-01-01', field: 'at', datetime_parser: 'x' }, '"datetime_parser"'],
 ];

@@ -17,6 +17,8 @@ use crate::full_text::aggregate::Place;
 use crate::full_text::errors::carried;
 use crate::full_text::places::shape_of;
 
+const DOCUMENTS_BETWEEN_LOOKS: u32 = 1024;
+
 /// Degrees: longitude, latitude.
 pub type LonLat = [f64; 2];
 
@@ -189,7 +191,9 @@ impl Weight for GeoQuery {
         }
         let mut documents = BitSet::with_max_value(reader.max_doc());
         for document in 0..reader.max_doc() {
-            if self.stop.is_due_at(u64::from(document)) {
+            // Two large shapes take their time.
+            let is_look = columns.shapes.is_some() || document % DOCUMENTS_BETWEEN_LOOKS == 0;
+            if is_look && self.stop.is_due() {
                 return Err(carried(self.stop.error()));
             }
             if columns.matches(document, &self.test) {
@@ -257,5 +261,57 @@ impl DocSet for GeoDocuments {
 
     fn cost(&self) -> u64 {
         u64::from(self.max_doc) * 10
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Numbers from a seed: corners of a small grid, so that shapes touch, overlap and degenerate often.
+    fn corner(seed: &mut u64) -> Value {
+        let mut next = || {
+            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (*seed >> 33) % 5
+        };
+        json!([next(), next()])
+    }
+
+    fn random_shape(seed: &mut u64) -> Value {
+        let kind = corner(seed)[0].as_u64().unwrap_or(0);
+        let count = 3 + corner(seed)[1].as_u64().unwrap_or(0);
+        let corners: Vec<Value> = (0..count).map(|_| corner(seed)).collect();
+        match kind {
+            0 => json!({"type": "Point", "coordinates": corners[0]}),
+            1 => json!({"type": "LineString", "coordinates": corners}),
+            2 => json!({"type": "MultiPolygon", "coordinates": [[corners], [[corner(seed), corner(seed), corner(seed)]]]}),
+            3 => json!({"type": "GeometryCollection", "geometries": [random_shape(seed), random_shape(seed)]}),
+            _ => json!({"type": "Polygon", "coordinates": [corners]}),
+        }
+    }
+
+    #[test]
+    fn relations_of_any_two_shapes_agree_with_each_other() {
+        let mut seed = 11;
+        for round in 0..3_000 {
+            let (one, two) = (random_shape(&mut seed), random_shape(&mut seed));
+            // Collections may have come out too deep.
+            let (Some(_), Some(shape)) = (shape_of(&one), shape_of(&two)) else { continue };
+            let relates = |relation| GeoTest::related_to(&one, relation).expect("a test").takes_shape(&shape);
+            let intersects = relates(ShapeRelation::Intersects);
+            let (contains, within) = (relates(ShapeRelation::Contains), relates(ShapeRelation::Within));
+            assert!(intersects || !(contains || within), "round {round}: {one} {two}");
+        }
+    }
+
+    #[test]
+    fn a_box_may_go_over_the_date_line() {
+        let place = |lon: f64| Place::new(0.0, lon).expect("a place");
+        let pacific = GeoTest::in_box([170.0, 10.0], [-170.0, -10.0]);
+        for (lon, is_in) in [(170.0, true), (180.0, true), (-180.0, true), (-170.0, true), (0.0, false), (169.9, false)] {
+            assert_eq!(pacific.takes_place(place(lon)), is_in, "{lon}");
+        }
     }
 }
