@@ -204,6 +204,8 @@ function checkPlanNesting(plan: NativePlan): void {
 }
 
 function nesting(node: PlanNode): number {
+  // Half of its levels of JSON: a bool takes two.
+  if (node.kind === 'geo_shape') return shapeNestingMax / 2;
   if (node.kind !== 'bool') return 0;
   let deepest = 0;
   for (const clauses of [node.must, node.should, node.must_not, node.filter]) {
@@ -211,5 +213,3 @@ function nesting(node: PlanNode): number {
   }
   return deepest + 1;
 }
-  // Half of its levels of JSON: a bool takes two.
-  if (node.kind === 'geo_shape') return shapeNestingMax / 2;
