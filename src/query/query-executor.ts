@@ -1,6 +1,6 @@
 import { type Hit, hydrate } from './hydrate.ts';
 import type { NativePlan } from './native-plan.ts';
-import type { QueryTarget, RunNativeQuery } from './query-target.ts';
+import type { NativeHits, QueryTarget, RunNativeQuery } from './query-target.ts';
 
 export interface ExecutedQuery {
   hits: Hit[];
@@ -28,11 +28,12 @@ export async function executeQuery(
 ): Promise<ExecutedQuery> {
   const handles = target.ranges.map((range) => range.handle);
   let limit = plan.limit;
-  let aggregations: string | undefined;
-  const { aggregations: _, ...withoutAggregations } = plan;
+  const { aggregations, ...withoutAggregations } = plan;
+  /** The answer that has visited every match. */
+  let aggregated: NativeHits | undefined;
   for (let round = 1; ; round += 1) {
     const native = await run(handles, { ...(round === 1 ? plan : withoutAggregations), limit }, signal);
-    if (native.aggregations !== '') aggregations = native.aggregations;
+    if (aggregations && round === 1) aggregated = native;
     const hits = await hydrate(native, withoutAggregations, target);
     const dropped = native.ordinals.length - hits.length;
     const exhausted = native.ordinals.length < limit || native.isPartial;
@@ -40,11 +41,11 @@ export async function executeQuery(
       return {
         // The page before a cursor ends at it.
         hits: plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit),
-        total: Math.max(0, native.total - dropped),
-        totalIsExact: native.totalIsExact,
-        isPartial: native.isPartial,
+        total: Math.max(0, (aggregated ?? native).total - dropped),
+        totalIsExact: (aggregated ?? native).totalIsExact,
+        isPartial: native.isPartial || aggregated?.isPartial === true,
         maxScore: native.maxScore,
-        aggregations,
+        aggregations: aggregated?.aggregations,
       };
     }
     limit += dropped * 2;

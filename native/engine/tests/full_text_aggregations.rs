@@ -137,7 +137,7 @@ fn grouped<'a>(documents: &[&'a Value], keys: impl Fn(&Value) -> Vec<String>) ->
     groups
 }
 
-fn by_count<'a>(groups: BTreeMap<String, Vec<&'a Value>>) -> Vec<(String, Vec<&'a Value>)> {
+fn by_count(groups: BTreeMap<String, Vec<&Value>>) -> Vec<(String, Vec<&Value>)> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.0.cmp(&b.0)));
     groups
