@@ -5,14 +5,14 @@ import { planQuery } from '../../src/query/query-plan.ts';
 import type { NativeHits, QueryTarget } from '../../src/query/query-target.ts';
 
 /** Three indexed documents, the first of which has been deleted since. */
-const target: QueryTarget = {
+const target = {
   tableName: 'recipes',
   expiredAtOrBeforeMs: undefined,
   ranges: [
     {
       rangeId: 1,
       handle: 7,
-      documents: (ordinals) =>
+      documents: (ordinals: number[]) =>
         ordinals
           .filter((ordinal) => ordinal > 0)
           .map((ordinal) => ({
@@ -24,8 +24,9 @@ const target: QueryTarget = {
           })),
     },
   ],
-  recheck: async (_, documents) => documents.map(() => true),
-};
+  recheck: async (_: NativePlan, documents: unknown[]) => documents.map(() => true),
+  highlight: async () => [],
+} as QueryTarget;
 
 describe('a page that is filled again', () => {
   test('is aggregated once, and keeps the count of that', async () => {
@@ -39,6 +40,7 @@ describe('a page that is filled again', () => {
         sequences: new Float64Array(count).fill(1),
         scores: new Float32Array(count),
         sort: '',
+        explanations: '',
         maxScore: 1,
         isPartial: false,
       };
