@@ -30,7 +30,7 @@ describe.each([1, 3])('batches over %d ranges', (num_shards) => {
     await server.send('POST', `${path}/batch`, { inserts: { alpha: { n: 1 }, zeta: { n: 2 } } });
     const answer = await server.send('POST', `${path}/batch`, {
       inserts: { beta: { n: 3 } },
-      deletes: ['alpha', 'never-there'],
+      deletes: ['alpha', 'never-there', 'alpha'],
       transforms: [{ key: 'zeta', operations: [{ op: '$inc', path: '$.n', value: 5 }] }],
     });
     expect(answer.status).toBe(201);
