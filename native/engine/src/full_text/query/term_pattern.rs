@@ -197,6 +197,16 @@ mod tests {
     }
 
     #[test]
+    fn expressions_that_explode_elsewhere_take_a_moment() {
+        let token = "ab".repeat(127);
+        for expression in ["(.*a){40}.*", "(a|b|ab)*", "(.*.*.*.*)*b", "((a*)*b)*", "(\\w+)+$"] {
+            let pattern = Pattern::from_expression(expression).expect("a pattern");
+            assert!(pattern.matches(&token), "{expression}");
+            assert!(!pattern.matches(&format!("{token} ")) || expression.contains('.'), "{expression}");
+        }
+    }
+
+    #[test]
     fn bad_and_large_expressions_are_refused() {
         let code = |expression: &str| Pattern::from_expression(expression).map(|_| ()).expect_err("refused").code;
         assert_eq!(code("(a"), "invalid_query");
