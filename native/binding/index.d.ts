@@ -31,6 +31,8 @@ export interface NativeHits {
   maxScore: number;
   /** A JSON object; empty when the plan has no aggregations. */
   aggregations: string;
+  /** A JSON array with the tree of each hit's score; empty when the plan does not ask for it. */
+  explanations: string;
   tookMicros: number;
 }
 
@@ -86,6 +88,9 @@ export declare function commitIndex(handle: number, sequence: number): Promise<s
 
 /** The version of the engine's crate. */
 export declare function engineVersion(): string;
+
+/** For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options. */
+export declare function highlightDocuments(optionsJson: string, planJson: string, highlightJson: string, frame: Uint8Array): Promise<string>;
 
 /** Numbers about the index, as JSON. */
 export declare function indexStats(handle: number): string;

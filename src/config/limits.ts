@@ -57,6 +57,9 @@ export const limits = {
   queryLimitMax: 10_000,
   queryNodesMax: 1_024,
   queryNestingMax: 64,
+  /** Hits of a page that is highlighted, or explained. */
+  highlightHitsMax: 1_000,
+  explainHitsMax: 100,
   multiQueryMax: 100,
   /** In one query, nested ones included. */
   aggregationsMax: 256,

@@ -117,3 +117,14 @@ export async function matchDocuments(schema: unknown, planJson: string, frame: U
   const options = indexOptionsJson({ name: 'match', incarnation: '', memOnly: true, schema });
   return awaitNative(() => nativeAddon().matchDocuments(options, planJson, frame));
 }
+
+/** One object of path -> marked fragments for each row of the frame, by the mapping of `schema`. */
+export async function highlightDocuments(
+  schema: unknown,
+  planJson: string,
+  highlightJson: string,
+  frame: Uint8Array,
+): Promise<Record<string, string[]>[]> {
+  const options = indexOptionsJson({ name: 'match', incarnation: '', memOnly: true, schema });
+  return JSON.parse(await awaitNative(() => nativeAddon().highlightDocuments(options, planJson, highlightJson, frame)));
+}

@@ -9,6 +9,8 @@ export interface Hit {
   sort: unknown[] | undefined;
   /** The same values as the engine wants them in a cursor; undefined without a sort. */
   position: string | undefined;
+  /** The tree of its score, when it was asked for. */
+  explanation: unknown;
 }
 
 /** Rows that are read, and hits that are looked at, before other requests get their turn. */
@@ -22,6 +24,7 @@ const sliceHits = 256;
 export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<Hit[]> {
   const rows = await loadRows(hits, target);
   const sorts = hits.sort === '' ? undefined : (JSON.parse(hits.sort) as [values: unknown[], position: string][]);
+  const explanations = hits.explanations === '' ? [] : (JSON.parse(hits.explanations) as unknown[]);
   const found: Hit[] = [];
   const changed: number[] = [];
   for (let index = 0; index < hits.ordinals.length; index += 1) {
@@ -29,7 +32,7 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     if (!document || hasExpired(document, target)) continue;
     if (document.sequence !== hits.sequences[index]) changed.push(found.length);
     const [sort, position] = sorts?.[index] ?? [];
-    found.push({ document, score: hits.scores[index] ?? 0, sort, position });
+    found.push({ document, score: hits.scores[index] ?? 0, sort, position, explanation: explanations[index] });
   }
   if (changed.length === 0) return found;
   const matches = await target.recheck(

@@ -137,6 +137,8 @@ export interface NativePlan {
   exact_total: boolean;
   /** Without `exact_total`, counting may stop here. */
   total_exact_up_to: number;
+  /** How the score of each hit comes about. */
+  explain?: boolean;
   /** Computed over all matches. */
   aggregations?: AggregationPlan;
   timeout_ms?: number;

@@ -2,13 +2,14 @@ import { limits } from '../config/limits.ts';
 import { queryRequest } from '../protocol/database/query.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { readAggregations } from './aggregation-request.ts';
+import { type HighlightPlan, readHighlight } from './highlight-request.ts';
 import { NamedFilters } from './named-filters.ts';
 import { boolNode, type NativePlan, type PlanNode } from './native-plan.ts';
 import type { RequestedCursor } from './page-cursor.ts';
 import { compileProjection, type Projection } from './projection.ts';
 import { QueryBudget } from './query-budget.ts';
-import {
 import { shapeNestingMax } from './query-geo-nodes.ts';
+import {
   checkMembers,
   invalidQuery,
   isObject,
@@ -21,6 +22,7 @@ import { shapeNestingMax } from './query-geo-nodes.ts';
 } from './query-members.ts';
 import { readQueryNode } from './query-nodes.ts';
 import { readPage } from './query-page.ts';
+import { tolerateTypos } from './typo-tolerance.ts';
 
 /** What a plan needs to know of its table. */
 export interface PlanContext {
@@ -36,6 +38,8 @@ export interface PlannedQuery {
   plan: NativePlan;
   /** Still to be opened; it belongs into the plan. */
   cursor: RequestedCursor | undefined;
+  /** What is to be marked in the documents of the page. */
+  highlight: HighlightPlan | undefined;
   projection: Projection;
   profile: boolean;
 }
@@ -95,6 +99,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const table = queryTable(request, context.name);
   const budget = new QueryBudget();
   const filters = new NamedFilters(member(request, 'with'), readQueryNode);
+  const typos = readBoolean(request, 'typo_tolerance', where) ?? false;
   const criteria = readCriteria(request, budget, filters);
   const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
   filters.checkUnused({ where: 'with', depth: 0, budget, filters });
@@ -102,8 +107,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const { limit, offset, sort, cursor } = readPage(request, where);
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 1, max: limits.queryDeadlineMs }, where);
   const keyPrefix = readString(request, 'filter_prefix', where);
+  const explain = readExplain(request, limit);
   const plan: NativePlan = {
     ...criteria,
+    ...(typos && criteria.query ? { query: tolerateTypos(criteria.query) } : {}),
     ...(keyPrefix ? { key_prefix: keyPrefix } : {}),
     ...expiry(context),
     limit: countOnly ? 0 : limit,
@@ -113,6 +120,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     // What does not score has no top to stop at, and users of filters want the number.
     exact_total: countOnly || criteria.query === undefined || criteria.query.kind === 'match_all',
     total_exact_up_to: limits.queryLimitMax,
+    ...(explain && !countOnly ? { explain } : {}),
     ...(aggregations ? { aggregations } : {}),
     ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs, allows_partial: true }),
   };
@@ -122,6 +130,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     table,
     plan,
     cursor,
+    highlight: readHighlight(request, limit),
     projection: compileProjection(fields),
     profile: readBoolean(request, 'profile', where) ?? false,
   };
@@ -143,6 +152,14 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
   };
   checkPlanNesting(plan);
   return plan;
+}
+
+function readExplain(request: Members, limit: number): boolean {
+  const explain = readBoolean(request, 'explain', where) ?? false;
+  if (explain && limit > limits.explainHitsMax) {
+    throw new ServiceError('limit_exceeded', `explain: a page has at most ${limits.explainHitsMax} hits.`);
+  }
+  return explain;
 }
 
 type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;

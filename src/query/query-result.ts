@@ -10,6 +10,8 @@ export interface ResultContext {
   tookMs: number;
   /** Makes the last member of `_sort`. */
   seal(values: unknown[], at: CursorPosition): string;
+  /** For each hit a JSON object of path -> fragments. */
+  highlights?: string[] | undefined;
   profile?: unknown;
 }
 
@@ -25,7 +27,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
   const rendered: string[] = [];
   const render = (index: number) => {
     const hit = hits[index];
-    if (hit) rendered.push(renderHit(hit, context));
+    if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context));
   };
   await inSlices(hits.length, render, sliceHits);
   const profile = context.profile === undefined ? '' : `,"profile":${JSON.stringify(context.profile)}`;
@@ -36,14 +38,21 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
   );
 }
 
-function renderHit({ document, score, sort, position }: Hit, { projection, seal }: ResultContext): string {
+function renderHit(
+  { document, score, sort, position, explanation }: Hit,
+  highlight: string | undefined,
+  { projection, seal }: ResultContext,
+): string {
   const stored = decoder.decode(document.body);
   const source = projection.isWhole ? stored : projection.apply(stored);
   const sorted =
     sort === undefined || position === undefined
       ? ''
       : `,"_sort":${JSON.stringify([...sort, seal(sort, { position, key: document.key })])}`;
-  return `{"_id":${JSON.stringify(document.key)},"_score":${renderScore(score)},"_source":${source}${sorted}}`;
+  const explained = explanation === undefined ? '' : `,"_explanation":${JSON.stringify(explanation)}`;
+  const marked = highlight === undefined ? '' : `,"_highlight":${highlight}`;
+  const head = `{"_id":${JSON.stringify(document.key)},"_score":${renderScore(score)},"_source":${source}`;
+  return `${head}${sorted}${marked}${explained}}`;
 }
 
 /** Scores are single precision; seven digits say all that they hold. */

@@ -1,3 +1,4 @@
+import type { HighlightPlan } from './highlight-request.ts';
 import type { NativePlan } from './native-plan.ts';
 
 /** A stored document, as the page needs it. */
@@ -27,6 +28,8 @@ export interface QueryTarget {
   ranges: QueryRange[];
   /** Documents whose base time is at or before this have expired; undefined when the table has no lifetime. */
   expiredAtOrBeforeMs: number | undefined;
+  /** For each document a JSON object of path -> marked fragments. */
+  highlight(plan: NativePlan, wanted: HighlightPlan, documents: HydratedDocument[]): Promise<string[]>;
   /** Which of these stored documents match the plan; `match_documents` of the engine with the table's mapping. */
   recheck(plan: NativePlan, documents: HydratedDocument[]): Promise<boolean[]>;
 }
@@ -45,6 +48,8 @@ export interface NativeHits {
   /** The time was over before all documents were looked at. */
   isPartial: boolean;
   maxScore: number;
+  /** JSON array of the trees of the hits' scores; empty when the plan does not ask for it. */
+  explanations: string;
   /** JSON object; empty when the plan has no aggregations. */
   aggregations: string;
 }

@@ -1,7 +1,10 @@
 /** Plan nodes about the shape of words and about places on earth. */
 
-/** Edits that a word may be away: a number up to 2, or none up to 2 characters, one up to 5, else two. */
-export type Fuzziness = number | 'auto';
+/**
+ * Edits that a word may be away: a number up to 2; `auto`: none up to 2 characters, one up to 5, else two; `typo`: none
+ * up to 4, one up to 8, else two, and none in fields that are switched off.
+ */
+export type Fuzziness = number | 'auto' | 'typo';
 
 /** Tokens and whole strings near `value` whose first `prefix_length` characters are the same. */
 export interface FuzzyNode {

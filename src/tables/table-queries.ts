@@ -1,9 +1,10 @@
 import { scanJson } from '../engine/binding.ts';
-import { matchDocuments } from '../engine/text-index.ts';
+import { highlightDocuments, matchDocuments } from '../engine/text-index.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { HighlightPlan } from '../query/highlight-request.ts';
 import type { NativePlan } from '../query/native-plan.ts';
 import type { CursorSeal } from '../query/page-cursor.ts';
 import { executeQuery } from '../query/query-executor.ts';
@@ -86,6 +87,8 @@ export class TableQueries {
     const target = await this.#target(table, lease.ranges, nowMs, signal);
     const plan = { ...planned.plan, timeout_ms: planned.plan.timeout_ms ?? this.#parts.queryTimeoutMs };
     const executed = await executeQuery(plan, target, this.#parts.run, signal);
+    const documents = executed.hits.map((hit) => hit.document);
+    const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
     const finished = clock.monotonicMs();
     const report = {
       table: table.name,
@@ -98,6 +101,7 @@ export class TableQueries {
       table: table.name,
       projection: planned.projection,
       tookMs: report.tookMs,
+      highlights,
       seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
       ...profileOf(planned, lease.ranges.length, report),
     });
@@ -126,6 +130,7 @@ export class TableQueries {
           documents: (ordinals) => range.stored.documents.byOrdinals(ordinals),
         };
       }),
+      highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, documents),
       recheck: (plan, documents) => matchStored(table, plan, documents),
     };
   }
@@ -149,6 +154,23 @@ export async function matchStored(
     for (const matched of await matchDocuments(table.servingIndex.schema, planJson, frame)) matches.push(matched === 1);
   }
   return matches;
+}
+
+/** The fragments of each document that the plan asks for, by the table's own mapping and analyzers. */
+async function highlightStored(
+  table: Table,
+  plan: NativePlan,
+  wanted: HighlightPlan,
+  documents: readonly HydratedDocument[],
+): Promise<string[]> {
+  const highlights: string[] = [];
+  const { aggregations: _, cursor: _cursor, ...asked } = plan;
+  const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
+  for (const frame of framesOf(documents)) {
+    const rows = await highlightDocuments(table.servingIndex.schema, planJson, JSON.stringify(wanted), frame);
+    for (const row of rows) highlights.push(JSON.stringify(row));
+  }
+  return highlights;
 }
 
 function isFresh(ranges: readonly OpenRange[], indexName: string): boolean {

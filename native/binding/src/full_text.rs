@@ -10,7 +10,7 @@ use napi_derive::napi;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sundew_engine::error::EngineError;
-use sundew_engine::full_text::{self, Hits, IndexOptions, QueryPlan, TextIndex};
+use sundew_engine::full_text::{self, HighlightPlan, Hits, IndexOptions, QueryPlan, TextIndex};
 
 use crate::guard::{EngineTask, Started, call};
 use crate::operations::{self, Operation};
@@ -45,6 +45,8 @@ pub struct NativeHits {
     pub max_score: f64,
     /// A JSON object; empty when the plan has no aggregations.
     pub aggregations: String,
+    /// A JSON array with the tree of each hit's score; empty when the plan does not ask for it.
+    pub explanations: String,
     pub took_micros: f64,
 }
 
@@ -156,6 +158,30 @@ pub fn match_documents(
     })
 }
 
+/// For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn highlight_documents(
+    options_json: String,
+    plan_json: String,
+    highlight_json: String,
+    frame: Uint8Array,
+) -> Started<HighlightInput, String> {
+    let input = HighlightInput { options_json, plan_json, highlight_json, frame };
+    EngineTask::start(input, |HighlightInput { options_json, plan_json, highlight_json, frame }| {
+        let options: IndexOptions = from_json(options_json, "index options")?;
+        let plan: QueryPlan = from_json(plan_json, "query plan")?;
+        let wanted: HighlightPlan = from_json(highlight_json, "highlights")?;
+        full_text::highlight_documents(&options, &plan, &wanted, frame)
+    })
+}
+
+pub struct HighlightInput {
+    options_json: String,
+    plan_json: String,
+    highlight_json: String,
+    frame: Uint8Array,
+}
+
 fn on_index<T>(
     env: &Env,
     handle: u32,
@@ -170,7 +196,11 @@ where
 
 fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> {
     let hits = &found.hits;
-    let sort = if is_sorted { to_json(&hits.iter().map(|hit| (&hit.sort, &hit.position)).collect::<Vec<_>>())? } else { String::new() };
+    let sort = if is_sorted {
+        to_json(&hits.iter().map(|hit| (&hit.sort, &hit.position)).collect::<Vec<_>>())?
+    } else {
+        String::new()
+    };
     Ok(NativeHits {
         ranges: OwnedArray(hits.iter().map(|hit| hit.range).collect()),
         ordinals: OwnedArray(hits.iter().map(|hit| hit.ordinal).collect()),
@@ -183,6 +213,7 @@ fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> 
         is_partial: found.is_partial,
         max_score: f64::from(found.max_score),
         aggregations: found.aggregations,
+        explanations: found.explanations,
         took_micros: found.took_micros as f64,
     })
 }

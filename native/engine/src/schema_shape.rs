@@ -297,7 +297,7 @@ fn check_extension(name: &str, value: &Value, place: &str) -> Result<(), EngineE
             Value::Array(names) if names.iter().all(Value::is_string) => Ok(()),
             _ => refuse("must be a boolean, or an array of property names".to_owned()),
         },
-        "index" if !value.is_boolean() => refuse("must be a boolean".to_owned()),
+        "index" | "typo" if !value.is_boolean() => refuse("must be a boolean".to_owned()),
         "analyzer" => match value.as_str() {
             Some(analyzer) if ANALYZER_NAMES.contains(&analyzer) => Ok(()),
             _ => refuse(format!("must be one of {}", ANALYZER_NAMES.join(", "))),
@@ -305,7 +305,7 @@ fn check_extension(name: &str, value: &Value, place: &str) -> Result<(), EngineE
         "dynamic-indexing" if value.get("mode").and_then(Value::as_str) != Some("infer_types") => {
             refuse("must be {\"mode\": \"infer_types\"}".to_owned())
         }
-        "index" | "dynamic-indexing" => Ok(()),
+        "index" | "typo" | "dynamic-indexing" => Ok(()),
         // An unknown keyword of ours is a misspelling; one of the older prefix may be newer than we are.
         _ if own.is_some() => refuse("is not known".to_owned()),
         _ => Ok(()),

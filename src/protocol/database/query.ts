@@ -18,6 +18,16 @@ export const aggregationMap = Type.Record(Type.String(), jsonObject, {
     'range, date_range, histogram, date_histogram, geohash_grid, geo_distance, significant_terms.',
 });
 
+export const highlight = Type.Object({
+  fields: Type.Optional(
+    Type.Array(Type.String(), { description: 'Paths; all that the query asks about when absent.' }),
+  ),
+  fragment_chars: Type.Optional(Type.Integer({ minimum: 20, maximum: 2_000, default: 150 })),
+  fragments: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, default: 3 })),
+  pre_tag: Type.Optional(Type.String({ default: '<em>' })),
+  post_tag: Type.Optional(Type.String({ default: '</em>' })),
+});
+
 export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
@@ -44,6 +54,18 @@ export const queryRequest = Type.Object(
     timeout_ms: Type.Optional(
       Type.Integer({ minimum: 1, description: 'When it is over, what was found by then is answered as `partial`.' }),
     ),
+    typo_tolerance: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: 'Words that score may be misspelt: by one edit from 5 characters on, by two from 9.',
+      }),
+    ),
+    highlight: Type.Optional(
+      Type.Union([Type.Boolean(), highlight], { description: 'Adds `_highlight` to each hit: path -> fragments.' }),
+    ),
+    explain: Type.Optional(
+      Type.Boolean({ default: false, description: 'Adds `_explanation` to each hit: the tree of its score.' }),
+    ),
     aggregations: Type.Optional(aggregationMap),
     facets: Type.Optional(
       Type.Union([Type.Array(Type.String()), jsonObject], {
@@ -68,6 +90,10 @@ export const queryHit = Type.Object({
   _source: Type.Optional(jsonObject),
   _sort: Type.Optional(
     Type.Array(Type.Unknown(), { description: 'One typed value for each `order_by`, and a string that seals them.' }),
+  ),
+  _highlight: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+  _explanation: Type.Optional(
+    Type.Object({ value: Type.Number(), description: Type.String(), details: Type.Optional(Type.Array(jsonObject)) }),
   ),
 });
 export type QueryHit = Static<typeof queryHit>;

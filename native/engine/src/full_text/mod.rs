@@ -11,6 +11,7 @@ mod document;
 mod document_reader;
 mod errors;
 mod fields;
+mod highlight;
 mod mapping;
 mod options;
 mod pending_documents;
@@ -27,9 +28,10 @@ pub use aggregate::{
     NumberMetric, SignificanceAlgorithm,
 };
 pub use analysis::Analyzer;
+pub use highlight::{HighlightPlan, highlight_documents};
 pub use options::IndexOptions;
 pub use query::{
-    CancelFlag, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField, match_documents, query,
+    CancelFlag, Fuzziness, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField, match_documents, query,
 };
 pub use report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 pub use slots::tokens_of;

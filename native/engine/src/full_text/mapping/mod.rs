@@ -8,6 +8,8 @@ mod rule;
 mod table_mapping;
 mod templates;
 
+pub use cursor::Cursor;
 pub use path_table::{PathTable, ROOT, TextTarget};
-pub use rule::{FieldRule, GeoForm, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
+pub use rule::{DERIVED_SUFFIXES, FieldRule, GeoForm, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
 pub use table_mapping::TableMapping;
+pub use templates::DetectedType;

@@ -35,6 +35,8 @@ pub struct FieldRule {
     pub number: bool,
     pub boolean: bool,
     pub geo: GeoForm,
+    /// Its words are never taken to be misspelt.
+    pub typo_off: bool,
     /// Searched by a query that names no field, when any field of the table says so.
     pub in_all: bool,
 }
@@ -55,6 +57,7 @@ impl FieldRule {
             boolean: true,
             geo: GeoForm::None,
             in_all: false,
+            typo_off: false,
         }
     }
 

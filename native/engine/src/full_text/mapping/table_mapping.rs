@@ -114,6 +114,12 @@ impl TableMapping {
         rules.into_iter().map(|(rule, _)| rule).collect()
     }
 
+    /// Whether words of `path` may be misspelt: no document type switches it off.
+    pub fn allows_typo(&self, path: &str) -> bool {
+        let base = DERIVED_SUFFIXES.iter().find_map(|suffix| path.strip_suffix(suffix)).unwrap_or(path);
+        self.rules_by_type(base).iter().all(|(rule, _)| !rule.typo_off)
+    }
+
     /// Whether `path` names a derived field that its base has, such as `title._2gram`.
     fn is_derived(&self, path: &str) -> bool {
         DERIVED_SUFFIXES.iter().any(|suffix| {

@@ -21,6 +21,8 @@ pub struct TextField {
     pub analyzer: Analyzer,
     /// What the field's tokens begin with; empty in a slot.
     pub token_prefix: String,
+    /// Whether words may be misspelt here, where a query allows for slips.
+    pub typo: bool,
 }
 
 impl TextField {
@@ -51,12 +53,13 @@ impl IndexFields {
     /// The analysed forms of `path`'s text in this index; none when no document has any.
     pub fn texts_of(&self, path: &str) -> Vec<TextField> {
         let mut texts = Vec::new();
+        let typo = self.mapping.allows_typo(path);
         for analyzer in self.mapping.analyzers_of(path) {
             if let Some(slot) = find_slot(&self.slots, path, analyzer) {
-                texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new() });
+                texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new(), typo });
             } else if self.slots_are_full() {
                 let token_prefix = overflow_prefix(path);
-                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix });
+                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo });
             }
         }
         texts
@@ -75,14 +78,15 @@ impl IndexFields {
                 analyzers.push(slot.analyzer);
             }
             if is_searched(slot) {
-                texts.push(TextField { field: *field, analyzer: slot.analyzer, token_prefix: String::new() });
+                let typo = self.mapping.allows_typo(&slot.path);
+                texts.push(TextField { field: *field, analyzer: slot.analyzer, token_prefix: String::new(), typo });
             }
         }
         if self.slots_are_full() {
             // An overflow path's analyzer is one that a slot has, but for schemas with more analyzed types than slots.
             for analyzer in analyzers {
                 let token_prefix = overflow_all_prefix(analyzer);
-                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix });
+                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo: true });
             }
         }
         texts

@@ -1,6 +1,7 @@
 //! What a query answers.
 
 use serde_json::Value;
+use tantivy::DocId;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
@@ -14,6 +15,8 @@ pub struct Hit {
     pub sort: Vec<Value>,
     /// The same values for a `PageCursor`; empty when the plan does not sort.
     pub position: String,
+    /// Segment and document within its commit.
+    pub(super) place: (u32, DocId),
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,5 +32,7 @@ pub struct Hits {
     pub max_score: f32,
     /// A JSON object; empty when nothing was to be aggregated.
     pub aggregations: String,
+    /// A JSON array with the tree of each hit's score; empty when it was not asked for.
+    pub explanations: String,
     pub took_micros: u64,
 }

@@ -33,7 +33,7 @@ const MAPPINGS_MAX: usize = 64;
 
 static MAPPINGS: Mutex<Option<HashMap<String, Arc<TableMapping>>>> = Mutex::new(None);
 
-fn mapping_of(options: &IndexOptions) -> Arc<TableMapping> {
+pub fn mapping_of(options: &IndexOptions) -> Arc<TableMapping> {
     let schema = options.schema.to_string();
     let mut guard = MAPPINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let mappings = guard.get_or_insert_with(HashMap::new);

@@ -3,6 +3,7 @@
 mod addresses;
 mod collect;
 mod compile;
+mod explain;
 mod fields_of_path;
 mod geo_nodes;
 mod hits;
@@ -27,10 +28,14 @@ pub(super) use collect::Visible;
 pub(super) use compile::compile_plan;
 pub(super) use fields_of_path::{IndexFields, column_name};
 pub(super) use search::{RangeView, query_pool};
+pub(super) use matching::mapping_of;
+pub(super) use near_words::{NearWord, near_words};
 pub(super) use stop::Stop;
+pub(super) use term_expansion::TokenTest;
+pub(super) use term_pattern::Pattern;
 
 pub use hits::{Hit, Hits};
 pub use matching::match_documents;
-pub use plan::{Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField};
+pub use plan::{Automatic, Fuzziness, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField};
 pub use search::query;
 pub use stop::CancelFlag;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 
-use super::plan::Fuzziness;
+use super::plan::{Automatic, Fuzziness};
 use super::term_expansion::TokenTest;
 use crate::error::EngineError;
 
@@ -14,11 +14,29 @@ const WORD_CHARACTERS_MAX: usize = 64;
 
 const EDITS_MAX: u8 = 2;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NearWord {
     fixed: String,
     rest: String,
     edits: u8,
+}
+
+/// Stems that are shorter say too little of a word that is misspelt, characters.
+const STEM_CHARACTERS_MIN: usize = 4;
+
+/// The words near a token of a query. `as_written` is what the analyzer made the token of: a slip may have changed how
+/// a word is stemmed (`braed` is taken for the past of `bra`), so slips are counted from both.
+pub fn near_words(token: &str, as_written: &str, fuzziness: Fuzziness, prefix_length: usize) -> Vec<NearWord> {
+    if fuzziness != Fuzziness::Auto(Automatic::Typo) {
+        return NearWord::new(token, fuzziness, prefix_length).into_iter().collect();
+    }
+    let written = as_written.to_lowercase();
+    let edits = Fuzziness::Edits(edits_for(&written, fuzziness));
+    let mut words: Vec<NearWord> = NearWord::new(&written, edits, prefix_length).into_iter().collect();
+    if token != written && token.chars().count() >= STEM_CHARACTERS_MIN {
+        words.extend(NearWord::new(token, edits, prefix_length));
+    }
+    words
 }
 
 /// Edits that are allowed for `word`: with `auto` none up to 2 characters, one up to 5, else two.
@@ -27,7 +45,12 @@ fn edits_for(word: &str, fuzziness: Fuzziness) -> u8 {
     match fuzziness {
         _ if characters > WORD_CHARACTERS_MAX => 0,
         Fuzziness::Edits(edits) => edits.min(EDITS_MAX),
-        Fuzziness::Auto(_) => match characters {
+        Fuzziness::Auto(Automatic::Typo) => match characters {
+            0..=4 => 0,
+            5..=8 => 1,
+            _ => 2,
+        },
+        Fuzziness::Auto(Automatic::Auto) => match characters {
             0..=2 => 0,
             3..=5 => 1,
             _ => 2,
@@ -54,7 +77,8 @@ impl NearWord {
     }
 
     pub fn walker(&self) -> NearWalker {
-        static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; EDITS_MAX as usize + 1] = [const { OnceLock::new() }; 3];
+        static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; EDITS_MAX as usize + 1] =
+            [const { OnceLock::new() }; 3];
         let builder = BUILDERS[self.edits()].get_or_init(|| LevenshteinAutomatonBuilder::new(self.edits, true));
         NearWalker { automaton: builder.build_dfa(&self.rest) }
     }
@@ -91,15 +115,29 @@ impl TokenTest for NearWalker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::full_text::query::plan::Automatic;
 
     #[test]
     fn how_many_edits_a_word_is_allowed() {
         for (word, edits) in [("of", 0), ("日本", 0), ("pie", 1), ("bread", 1), ("butter", 2), (&"x".repeat(65), 0)] {
             assert_eq!(edits_for(word, Fuzziness::Auto(Automatic::Auto)), edits, "{word}");
         }
+        for (word, edits) in [("soup", 0), ("bread", 1), ("potatoes", 1), ("vegetable", 2), ("日本語日本", 1)] {
+            assert_eq!(edits_for(word, Fuzziness::Auto(Automatic::Typo)), edits, "{word}");
+        }
         assert_eq!(edits_for("of", Fuzziness::Edits(2)), 2);
         assert_eq!(NearWord::new("soup", Fuzziness::Edits(0), 0), None);
+    }
+
+    #[test]
+    fn slips_are_counted_from_the_word_as_written_and_from_its_stem() {
+        let typo = Fuzziness::Auto(Automatic::Typo);
+        let fixed_and_rest = |token: &str, written: &str| -> Vec<String> {
+            near_words(token, written, typo, 1).iter().map(|word| format!("{}{}", word.fixed, word.rest)).collect()
+        };
+        assert_eq!(fixed_and_rest("bra", "Braed"), ["braed"]);
+        assert_eq!(fixed_and_rest("suop", "suops"), ["suops", "suop"]);
+        assert_eq!(fixed_and_rest("bread", "bread"), ["bread"]);
+        assert_eq!(fixed_and_rest("soup", "soup"), Vec::<String>::new());
     }
 
     #[test]
@@ -107,7 +145,8 @@ mod tests {
         let near = NearWord::new("soup", Fuzziness::Edits(2), 1).expect("a word");
         assert_eq!(near.fixed(), "s");
         let walker = near.walker();
-        for (rest, distance) in [("oup", Some(0)), ("uop", Some(1)), ("up", Some(1)), ("oupés", Some(2)), ("tew", None)] {
+        for (rest, distance) in [("oup", Some(0)), ("uop", Some(1)), ("up", Some(1)), ("oupés", Some(2)), ("tew", None)]
+        {
             assert_eq!(walker.distance(rest.as_bytes()), distance, "{rest}");
         }
     }

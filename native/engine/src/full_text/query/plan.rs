@@ -40,6 +40,9 @@ pub struct QueryPlan {
     /// Above this total, counting may stop early.
     #[serde(default = "default_total_exact_up_to")]
     pub total_exact_up_to: u64,
+    /// How the score of each hit of the page comes about.
+    #[serde(default)]
+    pub explain: bool,
     /// Computed over all matches.
     #[serde(default)]
     pub aggregations: Option<AggregationPlan>,
@@ -70,6 +73,7 @@ impl QueryPlan {
             count_only: false,
             exact_total: false,
             total_exact_up_to: TOTAL_EXACT_UP_TO,
+            explain: false,
             aggregations: None,
             timeout_ms: None,
             allows_partial: false,
@@ -123,6 +127,8 @@ pub enum Fuzziness {
 #[serde(rename_all = "lowercase")]
 pub enum Automatic {
     Auto,
+    /// For slips of who types: none up to 4 characters, one up to 8, else two; none in fields that are switched off.
+    Typo,
 }
 
 impl Default for Fuzziness {

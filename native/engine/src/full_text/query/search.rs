@@ -14,6 +14,7 @@ use tantivy::{DocId, Searcher};
 
 use super::collect::{Collected, Scored, Segments, can_skip, collect_best, count};
 use super::compile::compile_plan;
+use super::explain::explain_hits;
 use super::fields_of_path::IndexFields;
 use super::hits::{Hit, Hits};
 use super::plan::QueryPlan;
@@ -64,6 +65,9 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
         Some(aggregations) => query_and_aggregate(&views, plan, aggregations, &stop)?,
         None => query_views(&views, plan, &stop)?,
     };
+    if plan.explain {
+        hits.explanations = explain_hits(&views, plan, &hits)?;
+    }
     hits.took_micros = started.elapsed().as_micros() as u64;
     Ok(hits)
 }
@@ -128,7 +132,7 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
 }
 
 /// The compiled query, and whether Tantivy may skip over matches that cannot be among the best.
-fn weight_for(
+pub fn weight_for(
     views: &[RangeView],
     range: usize,
     plan: &QueryPlan,
@@ -288,6 +292,7 @@ fn merge<T: Match>(
 
 fn hit<T: Match>(views: &[RangeView], range: usize, found: &T) -> Result<Hit, EngineError> {
     let (segment, doc, _) = found.place();
+    let place = (segment, doc);
     let columns = &views[range].columns[segment as usize];
     let number = |column: &Column<u64>| {
         column.first(doc).ok_or_else(|| damaged("a document has no ordinal or no sequence".to_owned()))
@@ -297,6 +302,7 @@ fn hit<T: Match>(views: &[RangeView], range: usize, found: &T) -> Result<Hit, En
         ordinal: number(&columns.ordinal)? as u32,
         sequence: number(&columns.sequence)?,
         score: found.score(),
+        place,
         sort: found.sort().iter().map(SortValue::to_json).collect(),
         position: if found.sort().is_empty() { String::new() } else { encoded(found.sort()) },
     })

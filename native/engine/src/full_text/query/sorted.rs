@@ -248,7 +248,8 @@ pub fn collect_sorted(
             Ok::<_, EngineError>(Sorting { column: SortColumn::open(reader, fixed, &field.field)?, direction })
         };
         let columns: Vec<Sorting> = plan.sort.iter().map(open).collect::<Result<_, _>>()?;
-        let bound = position.as_ref().map(|position| Bound::of(position, &columns, &fixed.keys, backwards)).transpose()?;
+        let bound =
+            position.as_ref().map(|position| Bound::of(position, &columns, &fixed.keys, backwards)).transpose()?;
         let page = SegmentPage { columns: &columns, bound: bound.as_ref(), backwards };
         let heap = collect_segment((reader, fixed), weight, scores, plan, stop, page, &mut collected)?;
         for last in heap {

@@ -26,6 +26,8 @@ const STEPS_BETWEEN_LOOKS: u64 = 1 << 14;
 pub enum Tokens {
     Pattern(Arc<Pattern>),
     Near(Arc<NearWord>),
+    /// Near any of several words; the nearest counts.
+    NearAny(Arc<[NearWord]>),
     Addresses(Network),
 }
 
@@ -138,11 +140,23 @@ fn walk_terms<T: TokenTest>(
     }
 }
 
+fn walk_near(
+    terms: &TermDictionary,
+    prefix: &[u8],
+    word: &NearWord,
+    stop: &Stop,
+    visit: &mut dyn FnMut(&TermInfo, usize) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    let prefix = [prefix, word.fixed().as_bytes()].concat();
+    walk_terms(terms, &prefix, &word.walker(), stop, visit)
+}
+
 impl Tokens {
     /// Greatest distance of a wanted token.
     pub fn distance_max(&self) -> usize {
         match self {
             Self::Near(word) => word.edits(),
+            Self::NearAny(words) => words.iter().map(NearWord::edits).max().unwrap_or(0),
             Self::Pattern(_) | Self::Addresses(_) => 0,
         }
     }
@@ -157,10 +171,8 @@ impl Tokens {
         match self {
             Self::Pattern(pattern) => walk_terms(terms, prefix, &pattern.walker(), stop, visit),
             Self::Addresses(network) => walk_terms(terms, prefix, network, stop, visit),
-            Self::Near(word) => {
-                let prefix = [prefix, word.fixed().as_bytes()].concat();
-                walk_terms(terms, &prefix, &word.walker(), stop, visit)
-            }
+            Self::Near(word) => walk_near(terms, prefix, word, stop, visit),
+            Self::NearAny(words) => words.iter().try_for_each(|word| walk_near(terms, prefix, word, stop, &mut *visit)),
         }
     }
 }
@@ -198,20 +210,26 @@ impl Weight for ExpandedTermsQuery {
         let mut visited = 0u64;
         for place in &self.places {
             let inverted_index = reader.inverted_index(place.0.field())?;
-            self.tokens.walk(inverted_index.terms(), place.0.serialized_value_bytes(), &self.stop, &mut |term, distance| {
-                visited += 1;
-                if self.stop.is_due_at(visited) {
-                    return Err(carried(self.stop.error()));
-                }
-                let mut postings = inverted_index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
-                while !postings.docs().is_empty() {
-                    for &document in postings.docs() {
-                        by_distance[distance].insert(document);
+            self.tokens.walk(
+                inverted_index.terms(),
+                place.0.serialized_value_bytes(),
+                &self.stop,
+                &mut |term, distance| {
+                    visited += 1;
+                    if self.stop.is_due_at(visited) {
+                        return Err(carried(self.stop.error()));
                     }
-                    postings.advance();
-                }
-                Ok(())
-            })?;
+                    let mut postings =
+                        inverted_index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+                    while !postings.docs().is_empty() {
+                        for &document in postings.docs() {
+                            by_distance[distance].insert(document);
+                        }
+                        postings.advance();
+                    }
+                    Ok(())
+                },
+            )?;
         }
         if visited == 0 {
             return Ok(Box::new(EmptyScorer));

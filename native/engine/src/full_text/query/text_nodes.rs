@@ -6,11 +6,12 @@ use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, PhraseQuery, Q
 use tantivy::tokenizer::Token;
 
 use super::fields_of_path::{IndexFields, TextField};
-use super::plan::{Fuzziness, Operator, WeightedField};
+use super::near_words::near_words;
+use super::plan::{Automatic, Fuzziness, Operator, WeightedField};
 use super::stop::Stop;
 use super::term_range::TermRangeQuery;
 use super::value_nodes::{any_of, term_query};
-use super::word_nodes::{Nearness, PhraseShape, near_token_query, positions_query};
+use super::word_nodes::{Nearness, PhraseShape, near_any_query, near_token_query, positions_query};
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::mapping::{INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
@@ -45,12 +46,27 @@ impl Words<'_> {
         Err(EngineError::new("limit_exceeded", format!("a fuzzy text has at most {FUZZY_WORDS_MAX} words")))
     }
 
+    /// A field may be switched off for slips, never for what a query asks for by number.
+    fn near_in(&self, text_field: &TextField) -> Nearness {
+        let is_off = !text_field.typo && self.near.fuzziness == Fuzziness::Auto(Automatic::Typo);
+        if is_off { Nearness { fuzziness: Fuzziness::Edits(0), ..self.near } } else { self.near }
+    }
+
+    fn word(&self, text_field: &TextField, token: Token) -> Word {
+        let is_asked = self.near.fuzziness == Fuzziness::Auto(Automatic::Typo);
+        let written = if is_asked { self.text.get(token.offset_from..token.offset_to) } else { None };
+        let as_written = written.filter(|_| text_field.typo).unwrap_or_default().to_owned();
+        Word { text_field: text_field.clone(), token: token.text, as_written }
+    }
+
     fn tokens(&self, text_field: &TextField) -> Vec<Token> {
         tokens_of(self.analyzer.unwrap_or(text_field.analyzer), self.text)
     }
 
     fn query(&self, word: &Word) -> Box<dyn Query> {
-        near_token_query(&word.text_field, &word.token, self.near, self.stop)
+        let near = self.near_in(&word.text_field);
+        let words = near_words(&word.token, &word.as_written, near.fuzziness, near.prefix_length);
+        near_any_query(&word.text_field, &word.token, words, self.stop)
     }
 }
 
@@ -59,6 +75,8 @@ impl Words<'_> {
 struct Word {
     text_field: TextField,
     token: String,
+    /// What the token was made of, where slips are counted from it; else empty.
+    as_written: String,
 }
 
 /// Words of a text in the given fields: any of them, or each of them in some field.
@@ -74,7 +92,7 @@ fn match_any(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
     let mut queries = Vec::new();
     for text_field in texts {
         for token in words.tokens(text_field) {
-            let word = Word { text_field: text_field.clone(), token: token.text };
+            let word = words.word(text_field, token);
             if seen.insert(word.clone()) {
                 queries.push(words.query(&word));
             }
@@ -94,7 +112,7 @@ fn match_every(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
             if starts.insert(token.offset_from) {
                 *fields += 1;
             }
-            let word = Word { text_field: text_field.clone(), token: token.text };
+            let word = words.word(text_field, token);
             if !alternatives.contains(&word) {
                 alternatives.push(word);
             }

@@ -28,9 +28,7 @@ impl Places {
     fn of(index: &IndexFields, field: Option<&str>) -> Self {
         match field {
             None => Self { texts: index.default_texts(), exact: Vec::new() },
-            Some(KEY) => {
-                Self { texts: Vec::new(), exact: vec![TermPlace(index.string_term(KEY_PATH, ""))] }
-            }
+            Some(KEY) => Self { texts: Vec::new(), exact: vec![TermPlace(index.string_term(KEY_PATH, ""))] },
             Some(path) => Self { texts: index.texts_of(path), exact: exact_places(index, path) },
         }
     }
@@ -87,7 +85,13 @@ pub struct Nearness {
 }
 
 /// Tokens near the word in lowercase or near what the field's analyzer makes of it; whole strings near it.
-pub fn fuzzy_query(index: &IndexFields, field: Option<&str>, word: &str, near: Nearness, stop: &Stop) -> Box<dyn Query> {
+pub fn fuzzy_query(
+    index: &IndexFields,
+    field: Option<&str>,
+    word: &str,
+    near: Nearness,
+    stop: &Stop,
+) -> Box<dyn Query> {
     let places = Places::of(index, field);
     let mut by_word: Vec<(String, Vec<TermPlace>)> = Vec::new();
     let mut add = |word: String, place: TermPlace| match by_word.iter_mut().find(|(known, _)| *known == word) {
@@ -127,6 +131,16 @@ fn pairs_of(text_field: &TextField, character: &str, stop: &Stop) -> Option<Box<
     expanded(vec![place_of(text_field)], Tokens::Pattern(Arc::new(pairs)), stop)
 }
 
+/// One word of a text: the token itself by BM25, and beside it the tokens near any of `words`, which score less.
+pub fn near_any_query(text_field: &TextField, token: &str, words: Vec<NearWord>, stop: &Stop) -> Box<dyn Query> {
+    let itself = term_query(text_field.term(token));
+    if words.is_empty() {
+        return itself;
+    }
+    let tokens = Tokens::NearAny(words.into());
+    any_of([Some(itself), expanded(vec![place_of(text_field)], tokens, stop)].into_iter().flatten().collect())
+}
+
 /// One word of a text: the token itself by BM25, and beside it the tokens near it, which score less.
 pub fn near_token_query(text_field: &TextField, token: &str, near: Nearness, stop: &Stop) -> Box<dyn Query> {
     let itself = term_query(text_field.term(token));
@@ -156,7 +170,8 @@ pub fn positions_query(
         term: text_field.term(token),
         near: NearWord::new(token, shape.near.fuzziness, shape.near.prefix_length).map(Arc::new),
     };
-    let position = |(offset, words): (usize, Vec<String>)| PhrasePosition { offset, words: words.iter().map(word).collect() };
+    let position =
+        |(offset, words): (usize, Vec<String>)| PhrasePosition { offset, words: words.iter().map(word).collect() };
     let positions: Vec<PhrasePosition> = positions.into_iter().map(position).collect();
     if positions.is_empty() || positions.iter().any(|position| position.words.is_empty()) {
         return Box::new(EmptyQuery);

@@ -1,0 +1,306 @@
+//! What a plan asks of texts, as tests of their tokens.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tantivy::tokenizer::Token;
+
+use super::spans::{DocumentText, Span};
+use crate::error::EngineError;
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::mapping::{DERIVED_SUFFIXES, TableMapping};
+use crate::full_text::query::{
+    Automatic, Fuzziness, NearWord, Node, Pattern, QueryPlan, TermValue, TokenTest, near_words,
+};
+use crate::full_text::slots::tokens_of;
+
+const KEYWORD_SUFFIX: &str = ".keyword";
+
+/// Spans of one text that are marked.
+const SPANS_MAX: usize = 2_048;
+
+/// One condition, still in the words of the query.
+enum Asked {
+    /// Any of the words that the field's analyzer makes of the text.
+    Words { text: String, analyzer: Option<Analyzer>, near: Option<Near> },
+    /// The words one after another.
+    Phrase { text: String, analyzer: Option<Analyzer>, near: Option<Near>, slop: u32 },
+    /// A token as it is in the index.
+    Token(String),
+    /// The beginning of a token, in lowercase.
+    Prefix(String),
+    /// A pattern of tokens, and the same of whole strings.
+    Shape { tokens: Arc<Pattern>, strings: Arc<Pattern> },
+    /// A word that is misspelt.
+    NearToken { word: String, near: Near },
+}
+
+#[derive(Clone, Copy)]
+struct Near {
+    fuzziness: Fuzziness,
+    prefix_length: usize,
+}
+
+impl Near {
+    fn is_for_slips(self) -> bool {
+        self.fuzziness == Fuzziness::Auto(Automatic::Typo)
+    }
+}
+
+struct Condition {
+    /// `None`: the fields that are searched without a name.
+    field: Option<String>,
+    asked: Asked,
+}
+
+/// A condition under one analyzer.
+enum TokenMatcher {
+    Exact(HashSet<String>),
+    Sequence(Vec<String>),
+    Prefix(String),
+    Shape(Arc<Pattern>),
+    Near(NearWord),
+}
+
+/// Everything that a plan asks of texts.
+pub struct Wanted<'m> {
+    mapping: &'m TableMapping,
+    conditions: Vec<Condition>,
+    /// By path and analyzer.
+    compiled: HashMap<(String, Analyzer), Rc<Vec<TokenMatcher>>>,
+}
+
+fn base_of(field: &str) -> &str {
+    DERIVED_SUFFIXES.iter().find_map(|suffix| field.strip_suffix(suffix)).unwrap_or(field)
+}
+
+fn near_of(fuzziness: Fuzziness, prefix_length: usize) -> Option<Near> {
+    (fuzziness != Fuzziness::Edits(0)).then_some(Near { fuzziness, prefix_length })
+}
+
+impl<'m> Wanted<'m> {
+    pub fn of(mapping: &'m TableMapping, plan: &QueryPlan) -> Result<Self, EngineError> {
+        let mut wanted = Self { mapping, conditions: Vec::new(), compiled: HashMap::new() };
+        if let Some(query) = &plan.query {
+            wanted.add(query)?;
+        }
+        if wanted.conditions.is_empty() {
+            for filter in &plan.filter {
+                wanted.add(filter)?;
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn push(&mut self, field: Option<&String>, asked: Asked) {
+        self.conditions.push(Condition { field: field.map(|field| base_of(field).to_owned()), asked });
+    }
+
+    fn add(&mut self, node: &Node) -> Result<(), EngineError> {
+        let named = |analyzer: &Option<String>| analyzer.as_deref().and_then(Analyzer::named);
+        match node {
+            Node::Match { field, text, analyzer, fuzziness, prefix_length, .. } => {
+                let near = near_of(*fuzziness, *prefix_length);
+                self.push(field.as_ref(), Asked::Words { text: text.clone(), analyzer: named(analyzer), near });
+            }
+            Node::Phrase { field, text, analyzer, slop, fuzziness, prefix_length, .. } => {
+                let near = near_of(*fuzziness, *prefix_length);
+                let asked = Asked::Phrase { text: text.clone(), analyzer: named(analyzer), near, slop: *slop };
+                self.push(field.as_ref(), asked);
+            }
+            Node::Term { field, value: TermValue::Text(text), .. } => {
+                self.push(field.as_ref(), Asked::Token(text.clone()));
+            }
+            Node::Prefix { field, value, .. } => self.push(field.as_ref(), Asked::Prefix(value.to_lowercase())),
+            Node::Fuzzy { field, value, fuzziness, prefix_length, .. } => {
+                if let Some(near) = near_of(*fuzziness, *prefix_length) {
+                    self.push(field.as_ref(), Asked::NearToken { word: value.clone(), near });
+                }
+                self.push(field.as_ref(), Asked::Words { text: value.clone(), analyzer: None, near: None });
+            }
+            Node::Wildcard { field, pattern, .. } => {
+                let tokens = Arc::new(Pattern::from_wildcard(&pattern.to_lowercase())?);
+                let strings = Arc::new(Pattern::from_wildcard(pattern)?);
+                self.push(field.as_ref(), Asked::Shape { tokens, strings });
+            }
+            Node::Regexp { field, pattern, .. } => {
+                let tokens = Arc::new(Pattern::from_expression(pattern)?);
+                self.push(field.as_ref(), Asked::Shape { strings: Arc::clone(&tokens), tokens });
+            }
+            Node::TermsPhrase { field, terms, .. } => {
+                for token in terms.iter().flatten() {
+                    self.push(field.as_ref(), Asked::Token(token.clone()));
+                }
+            }
+            Node::BoolPrefix { fields, text, .. } => {
+                let last = tokens_of(Analyzer::SearchAsYouType, text).pop();
+                for weighted in fields {
+                    let words = Asked::Words { text: text.clone(), analyzer: None, near: None };
+                    self.push(Some(&weighted.field), words);
+                    if let Some(last) = &last {
+                        self.push(Some(&weighted.field), Asked::Prefix(last.text.clone()));
+                    }
+                }
+            }
+            Node::Bool { must, should, filter, .. } => {
+                for clause in must.iter().chain(should).chain(filter) {
+                    self.add(clause)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The parts of the text that the query asks for, in order and apart from each other.
+    pub fn spans_of(&mut self, text: &DocumentText<'_>) -> Vec<Span> {
+        let shown = text.shown();
+        if let Some(whole) = self.whole(text, &shown) {
+            return vec![whole];
+        }
+        let Some(analyzer) = text.analyzer() else { return Vec::new() };
+        let matchers = self.matchers_for(text, analyzer);
+        if matchers.is_empty() {
+            return Vec::new();
+        }
+        // What is shown of HTML is the text that its analyzer cuts into the same tokens as plain text.
+        let tokens = tokens_of(if analyzer == Analyzer::Html { Analyzer::Standard } else { analyzer }, &shown);
+        let mut marked = vec![false; tokens.len()];
+        for matcher in matchers.iter() {
+            matcher.mark(&tokens, &mut marked);
+        }
+        let mut spans: Vec<Span> = Vec::new();
+        for (token, _) in tokens.iter().zip(&marked).filter(|(_, marked)| **marked) {
+            let count = spans.len();
+            match spans.last_mut() {
+                Some(last) if token.offset_from < last.to => last.to = last.to.max(token.offset_to),
+                _ if count == SPANS_MAX => break,
+                _ => spans.push(Span { from: token.offset_from, to: token.offset_to }),
+            }
+        }
+        spans
+    }
+
+    /// All of a string that is asked for as a whole.
+    fn whole(&self, text: &DocumentText<'_>, shown: &str) -> Option<Span> {
+        if !text.rule.exact || shown.is_empty() {
+            return None;
+        }
+        let keyword = format!("{}{KEYWORD_SUFFIX}", text.path);
+        let is_asked = |condition: &Condition| {
+            let of_path = condition.field.as_deref() == Some(&text.path);
+            if !of_path && condition.field.as_deref() != Some(&keyword) {
+                return false;
+            }
+            match &condition.asked {
+                Asked::Token(value) => value == shown,
+                Asked::Words { text: value, .. } => text.analyzer().is_none() && value == shown,
+                Asked::Shape { strings, .. } => accepts(&strings.walker(), shown),
+                Asked::Prefix(prefix) => text.analyzer().is_none() && shown.to_lowercase().starts_with(prefix),
+                _ => false,
+            }
+        };
+        self.conditions.iter().any(is_asked).then_some(Span { from: 0, to: shown.len() })
+    }
+
+    fn matchers_for(&mut self, text: &DocumentText<'_>, analyzer: Analyzer) -> Rc<Vec<TokenMatcher>> {
+        let place = (text.path.clone(), analyzer);
+        if let Some(known) = self.compiled.get(&place) {
+            return Rc::clone(known);
+        }
+        let is_default = !self.mapping.any_in_all || text.rule.in_all;
+        let applies = |condition: &&Condition| match &condition.field {
+            Some(field) => *field == text.path,
+            None => is_default,
+        };
+        let matchers =
+            self.conditions.iter().filter(applies).flat_map(|condition| condition.asked.under(analyzer, text));
+        let matchers = Rc::new(matchers.collect::<Vec<_>>());
+        self.compiled.insert(place, Rc::clone(&matchers));
+        matchers
+    }
+}
+
+impl Asked {
+    fn under(&self, analyzer: Analyzer, text: &DocumentText<'_>) -> Vec<TokenMatcher> {
+        let path = text;
+        let words = |text: &str, given: &Option<Analyzer>| -> Vec<Token> { tokens_of(given.unwrap_or(analyzer), text) };
+        let with_near = |tokens: Vec<Token>, text: &str, near: &Option<Near>| -> Vec<TokenMatcher> {
+            let near_token = |near: &Near| -> Vec<TokenMatcher> {
+                if near.is_for_slips() && path.rule.typo_off {
+                    return Vec::new();
+                }
+                let words = tokens.iter().flat_map(|token| {
+                    let written = text.get(token.offset_from..token.offset_to).unwrap_or(&token.text);
+                    near_words(&token.text, written, near.fuzziness, near.prefix_length)
+                });
+                words.map(TokenMatcher::Near).collect()
+            };
+            let mut matchers = near.as_ref().map(near_token).unwrap_or_default();
+            matchers.push(TokenMatcher::Exact(tokens.into_iter().map(|token| token.text).collect()));
+            matchers
+        };
+        match self {
+            Self::Words { text, analyzer, near } => with_near(words(text, analyzer), text, near),
+            Self::Phrase { text, analyzer, near, slop } => {
+                let tokens = words(text, analyzer);
+                if *slop == 0 && near.is_none() {
+                    let words = tokens.into_iter().map(|token| token.text).collect();
+                    return vec![TokenMatcher::Sequence(words)];
+                }
+                with_near(tokens, text, near)
+            }
+            // Where the path has an exact form, a term is all of it.
+            Self::Token(_) if text.rule.exact => Vec::new(),
+            Self::Token(token) => vec![TokenMatcher::Exact([token.clone()].into())],
+            Self::Prefix(prefix) => vec![TokenMatcher::Prefix(prefix.clone())],
+            Self::Shape { tokens, .. } => vec![TokenMatcher::Shape(Arc::clone(tokens))],
+            Self::NearToken { word, near } => {
+                let near = NearWord::new(&word.to_lowercase(), near.fuzziness, near.prefix_length);
+                near.map(TokenMatcher::Near).into_iter().collect()
+            }
+        }
+    }
+}
+
+impl TokenMatcher {
+    fn mark(&self, tokens: &[Token], marked: &mut [bool]) {
+        let mut mark_each = |wants: &dyn Fn(&str) -> bool| {
+            for (token, marked) in tokens.iter().zip(marked.iter_mut()) {
+                *marked = *marked || wants(&token.text);
+            }
+        };
+        match self {
+            Self::Exact(words) => mark_each(&|token| words.contains(token)),
+            Self::Prefix(prefix) => mark_each(&|token| token.starts_with(prefix.as_str())),
+            Self::Shape(pattern) => {
+                let walker = pattern.walker();
+                mark_each(&|token| accepts(&walker, token));
+            }
+            Self::Near(word) => {
+                let walker = word.walker();
+                mark_each(&|token| {
+                    token.strip_prefix(word.fixed()).is_some_and(|rest| walker.distance(rest.as_bytes()).is_some())
+                });
+            }
+            Self::Sequence(words) if words.is_empty() => {}
+            Self::Sequence(words) => {
+                for (at, window) in tokens.windows(words.len()).enumerate() {
+                    if window.iter().map(|token| &token.text).eq(words) {
+                        marked[at..at + words.len()].fill(true);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A pattern that grows too large for a token does not match it.
+fn accepts<T: TokenTest>(test: &T, token: &str) -> bool {
+    let mut state = test.start().ok().flatten();
+    for byte in token.bytes() {
+        state = state.and_then(|state| test.step(state, byte).ok().flatten());
+    }
+    state.is_some_and(|state| test.accepts(state).unwrap_or(false))
+}

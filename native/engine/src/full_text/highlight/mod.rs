@@ -1,0 +1,75 @@
+//! Which parts of a page's documents the query found.
+
+mod fragments;
+mod matchers;
+mod spans;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use self::fragments::fragments_of;
+use self::matchers::Wanted;
+use self::spans::texts_of_document;
+use super::mapping::TableMapping;
+use super::options::IndexOptions;
+use super::query::{QueryPlan, mapping_of};
+use crate::error::EngineError;
+use crate::frame::Frame;
+
+/// What a request wants to see of the matches.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HighlightPlan {
+    /// Dotted paths; all that the query asks about when empty.
+    #[serde(default)]
+    pub fields: Vec<String>,
+    /// Length of a fragment without its tags, in characters.
+    pub fragment_chars: usize,
+    /// Most fragments of one field.
+    pub fragments: usize,
+    pub pre_tag: String,
+    pub post_tag: String,
+}
+
+/// For each row of the frame an object of path -> fragments: a JSON array. What the query asks is found by the
+/// analyzers of the fields, as the index does it; conditions that only filter count when nothing scores. Errors:
+/// `invalid_query` for a pattern that cannot be read.
+pub fn highlight_documents(
+    options: &IndexOptions,
+    plan: &QueryPlan,
+    wanted: &HighlightPlan,
+    frame: &[u8],
+) -> Result<String, EngineError> {
+    let mapping = mapping_of(options);
+    let mut asked = Wanted::of(&mapping, plan)?;
+    let frame = Frame::parse(frame)?;
+    let mut rows: Vec<Value> = Vec::with_capacity(frame.row_count());
+    for row in frame.rows() {
+        rows.push(Value::Object(highlight_body(&mapping, &mut asked, wanted, row?.body)));
+    }
+    serde_json::to_string(&rows).map_err(|error| EngineError::internal(format!("highlights: {error}")))
+}
+
+fn highlight_body(
+    mapping: &TableMapping,
+    asked: &mut Wanted<'_>,
+    wanted: &HighlightPlan,
+    body: &[u8],
+) -> Map<String, Value> {
+    let mut found: Map<String, Value> = Map::new();
+    let Ok(document) = serde_json::from_slice::<Value>(body) else { return found };
+    for text in texts_of_document(mapping, &document) {
+        if !wanted.fields.is_empty() && !wanted.fields.contains(&text.path) {
+            continue;
+        }
+        let spans = asked.spans_of(&text);
+        if spans.is_empty() {
+            continue;
+        }
+        let entry = found.entry(text.path.clone()).or_insert_with(|| Value::Array(Vec::new()));
+        let Value::Array(list) = entry else { continue };
+        let room = wanted.fragments.saturating_sub(list.len());
+        list.extend(fragments_of(&text.shown(), &spans, wanted, room).into_iter().map(Value::String));
+    }
+    found
+}

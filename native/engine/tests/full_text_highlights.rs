@@ -1,0 +1,155 @@
+//! Highlights, explanations, and words that are misspelt.
+
+mod full_text_support;
+
+use full_text_support::{frame, index_of, memory_options, plan, put, run};
+use serde_json::{Value, json};
+use sundew_engine::full_text::{HighlightPlan, QueryPlan, highlight_documents};
+
+fn wanted() -> HighlightPlan {
+    serde_json::from_value(json!({"fragment_chars": 150, "fragments": 3, "pre_tag": "<em>", "post_tag": "</em>"}))
+        .expect("a highlight plan")
+}
+
+fn highlights_with(wanted: &HighlightPlan, schema: Value, plan: &QueryPlan, document: Value) -> Value {
+    let frame = frame(&[put("a", 0, document)], 1);
+    let json = highlight_documents(&memory_options(schema), plan, wanted, &frame).expect("highlights");
+    let mut rows: Vec<Value> = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(rows.len(), 1);
+    rows.remove(0)
+}
+
+fn highlights(query: Value, document: Value) -> Value {
+    highlights_with(&wanted(), json!(null), &plan(query), document)
+}
+
+#[test]
+fn words_are_marked_as_the_analyzer_sees_them() {
+    let document = json!({"title": "Cooked soups, and a cook", "n": 5, "body": {"text": "No soup"}});
+    assert_eq!(
+        highlights(json!({"kind": "match", "text": "cooking soup"}), document.clone()),
+        json!({"title": ["<em>Cooked</em> <em>soups</em>, and a <em>cook</em>"], "body.text": ["No <em>soup</em>"]})
+    );
+    assert_eq!(
+        highlights(json!({"kind": "match", "field": "body.text", "text": "soup"}), document.clone()),
+        json!({"body.text": ["No <em>soup</em>"]})
+    );
+    assert_eq!(highlights(json!({"kind": "match", "text": "bread"}), document.clone()), json!({}));
+    assert_eq!(highlights(json!({"kind": "match_all"}), document), json!({}));
+}
+
+#[test]
+fn every_kind_of_word_condition_marks() {
+    let document = json!({"t": "the quick brown fox; brown quick"});
+    let cases = [
+        (json!({"kind": "phrase", "text": "quick brown"}), "the <em>quick</em> <em>brown</em> fox; brown quick"),
+        (json!({"kind": "prefix", "field": "t", "value": "Qu"}), "the <em>quick</em> brown fox; brown <em>quick</em>"),
+        (json!({"kind": "wildcard", "field": "t", "pattern": "f?x"}), "the quick brown <em>fox</em>; brown quick"),
+        (
+            json!({"kind": "regexp", "field": "t", "pattern": "bro.*"}),
+            "the quick <em>brown</em> fox; <em>brown</em> quick",
+        ),
+        (
+            json!({"kind": "fuzzy", "field": "t", "value": "brwn", "fuzziness": 1}),
+            "the quick <em>brown</em> fox; <em>brown</em> quick",
+        ),
+        (
+            json!({"kind": "match", "text": "quikc", "fuzziness": "typo", "prefix_length": 1}),
+            "the <em>quick</em> brown fox; brown <em>quick</em>",
+        ),
+        (
+            json!({"kind": "bool", "must": [{"kind": "match", "text": "fox"}], "must_not": [{"kind": "match", "text": "quick"}]}),
+            "the quick brown <em>fox</em>; brown quick",
+        ),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(highlights(query.clone(), document.clone()), json!({"t": [expected]}), "{query}");
+    }
+}
+
+#[test]
+fn arrays_html_and_whole_strings() {
+    let schema = json!({"document_schemas": {"d": {"schema": {"properties": {
+        "page": {"type": "string", "x-service-types": ["html"]},
+        "code": {"type": "string", "x-service-types": ["keyword"]}
+    }}}}});
+    let document =
+        json!({"page": "<p>Leek <b>soup</b> &amp; bread</p>", "code": "A-1", "tags": ["soup", "hot soup", "x"]});
+    let ask = |query: Value| highlights_with(&wanted(), schema.clone(), &plan(query), document.clone());
+    let found = ask(json!({"kind": "match", "field": "page", "text": "soup bread"}));
+    let page = found["page"][0].as_str().expect("a fragment");
+    assert!(page.contains("<em>soup</em>") && page.contains("<em>bread</em>") && !page.contains("<p>"), "{page}");
+    assert_eq!(ask(json!({"kind": "term", "field": "code", "value": "A-1"})), json!({"code": ["<em>A-1</em>"]}));
+    assert_eq!(ask(json!({"kind": "term", "field": "code", "value": "a-1"})), json!({}));
+    let tags = ask(json!({"kind": "match", "field": "tags", "text": "soup"}));
+    assert_eq!(tags, json!({"tags": ["<em>soup</em>", "hot <em>soup</em>"]}));
+}
+
+#[test]
+fn fields_and_fragments_are_bounded() {
+    let mut wanted = wanted();
+    wanted.fields = vec!["b".to_owned()];
+    wanted.fragments = 2;
+    wanted.fragment_chars = 40;
+    let document = json!({"a": "soup", "b": format!("soup {}", "and some words before the next soup ".repeat(20))});
+    let found = highlights_with(&wanted, json!(null), &plan(json!({"kind": "match", "text": "soup"})), document);
+    assert_eq!(found.as_object().expect("an object").keys().collect::<Vec<_>>(), ["b"]);
+    let fragments = found["b"].as_array().expect("fragments");
+    assert_eq!(fragments.len(), 2);
+    for fragment in fragments {
+        let text = fragment.as_str().expect("text").replace("<em>", "").replace("</em>", "");
+        assert!(text.chars().count() <= 40 && text.contains("soup"), "{text}");
+    }
+}
+
+#[test]
+fn an_explanation_adds_up_and_names_fields() {
+    let documents = [json!({"title": "leek soup", "n": 1}), json!({"title": "soup", "body": "soup soup"})];
+    let index = index_of(json!(null), &documents);
+    let mut plan = plan(json!({"kind": "bool", "should": [
+        {"kind": "match", "field": "title", "text": "leek soup", "boost": 2.0},
+        {"kind": "match", "field": "body", "text": "soup"},
+        {"kind": "term", "field": "n", "value": 1}
+    ]}));
+    assert_eq!(run(&index, &plan).explanations, "");
+    plan.explain = true;
+    let hits = run(&index, &plan);
+    let explained: Vec<Value> = serde_json::from_str(&hits.explanations).expect("JSON");
+    assert_eq!(explained.len(), 2);
+    for (hit, tree) in hits.hits.iter().zip(&explained) {
+        let value = tree["value"].as_f64().expect("a score") as f32;
+        assert!((value - hit.score).abs() <= hit.score * 1e-4, "{tree}");
+        let parts: f64 =
+            tree["details"].as_array().expect("parts").iter().map(|part| part["value"].as_f64().unwrap_or(0.0)).sum();
+        assert!((parts as f32 - value).abs() < 1e-4, "{tree}");
+    }
+    let text = hits.explanations;
+    for expected in
+        ["title:\\\"leek\\\": product of", "title:\\\"soup\\\"", "body:\\\"soup\\\"", "n:1", "2 times", "idf"]
+    {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(!text.contains("field="), "{text}");
+}
+
+#[test]
+fn a_slip_finds_less_than_the_word_itself_and_a_field_may_refuse_slips() {
+    let schema = json!({"document_schemas": {"d": {"schema": {"properties": {
+        "name": {"type": "string", "x-service-typo": false}
+    }}}}});
+    let mut documents = vec![json!({"t": "leek and bread with very many other words in it that make it a long text"})];
+    documents.extend((0..20).map(|_| json!({"t": "broad"})));
+    documents.push(json!({"name": "bread"}));
+    documents.push(json!({"t": "tread"}));
+    let index = index_of(schema, &documents);
+    let near = |field: &str, text: &str| {
+        let node = json!({"kind": "match", "field": field, "text": text, "fuzziness": "typo", "prefix_length": 1});
+        run(&index, &plan(node)).hits.iter().map(|hit| hit.ordinal).collect::<Vec<u32>>()
+    };
+    let found = near("t", "bread");
+    assert_eq!((found.len(), found[0]), (21, 0));
+    assert_eq!(near("t", "braed"), [0]);
+    assert!(near("t", "leak").is_empty());
+    assert!(near("name", "braed").is_empty());
+    assert_eq!(near("name", "bread"), [21]);
+}
