@@ -28,7 +28,7 @@ function documentAt(at: number): Record<string, unknown> {
 }
 
 function keyAt(at: number): string {
-  return `d${String((at * 7919) % 100_003).padStart(6, '0')}`;
+  return `${'09akluvz'[at % 8]}d${String((at * 7919) % 100_003).padStart(6, '0')}`;
 }
 
 async function insert(table: string, inserts: Record<string, unknown>): Promise<void> {
@@ -129,7 +129,7 @@ describe('pages by cursor', () => {
 
   test('skip and repeat no document that is not written meanwhile', async () => {
     const order_by = [{ field: 'year' }];
-    const untouched = (ids: string[]) => ids.filter((id) => id.startsWith('d'));
+    const untouched = (ids: string[]) => ids.filter((id) => /^.d\d{6}$/.test(id));
     const whole = untouched((await ask('four', { order_by, limit: 1000 })).hits.hits.map((hit) => hit._id));
     const seen: string[] = [];
     let cursor: object = {};

@@ -20,6 +20,9 @@ use crate::full_text::slots::tokens_of;
 /// Words that `_index_prefix` joins.
 const PREFIX_WORDS_MAX: usize = 3;
 
+/// Moves beyond this number are not looked for.
+const SLOP_MAX: u32 = 1_000;
+
 /// Words of one match or phrase that may be fuzzy: each is a walk of the term dictionary.
 const FUZZY_WORDS_MAX: usize = 64;
 
@@ -143,8 +146,10 @@ fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<
     match &tokens[..] {
         [] => None,
         [token] => Some(near_token_query(text_field, &token.text, words.near, words.stop)),
-        _ if words.is_fuzzy() => {
-            let shape = PhraseShape { slop, near: words.near };
+        // Tantivy counts loose phrases from the word that is rarer in the segment, so that scores would depend on how
+        // documents are spread.
+        _ if words.is_fuzzy() || slop > 0 => {
+            let shape = PhraseShape { slop: slop.min(SLOP_MAX), near: words.near };
             let positions = tokens.into_iter().map(|token| (token.position, vec![token.text])).collect();
             Some(positions_query(text_field, positions, shape, words.stop))
         }

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { NativeTextIndex, queryTextIndexes } from '../../src/engine/text-index.ts';
+import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+interface Result {
+  hits: { total: { value: number; relation: string }; hits: { _id: string; _source: Record<string, unknown> }[] };
+  partial?: boolean;
+}
+
+let server: TestServer;
+
+async function ask(table: string, request: object): Promise<Result> {
+  const answer = await server.send<{ responses: Result[] }>('POST', `/db/v1/tables/${table}/query`, request);
+  expect(answer).toMatchObject({ status: 200 });
+  const [result] = answer.body.responses;
+  if (!result) throw new Error('no result');
+  return result;
+}
+
+async function insert(table: string, inserts: Record<string, unknown>): Promise<void> {
+  const answer = await server.send('POST', `/db/v1/tables/${table}/batch`, { inserts, sync_level: 'full_text' });
+  expect(answer.status).toBe(201);
+}
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+/** An index in memory whose documents share one word. */
+async function largeIndex(documents: number): Promise<NativeTextIndex> {
+  const options = { name: 'large', incarnation: '', memOnly: true, schema: null };
+  const index = await NativeTextIndex.open('unused', options, false);
+  const builder = new FrameBuilder();
+  for (let at = 0; at < documents; at += 1) {
+    const body = new TextEncoder().encode(JSON.stringify({ text: `fox w${at} v${at % 997}`, n: at }));
+    builder.setOrdinal(builder.append(rowKind.put, `k${at}`, body), at);
+  }
+  await index.apply(builder.finish());
+  await index.commit(documents);
+  return index;
+}
+
+function planOf(members: object): string {
+  return JSON.stringify({ query: { kind: 'match', text: 'fox' }, limit: 10, exact_total: true, ...members });
+}
+
+test('a query stops inside the engine when its caller is gone, and in part when its time is over', async () => {
+  const index = await largeIndex(20_000);
+  const gone = new AbortController();
+  const slow = { kind: 'wildcard', pattern: '*7*' };
+  const shoulds = Array.from({ length: 200 }, () => slow);
+  const plan = planOf({ query: { kind: 'bool', should: shoulds, min_should: 1 }, sort: [{ field: 'n' }] });
+  const running = queryTextIndexes([index.handle], plan, gone.signal);
+  gone.abort();
+  await expect(running).rejects.toMatchObject({ code: 'query_timeout' });
+  const short = JSON.stringify({ ...JSON.parse(plan), timeout_ms: 1, allows_partial: true });
+  const hits = await queryTextIndexes([index.handle], short, new AbortController().signal);
+  expect([hits.isPartial, hits.totalIsExact]).toEqual([true, false]);
+  const strict = JSON.stringify({ ...JSON.parse(plan), timeout_ms: 1 });
+  const failing = queryTextIndexes([index.handle], strict, new AbortController().signal);
+  await expect(failing).rejects.toMatchObject({ code: 'query_timeout' });
+  await index.close();
+});
+
+test('a request whose client has gone leaves nothing that holds up the next one', async () => {
+  await server.send('POST', '/db/v1/tables/gone', {});
+  await insert(
+    'gone',
+    Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`k${at}`, { t: `w${at} x${at}` }])),
+  );
+  const leaving = new AbortController();
+  const body = JSON.stringify({
+    full_text_search: { disjuncts: Array.from({ length: 300 }, () => ({ wildcard: '*1*', field: 't' })) },
+  });
+  const url = `${server.url}/db/v1/tables/gone/query`;
+  const request = fetch(url, { method: 'POST', body, signal: leaving.signal });
+  leaving.abort();
+  await expect(request).rejects.toMatchObject({ name: 'AbortError' });
+  expect((await ask('gone', { count: true })).hits.total).toEqual({ value: 3_000, relation: 'exact' });
+});
+
+test('a page of ten thousand hits lets the event loop run', async () => {
+  await server.send('POST', '/db/v1/tables/wide', { num_shards: 2 });
+  const text = 'soup '.repeat(100);
+  for (let start = 0; start < 10_000; start += 2_500) {
+    const batch = Array.from({ length: 2_500 }, (_, at) => [
+      `${at % 2 === 0 ? 'b' : 't'}${start + at}`,
+      { n: start + at, text },
+    ]);
+    await insert('wide', Object.fromEntries(batch));
+  }
+  const running = { query: true };
+  let turns = 0;
+  const turn = () => {
+    turns += 1;
+    if (running.query) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const result = await ask('wide', { order_by: [{ field: 'n' }], limit: 10_000 });
+  running.query = false;
+  expect(result.hits.hits).toHaveLength(10_000);
+  // 79 slices are rendered and 40 are read; other work comes in between each two.
+  expect(turns).toBeGreaterThan(100);
+});
+
+test('pages are whole, and show only what matches, while documents are written', async () => {
+  await server.send('POST', '/db/v1/tables/busy', { num_shards: 2 });
+  const stable = Object.fromEntries(
+    Array.from({ length: 60 }, (_, at) => [`${at % 2 === 0 ? 'b' : 't'}s${at}`, { kind: 'soup', rank: 100 + at }]),
+  );
+  const moving = Array.from({ length: 40 }, (_, at) => `${at % 2 === 0 ? 'b' : 't'}m${at}`);
+  await insert('busy', stable);
+  const writing = { goesOn: true };
+  const writer = async () => {
+    for (let round = 0; writing.goesOn; round += 1) {
+      const kind = round % 2 === 0 ? 'stew' : 'soup';
+      const inserts = Object.fromEntries(moving.map((key, at) => [key, { kind, rank: at }]));
+      await server.send('POST', '/db/v1/tables/busy/batch', { inserts, sync_level: 'write' });
+    }
+  };
+  const writers = writer();
+  for (let round = 0; round < 150; round += 1) {
+    const request = { full_text_search: { query: 'kind:soup' }, order_by: [{ field: 'rank' }], limit: 50 };
+    const { hits } = await ask('busy', request);
+    expect(hits.hits).toHaveLength(50);
+    expect(new Set(hits.hits.map((hit) => hit._id)).size).toBe(50);
+    for (const { _source } of hits.hits) expect(_source.kind).toBe('soup');
+  }
+  writing.goesOn = false;
+  await writers;
+});
