@@ -24,7 +24,19 @@ function rustSteps(): Step[] {
   if (cargoHas('fmt')) steps.push({ name: 'Rust format', command: ['cargo', 'fmt', '--all', '--check'], cwd: native });
   else
     process.stderr.write('rustfmt is not installed: the Rust format is not checked (rustup component add rustfmt)\n');
-  const clippy = ['cargo', 'clippy', '--release', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'];
+  const clippy = [
+    'cargo',
+    'clippy',
+    '--release',
+    '--locked',
+    '--workspace',
+    '--lib',
+    '--tests',
+    '--examples',
+    '--',
+    '-D',
+    'warnings',
+  ];
   if (cargoHas('clippy')) steps.push({ name: 'Rust lint', command: clippy, cwd: native });
   else process.stderr.write('clippy is not installed: Rust is not linted (rustup component add clippy)\n');
   return steps;

@@ -40,7 +40,10 @@ function outcome(passed: number, failed: number, code: number): Outcome {
 }
 
 async function runNative(): Promise<Outcome> {
-  const { output, code } = await run(['cargo', 'test', '--release', '--locked', '--workspace', '--no-fail-fast'], `${root}native`);
+  const { output, code } = await run(
+    ['cargo', 'test', '--release', '--locked', '--workspace', '--no-fail-fast'],
+    `${root}native`,
+  );
   return outcome(sum(output, /^test result:.*? (\d+) passed/gm), sum(output, /^test result:.*? (\d+) failed/gm), code);
 }
 

@@ -29,7 +29,10 @@ fn places_in_boxes_circles_and_polygons() {
     let near = |field: &str, meters: f64| json!({"kind": "geo_distance", "field": field, "center": [7.447, 46.948], "meters": meters});
     for (query, expected) in [
         (json!({"kind": "geo_box", "field": "at", "top_left": [7, 48], "bottom_right": [9, 46]}), vec![0, 1]),
-        (json!({"kind": "geo_box", "field": "at", "top_left": [7.447, 46.948], "bottom_right": [7.447, 46.948]}), vec![0]),
+        (
+            json!({"kind": "geo_box", "field": "at", "top_left": [7.447, 46.948], "bottom_right": [7.447, 46.948]}),
+            vec![0],
+        ),
         (json!({"kind": "geo_box", "field": "at", "top_left": [179, 0], "bottom_right": [-179, -20]}), vec![3]),
         (json!({"kind": "geo_box", "field": "at", "top_left": [-179, 0], "bottom_right": [179, -20]}), vec![]),
         (json!({"kind": "geo_box", "field": "free", "top_left": [7, 48], "bottom_right": [9, 46]}), vec![0, 5]),
@@ -42,12 +45,18 @@ fn places_in_boxes_circles_and_polygons() {
         (near("free", 60_000.0), vec![0, 5]),
         (json!({"kind": "geo_polygon", "field": "at", "points": [[6, 46], [9, 46], [6, 49]]}), vec![0, 2]),
         (json!({"kind": "geo_polygon", "field": "at", "points": [[7.447, 46.948], [9, 46], [9, 47]]}), vec![0]),
-        (json!({"kind": "geo_shape", "field": "at", "relation": "within",
-            "geometry": {"type": "envelope", "coordinates": [[6, 48], [8, 46]]}}), vec![0, 2]),
+        (
+            json!({"kind": "geo_shape", "field": "at", "relation": "within",
+            "geometry": {"type": "envelope", "coordinates": [[6, 48], [8, 46]]}}),
+            vec![0, 2],
+        ),
         (json!({"kind": "exists", "field": "at"}), vec![0, 1, 2, 3]),
         (json!({"kind": "exists", "field": "free"}), vec![0, 1, 4, 5]),
         (json!({"kind": "bool", "must": [{"kind": "match", "text": "bern"}, near("at", 97_000.0)]}), vec![0]),
-        (json!({"kind": "bool", "must": [{"kind": "match", "text": "genève zürich"}], "must_not": [near("at", 97_000.0)]}), vec![2]),
+        (
+            json!({"kind": "bool", "must": [{"kind": "match", "text": "genève zürich"}], "must_not": [near("at", 97_000.0)]}),
+            vec![2],
+        ),
         (json!({"kind": "bool", "must_not": [near("at", 140_000.0)]}), vec![3, 4, 5]),
     ] {
         assert_eq!(matching(&index, query.clone()), expected, "{query}");

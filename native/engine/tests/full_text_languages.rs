@@ -18,7 +18,12 @@ const TEXTS: [(&str, &str, &[&str], &[&str]); 13] = [
     ("norwegian", "Jentene sang i kirkene om kvelden", &["jente", "kirke", "kveld"], &["om", "båt"]),
     ("danish", "Pigerne sang i kirkerne om aftenen", &["pige", "kirke", "aftenen"], &["om", "båd"]),
     ("finnish", "Lapset leikkivät taloissa iltaisin", &["talo", "talossa", "lapset"], &["vene"]),
-    ("html", "<p title='hidden'>Old&nbsp;boats <!-- sails --> &amp; <b>houses</b></p>", &["boat", "house", "old"], &["hidden", "sails", "nbsp"]),
+    (
+        "html",
+        "<p title='hidden'>Old&nbsp;boats <!-- sails --> &amp; <b>houses</b></p>",
+        &["boat", "house", "old"],
+        &["hidden", "sails", "nbsp"],
+    ),
     ("simple", "The runners' 42 boats", &["runners", "the", "boats"], &["42", "boat"]),
 ];
 
@@ -32,7 +37,8 @@ fn is_found(index: &std::sync::Arc<sundew_engine::full_text::TextIndex>, word: &
 fn words_of_each_analyzer() {
     for (analyzer, text, words, others) in TEXTS {
         let property = json!({"type": "string", "x-service-types": ["text"], "x-service-analyzer": analyzer});
-        let schema = json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": {"t": property}}}}});
+        let schema =
+            json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": {"t": property}}}}});
         let index = index_of(schema, &[json!({"t": text}), json!({"t": "xyz"})]);
         for word in words {
             assert!(is_found(&index, word), "{analyzer}: {word}");
@@ -47,13 +53,25 @@ fn words_of_each_analyzer() {
 fn chinese_japanese_and_korean_without_configuration() {
     for (text, words, others) in [
         ("我们在北京的图书馆里读书。", ["北京", "图书馆", "书", "我们在北京", "读"], ["上海", "京北", "猫"]),
-        ("黒い猫が東京タワーの上で寝ている。", ["猫", "東京", "タワー", "東京タワー", "寝ている"], ["犬", "京都", "京東"]),
-        ("고양이가 도서관에서 책을 읽는다.", ["고양이", "도서관", "책", "읽는다", "도서관에서"], ["강아지", "서도", "물"]),
+        (
+            "黒い猫が東京タワーの上で寝ている。",
+            ["猫", "東京", "タワー", "東京タワー", "寝ている"],
+            ["犬", "京都", "京東"],
+        ),
+        (
+            "고양이가 도서관에서 책을 읽는다.",
+            ["고양이", "도서관", "책", "읽는다", "도서관에서"],
+            ["강아지", "서도", "물"],
+        ),
     ] {
         let index = index_of(Value::Null, &[json!({"t": text}), json!({"t": "nothing of it"})]);
         for word in words {
             assert!(is_found(&index, word), "{text}: {word}");
-            assert_eq!(matching(&index, json!({"kind": "match", "text": word, "operator": "and"})), [0], "{text}: {word}");
+            assert_eq!(
+                matching(&index, json!({"kind": "match", "text": word, "operator": "and"})),
+                [0],
+                "{text}: {word}"
+            );
         }
         for word in others {
             let query = json!({"kind": "match", "text": word, "operator": "and"});

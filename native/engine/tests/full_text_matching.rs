@@ -39,9 +39,13 @@ fn random_node(random: &mut Random, depth: usize) -> Value {
     match random.below(if depth > 2 { 20 } else { 24 }) {
         8 => json!({"kind": "fuzzy", "field": field, "value": "soop", "fuzziness": 1 + random.below(2)}),
         9 => json!({"kind": "fuzzy", "value": "braed", "fuzziness": "auto", "prefix_length": random.below(3)}),
-        10 => json!({"kind": "match", "field": field, "text": format!("lek {text}"), "fuzziness": 1, "operator": "and"}),
+        10 => {
+            json!({"kind": "match", "field": field, "text": format!("lek {text}"), "fuzziness": 1, "operator": "and"})
+        }
         11 => json!({"kind": "wildcard", "field": field, "pattern": (["*e*", "s?up", "?n*", "*"][random.below(4)])}),
-        12 => json!({"kind": "regexp", "field": field, "pattern": (["[a-l].*", "so(u|a)p", ".*\\d.*"][random.below(3)])}),
+        12 => {
+            json!({"kind": "regexp", "field": field, "pattern": (["[a-l].*", "so(u|a)p", ".*\\d.*"][random.below(3)])})
+        }
         13 => json!({"kind": "terms_phrase", "field": field, "terms": [["soup", "leek"], ["bread", "run", "soup"]]}),
         14 => json!({"kind": "phrase", "field": field, "text": "sooup bred", "fuzziness": 2}),
         15 => json!({"kind": "ip_range", "field": field, "cidr": "10.0.0.0/8"}),
@@ -71,7 +75,12 @@ fn random_node(random: &mut Random, depth: usize) -> Value {
 fn spread_over_ranges<'a>(schema: &Value, rows: impl Iterator<Item = (usize, &'a Row)>) -> Vec<Arc<TextIndex>> {
     let mut by_range: Vec<Vec<Row>> = (0..4).map(|_| Vec::new()).collect();
     for (range, Row { key, ordinal, body, ttl_base_ms }) in rows {
-        by_range[range].push(Row { key: key.clone(), ordinal: *ordinal, body: body.clone(), ttl_base_ms: *ttl_base_ms });
+        by_range[range].push(Row {
+            key: key.clone(),
+            ordinal: *ordinal,
+            body: body.clone(),
+            ttl_base_ms: *ttl_base_ms,
+        });
     }
     let open = |rows: Vec<Row>| {
         let index = TextIndex::open(Path::new("unused"), memory_options(schema.clone())).expect("an index in memory");
@@ -121,7 +130,11 @@ fn random_filters_on_random_documents() {
             by_index.sort_unstable();
             assert_eq!(ordinals, by_index, "seed {seed}: {node}");
             assert_eq!(matching(&index, node.clone()), by_index, "seed {seed}: {node} as a query");
-            assert_eq!(ranked(&ranges, &node), ranked(std::slice::from_ref(&index), &node), "seed {seed}: {node} in 4 ranges");
+            assert_eq!(
+                ranked(&ranges, &node),
+                ranked(std::slice::from_ref(&index), &node),
+                "seed {seed}: {node} in 4 ranges"
+            );
         }
     }
 }

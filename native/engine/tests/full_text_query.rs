@@ -65,7 +65,10 @@ fn nodes() {
         (json!({"kind": "exists", "field": "author"}), vec![2]),
         (json!({"kind": "exists", "field": "nowhere"}), vec![]),
         (json!({"kind": "bool_prefix", "fields": [{"field": "title"}], "text": "quick bro"}), vec![0, 1, 2]),
-        (json!({"kind": "bool_prefix", "fields": [{"field": "title", "boost": 2}, {"field": "body"}], "text": "sou"}), vec![1, 3]),
+        (
+            json!({"kind": "bool_prefix", "fields": [{"field": "title", "boost": 2}, {"field": "body"}], "text": "sou"}),
+            vec![1, 3],
+        ),
     ] {
         assert_eq!(matching(&index, query.clone()), expected, "{query}");
     }
@@ -110,7 +113,10 @@ fn a_text_without_tokens_is_left_out_of_the_bool_around_it() {
         (json!({"kind": "bool", "must": [the], "must_not": [title("bread")]}), vec![0, 1, 4]),
         (json!({"kind": "bool", "must": [title("soup")], "must_not": [the]}), vec![1]),
         (json!({"kind": "bool", "must_not": [the]}), vec![0, 1, 2, 3, 4]),
-        (json!({"kind": "bool", "must": [title("soup"), {"kind": "match", "field": "tags.keyword", "text": "the"}]}), vec![]),
+        (
+            json!({"kind": "bool", "must": [title("soup"), {"kind": "match", "field": "tags.keyword", "text": "the"}]}),
+            vec![],
+        ),
     ] {
         assert_eq!(matching(&index, query.clone()), expected, "{query}");
     }

@@ -45,7 +45,10 @@ fn words_by_their_shape() {
         (json!({"kind": "phrase", "text": "leak and potatoe", "fuzziness": 1}), vec![0]),
         (json!({"kind": "phrase", "text": "leak potatoe", "fuzziness": 1}), vec![]),
         (json!({"kind": "terms_phrase", "field": "title", "terms": [["miso"], ["soup"]]}), vec![1]),
-        (json!({"kind": "terms_phrase", "field": "title", "terms": [["miso", "potato"], ["soup", "stew"]]}), vec![0, 1]),
+        (
+            json!({"kind": "terms_phrase", "field": "title", "terms": [["miso", "potato"], ["soup", "stew"]]}),
+            vec![0, 1],
+        ),
         (json!({"kind": "terms_phrase", "terms": [["soup"], ["miso"]]}), vec![]),
         (json!({"kind": "terms_phrase", "terms": [["soup"], ["miso"]], "slop": 2}), vec![1]),
         (json!({"kind": "terms_phrase", "terms": [["soup"], ["soup"]], "slop": 5}), vec![]),
@@ -62,7 +65,10 @@ fn words_by_their_shape() {
 
 #[test]
 fn what_is_nearer_scores_more() {
-    let index = index_of(Value::Null, &[json!({"t": "soup"}), json!({"t": "soap"}), json!({"t": "soaps"}), json!({"t": "sap"})]);
+    let index = index_of(
+        Value::Null,
+        &[json!({"t": "soup"}), json!({"t": "soap"}), json!({"t": "soaps"}), json!({"t": "sap"})],
+    );
     for node in [
         json!({"kind": "match", "field": "t", "text": "soup", "fuzziness": 2}),
         json!({"kind": "fuzzy", "field": "t", "value": "soup", "fuzziness": 2}),
@@ -102,7 +108,8 @@ fn what_is_refused() {
         (json!({"kind": "match", "text": "soup ".repeat(65), "fuzziness": 1}), "limit_exceeded"),
         (json!({"kind": "ip_range", "field": "ip", "cidr": "10.0.0.0/40"}), "invalid_query"),
     ] {
-        let error = query(std::slice::from_ref(&index), &plan(node.clone()), &CancelFlag::default()).expect_err("refused");
+        let error =
+            query(std::slice::from_ref(&index), &plan(node.clone()), &CancelFlag::default()).expect_err("refused");
         assert_eq!(error.code, code, "{node}");
     }
 }

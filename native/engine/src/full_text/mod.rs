@@ -15,23 +15,24 @@ mod highlight;
 mod mapping;
 mod options;
 mod pending_documents;
+mod places;
 mod query;
 mod report;
 mod segment_columns;
-mod places;
 mod slots;
 mod storage;
 mod text_index;
 
 pub use aggregate::{
-    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds, NumberBounds,
-    NumberMetric, SignificanceAlgorithm,
+    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
+    NumberBounds, NumberMetric, SignificanceAlgorithm,
 };
 pub use analysis::Analyzer;
 pub use highlight::{HighlightPlan, highlight_documents};
 pub use options::IndexOptions;
 pub use query::{
-    CancelFlag, Fuzziness, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField, match_documents, query,
+    CancelFlag, Fuzziness, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField,
+    match_documents, query,
 };
 pub use report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 pub use slots::tokens_of;

@@ -1,6 +1,8 @@
 //! Places and shapes in JSON: what documents hold, and what queries ask with.
 
-use geo::{Geometry, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon, Rect, coord};
+use geo::{
+    Geometry, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon, Rect, coord,
+};
 use serde_json::Value;
 
 use super::aggregate::Place;
@@ -20,7 +22,10 @@ pub fn places_of(value: &Value) -> Vec<Place> {
                 let place = lat.as_f64().zip(lon.as_f64()).and_then(|(lat, lon)| Place::new(lat, lon));
                 place.into_iter().collect()
             }
-            list => list.iter().flat_map(|element| if element.is_number() { Vec::new() } else { places_of(element) }).collect(),
+            list => list
+                .iter()
+                .flat_map(|element| if element.is_number() { Vec::new() } else { places_of(element) })
+                .collect(),
         },
         Value::Object(members) => {
             let number = |name: &str| members.get(name).and_then(Value::as_f64);
@@ -59,7 +64,8 @@ impl Shapes {
             }
             "polygon" => Geometry::Polygon(self.polygon(coordinates)?),
             "multipolygon" => {
-                let polygons: Option<Vec<_>> = coordinates.as_array()?.iter().map(|rings| self.polygon(rings)).collect();
+                let polygons: Option<Vec<_>> =
+                    coordinates.as_array()?.iter().map(|rings| self.polygon(rings)).collect();
                 Geometry::MultiPolygon(MultiPolygon::new(polygons.filter(|polygons| !polygons.is_empty())?))
             }
             "envelope" => {
@@ -147,7 +153,12 @@ mod tests {
             (json!({"type": "MultiPoint", "coordinates": vec![[1, 2]; 10_001]}), false),
             (json!([1, 2]), false),
         ] {
-            assert_eq!(shape_of(&value).is_some(), is_shape, "{}", &value.to_string()[..40.min(value.to_string().len())]);
+            assert_eq!(
+                shape_of(&value).is_some(),
+                is_shape,
+                "{}",
+                &value.to_string()[..40.min(value.to_string().len())]
+            );
         }
     }
 }

@@ -83,10 +83,9 @@ impl Analyzer {
             Self::Standard => BoxTokenStream::new(WordStream::new(text, WordRules::stemmed(StemLanguage::English))),
             Self::Simple => BoxTokenStream::new(WordStream::new(text, WordRules::letters())),
             Self::Language(language) => BoxTokenStream::new(WordStream::new(text, WordRules::stemmed(language))),
-            Self::Html => BoxTokenStream::new(WordStream::owned(
-                strip_html(text),
-                WordRules::stemmed(StemLanguage::English),
-            )),
+            Self::Html => {
+                BoxTokenStream::new(WordStream::owned(strip_html(text), WordRules::stemmed(StemLanguage::English)))
+            }
             Self::SearchAsYouType => BoxTokenStream::new(WordStream::new(text, WordRules::plain())),
             Self::Shingles2 => BoxTokenStream::new(shingles::shingles(text, 2)),
             Self::Shingles3 => BoxTokenStream::new(shingles::shingles(text, 3)),

@@ -8,8 +8,8 @@ use super::fields_of_path::{IndexFields, TextField};
 use super::geo_nodes::{GeoQuery, GeoTest};
 use super::plan::{Node, QueryPlan, TermValue};
 use super::stop::{CancelFlag, Stop};
-use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_query};
 use super::term_range::TermRangeQuery;
+use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_query};
 use super::value_nodes::{
     RangeBounds, any_of, boolean_query, date_query, exists_query, filter_clause, ids_query, key_prefix_query,
     number_query, parsed_values, range_query, term_query,
@@ -43,7 +43,8 @@ pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Que
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         filters.push(key_prefix_query(index, prefix));
     }
-    let exclusions = compile_all(index, &plan.exclusion, stop)?.found.into_iter().map(|query| (Occur::MustNot, query)).collect();
+    let exclusions =
+        compile_all(index, &plan.exclusion, stop)?.found.into_iter().map(|query| (Occur::MustNot, query)).collect();
     let main = match main {
         None => return Ok(constant_score(filters, exclusions, 1.0)),
         Some((None, boost)) => return Ok(constant_score(filters, exclusions, boost)),
@@ -113,7 +114,8 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
             if has_no_token(index, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
-            let words = Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
+            let words =
+                Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
             words.check()?;
             let on_texts = |texts: &[TextField]| match_query(texts, words, *operator);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
@@ -123,7 +125,8 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
             if has_no_token(index, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
-            let words = Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
+            let words =
+                Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
             words.check()?;
             let on_texts = |texts: &[TextField]| phrase_query(texts, words, *slop);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
@@ -165,7 +168,9 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
         Node::Exists { field, boost } => boosted(exists_query(index, field), *boost),
         Node::BoolPrefix { fields, text, boost } => boosted(bool_prefix_query(index, fields, text), *boost),
         Node::Bool { must, should, must_not, filter, min_should, boost } => {
-            let Some(query) = bool_node(index, [must, should, must_not, filter], *min_should, stop)? else { return Ok(None) };
+            let Some(query) = bool_node(index, [must, should, must_not, filter], *min_should, stop)? else {
+                return Ok(None);
+            };
             boosted(query, *boost)
         }
     };
@@ -181,7 +186,9 @@ fn geo_query(path: &str, test: GeoTest, stop: &Stop) -> Box<dyn Query> {
 fn has_no_token(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
     let analyzers = match (analyzer, field) {
         (_, Some(KEY_FIELD)) => return false,
-        (_, Some(path)) if index.may_be_exact_only(path) || index.exact_paths(path).iter().any(|exact| exact != path) => {
+        (_, Some(path))
+            if index.may_be_exact_only(path) || index.exact_paths(path).iter().any(|exact| exact != path) =>
+        {
             return false;
         }
         (Some(analyzer), _) => vec![analyzer],

@@ -1,6 +1,7 @@
 //! How the scores of a page come about.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -30,8 +31,8 @@ pub fn explain_hits(views: &[RangeView], plan: &QueryPlan, hits: &Hits) -> Resul
     let mut explained = Vec::with_capacity(hits.hits.len());
     for hit in &hits.hits {
         let range = hit.range as usize;
-        if !weights.contains_key(&range) {
-            weights.insert(range, weight_for(views, range, plan, &statistics, true)?.0);
+        if let Entry::Vacant(entry) = weights.entry(range) {
+            entry.insert(weight_for(views, range, plan, &statistics, true)?.0);
         }
         let view = &views[range];
         let (segment, doc) = hit.place;

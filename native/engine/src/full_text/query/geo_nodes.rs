@@ -26,10 +26,24 @@ pub type LonLat = [f64; 2];
 #[derive(Debug, Clone)]
 pub enum GeoTest {
     /// Goes over the date line when `west` lies east of `east`.
-    Box { west: f64, east: f64, south: f64, north: f64 },
-    Distance { center: Place, meters: f64 },
-    Polygon { polygon: Box<Polygon<f64>>, bounds: Rect<f64> },
-    Shape { shape: Box<Geometry<f64>>, relation: ShapeRelation },
+    Box {
+        west: f64,
+        east: f64,
+        south: f64,
+        north: f64,
+    },
+    Distance {
+        center: Place,
+        meters: f64,
+    },
+    Polygon {
+        polygon: Box<Polygon<f64>>,
+        bounds: Rect<f64>,
+    },
+    Shape {
+        shape: Box<Geometry<f64>>,
+        relation: ShapeRelation,
+    },
 }
 
 impl GeoTest {
@@ -56,7 +70,10 @@ impl GeoTest {
     /// Errors: `invalid_query` when `geometry` is no shape.
     pub fn related_to(geometry: &Value, relation: ShapeRelation) -> Result<Self, EngineError> {
         let shape = shape_of(geometry).ok_or_else(|| {
-            EngineError::new("invalid_query", "the geometry is not a GeoJSON geometry of at most 10,000 places on the globe")
+            EngineError::new(
+                "invalid_query",
+                "the geometry is not a GeoJSON geometry of at most 10,000 places on the globe",
+            )
         })?;
         Ok(Self::Shape { shape: Box::new(shape), relation })
     }
@@ -151,14 +168,16 @@ impl GeoColumns {
                 places.any(|place| test.takes_place(place))
             })
         };
-        let shape_matches = || self.shapes.as_ref().is_some_and(|shapes| {
-            shapes.term_ords(document).any(|ord| {
-                let mut json = String::new();
-                let found = shapes.ord_to_str(ord, &mut json).unwrap_or(false);
-                let value = if found { serde_json::from_str::<Value>(&json).ok() } else { None };
-                value.and_then(|value| shape_of(&value)).is_some_and(|shape| test.takes_shape(&shape))
+        let shape_matches = || {
+            self.shapes.as_ref().is_some_and(|shapes| {
+                shapes.term_ords(document).any(|ord| {
+                    let mut json = String::new();
+                    let found = shapes.ord_to_str(ord, &mut json).unwrap_or(false);
+                    let value = if found { serde_json::from_str::<Value>(&json).ok() } else { None };
+                    value.and_then(|value| shape_of(&value)).is_some_and(|shape| test.takes_shape(&shape))
+                })
             })
-        });
+        };
         place_matches() || shape_matches()
     }
 }
@@ -286,7 +305,9 @@ mod tests {
         match kind {
             0 => json!({"type": "Point", "coordinates": corners[0]}),
             1 => json!({"type": "LineString", "coordinates": corners}),
-            2 => json!({"type": "MultiPolygon", "coordinates": [[corners], [[corner(seed), corner(seed), corner(seed)]]]}),
+            2 => {
+                json!({"type": "MultiPolygon", "coordinates": [[corners], [[corner(seed), corner(seed), corner(seed)]]]})
+            }
             3 => json!({"type": "GeometryCollection", "geometries": [random_shape(seed), random_shape(seed)]}),
             _ => json!({"type": "Polygon", "coordinates": [corners]}),
         }
@@ -310,7 +331,8 @@ mod tests {
     fn a_box_may_go_over_the_date_line() {
         let place = |lon: f64| Place::new(0.0, lon).expect("a place");
         let pacific = GeoTest::in_box([170.0, 10.0], [-170.0, -10.0]);
-        for (lon, is_in) in [(170.0, true), (180.0, true), (-180.0, true), (-170.0, true), (0.0, false), (169.9, false)] {
+        for (lon, is_in) in [(170.0, true), (180.0, true), (-180.0, true), (-170.0, true), (0.0, false), (169.9, false)]
+        {
             assert_eq!(pacific.takes_place(place(lon)), is_in, "{lon}");
         }
     }

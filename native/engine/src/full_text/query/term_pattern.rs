@@ -66,7 +66,9 @@ impl Pattern {
         match built {
             Ok(automaton) => Ok(Self { automaton }),
             Err(error) if is_size_error(&error) => Err(too_large()),
-            Err(error) => Err(EngineError::new("invalid_query", format!("not a regular expression: {}", reason(&error)))),
+            Err(error) => {
+                Err(EngineError::new("invalid_query", format!("not a regular expression: {}", reason(&error))))
+            }
         }
     }
 
@@ -174,7 +176,11 @@ mod tests {
             ("*é*", "café au", true),
             ("a\\", "a\\", true),
         ] {
-            assert_eq!(Pattern::from_wildcard(pattern).expect("a pattern").matches(token), matches, "{pattern} {token}");
+            assert_eq!(
+                Pattern::from_wildcard(pattern).expect("a pattern").matches(token),
+                matches,
+                "{pattern} {token}"
+            );
         }
     }
 
@@ -192,7 +198,11 @@ mod tests {
             ("\\d{4}-\\d{2}", "2024-05", true),
             ("", "", true),
         ] {
-            assert_eq!(Pattern::from_expression(expression).expect("a pattern").matches(token), matches, "{expression}");
+            assert_eq!(
+                Pattern::from_expression(expression).expect("a pattern").matches(token),
+                matches,
+                "{expression}"
+            );
         }
     }
 

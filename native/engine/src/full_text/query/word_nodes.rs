@@ -134,7 +134,12 @@ fn pairs_of(text_field: &TextField, character: &str, stop: &Stop) -> Option<Box<
 /// One word of a text: the token itself by BM25, and beside it the tokens near any of `words`, which score less.
 pub fn near_any_query(text_field: &TextField, token: &str, words: Vec<NearWord>, stop: &Stop) -> Box<dyn Query> {
     if words.is_empty() {
-        return near_token_query(text_field, token, Nearness { fuzziness: Fuzziness::Edits(0), prefix_length: 0 }, stop);
+        return near_token_query(
+            text_field,
+            token,
+            Nearness { fuzziness: Fuzziness::Edits(0), prefix_length: 0 },
+            stop,
+        );
     }
     let itself = term_query(text_field.term(token));
     let tokens = Tokens::NearAny(words.into());

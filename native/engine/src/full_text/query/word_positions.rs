@@ -244,7 +244,8 @@ fn phrase_frequency(shifts: &[Vec<i64>], offsets: &[i64], slop: i64) -> u32 {
         if candidates.iter().any(Vec::is_empty) {
             continue;
         }
-        let words = candidates.iter().zip(offsets).map(|(list, offset)| list.iter().map(|shift| shift + offset).collect());
+        let words =
+            candidates.iter().zip(offsets).map(|(list, offset)| list.iter().map(|shift| shift + offset).collect());
         if slop == 0 || can_choose_apart(&words.collect::<Vec<_>>()) {
             frequency += 1;
         }
