@@ -57,6 +57,10 @@ export const limits = {
   queryLimitMax: 10_000,
   queryNodesMax: 1_024,
   queryNestingMax: 64,
+  /** Groups of a table, terms of a group, words of a term. */
+  synonymGroupsMax: 10_000,
+  synonymTermsMax: 64,
+  synonymWordsMax: 8,
   /** Hits of a page that is highlighted, or explained. */
   highlightHitsMax: 1_000,
   explainHitsMax: 100,

@@ -22,6 +22,7 @@ import {
 } from './query-members.ts';
 import { readQueryNode } from './query-nodes.ts';
 import { readPage } from './query-page.ts';
+import type { Synonyms } from './synonyms.ts';
 import { tolerateTypos } from './typo-tolerance.ts';
 
 /** What a plan needs to know of its table. */
@@ -31,6 +32,8 @@ export interface PlanContext {
   ttlDurationMs?: number | undefined;
   /** Wall time, milliseconds since 1970. */
   nowMs: number;
+  /** What the table takes for the same. */
+  synonyms?: Synonyms;
 }
 
 export interface PlannedQuery {
@@ -100,7 +103,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const budget = new QueryBudget();
   const filters = new NamedFilters(member(request, 'with'), readQueryNode);
   const typos = readBoolean(request, 'typo_tolerance', where) ?? false;
-  const criteria = readCriteria(request, budget, filters);
+  const criteria = withSynonyms(readCriteria(request, budget, filters), context.synonyms, budget);
   const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
   filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   const countOnly = readBoolean(request, 'count', where) ?? false;
@@ -152,6 +155,17 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
   };
   checkPlanNesting(plan);
   return plan;
+}
+
+function withSynonyms(criteria: Criteria, synonyms: Synonyms | undefined, budget: QueryBudget): Criteria {
+  if (synonyms === undefined || synonyms.isEmpty) return criteria;
+  const { query, filter, exclusion } = criteria;
+  const expand = (node: PlanNode) => synonyms.expand(node, budget);
+  return {
+    ...(query ? { query: expand(query) } : {}),
+    filter: filter.map(expand),
+    exclusion: exclusion.map(expand),
+  };
 }
 
 function readExplain(request: Members, limit: number): boolean {

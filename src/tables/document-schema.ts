@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { DurationError, parseDuration } from '../lib/duration.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { Synonyms } from '../query/synonyms.ts';
 
 /** How long documents live, counted from the time in `field`. */
 export interface TtlPolicy {
@@ -19,6 +20,17 @@ export const openSchema: TableSchema = {
   enforce_types: false,
   document_schemas: { doc: { schema: { type: 'object', 'x-service-dynamic-indexing': { mode: 'infer_types' } } } },
 };
+
+const compiledSynonyms = new WeakMap<TableSchema, Synonyms>();
+
+/** What the queries of a table take for the same. Fails with `invalid_schema`. */
+export function synonymsOf(schema: TableSchema): Synonyms {
+  const known = compiledSynonyms.get(schema);
+  if (known) return known;
+  const synonyms = new Synonyms(schema.synonyms);
+  compiledSynonyms.set(schema, synonyms);
+  return synonyms;
+}
 
 /** The lifetime that a schema asks for, in either spelling; undefined when documents do not expire. */
 export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {
@@ -50,6 +62,7 @@ export function ttlField(schema: TableSchema): string {
 export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
   const { version: _, ttl: __, ttl_field: ___, ttl_duration: ____, ...rest } = requested;
   const policy = ttlPolicy(requested);
+  synonymsOf(requested);
   const documentSchemas = requested.document_schemas ?? openSchema.document_schemas ?? {};
   const changed = previous !== undefined && !isDeepStrictEqual(previous.document_schemas, documentSchemas);
   const duration = requested.ttl?.duration ?? requested.ttl?.ttl_duration ?? requested.ttl_duration;

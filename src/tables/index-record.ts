@@ -16,7 +16,13 @@ export function newIndex(config: FullTextConfig, schema: TableSchema, role: Inde
 }
 
 export function indexRecordJson(config: FullTextConfig, schema: TableSchema): string {
-  return JSON.stringify({ config: { ...config }, schema } satisfies StoredIndex);
+  return JSON.stringify({ config: { ...config }, schema: mappingOf(schema) } satisfies StoredIndex);
+}
+
+/** The part of a schema by which documents are indexed: what only queries look at may change without a rebuild. */
+export function mappingOf(schema: TableSchema): TableSchema {
+  const { synonyms: _, ...mapping } = schema;
+  return mapping;
 }
 
 export function readIndexRecord(record: IndexRecord): TableIndex {

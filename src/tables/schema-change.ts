@@ -6,7 +6,7 @@ import type { Storage } from '../storage/open-storage.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
 import { primaryIndexConfig } from './index-config.ts';
-import { indexRecordJson, newIndex, readIndexRecord } from './index-record.ts';
+import { indexRecordJson, mappingOf, newIndex, readIndexRecord } from './index-record.ts';
 import { rewriteLifetimes } from './lifetime-rewrite.ts';
 import { definitionOf, type Table, type TableLease } from './table.ts';
 import type { TableSettings } from './table-view.ts';
@@ -72,7 +72,8 @@ export class SchemaChange {
   async #replaceInPlace(table: Table, lease: TableLease, next: TableSchema): Promise<void> {
     const remap = !isDeepStrictEqual(table.settings.schema.dynamic_templates, next.dynamic_templates);
     const settings: TableSettings = { ...table.settings, schema: next };
-    const followed = table.indexes.filter((index) => remap && isDeepStrictEqual(index.schema, table.settings.schema));
+    const mapping = mappingOf(table.settings.schema);
+    const followed = table.indexes.filter((index) => remap && isDeepStrictEqual(index.schema, mapping));
     const indexes = await this.#storage.catalog.changeTable({
       tableId: table.id,
       record: JSON.stringify(settings),

@@ -14,6 +14,7 @@ import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { framesOf } from './document-frames.ts';
+import { synonymsOf } from './document-schema.ts';
 import type { Table } from './table.ts';
 
 /** What a finished query tells to metrics and the slow-query log. */
@@ -79,7 +80,8 @@ export class TableQueries {
     const started = clock.monotonicMs();
     const table = this.#parts.tables.get(queryTable(request, pathTable));
     const nowMs = clock.nowMs();
-    const planned = planQuery(request, { name: table.name, ttlDurationMs: table.ttlDurationMs, nowMs });
+    const synonyms = synonymsOf(table.settings.schema);
+    const planned = planQuery(request, { name: table.name, ttlDurationMs: table.ttlDurationMs, nowMs, synonyms });
     const scope = { table: table.name, sort: planned.plan.sort };
     if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
     const plannedAt = clock.monotonicMs();

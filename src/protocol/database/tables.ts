@@ -22,6 +22,12 @@ export const tableSchema = Type.Object(
     ),
     ttl_field: Type.Optional(Type.String()),
     ttl_duration: Type.Optional(Type.String()),
+    synonyms: Type.Optional(
+      Type.Array(Type.Union([Type.String(), Type.Array(Type.String())]), {
+        description:
+          'Terms that queries take for the same: ["tv", "television"], or one way: "laptop => notebook, ultrabook".',
+      }),
+    ),
     dynamic_templates: Type.Optional(Type.Union([Type.Array(jsonObject), Type.Record(Type.String(), jsonObject)])),
   },
   { additionalProperties: true },
