@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { NativeTextIndex, queryTextIndexes } from '../../src/engine/text-index.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -67,21 +68,38 @@ test('a query stops inside the engine when its caller is gone, and in part when 
   await index.close();
 });
 
-test('a request whose client has gone leaves nothing that holds up the next one', async () => {
+test('a request whose client has gone ends its native call', async () => {
   await server.send('POST', '/db/v1/tables/gone', {});
-  await insert(
-    'gone',
-    Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`k${at}`, { t: `w${at} x${at}` }])),
-  );
-  const leaving = new AbortController();
-  const body = JSON.stringify({
-    full_text_search: { disjuncts: Array.from({ length: 300 }, () => ({ wildcard: '*1*', field: 't' })) },
-  });
-  const url = `${server.url}/db/v1/tables/gone/query`;
-  const request = fetch(url, { method: 'POST', body, signal: leaving.signal });
-  leaving.abort();
-  await expect(request).rejects.toMatchObject({ name: 'AbortError' });
-  expect((await ask('gone', { count: true })).hits.total).toEqual({ value: 3_000, relation: 'exact' });
+  await insert('gone', { a: { t: 'soup' } });
+  const addon = nativeAddon();
+  const { query, cancel } = addon;
+  const started = Promise.withResolvers<number>();
+  const cancelled = Promise.withResolvers<number>();
+  const ended = Promise.withResolvers<void>();
+  // Holds the answer back until the caller has gone, as a long query would.
+  addon.query = async (handles, plan, operation) => {
+    started.resolve(operation);
+    await cancelled.promise;
+    ended.resolve();
+    return query(handles, plan, operation);
+  };
+  addon.cancel = (operation) => {
+    cancelled.resolve(operation);
+    cancel(operation);
+  };
+  try {
+    const leaving = new AbortController();
+    const url = `${server.url}/db/v1/tables/gone/query`;
+    const request = fetch(url, { method: 'POST', body: '{}', signal: leaving.signal });
+    const operation = await started.promise;
+    leaving.abort();
+    await expect(request).rejects.toMatchObject({ name: 'AbortError' });
+    expect(await cancelled.promise).toBe(operation);
+    await ended.promise;
+  } finally {
+    Object.assign(addon, { query, cancel });
+  }
+  expect((await ask('gone', { count: true })).hits.total).toEqual({ value: 1, relation: 'exact' });
 });
 
 test('a page of ten thousand hits lets the event loop run', async () => {
