@@ -54,7 +54,7 @@ export class BatchWriter {
   }
 
   /** Inserts, deletes and transforms of one table. */
-  async batch(tableName: string, body: Uint8Array, requestId: string, signal: AbortSignal) {
+  async batch(tableName: string, body: Uint8Array, requestId: string) {
     const table = this.#tables.get(tableName);
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'batch');
@@ -64,21 +64,21 @@ export class BatchWriter {
     const at = this.#stamp();
     const writes = await this.#rangeWrites(table, body, scanned, 0, at);
     const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
-    return this.#settle([{ table, lease, writes }], applied, wait, signal, batchCounts(applied));
+    return this.#settle([{ table, lease, writes }], applied, wait, batchCounts(applied));
   }
 
   /** Batches of several tables as one write. */
-  async multiBatch(body: Uint8Array, requestId: string, signal: AbortSignal) {
-    return this.#writeTables(body, requestId, signal, false);
+  async multiBatch(body: Uint8Array, requestId: string) {
+    return this.#writeTables(body, requestId, false);
   }
 
   /** As `multiBatch`, if no document of the read set has changed. Fails with `transaction_conflict`. */
-  async commit(body: Uint8Array, requestId: string, signal: AbortSignal) {
-    return this.#writeTables(body, requestId, signal, true);
+  async commit(body: Uint8Array, requestId: string) {
+    return this.#writeTables(body, requestId, true);
   }
 
   /** Makes a range of keys equal to the records of a page. */
-  async merge(tableName: string, body: Uint8Array, requestId: string, signal: AbortSignal): Promise<MergeResponse> {
+  async merge(tableName: string, body: Uint8Array, requestId: string): Promise<MergeResponse> {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName);
     using lease = await table.lease();
@@ -92,12 +92,12 @@ export class BatchWriter {
     const { writes, window } = await planMerge(frame, table, envelope);
     const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
     const parts = [{ table, lease, writes }];
-    const outcome = await this.#settle(parts, applied, envelope.wait, signal, undefined);
+    const outcome = await this.#settle(parts, applied, envelope.wait, undefined);
     const tookMs = this.#clock.monotonicMs() - started;
     return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
   }
 
-  async #writeTables(body: Uint8Array, requestId: string, signal: AbortSignal, withReadSet: boolean) {
+  async #writeTables(body: Uint8Array, requestId: string, withReadSet: boolean) {
     const scanned = await scanWrite(body, 'tables');
     const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
     const wait = strongest([
@@ -122,7 +122,7 @@ export class BatchWriter {
       const own = new Set(writes.map((write) => write.rangeId));
       counts[table.name] = batchCounts(applied.filter((each) => own.has(each.rangeId)));
     }
-    return this.#settle(parts, applied, wait, signal, counts);
+    return this.#settle(parts, applied, wait, counts);
   }
 
   async #rangeWrites(table: Table, body: Uint8Array, scanned: ScannedWrite, section: number, at: Stamp) {
@@ -169,11 +169,10 @@ export class BatchWriter {
     parts: TableWrites[],
     applied: AppliedWrite[],
     wait: IndexWait,
-    signal: AbortSignal,
     counts: Counts,
   ): Promise<WriteOutcome<Counts>> {
     if (wait === 'none') return { status: 'committed', counts };
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.syncWaitMs)]);
+    const deadline = AbortSignal.timeout(limits.syncWaitMs);
     const ranges = rangesOf(parts);
     const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
     try {

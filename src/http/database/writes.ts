@@ -25,8 +25,8 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       tag: 'documents',
       body: { kind: 'bytes', schema: batchRequest, bytesMax },
       responses: { 201: { description: 'Committed', schema: batchResponse } },
-      handler: async ({ params, body, requestId, signal }) => {
-        const { status, counts, error } = await writer.batch(params.table, body, requestId, signal);
+      handler: async ({ params, body, requestId }) => {
+        const { status, counts, error } = await writer.batch(params.table, body, requestId);
         return { status, ...counts, ...(error === undefined ? {} : { error }) };
       },
     }),
@@ -37,7 +37,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       tag: 'documents',
       body: { kind: 'bytes', schema: multiBatchRequest, bytesMax },
       responses: { 201: { description: 'Committed', schema: multiBatchResponse } },
-      handler: async ({ body, requestId, signal }) => tablesAnswer(await writer.multiBatch(body, requestId, signal)),
+      handler: async ({ body, requestId }) => tablesAnswer(await writer.multiBatch(body, requestId)),
     }),
     defineRoute({
       method: 'POST',
@@ -49,9 +49,9 @@ export function writeRoutes(writer: BatchWriter): Route[] {
         200: { description: 'Committed', schema: multiBatchResponse },
         409: { description: 'Aborted: a document of the read set has changed', schema: commitConflict },
       },
-      handler: async ({ body, requestId, signal }) => {
+      handler: async ({ body, requestId }) => {
         try {
-          return tablesAnswer(await writer.commit(body, requestId, signal));
+          return tablesAnswer(await writer.commit(body, requestId));
         } catch (error) {
           if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') throw error;
           const { table = '', key = '' } = error.details ?? {};
@@ -66,7 +66,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       tag: 'documents',
       body: { kind: 'bytes', schema: mergeRequest, bytesMax, gzip: true },
       responses: { 200: { description: 'What was done, or would be done', schema: mergeResponse } },
-      handler: ({ params, body, requestId, signal }) => writer.merge(params.table, body, requestId, signal),
+      handler: ({ params, body, requestId }) => writer.merge(params.table, body, requestId),
     }),
   ];
 }
