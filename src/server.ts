@@ -175,7 +175,7 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
     scanJson,
     clock,
     logger: logger.component('http'),
-    freshId: () => crypto.randomUUID(),
+    freshId: requestIds(),
     limits,
     observe({ route, method, status, durationMs }) {
       metrics.increment('httpRequests', [route, method, String(status)]);
@@ -204,6 +204,16 @@ function buildQueries({ storage, clock, limits, logger, metrics, config }: Share
     },
     onFailure: () => metrics.increment('queries', ['error']),
   });
+}
+
+/** Ids that are unique among all processes, at the price of a counter. */
+function requestIds(): () => string {
+  const process = crypto.randomUUID();
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${process}-${count.toString(36)}`;
+  };
 }
 
 function applierBounds(limits: LimitOptions) {
