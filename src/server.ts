@@ -208,11 +208,11 @@ function buildQueries({ storage, clock, limits, logger, metrics, config }: Share
 
 /** Ids that are unique among all processes, at the price of a counter. */
 function requestIds(): () => string {
-  const process = crypto.randomUUID();
+  const prefix = crypto.randomUUID();
   let count = 0;
   return () => {
     count += 1;
-    return `${process}-${count.toString(36)}`;
+    return `${prefix}-${count.toString(36)}`;
   };
 }
 
