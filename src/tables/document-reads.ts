@@ -144,10 +144,16 @@ function readBounds(request: ScanRequest): ScanBounds {
 
 function renderLine(document: StoredDocument, projection: Projection, keysOnly: boolean): string {
   const key = JSON.stringify(document.key);
-  const head = `{"_id":${key},"key":${key}`;
-  if (keysOnly) return `${head}}`;
+  const bothNames = `{"_id":${key},"key":${key}`;
+  if (keysOnly) return `${bothNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
   const source = projection.isWhole ? stored : projection.apply(stored);
+  // A member of the document's own goes before our second name for its key.
+  const head = hasMember(source, 'key') ? `{"_id":${key}` : bothNames;
   const members = source.slice(1).trimStart();
   return members.startsWith('}') ? `${head}}` : `${head},${members}`;
+}
+
+function hasMember(document: string, name: string): boolean {
+  return document.includes(`"${name}"`) && Object.hasOwn(JSON.parse(document) as object, name);
 }

@@ -115,3 +115,10 @@ test('pretty-printed documents stay one line each', async () => {
   expect(body).toBe('{"_id":"a","key":"a","n":[1,2]}\n'.replace('[1,2]', body.match(/\[.*\]/)?.[0] ?? ''));
   expect(body.trimEnd()).not.toContain('\n');
 });
+
+test('a scan leaves a member named key to the document that has one', async () => {
+  await server.send('POST', '/db/v1/tables/own-key');
+  await server.send('POST', '/db/v1/tables/own-key/batch', { inserts: { a: { key: 'mine' }, b: { n: { key: 1 } } } });
+  const { body } = await server.send<string>('POST', '/db/v1/tables/own-key/lookup', { fields: ['key', 'n'] });
+  expect(body).toBe('{"_id":"a","key":"mine"}\n{"_id":"b","key":"b","n":{"key":1}}\n');
+});
