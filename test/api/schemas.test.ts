@@ -91,6 +91,28 @@ describe('a schema', () => {
     expect(await find('dynamic', { query: 'note:ab' })).toEqual(['a']);
   });
 
+  test('a change of templates alone rebuilds nothing: what is found stays found, new documents follow the new rules', async () => {
+    const table = '/db/v1/tables/templates';
+    const templates = (type: string) => ({ dynamic_templates: [{ match: 'code*', mapping: { type } }] });
+    const write = (key: string) =>
+      server.send('POST', `${table}/batch`, {
+        inserts: { [key]: { code: 'Red Fox', note: 'heron' } },
+        sync_level: 'full_text',
+      });
+    await server.send('POST', table, { schema: templates('text') });
+    await write('old');
+    const changed = await server.send('PUT', `${table}/schema`, templates('keyword'));
+    expect(changed.body.migration).toBeUndefined();
+    expect(await find('templates', { query: 'note:heron' })).toEqual(['old']);
+    await write('new');
+    expect(await find('templates', { term: 'Red Fox', field: 'code' })).toContain('new');
+    const { body } = await server.send<{ status: { rebuilding: boolean; doc_count: number } }>(
+      'GET',
+      `${table}/indexes/full_text_index_v0`,
+    );
+    expect(body.status).toMatchObject({ rebuilding: false, doc_count: 2 });
+  });
+
   test('a change of types rebuilds full text in the background and swaps', async () => {
     const table = '/db/v1/tables/evolve';
     await server.send('POST', table, {

@@ -78,9 +78,11 @@ impl IndexOptions {
         self.writer_budget_bytes.max(WRITER_BUDGET_BYTES_MIN)
     }
 
-    /// Equal for two options under which the same documents make the same index.
+    /// Equal for two options under which one can go on with what the other has made. The schema is not part of it: a
+    /// change that what is indexed does not survive comes with another incarnation, and rules for new fields (dynamic
+    /// templates) hold from the next document on.
     pub(crate) fn fingerprint(&self) -> String {
-        let what = serde_json::json!([self.name, self.incarnation, self.analysis_version, self.schema]);
+        let what = serde_json::json!([self.name, self.incarnation, self.analysis_version]);
         let text = what.to_string();
         format!("{INDEX_FORMAT}-{:08x}-{:x}", crc32fast::hash(text.as_bytes()), text.len())
     }
