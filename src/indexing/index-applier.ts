@@ -288,7 +288,8 @@ export class IndexApplier {
     if (this.#applied === this.progress.published) return;
     const idle = this.#state === 'live' && this.#queue.length === 0;
     // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
-    const awaited = this.progress.awaited && (idle || this.#unpublishedBytes >= this.#bounds.visibilityBytes / 8);
+    const awaited =
+      this.progress.isAwaited(this.#applied) && (idle || this.#unpublishedBytes >= this.#bounds.visibilityBytes / 8);
     const age = this.#clock.monotonicMs() - (this.#unpublishedSince ?? this.#clock.monotonicMs());
     const delayMs = idle ? this.#bounds.visibilityMs : this.#busyDelayMs();
     if (awaited || this.#unpublishedBytes >= this.#bounds.visibilityBytes || age >= delayMs) {
@@ -340,7 +341,7 @@ export class IndexApplier {
   /** Waits for rows, a waiter, or the next deadline. */
   async #rest(): Promise<void> {
     if (this.#stop.signal.aborted || this.#suspect) return;
-    if (this.progress.awaited && this.#applied > this.progress.published) return;
+    if (this.progress.isAwaited(this.#applied)) return;
     const now = this.#clock.monotonicMs();
     const deadlines: number[] = [];
     if (this.#unpublishedSince !== undefined) deadlines.push(this.#unpublishedSince + this.#bounds.visibilityMs - now);
@@ -350,7 +351,7 @@ export class IndexApplier {
     );
     if (!woken && deadlines.length === 0) {
       await this.#index?.releaseWriter();
-      if (this.#queue.length > 0 || this.#state !== 'live' || this.progress.awaited) return;
+      if (this.#queue.length > 0 || this.#state !== 'live') return;
       await this.#sleep(undefined);
     }
   }

@@ -16,9 +16,9 @@ export class IndexProgress {
     return this.#published;
   }
 
-  /** Whether somebody waits for rows that are not yet visible. */
-  get awaited(): boolean {
-    return this.#waiters.length > 0;
+  /** Whether somebody waits for a sequence up to this one: a commit of it would answer them. */
+  isAwaited(sequence: number): boolean {
+    return this.#waiters.some((waiter) => waiter.sequence <= sequence);
   }
 
   /** Resolves when `sequence` is visible; rejects when the wait is given up. */
