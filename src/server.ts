@@ -18,6 +18,8 @@ import { startMetricsServer } from './observability/metrics-server.ts';
 import { addProcessMetrics } from './observability/process-metrics.ts';
 import { Readiness } from './observability/readiness.ts';
 import { CursorSeal } from './query/page-cursor.ts';
+import { LocalRangeLog } from './replication/local-range-log.ts';
+import type { RangeLog } from './replication/range-log.ts';
 import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
 import { BatchWriter } from './tables/batch-writer.ts';
@@ -54,7 +56,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
     },
   });
   for (const warning of storage.start.warnings) logger.warn(warning);
-  const shared: Shared = { config, listener, logger, clock, limits, metrics, storage };
+  const shared: Shared = { config, listener, logger, clock, limits, metrics, storage, log: new LocalRangeLog(storage) };
   const { tables, pool } = await openTables(shared);
   const sweeper = buildSweeper(shared, tables);
   const stopping = new AbortController();
@@ -93,12 +95,13 @@ interface Shared extends ServerStart {
   limits: LimitOptions;
   metrics: Metrics;
   storage: Storage;
+  log: RangeLog;
 }
 
 async function openTables(shared: Shared): Promise<{ tables: TableService; pool: RangePool }> {
-  const { storage, clock, limits, logger, metrics, config } = shared;
+  const { storage, log, clock, limits, logger, metrics, config } = shared;
   const pool = new RangePool((rangeId) => openRange(rangeId), limits.openRangesMax);
-  const tables = new TableService({ storage, pool, clock, defaultShards: config.config.defaultShardsPerTable });
+  const tables = new TableService({ storage, log, pool, clock, defaultShards: config.config.defaultShardsPerTable });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
     const stored = await storage.openRange(rangeId, table.ttlDurationMs);
@@ -120,10 +123,10 @@ async function openTables(shared: Shared): Promise<{ tables: TableService; pool:
   return { tables, pool };
 }
 
-function buildSweeper({ storage, clock, limits, logger, metrics }: Shared, tables: TableService): TtlSweeper {
+function buildSweeper({ storage, log, clock, limits, logger, metrics }: Shared, tables: TableService): TtlSweeper {
   return new TtlSweeper({
     tables: () => tables.all(),
-    append: storage.append.bind(storage),
+    log,
     wallClockMark: storage.catalog.wallClockMark(),
     noteWallClock: (nowMs) => storage.catalog.noteWallClock(nowMs),
     clock,
@@ -152,8 +155,8 @@ function buildScrubber({ clock, config, logger, metrics }: Shared, tables: Table
 }
 
 function buildApp(shared: Shared, tables: TableService, readiness: Readiness): App {
-  const { storage, clock, limits, logger, metrics, listener } = shared;
-  const writes = new BatchWriter(tables, storage.append.bind(storage), clock, {
+  const { storage, log, clock, limits, logger, metrics, listener } = shared;
+  const writes = new BatchWriter(tables, log, clock, {
     wrote({ inserted, deleted, transformed }) {
       if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
       if (deleted > 0) metrics.increment('batchDocuments', ['delete', 'ok'], deleted);

@@ -6,14 +6,12 @@ import type { Clock } from '../lib/clock.ts';
 import type { BatchCounts, MergeResponse, ReadSetItem } from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { AppliedWrite, EntryGroup, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
+import type { RangeLog } from '../replication/range-log.ts';
+import type { AppliedWrite, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
-
-/** Appends a group to the logs of its ranges: all of it or nothing, durable when it resolves. */
-export type AppendGroup = (group: EntryGroup) => Promise<AppliedWrite[]>;
 
 export interface TableLookup {
   get(name: string): Table;
@@ -42,13 +40,13 @@ export interface WriteObserver {
 /** The write path: from the bytes of a request to committed documents and the indexes that have to follow. */
 export class BatchWriter {
   readonly #tables: TableLookup;
-  readonly #append: AppendGroup;
+  readonly #log: RangeLog;
   readonly #clock: Clock;
   readonly #observer: WriteObserver;
 
-  constructor(tables: TableLookup, append: AppendGroup, clock: Clock, observer: WriteObserver) {
+  constructor(tables: TableLookup, log: RangeLog, clock: Clock, observer: WriteObserver) {
     this.#tables = tables;
-    this.#append = append;
+    this.#log = log;
     this.#clock = clock;
     this.#observer = observer;
   }
@@ -149,7 +147,7 @@ export class BatchWriter {
     for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
     const writes = parts.flatMap((part) => part.writes);
     if (writes.length === 0 && readSet.length === 0) return [];
-    const applied = await this.#append({ writes, readSet, requestId, ...at });
+    const applied = await this.#log.append({ writes, readSet, requestId, ...at });
     for (const write of applied) ranges.get(write.rangeId)?.applied(write);
     this.#observer.wrote(batchCounts(applied));
     return applied;

@@ -1,7 +1,7 @@
 import { limits } from '../config/limits.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
-import type { AppendGroup } from './batch-writer.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 
 const noOperations = new TextEncoder().encode('{"operations":[],"upsert":false}');
 
@@ -12,7 +12,7 @@ const noOperations = new TextEncoder().encode('{"operations":[],"upsert":false}'
 export async function rewriteLifetimes(
   range: OpenRange,
   ttlField: string,
-  append: AppendGroup,
+  log: RangeLog,
   nowMs: () => number,
 ): Promise<void> {
   let afterKey = '';
@@ -27,7 +27,7 @@ export async function rewriteLifetimes(
     const frame = new FrameBuilder();
     for (const document of page.documents) frame.append(rowKind.transform, document.key, noOperations);
     const timeMs = nowMs();
-    const [applied] = await append({
+    const [applied] = await log.append({
       writes: [{ rangeId: range.rangeId, frame: frame.finish(), ttlField }],
       requestId: 'lifetime-rewrite',
       timeMs,

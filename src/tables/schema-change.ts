@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import type { SerialTasks } from '../lib/serial-tasks.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
@@ -18,12 +19,13 @@ import type { TableSettings } from './table-view.ts';
  */
 export class SchemaChange {
   readonly #storage: Storage;
+  readonly #log: RangeLog;
   readonly #changes: SerialTasks;
-
   readonly #nowMs: () => number;
 
-  constructor(storage: Storage, changes: SerialTasks, nowMs: () => number) {
+  constructor(storage: Storage, log: RangeLog, changes: SerialTasks, nowMs: () => number) {
     this.#storage = storage;
+    this.#log = log;
     this.#changes = changes;
     this.#nowMs = nowMs;
   }
@@ -131,8 +133,7 @@ export class SchemaChange {
   }
 
   async #readLifetimesAgain(table: Table, lease: TableLease): Promise<void> {
-    const append = this.#storage.append.bind(this.#storage);
-    for (const range of lease.ranges) await rewriteLifetimes(range, table.ttlField, append, this.#nowMs);
+    for (const range of lease.ranges) await rewriteLifetimes(range, table.ttlField, this.#log, this.#nowMs);
   }
 }
 

@@ -8,6 +8,7 @@ import { SerialTasks } from '../lib/serial-tasks.ts';
 import type { CreateTableRequest, TableSchema } from '../protocol/database/tables.ts';
 import { checkIndexName, checkTableName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 import type { TableRecord } from '../storage/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { nextSchema, openSchema } from './document-schema.ts';
@@ -29,12 +30,12 @@ export class TableService {
   readonly #owners = new Map<number, Table>();
   readonly #schemaChange: SchemaChange;
 
-  constructor(parts: { storage: Storage; pool: RangePool; clock: Clock; defaultShards: number }) {
+  constructor(parts: { storage: Storage; log: RangeLog; pool: RangePool; clock: Clock; defaultShards: number }) {
     this.#storage = parts.storage;
     this.#pool = parts.pool;
     this.#clock = parts.clock;
     this.#defaultShards = parts.defaultShards;
-    this.#schemaChange = new SchemaChange(parts.storage, this.#changes, () => parts.clock.nowMs());
+    this.#schemaChange = new SchemaChange(parts.storage, parts.log, this.#changes, () => parts.clock.nowMs());
   }
 
   /** Reads the catalog, and takes up the rebuilds that were under way. */

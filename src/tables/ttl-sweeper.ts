@@ -1,7 +1,7 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
-import type { AppendGroup } from './batch-writer.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 import type { Table } from './table.ts';
 
 export interface TtlSweeperParts {
@@ -9,7 +9,7 @@ export interface TtlSweeperParts {
   /** The greatest wall time noted before this start, milliseconds since 1970; 0 for none. */
   wallClockMark: number;
   noteWallClock(nowMs: number): Promise<void>;
-  append: AppendGroup;
+  log: RangeLog;
   clock: Clock;
   limits: LimitOptions;
   onSwept(tableName: string, documents: number): void;
@@ -72,7 +72,7 @@ export class TtlSweeper {
       if (bound === undefined) return removed;
       const deleteIf = range.stored.documents.expired(bound, this.#parts.limits.ttlSweepRowsMax);
       if (deleteIf.length === 0) continue;
-      const [applied] = await this.#parts.append({
+      const [applied] = await this.#parts.log.append({
         writes: [{ rangeId: range.rangeId, deleteIf }],
         requestId: this.name,
         timeMs,
