@@ -8,10 +8,6 @@ export function invalidQuery(where: string, what: string): ServiceError {
   return new ServiceError('invalid_query', `${where}: ${what}`);
 }
 
-export function notBuilt(where: string, what: string): ServiceError {
-  return new ServiceError('not_implemented', `${where}: ${what} is not built yet.`);
-}
-
 export function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
-import { type DataDirectory, syncDirectory } from './data-directory.ts';
+import type { DataDirectory } from './data-directory.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
+import { readIfPresent, writeDurably } from './durable-file.ts';
 
 /** Format of data directories that this release writes. */
 export const dataFormat = 1;
@@ -19,16 +19,7 @@ export function checkDataFormat(directory: DataDirectory): boolean {
 }
 
 export function writeDataFormat(directory: DataDirectory): void {
-  const temporary = `${directory.formatFile}.new`;
-  const descriptor = openSync(temporary, 'w');
-  try {
-    writeSync(descriptor, `${JSON.stringify({ format: dataFormat })}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(temporary, directory.formatFile);
-  syncDirectory(directory.root);
+  writeDurably(directory.formatFile, `${JSON.stringify({ format: dataFormat })}\n`, 0o644);
 }
 
 function parseFormat(text: string, directory: DataDirectory): number {
@@ -43,13 +34,4 @@ function parseFormat(text: string, directory: DataDirectory): number {
     `${directory.formatFile} is not readable as a format`,
     'Restore the file from a backup; it is {"format":1} for this release.',
   );
-}
-
-function readIfPresent(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

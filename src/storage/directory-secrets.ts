@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { type DataDirectory, syncDirectory } from './data-directory.ts';
+import type { DataDirectory } from './data-directory.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
+import { readIfPresent, writeDurably } from './durable-file.ts';
 
 /** Keys that belong to a data directory. */
 export interface DirectorySecrets {
@@ -33,17 +33,8 @@ function takesNoWrites(error: unknown): boolean {
 }
 
 function writeSecrets(directory: DataDirectory, { cursorKey }: DirectorySecrets): void {
-  const temporary = `${directory.secretsFile}.new`;
-  rmSync(temporary, { force: true });
-  const descriptor = openSync(temporary, 'wx', 0o600);
-  try {
-    writeSync(descriptor, `${JSON.stringify({ cursor_key: Buffer.from(cursorKey).toString('base64') })}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(temporary, directory.secretsFile);
-  syncDirectory(directory.root);
+  const text = `${JSON.stringify({ cursor_key: Buffer.from(cursorKey).toString('base64') })}\n`;
+  writeDurably(directory.secretsFile, text, 0o600);
 }
 
 function parseSecrets(text: string, directory: DataDirectory): DirectorySecrets {
@@ -61,13 +52,4 @@ function parseSecrets(text: string, directory: DataDirectory): DirectorySecrets 
     `${directory.secretsFile} is not readable as secrets`,
     'Restore the file from a backup, or delete it: a new one is made, and cursors of the old one are refused.',
   );
-}
-
-function readIfPresent(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

@@ -1,12 +1,12 @@
 import { limits } from '../../config/limits.ts';
-import { jsonObject } from '../../protocol/database/tables.ts';
+import { queryRequest, queryResponse } from '../../protocol/database/query.ts';
 import type { TableQueries } from '../../tables/table-queries.ts';
 import { rawJson } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 
 export function queryRoutes(queries: TableQueries): Route[] {
-  const body = { kind: 'bytes', schema: jsonObject, bytesMax: limits.queryBodyBytesMax } as const;
-  const responses = { 200: { description: 'One result for each query, in order', schema: jsonObject } };
+  const body = { kind: 'bytes', schema: queryRequest, bytesMax: limits.queryBodyBytesMax } as const;
+  const responses = { 200: { description: 'One result for each query, in order', schema: queryResponse } };
   const description =
     'Several queries come as NDJSON, as JSON objects one after another, or as an array; a failed one answers in place.';
   return [

@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { jsonObject } from './tables.ts';
 
 /** A query node, or an array of nodes that must all match. What a node may be is read by `src/query`. */
@@ -77,7 +77,6 @@ export const queryRequest = Type.Object(
   },
   { additionalProperties: false },
 );
-export type QueryRequest = Static<typeof queryRequest>;
 
 export const hitsTotal = Type.Object({
   value: Type.Integer(),
@@ -96,13 +95,11 @@ export const queryHit = Type.Object({
     Type.Object({ value: Type.Number(), description: Type.String(), details: Type.Optional(Type.Array(jsonObject)) }),
   ),
 });
-export type QueryHit = Static<typeof queryHit>;
 
 export const queryProfile = Type.Object({
   shards: Type.Object({ total: Type.Integer(), successful: Type.Integer(), failed: Type.Integer() }),
   stages: Type.Object({ plan_ms: Type.Number(), search_ms: Type.Number() }),
 });
-export type QueryProfile = Static<typeof queryProfile>;
 
 export const queryResult = Type.Object({
   hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
@@ -115,6 +112,5 @@ export const queryResult = Type.Object({
   error: Type.Optional(Type.String()),
   table: Type.Optional(Type.String()),
 });
-export type QueryResult = Static<typeof queryResult>;
 
 export const queryResponse = Type.Object({ responses: Type.Array(queryResult) });

@@ -1,0 +1,29 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { syncDirectory } from './data-directory.ts';
+
+/** The text of a small file; undefined when there is none. */
+export function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Puts a small file in place whole: after a crash there is the old one, or the new one, never half of it. */
+export function writeDurably(path: string, text: string, mode: number): void {
+  const temporary = `${path}.new`;
+  // What a crash has left there may be readable by more people than this file may be.
+  rmSync(temporary, { force: true });
+  const descriptor = openSync(temporary, 'wx', mode);
+  try {
+    writeSync(descriptor, text);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  renameSync(temporary, path);
+  syncDirectory(dirname(path));
+}
