@@ -2,12 +2,12 @@ import { assert } from './assert.ts';
 
 /**
  * The document frame: many row operations in one byte string, from the native scan through the storage writer to the
- * indexes. Little-endian; offsets count from the start of the frame; its twin is `native/engine/src/frame.rs`.
+ * indexes. Little-endian; offsets count from the start of the frame; its twin is `native/base/src/frame.rs`.
  *
  *     header 32 bytes   0 magic u32, 4 version u16, 6 flags u16, 8 row count u32, 12 heap offset u32, 16 heap bytes u32
  *     row    48 bytes   0 kind u8, 1 flags u8, 4 ordinal u32, 8 sequence u64, 16 TTL base ms i64,
  *                       24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32, 40 crc u32
- *     heap              keys (UTF-8) and bodies (UTF-8 JSON objects)
+ *     heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of vector rows as in `vector-body.ts`)
  */
 const magic = 0x31464453;
 const version = 1;
@@ -15,7 +15,8 @@ const headerBytes = 32;
 const rowBytes = 48;
 const twoTo32 = 2 ** 32;
 
-export const rowKind = { put: 1, delete: 2, transform: 3 } as const;
+/** Vector rows belong to the document of their key and take sequences of their own; `vector-body.ts` has their bodies. */
+export const rowKind = { put: 1, delete: 2, transform: 3, vectorPut: 4, vectorDelete: 5 } as const;
 export type RowKind = (typeof rowKind)[keyof typeof rowKind];
 
 /** Row flag: the ordinal is new in this generation. */
@@ -81,7 +82,7 @@ export class DocumentFrame extends RowTable {
 
   kind(row: number): RowKind {
     const kind = this.view.getUint8(this.at(row));
-    assert(kind >= rowKind.put && kind <= rowKind.transform, 'a document frame with a row of unknown kind');
+    assert(kind >= rowKind.put && kind <= rowKind.vectorDelete, 'a document frame with a row of unknown kind');
     return kind as RowKind;
   }
 

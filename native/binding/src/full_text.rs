@@ -10,7 +10,7 @@ use napi_derive::napi;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sundew_engine::error::EngineError;
-use sundew_engine::full_text::{self, HighlightPlan, Hits, IndexOptions, QueryPlan, TextIndex};
+use sundew_engine::full_text::{self, DerivedIndex, HighlightPlan, Hits, IndexOptions, QueryPlan, TextIndex};
 
 use crate::guard::{EngineTask, Started, call};
 use crate::operations::{self, Operation};

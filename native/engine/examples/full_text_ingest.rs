@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use sundew_engine::frame::{FrameWriter, RowKind};
-use sundew_engine::full_text::{CancelFlag, IndexOptions, QueryPlan, TextIndex, match_documents, query};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, IndexOptions, QueryPlan, TextIndex, match_documents, query};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,9 +1,6 @@
 //! Sundew's engine: JSON scanning, document frames, schema validation and full-text indexes. No JavaScript in here;
 //! `native/binding` is the N-API surface.
 
-pub mod error;
-pub mod failpoint;
-pub mod frame;
 pub mod full_text;
 pub mod json_scan;
 pub mod name_pattern;
@@ -12,6 +9,8 @@ pub mod table_schema;
 mod transform_scan;
 pub mod write_frame;
 pub mod write_scan;
+
+pub use sundew_base::{error, failpoint, frame};
 
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

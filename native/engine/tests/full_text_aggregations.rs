@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{CancelFlag, Hits, QueryPlan, TextIndex, query};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, QueryPlan, TextIndex, query};
 
 const SEED: u64 = 20_240_229;
 

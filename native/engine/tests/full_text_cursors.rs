@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use full_text_support::{Random, delete, frame, index_of, memory_options, plan, put, run};
 use serde_json::{Value, json};
-use sundew_engine::full_text::{CancelFlag, Hit, PageCursor, QueryPlan, TextIndex, query};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hit, PageCursor, QueryPlan, TextIndex, query};
 
 const KEYS: usize = 300;
 

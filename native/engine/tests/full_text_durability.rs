@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use full_text_support::*;
 use serde_json::json;
-use sundew_engine::full_text::{IndexOptions, TextIndex};
+use sundew_engine::full_text::{DerivedIndex, IndexOptions, TextIndex};
 
 fn open(path: &Path) -> Arc<TextIndex> {
     TextIndex::open(path, disk_options()).expect("the index opens")
@@ -49,7 +49,7 @@ fn a_commit_is_visible_at_once_and_durable_after_a_checkpoint() {
     assert!(report.files_written > 0 && report.bytes_written > 0);
     let stats = index.stats();
     assert_eq!((stats.applied_sequence, stats.checkpoint_sequence, stats.doc_count), (20, 20, 20));
-    assert_eq!((stats.memory_bytes, stats.slots_used), (0, 1));
+    assert_eq!((stats.memory_bytes, index.slots_used().0), (0, 1));
     apply(&index, &rows(20, 30, "alpha"), 21);
     index.commit(30).expect("a commit");
     index.close().expect("closed");

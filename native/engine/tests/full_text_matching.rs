@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{CancelFlag, QueryPlan, TextIndex, match_documents, query};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, QueryPlan, TextIndex, match_documents, query};
 
 const WORDS: [&str; 8] = ["soup", "bread", "leek", "running", "the", "Ann Lee", "2024-01-01", "10.1.2.3"];
 

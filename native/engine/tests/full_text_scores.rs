@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{CancelFlag, Hits, QueryPlan, TextIndex, query};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, QueryPlan, TextIndex, query};
 
 /// BM25 with k1 1.2 and b 0.75, idf = ln(1 + (N - n + 0.5) / (n + 0.5)).
 fn bm25(documents: f32, containing: f32, frequency: f32, length: f32, average_length: f32) -> f32 {

@@ -17,7 +17,6 @@ mod options;
 mod pending_documents;
 mod places;
 mod query;
-mod report;
 mod segment_columns;
 mod slots;
 mod storage;
@@ -34,6 +33,7 @@ pub use query::{
     CancelFlag, Fuzziness, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField,
     match_documents, query,
 };
-pub use report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 pub use slots::tokens_of;
+pub use sundew_base::derived_index::DerivedIndex;
+pub use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 pub use text_index::TextIndex;

@@ -21,13 +21,14 @@ use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
 use super::pending_documents::PendingDocuments;
-use super::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 use super::segment_columns::ColumnCache;
 use super::slots::{Slot, SlotTable};
 use super::storage::{IndexDirectory, open_directory, write_checkpoint};
 use crate::error::EngineError;
 use crate::failpoint;
 use crate::frame::{Frame, Row, RowKind};
+use sundew_base::derived_index::DerivedIndex;
+use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 
 /// Skipped rows that a report names.
 const SKIPPED_NAMED_MAX: usize = 100;
@@ -174,36 +175,6 @@ impl TextIndex {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes the rows of a frame, in order; they are seen after the next commit. A document that cannot be indexed is
-    /// left out and named in the report; its older version leaves the index all the same.
-    pub fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
-        let frame = Frame::parse(frame)?;
-        let mut writing = self.writing();
-        self.open_writer(&mut writing)?;
-        let Writing { writer: Some(writer), pending, documents, next_ordinal } = &mut *writing else {
-            return Err(EngineError::internal("the writer was just opened"));
-        };
-        let mut report = ApplyReport::default();
-        for row in frame.rows() {
-            let row = row?;
-            report.rows += 1;
-            let ordinal = u64::from(row.ordinal);
-            if ordinal < *next_ordinal {
-                pending.delete(writer, &self.fields, row.ordinal);
-            }
-            if let Err(reason) = add_row(writer, pending, &self.fields, documents, &row)? {
-                report.skipped_count += 1;
-                if report.skipped.len() < SKIPPED_NAMED_MAX {
-                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
-                }
-            }
-            *next_ordinal = (*next_ordinal).max(ordinal + 1);
-        }
-        self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
-        self.skipped_count.fetch_add(report.skipped_count as u64, Ordering::Relaxed);
-        Ok(report)
-    }
-
     fn open_writer(&self, writing: &mut Writing) -> Result<(), EngineError> {
         if writing.writer.is_some() {
             return Ok(());
@@ -224,8 +195,61 @@ impl TextIndex {
         Ok(())
     }
 
-    /// Makes all applied rows visible, together with `sequence`, the last one of them.
-    pub fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
+    /// Terms of analysed text and of values, counted once for each segment.
+    fn term_count(&self, searcher: &Searcher) -> u64 {
+        let used = self.slots.snapshot().len();
+        let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
+        let terms = |field: &tantivy::schema::Field| -> u64 {
+            let segments = searcher.segment_readers().iter();
+            segments
+                .filter_map(|segment| segment.inverted_index(*field).ok())
+                .map(|terms| terms.terms().num_terms() as u64)
+                .sum()
+        };
+        fields.map(terms).sum()
+    }
+
+    /// Text slots that are taken, and how many there are.
+    pub fn slots_used(&self) -> (usize, usize) {
+        (self.slots.snapshot().len(), SLOT_COUNT)
+    }
+}
+
+impl DerivedIndex for TextIndex {
+    /// A document that cannot be indexed is left out and named in the report; its older version leaves the index all the
+    /// same.
+    fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
+        let frame = Frame::parse(frame)?;
+        let mut writing = self.writing();
+        self.open_writer(&mut writing)?;
+        let Writing { writer: Some(writer), pending, documents, next_ordinal } = &mut *writing else {
+            return Err(EngineError::internal("the writer was just opened"));
+        };
+        let mut report = ApplyReport::default();
+        for row in frame.rows() {
+            let row = row?;
+            report.rows += 1;
+            if matches!(row.kind, RowKind::VectorPut | RowKind::VectorDelete) {
+                continue;
+            }
+            let ordinal = u64::from(row.ordinal);
+            if ordinal < *next_ordinal {
+                pending.delete(writer, &self.fields, row.ordinal);
+            }
+            if let Err(reason) = add_row(writer, pending, &self.fields, documents, &row)? {
+                report.skipped_count += 1;
+                if report.skipped.len() < SKIPPED_NAMED_MAX {
+                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
+                }
+            }
+            *next_ordinal = (*next_ordinal).max(ordinal + 1);
+        }
+        self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
+        self.skipped_count.fetch_add(report.skipped_count as u64, Ordering::Relaxed);
+        Ok(report)
+    }
+
+    fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
         let started = Instant::now();
         let mut writing = self.writing();
         self.open_writer(&mut writing)?;
@@ -254,8 +278,7 @@ impl TextIndex {
         })
     }
 
-    /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for `mem_only`.
-    pub fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
+    fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
         let started = Instant::now();
         let mut durable = self.durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(work) = write_checkpoint(&self.directory, &self.options, &mut durable)? else {
@@ -274,8 +297,7 @@ impl TextIndex {
         })
     }
 
-    /// Frees the writer's memory and threads after its merges, when nothing waits for a commit.
-    pub fn release_writer(&self) -> Result<(), EngineError> {
+    fn release_writer(&self) -> Result<(), EngineError> {
         let mut writing = self.writing();
         if self.uncommitted_rows.load(Ordering::Relaxed) > 0 {
             return Ok(());
@@ -288,7 +310,7 @@ impl TextIndex {
         Ok(())
     }
 
-    pub fn stats(&self) -> IndexStats {
+    fn stats(&self) -> IndexStats {
         let searcher = self.searcher();
         let (disk_bytes, memory_bytes) = self.directory.bytes();
         IndexStats {
@@ -300,29 +322,12 @@ impl TextIndex {
             disk_bytes,
             memory_bytes,
             skipped_count: self.skipped_count.load(Ordering::Relaxed),
-            slots_used: self.slots.snapshot().len(),
-            slots: SLOT_COUNT,
             uncommitted_rows: self.uncommitted_rows.load(Ordering::Relaxed),
             writer_is_open: self.writer_is_open.load(Ordering::Relaxed),
         }
     }
 
-    /// Terms of analysed text and of values, counted once for each segment.
-    fn term_count(&self, searcher: &Searcher) -> u64 {
-        let used = self.slots.snapshot().len();
-        let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
-        let terms = |field: &tantivy::schema::Field| -> u64 {
-            let segments = searcher.segment_readers().iter();
-            segments
-                .filter_map(|segment| segment.inverted_index(*field).ok())
-                .map(|terms| terms.terms().num_terms() as u64)
-                .sum()
-        };
-        fields.map(terms).sum()
-    }
-
-    /// Reads every file of the newest commit and compares its checksum; `index_damaged` names those that differ.
-    pub fn verify(&self) -> Result<(), EngineError> {
+    fn verify(&self) -> Result<(), EngineError> {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.index.validate_checksum()));
         let failed =
             outcome.map_err(|_| damaged("the index files cannot be read".to_owned()))?.map_err(tantivy_failed)?;
@@ -334,8 +339,7 @@ impl TextIndex {
         Err(damaged(format!("the checksum does not match: {}", names.join(", "))))
     }
 
-    /// Stops the writer; rows that were applied and not committed are lost. Queries on the last commit still work.
-    pub fn close(&self) -> Result<(), EngineError> {
+    fn close(&self) -> Result<(), EngineError> {
         let mut writing = self.writing();
         writing.pending = PendingDocuments::default();
         drop(writing.writer.take());
@@ -355,7 +359,9 @@ fn add_row(
 ) -> Result<Result<(), String>, EngineError> {
     match row.kind {
         RowKind::Delete => Ok(Ok(())),
-        RowKind::Transform => Err(EngineError::internal("a transform reached the index")),
+        RowKind::Transform | RowKind::VectorPut | RowKind::VectorDelete => {
+            Err(EngineError::internal("a row that holds no document reached the index"))
+        }
         RowKind::Put => match documents.read(row) {
             Ok(document) => pending.add(writer, fields, document).map(Ok).map_err(tantivy_failed),
             Err(reason) => Ok(Err(reason)),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use sundew_engine::frame::{FrameWriter, RowKind};
-use sundew_engine::full_text::{CancelFlag, Hits, IndexOptions, QueryPlan, TextIndex, query};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, IndexOptions, QueryPlan, TextIndex, query};
 
 /// A directory that goes with the test.
 pub struct Scratch(PathBuf);

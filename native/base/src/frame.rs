@@ -5,7 +5,7 @@
 //! header 32 bytes   0 magic u32, 4 version u16, 6 flags u16, 8 row count u32, 12 heap offset u32, 16 heap bytes u32
 //! row    48 bytes   0 kind u8, 1 flags u8, 4 ordinal u32, 8 sequence u64, 16 TTL base ms i64,
 //!                   24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32, 40 crc u32
-//! heap              keys (UTF-8) and bodies (UTF-8 JSON objects)
+//! heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of vector rows as in `vector_body`)
 //! ```
 //! All other bytes are zero.
 
@@ -24,6 +24,9 @@ pub enum RowKind {
     Put,
     Delete,
     Transform,
+    /// A vector for the document of the key; `vector_body` says what the body holds. It takes a sequence of its own.
+    VectorPut,
+    VectorDelete,
 }
 
 impl RowKind {
@@ -32,6 +35,8 @@ impl RowKind {
             1 => Some(Self::Put),
             2 => Some(Self::Delete),
             3 => Some(Self::Transform),
+            4 => Some(Self::VectorPut),
+            5 => Some(Self::VectorDelete),
             _ => None,
         }
     }
@@ -41,6 +46,8 @@ impl RowKind {
             Self::Put => 1,
             Self::Delete => 2,
             Self::Transform => 3,
+            Self::VectorPut => 4,
+            Self::VectorDelete => 5,
         }
     }
 }

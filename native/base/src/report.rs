@@ -42,15 +42,13 @@ pub struct IndexStats {
     pub checkpoint_sequence: u64,
     /// Documents that are not deleted.
     pub doc_count: u64,
+    /// Terms of a full-text index, dimensions in use of a sparse one; 0 for a dense one.
     pub term_count: u64,
     pub segment_count: usize,
     pub disk_bytes: u64,
     pub memory_bytes: u64,
     /// Documents that the index could not take since it was created.
     pub skipped_count: u64,
-    /// How many of the text slots are taken, and how many there are.
-    pub slots_used: usize,
-    pub slots: usize,
     /// Rows applied since the newest commit.
     pub uncommitted_rows: u64,
     pub writer_is_open: bool,

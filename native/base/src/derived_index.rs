@@ -1,0 +1,31 @@
+//! What every index of a range promises, whatever it holds.
+
+use crate::error::EngineError;
+use crate::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats};
+
+/// An index that follows the rows of one range. It can be thrown away at any time: what it holds is derived, and it
+/// catches up from the sequence that its last durable checkpoint names.
+///
+/// `apply`, `commit`, `checkpoint` and `release_writer` come one at a time; searches run beside them and see one commit.
+pub trait DerivedIndex: Send + Sync {
+    /// Takes the rows of a frame, in order; they are seen after the next commit. Rows of kinds that are none of the
+    /// index's business are stepped over. Rows may come again after a restart; applying them twice changes nothing.
+    fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError>;
+
+    /// Makes all applied rows visible, together with `sequence`, the last one of them. Nothing is synced.
+    fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError>;
+
+    /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for an index in memory.
+    fn checkpoint(&self) -> Result<CheckpointReport, EngineError>;
+
+    /// Frees memory and threads that only writing needs, when nothing waits for a commit.
+    fn release_writer(&self) -> Result<(), EngineError>;
+
+    fn stats(&self) -> IndexStats;
+
+    /// Reads every file of the newest commit and compares its checksum. Error: `index_damaged`.
+    fn verify(&self) -> Result<(), EngineError>;
+
+    /// Stops background work; rows that were applied and not committed are lost. Searches on the last commit still work.
+    fn close(&self) -> Result<(), EngineError>;
+}

@@ -1,0 +1,8 @@
+//! What the native crates share: the error, the document frame, failpoints, and what every index of a range promises.
+
+pub mod derived_index;
+pub mod error;
+pub mod failpoint;
+pub mod frame;
+pub mod report;
+pub mod vector_body;

@@ -1,0 +1,6 @@
+//! Vector indexes: dense by graph segments, sparse by inverted lists. They know documents by their ordinals only.
+
+pub mod dense;
+pub mod ordinal_set;
+pub mod search;
+pub mod sparse;

@@ -1,0 +1,66 @@
+//! A set of document ordinals: the documents that a filter allows.
+
+/// A bit for each ordinal below the greatest one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OrdinalSet {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl OrdinalSet {
+    pub fn insert(&mut self, ordinal: u32) {
+        let (word, bit) = (ordinal as usize / 64, ordinal % 64);
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let before = self.words[word];
+        self.words[word] = before | 1 << bit;
+        self.len += usize::from(self.words[word] != before);
+    }
+
+    pub fn contains(&self, ordinal: u32) -> bool {
+        self.words.get(ordinal as usize / 64).is_some_and(|word| word >> (ordinal % 64) & 1 == 1)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, &word)| {
+            std::iter::successors((word != 0).then_some(word), |left| {
+                let rest = left & (left - 1);
+                (rest != 0).then_some(rest)
+            })
+            .map(move |left| at as u32 * 64 + left.trailing_zeros())
+        })
+    }
+}
+
+impl FromIterator<u32> for OrdinalSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(ordinals: I) -> Self {
+        let mut set = Self::default();
+        for ordinal in ordinals {
+            set.insert(ordinal);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_what_was_inserted_once() {
+        let set: OrdinalSet = [5, 64, 5, 1_000_003, 63, 0].into_iter().collect();
+        assert_eq!(set.len(), 5);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 1_000_003]);
+        assert!(set.contains(64) && !set.contains(65) && !set.contains(u32::MAX));
+    }
+}

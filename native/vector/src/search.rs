@@ -1,0 +1,47 @@
+//! What a search of a vector index is given and what it answers; the same for dense and sparse.
+
+use crate::ordinal_set::OrdinalSet;
+
+/// What holds for every search.
+#[derive(Clone, Copy)]
+pub struct SearchBounds<'a> {
+    /// Hits wanted.
+    pub limit: usize,
+    /// Documents that may be found; `None` for all.
+    pub allowed: Option<&'a OrdinalSet>,
+    /// Asked every few thousand steps; true ends the search with what was found, marked as partial.
+    pub is_due: &'a (dyn Fn() -> bool + Sync),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VectorHit {
+    pub ordinal: u32,
+    /// Sequence of the vector, not of its document.
+    pub sequence: u64,
+    /// Dense: the raw distance (squared Euclidean; 1 - cosine; the dot product itself). Sparse: the dot product.
+    pub distance: f32,
+    /// Higher is better: 1 / (1 + d) for `l2_squared`, 1 - d for `cosine`, the dot product otherwise.
+    pub score: f32,
+}
+
+/// How a search went, for `profile`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SearchReport {
+    /// Ways that were taken, each once, such as `scan`, `graph`, `filtered_graph`, `exact_fallback`, `block_max`.
+    pub arms: Vec<&'static str>,
+    /// Vectors whose exact score was computed.
+    pub candidates: u64,
+    /// Vectors or postings that were looked at.
+    pub visited: u64,
+    pub segments: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VectorHits {
+    /// Best first; equal scores by ordinal. Sparse and exact searches also answer what ties with the last hit, so that
+    /// the caller can break ties by key.
+    pub hits: Vec<VectorHit>,
+    /// The time was over before everything was looked at.
+    pub is_partial: bool,
+    pub report: SearchReport,
+}

@@ -1,0 +1,30 @@
+/**
+ * The body of a vector row: what is stored for one document and one embeddings index, in SQLite and in frames.
+ * Little-endian; its twin is `native/base/src/vector_body.rs`.
+ *
+ *     0 index id u32, 4 form u8 (1 dense, 2 sparse, 0 for the delete of a vector), 5 three zero bytes
+ *     8 dense: f32 for each dimension; sparse: all indices u32, ascending and unique, then as many values f32
+ */
+const headBytes = 8;
+const forms = { deleted: 0, dense: 1, sparse: 2 } as const;
+
+/** A stored vector. */
+export type StoredVector = { dense: Float32Array } | { indices: Uint32Array; values: Float32Array };
+
+/** Incarnation of the embeddings index that the row belongs to. */
+export function vectorIndexId(body: Uint8Array): number {
+  return new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0, true);
+}
+
+/** The vector of a row's body; undefined for the delete of one. */
+export function readVectorBody(body: Uint8Array): StoredVector | undefined {
+  const payload = body.slice(headBytes);
+  const form = body[4];
+  if (form === forms.dense) return { dense: new Float32Array(payload.buffer) };
+  if (form !== forms.sparse) return undefined;
+  const count = payload.byteLength / 8;
+  return {
+    indices: new Uint32Array(payload.buffer, 0, count),
+    values: new Float32Array(payload.buffer, count * 4, count),
+  };
+}
