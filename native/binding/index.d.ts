@@ -33,6 +33,15 @@ export interface NativeHits {
   aggregations: string;
   /** A JSON array with the tree of each hit's score; empty when the plan does not ask for it. */
   explanations: string;
+  /** Each hit's distance by the first dense leg that found it, NaN without one; empty without vector legs. */
+  distances: Float32Array;
+  /**
+   * A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`; empty without
+   * vector legs.
+   */
+  legScores: string;
+  /** A JSON object: how each leg went; empty when the plan does not ask for it. */
+  profile: string;
   tookMicros: number;
 }
 
@@ -105,7 +114,8 @@ export declare function matchDocuments(optionsJson: string, planJson: string, fr
 export declare function matchNames(pattern: string, names: Array<string>): Array<boolean>;
 
 /**
- * Opens the index in a directory, at its last checkpoint; answers its handle. Errors with the codes `index_damaged`
+ * Opens the index in a directory, at its last checkpoint; answers its handle. `optionsJson` has the options of the
+ * kind that its member `type` names: `full_text`, `dense` or `sparse`. Errors with the codes `index_damaged`
  * and `index_incompatible` mean that the directory is to be emptied and the index built again.
  */
 export declare function openIndex(directory: string, optionsJson: string): Promise<number>;
@@ -119,8 +129,12 @@ export declare function provokePanic(): void;
 /** `provokePanic` on the thread pool. */
 export declare function provokePanicAsync(): Promise<void>;
 
-/** Runs a plan over the indexes of a table's ranges. `cancel` stops it under the number `operation`, 0 never. */
-export declare function query(handles: Array<number>, planJson: string, operation: number): Promise<NativeHits>;
+/**
+ * Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
+ * leg of the plan its index of each range, leg after leg. `vectors`: the query vectors of the legs, one after another.
+ * `cancel` stops the query under the number `operation`, 0 never.
+ */
+export declare function query(handles: Array<number>, vectorHandles: Array<number>, planJson: string, vectors: Uint8Array, operation: number): Promise<NativeHits>;
 
 /** Gives the writer's memory and threads back until the next apply. */
 export declare function releaseIndexWriter(handle: number): Promise<void>;

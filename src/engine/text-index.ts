@@ -41,7 +41,7 @@ export class NativeTextIndex {
    */
   static async open(directory: string, options: TextIndexOptions, wipe: boolean): Promise<NativeTextIndex> {
     if (wipe) rmSync(directory, { recursive: true, force: true });
-    const json = indexOptionsJson(options);
+    const json = JSON.stringify({ type: 'full_text', ...indexOptions(options) });
     return new NativeTextIndex(await awaitNative(() => nativeAddon().openIndex(directory, json)));
   }
 
@@ -89,8 +89,13 @@ export class NativeTextIndex {
   }
 }
 
-function indexOptionsJson({ name, incarnation, memOnly, schema }: TextIndexOptions): string {
-  return JSON.stringify({ name, incarnation, mem_only: memOnly, schema: schema ?? null });
+function indexOptions({ name, incarnation, memOnly, schema }: TextIndexOptions) {
+  return { name, incarnation, mem_only: memOnly, schema: schema ?? null };
+}
+
+/** Options for the mapping of `schema` alone. */
+function mappingOptionsJson(schema: unknown): string {
+  return JSON.stringify(indexOptions({ name: 'match', incarnation: '', memOnly: true, schema }));
 }
 
 let nextOperation = 1;
@@ -106,7 +111,7 @@ export async function queryTextIndexes(handles: number[], planJson: string, sign
   const cancel = () => callNative(() => addon.cancel(operation));
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    return await awaitNative(() => addon.query(handles, planJson, operation));
+    return await awaitNative(() => addon.query(handles, [], planJson, new Uint8Array(), operation));
   } finally {
     signal.removeEventListener('abort', cancel);
   }
@@ -114,8 +119,7 @@ export async function queryTextIndexes(handles: number[], planJson: string, sign
 
 /** One byte a row of the frame: 1 where the stored body matches the plan, by the mapping of `schema`. */
 export async function matchDocuments(schema: unknown, planJson: string, frame: Uint8Array): Promise<Uint8Array> {
-  const options = indexOptionsJson({ name: 'match', incarnation: '', memOnly: true, schema });
-  return awaitNative(() => nativeAddon().matchDocuments(options, planJson, frame));
+  return awaitNative(() => nativeAddon().matchDocuments(mappingOptionsJson(schema), planJson, frame));
 }
 
 /** One object of path -> marked fragments for each row of the frame, by the mapping of `schema`. */
@@ -125,6 +129,6 @@ export async function highlightDocuments(
   highlightJson: string,
   frame: Uint8Array,
 ): Promise<Record<string, string[]>[]> {
-  const options = indexOptionsJson({ name: 'match', incarnation: '', memOnly: true, schema });
+  const options = mappingOptionsJson(schema);
   return JSON.parse(await awaitNative(() => nativeAddon().highlightDocuments(options, planJson, highlightJson, frame)));
 }

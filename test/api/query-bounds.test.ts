@@ -77,11 +77,11 @@ test('a request whose client has gone ends its native call', async () => {
   const cancelled = Promise.withResolvers<number>();
   const ended = Promise.withResolvers<void>();
   // Holds the answer back until the caller has gone, as a long query would.
-  addon.query = async (handles, plan, operation) => {
+  addon.query = async (handles, vectorHandles, plan, vectors, operation) => {
     started.resolve(operation);
     await cancelled.promise;
     ended.resolve();
-    return query(handles, plan, operation);
+    return query(handles, vectorHandles, plan, vectors, operation);
   };
   addon.cancel = (operation) => {
     cancelled.resolve(operation);

@@ -67,7 +67,7 @@ describe('full-text indexes through the native boundary', () => {
   test('a cancelled query answers or fails with query_timeout, and its number can be used again', async () => {
     const index = await indexOf(Array.from({ length: 50 }, () => ({ title: 'fox' })));
     const addon = nativeAddon();
-    const running = addon.query([index.handle], planOf(words('fox')), 77);
+    const running = addon.query([index.handle], [], planOf(words('fox')), new Uint8Array(), 77);
     addon.cancel(77);
     // It may have ended first; then it has answered.
     const outcome = await running.then(
@@ -76,7 +76,7 @@ describe('full-text indexes through the native boundary', () => {
     );
     expect([50, 'query_timeout']).toContain(outcome);
     addon.cancel(77);
-    const again = await addon.query([index.handle], planOf(words('fox')), 77);
+    const again = await addon.query([index.handle], [], planOf(words('fox')), new Uint8Array(), 77);
     expect(again.total).toBe(50);
   });
 

@@ -8,8 +8,11 @@
 
 mod full_text;
 mod guard;
+mod indexes;
+mod json;
 mod operations;
 mod owned_array;
+mod query;
 mod registry;
 mod write;
 

@@ -1,11 +1,12 @@
 //! Native things that JavaScript holds by number.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use sundew_engine::error::EngineError;
 
-/// Handles are never 0 and never used twice. What is closed while a call still works with it ends with that call.
+/// Handles are never 0 and never used twice. The values are shared references: what is closed while a call still works
+/// with it ends with that call.
 pub struct Registry<T> {
     what: &'static str,
     open: LazyLock<Mutex<Open<T>>>,
@@ -13,15 +14,15 @@ pub struct Registry<T> {
 
 struct Open<T> {
     last_handle: u32,
-    values: HashMap<u32, Arc<T>>,
+    values: HashMap<u32, T>,
 }
 
-impl<T> Registry<T> {
+impl<T: Clone> Registry<T> {
     pub const fn new(what: &'static str) -> Self {
         Self { what, open: LazyLock::new(|| Mutex::new(Open { last_handle: 0, values: HashMap::new() })) }
     }
 
-    pub fn insert(&self, value: Arc<T>) -> u32 {
+    pub fn insert(&self, value: T) -> u32 {
         let mut open = self.lock();
         open.last_handle = open.last_handle.checked_add(1).expect("four billion handles were opened");
         let handle = open.last_handle;
@@ -29,11 +30,11 @@ impl<T> Registry<T> {
         handle
     }
 
-    pub fn get(&self, handle: u32) -> Result<Arc<T>, EngineError> {
+    pub fn get(&self, handle: u32) -> Result<T, EngineError> {
         self.lock().values.get(&handle).cloned().ok_or_else(|| self.unknown(handle))
     }
 
-    pub fn remove(&self, handle: u32) -> Result<Arc<T>, EngineError> {
+    pub fn remove(&self, handle: u32) -> Result<T, EngineError> {
         self.lock().values.remove(&handle).ok_or_else(|| self.unknown(handle))
     }
 

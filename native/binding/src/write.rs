@@ -15,7 +15,7 @@ use crate::guard::{EngineTask, Started, call};
 use crate::owned_array::OwnedArray;
 use crate::registry::Registry;
 
-static SCHEMAS: Registry<TableSchema> = Registry::new("table schema");
+static SCHEMAS: Registry<Arc<TableSchema>> = Registry::new("table schema");
 
 /// Document keys are at most this long unless the caller says otherwise.
 const KEY_BYTES_MAX: u32 = 1024;

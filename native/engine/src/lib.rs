@@ -1,9 +1,11 @@
-//! Sundew's engine: JSON scanning, document frames, schema validation and full-text indexes. No JavaScript in here;
+//! Sundew's engine: JSON scanning, document frames, schema validation, full-text indexes and retrieval over
+//! all kinds of indexes. No JavaScript in here;
 //! `native/binding` is the N-API surface.
 
 pub mod full_text;
 pub mod json_scan;
 pub mod name_pattern;
+pub mod retrieval;
 mod schema_shape;
 pub mod table_schema;
 mod transform_scan;

@@ -34,5 +34,11 @@ pub struct Hits {
     pub aggregations: String,
     /// A JSON array with the tree of each hit's score; empty when it was not asked for.
     pub explanations: String,
+    /// For each hit its distance by the first dense leg that found it, NaN without one; empty without vector legs.
+    pub distances: Vec<f32>,
+    /// A JSON array: for each hit an object of leg -> that leg's own score; empty without vector legs.
+    pub leg_scores: String,
+    /// A JSON object: how each leg went; empty when it was not asked for.
+    pub profile: String,
     pub took_micros: u64,
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::full_text::aggregate::AggregationPlan;
+use crate::retrieval::{Fusion, Leg, Pruner};
 
 const TOTAL_EXACT_UP_TO: u64 = 10_000;
 
@@ -51,6 +52,30 @@ pub struct QueryPlan {
     /// After `timeout_ms`, answer with what was found by then.
     #[serde(default)]
     pub allows_partial: bool,
+    /// Vector legs; their query vectors come beside the plan. Filters, exclusions, key prefix and expiry hold for them
+    /// too.
+    #[serde(default)]
+    pub legs: Vec<Leg>,
+    /// Weight of the text leg; there is one when `query` is given.
+    #[serde(default = "default_weight")]
+    pub text_weight: f64,
+    #[serde(default)]
+    pub fusion: Fusion,
+    /// Dense legs find raw distances below this only.
+    #[serde(default)]
+    pub distance_under: Option<f32>,
+    /// Dense legs find raw distances above this only.
+    #[serde(default)]
+    pub distance_over: Option<f32>,
+    #[serde(default)]
+    pub pruner: Pruner,
+    /// How each leg went.
+    #[serde(default)]
+    pub profile: bool,
+}
+
+fn default_weight() -> f64 {
+    1.0
 }
 
 fn default_total_exact_up_to() -> u64 {
@@ -77,6 +102,13 @@ impl QueryPlan {
             aggregations: None,
             timeout_ms: None,
             allows_partial: false,
+            legs: Vec::new(),
+            text_weight: default_weight(),
+            fusion: Fusion::default(),
+            distance_under: None,
+            distance_over: None,
+            pruner: Pruner::default(),
+            profile: false,
         }
     }
 

@@ -1,0 +1,128 @@
+//! The life of an index of any kind: open, apply, commit, checkpoint, close. Options and reports cross as JSON, frames as
+//! bytes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use napi::Env;
+use napi::bindgen_prelude::Uint8Array;
+use napi_derive::napi;
+use serde::Deserialize;
+use sundew_engine::error::EngineError;
+use sundew_engine::full_text::{DerivedIndex, IndexOptions, TextIndex};
+use sundew_engine::retrieval::VectorIndex;
+
+use crate::guard::{EngineTask, Started, call};
+use crate::json::{from_json, to_json};
+use crate::registry::Registry;
+
+static INDEXES: Registry<OpenIndex> = Registry::new("index");
+
+#[derive(Clone)]
+pub enum OpenIndex {
+    Text(Arc<TextIndex>),
+    #[expect(dead_code, reason = "no kind of vector index can be opened yet")]
+    Vector(VectorIndex),
+}
+
+impl OpenIndex {
+    fn derived(&self) -> &dyn DerivedIndex {
+        match self {
+            Self::Text(index) => &**index,
+            Self::Vector(index) => index.derived(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum OptionsOfKind {
+    FullText(IndexOptions),
+}
+
+type IndexTask<T> = Started<OpenIndex, T>;
+
+/// The full-text index of a handle.
+pub fn text_index(handle: u32) -> Result<Arc<TextIndex>, EngineError> {
+    match INDEXES.get(handle)? {
+        OpenIndex::Text(index) => Ok(index),
+        OpenIndex::Vector(_) => Err(EngineError::internal(format!("index handle {handle} is not of a text index"))),
+    }
+}
+
+/// The dense or sparse index of a handle.
+pub fn vector_index(handle: u32) -> Result<VectorIndex, EngineError> {
+    match INDEXES.get(handle)? {
+        OpenIndex::Vector(index) => Ok(index),
+        OpenIndex::Text(_) => Err(EngineError::internal(format!("index handle {handle} is not of a vector index"))),
+    }
+}
+
+/// Opens the index in a directory, at its last checkpoint; answers its handle. `optionsJson` has the options of the
+/// kind that its member `type` names: `full_text`, `dense` or `sparse`. Errors with the codes `index_damaged`
+/// and `index_incompatible` mean that the directory is to be emptied and the index built again.
+#[napi(ts_return_type = "Promise<number>")]
+pub fn open_index(directory: String, options_json: String) -> Started<(String, String), u32> {
+    EngineTask::start((directory, options_json), |(directory, options)| {
+        let path = Path::new(directory);
+        let index = match from_json(options, "index options")? {
+            OptionsOfKind::FullText(options) => OpenIndex::Text(TextIndex::open(path, options)?),
+        };
+        Ok(INDEXES.insert(index))
+    })
+}
+
+/// Takes the rows of a document frame; they are seen after the next commit. Answers a JSON report.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn apply_frame(env: Env, handle: u32, frame: Uint8Array) -> napi::Result<Started<(OpenIndex, Uint8Array), String>> {
+    let index = call(&env, || INDEXES.get(handle))?;
+    Ok(EngineTask::start((index, frame), |(index, frame)| to_json(&index.derived().apply(frame)?)))
+}
+
+/// Shows what was applied; `sequence` is the last one of it. Answers a JSON report.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn commit_index(env: Env, handle: u32, sequence: f64) -> napi::Result<Started<(OpenIndex, u64), String>> {
+    let index = call(&env, || INDEXES.get(handle))?;
+    Ok(EngineTask::start((index, sequence as u64), |(index, sequence)| to_json(&index.derived().commit(*sequence)?)))
+}
+
+/// Makes the last commit durable. Answers a JSON report.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn checkpoint_index(env: Env, handle: u32) -> napi::Result<IndexTask<String>> {
+    on_index(&env, handle, |index| to_json(&index.derived().checkpoint()?))
+}
+
+/// Gives the writer's memory and threads back until the next apply.
+#[napi(ts_return_type = "Promise<void>")]
+pub fn release_index_writer(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
+    on_index(&env, handle, |index| index.derived().release_writer())
+}
+
+/// Numbers about the index, as JSON.
+#[napi]
+pub fn index_stats(env: Env, handle: u32) -> napi::Result<String> {
+    call(&env, || to_json(&INDEXES.get(handle)?.derived().stats()))
+}
+
+/// Compares the checksums of all files of the last commit; an error with the code `index_damaged` names those that
+/// differ.
+#[napi(ts_return_type = "Promise<void>")]
+pub fn verify_index(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
+    on_index(&env, handle, |index| index.derived().verify())
+}
+
+/// Gives the handle back at once. Queries that run finish; rows that were not committed are lost.
+#[napi(ts_return_type = "Promise<void>")]
+pub fn close_index(env: Env, handle: u32) -> napi::Result<Started<Option<OpenIndex>, ()>> {
+    let index = call(&env, || INDEXES.remove(handle))?;
+    // The last reference goes on the pool: it unmaps files and waits for threads.
+    Ok(EngineTask::start(Some(index), |index| index.take().map_or(Ok(()), |index| index.derived().close())))
+}
+
+fn on_index<T>(env: &Env, handle: u32, work: fn(&mut OpenIndex) -> Result<T, EngineError>) -> napi::Result<IndexTask<T>>
+where
+    T: napi::bindgen_prelude::ToNapiValue + napi::bindgen_prelude::TypeName + Send + 'static,
+{
+    let index = call(env, || INDEXES.get(handle))?;
+    Ok(EngineTask::start(index, work))
+}
