@@ -1,0 +1,75 @@
+//! A part of the index: rows that never change, and which of them are dead.
+
+use std::sync::Arc;
+
+use super::flat_rows::FlatRows;
+use super::row_bits::RowBits;
+
+#[derive(Debug, Clone)]
+pub enum PartRows {
+    Flat(Arc<FlatRows>),
+}
+
+impl PartRows {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Flat(rows) => rows.len(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Unique within the index, never used again; names the files.
+    pub id: u64,
+    pub rows: PartRows,
+    pub dead: Arc<RowBits>,
+}
+
+impl Part {
+    pub fn new(id: u64, rows: PartRows) -> Self {
+        let dead = Arc::new(RowBits::none(rows.len()));
+        Self { id, rows, dead }
+    }
+
+    pub fn live_count(&self) -> usize {
+        self.rows.len() - self.dead.count()
+    }
+
+    /// Where the ordinal lives in this part.
+    pub fn place_of(&self, ordinal: u32) -> Option<u32> {
+        let place = match &self.rows {
+            PartRows::Flat(rows) => rows.place_of(ordinal),
+        };
+        place.filter(|&place| !self.dead.contains(place))
+    }
+
+    /// Whether the ordinal lived here.
+    pub fn kill(&mut self, ordinal: u32) -> bool {
+        let place = self.place_of(ordinal);
+        if let Some(place) = place {
+            Arc::make_mut(&mut self.dead).insert(place);
+        }
+        place.is_some()
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let rows = match &self.rows {
+            PartRows::Flat(rows) => rows.bytes(),
+        };
+        rows + self.dead.words().len() * 8
+    }
+}
+
+/// What searches see: one commit.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    pub sequence: u64,
+    pub parts: Vec<Part>,
+}
+
+impl Snapshot {
+    pub fn live_count(&self) -> usize {
+        self.parts.iter().map(Part::live_count).sum()
+    }
+}

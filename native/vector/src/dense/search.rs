@@ -1,0 +1,126 @@
+//! The search of one commit.
+
+use sundew_base::error::EngineError;
+
+use super::dense_index::DenseIndex;
+use super::errors::invalid_query;
+use super::flat_rows::FlatRows;
+use super::nearest::{Found, Nearest};
+use super::options::{DistanceBounds, Metric};
+use super::part::{Part, PartRows};
+use super::row_bits::RowBits;
+use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
+
+/// Rows between two looks at the clock.
+const ROWS_BETWEEN_LOOKS: usize = 4096;
+
+/// One search on its way through the parts.
+pub struct Search<'a> {
+    pub metric: Metric,
+    pub query: &'a [f32],
+    pub distance: DistanceBounds,
+    pub bounds: &'a SearchBounds<'a>,
+    pub nearest: Nearest,
+    pub report: SearchReport,
+    pub is_partial: bool,
+}
+
+impl Search<'_> {
+    pub fn took(&mut self, arm: &'static str) {
+        if !self.report.arms.contains(&arm) {
+            self.report.arms.push(arm);
+        }
+    }
+
+    pub fn offer(&mut self, found: Found) {
+        if self.distance.is_open() || self.distance.accept(self.metric.distance(found.cost)) {
+            self.nearest.offer(found);
+        }
+    }
+
+    /// Whether the time is over; asked between steps that take microseconds.
+    pub fn is_due(&mut self) -> bool {
+        self.is_partial = self.is_partial || (self.bounds.is_due)();
+        self.is_partial
+    }
+
+    fn part(&mut self, part: &Part) {
+        self.report.segments += 1;
+        match &part.rows {
+            PartRows::Flat(rows) => self.scan_flat(rows, &part.dead),
+        }
+    }
+
+    fn scan_flat(&mut self, rows: &FlatRows, dead: &RowBits) {
+        self.took("scan");
+        for place in 0..rows.len() as u32 {
+            let at = place as usize;
+            if at.is_multiple_of(ROWS_BETWEEN_LOOKS) && self.is_due() {
+                return;
+            }
+            let ordinal = rows.ordinals[at];
+            if dead.contains(place) || self.bounds.allowed.is_some_and(|allowed| !allowed.contains(ordinal)) {
+                continue;
+            }
+            self.report.candidates += 1;
+            let cost = self.metric.cost(self.query, rows.vector(place));
+            self.offer(Found { cost, ordinal, sequence: rows.sequences[at] });
+        }
+        self.report.visited += rows.len() as u64;
+    }
+
+    fn finish(self) -> VectorHits {
+        let metric = self.metric;
+        let hit = |found: Found| {
+            let distance = metric.distance(found.cost);
+            VectorHit { ordinal: found.ordinal, sequence: found.sequence, distance, score: metric.score(distance) }
+        };
+        let hits = self.nearest.finish().into_iter().map(hit).collect();
+        VectorHits { hits, is_partial: self.is_partial, report: self.report }
+    }
+}
+
+impl DenseIndex {
+    /// The rows nearest to `query` in the newest commit. `effort`, 0 to 1, moves between fast and thorough.
+    ///
+    /// Error: `invalid_query` for a query vector that cannot be compared.
+    pub fn search(
+        &self,
+        query: &[f32],
+        effort: f32,
+        distance: DistanceBounds,
+        bounds: &SearchBounds,
+    ) -> Result<VectorHits, EngineError> {
+        let options = self.options();
+        if query.len() != options.dimension as usize {
+            return Err(invalid_query(format!(
+                "the query vector has {} dimensions, index \"{}\" has {}",
+                query.len(),
+                options.name,
+                options.dimension
+            )));
+        }
+        if !(0.0..=1.0).contains(&effort) {
+            return Err(invalid_query(format!("search_effort is {effort}; give a number from 0 to 1")));
+        }
+        let mut query = query.to_vec();
+        let metric = options.metric;
+        metric.prepare(&mut query).map_err(|reason| invalid_query(format!("index \"{}\": {reason}", options.name)))?;
+        if bounds.limit == 0 {
+            return Ok(VectorHits::default());
+        }
+        let mut search = Search {
+            metric,
+            query: &query,
+            distance,
+            bounds,
+            nearest: Nearest::new(bounds.limit),
+            report: SearchReport::default(),
+            is_partial: false,
+        };
+        for part in &self.snapshot().parts {
+            search.part(part);
+        }
+        Ok(search.finish())
+    }
+}
