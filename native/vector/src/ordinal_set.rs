@@ -22,6 +22,17 @@ impl OrdinalSet {
         self.words.get(ordinal as usize / 64).is_some_and(|word| word >> (ordinal % 64) & 1 == 1)
     }
 
+    /// Whether an ordinal from `first` to `last`, both included, is in the set.
+    pub fn has_any(&self, first: u32, last: u32) -> bool {
+        let (from, to) = (first as usize / 64, last as usize / 64);
+        let words = self.words.iter().enumerate().take(to + 1).skip(from);
+        let inside = |at: usize, word: u64| {
+            let word = if at == from { word >> (first % 64) << (first % 64) } else { word };
+            if at == to { word << (63 - last % 64) } else { word }
+        };
+        first <= last && words.into_iter().any(|(at, &word)| inside(at, word) != 0)
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -62,5 +73,13 @@ mod tests {
         assert_eq!(set.len(), 5);
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 1_000_003]);
         assert!(set.contains(64) && !set.contains(65) && !set.contains(u32::MAX));
+    }
+
+    #[test]
+    fn knows_whether_a_stretch_holds_any() {
+        let set: OrdinalSet = [5, 64, 200].into_iter().collect();
+        assert!(set.has_any(5, 5) && set.has_any(0, 5) && set.has_any(65, 200) && set.has_any(64, u32::MAX));
+        assert!(!set.has_any(6, 63) && !set.has_any(0, 4) && !set.has_any(65, 199) && !set.has_any(201, u32::MAX));
+        assert!(!set.has_any(6, 5) && !OrdinalSet::default().has_any(0, u32::MAX));
     }
 }

@@ -1,0 +1,212 @@
+//! One sparse index: open, apply, commit, checkpoint, search, close.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use sundew_base::derived_index::DerivedIndex;
+use sundew_base::error::EngineError;
+use sundew_base::failpoint;
+use sundew_base::frame::{Frame, Row, RowKind};
+use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::vector_body::{VectorBody, VectorForm};
+
+use super::durable_segments::DurableSegments;
+use super::options::SparseOptions;
+use super::search::search_snapshot;
+use super::segment_build::PendingVector;
+use super::segment_list::SegmentList;
+use crate::search::{SearchBounds, VectorHits};
+
+/// Skipped rows that a report names.
+const SKIPPED_NAMED_MAX: usize = 100;
+
+/// A sparse index. It finds documents that share a dimension with the query, by the dot product.
+pub struct SparseIndex {
+    options: SparseOptions,
+    segments: Arc<SegmentList>,
+    writing: Mutex<Writing>,
+    /// None in memory.
+    durable: Option<Mutex<DurableSegments>>,
+    checkpoint_sequence: AtomicU64,
+    uncommitted_rows: AtomicU64,
+}
+
+#[derive(Default)]
+struct Writing {
+    /// What becomes of each document with the next commit: its vector, or none.
+    pending: BTreeMap<u32, Option<PendingVector>>,
+    skipped_count: u64,
+}
+
+impl SparseIndex {
+    /// Opens the index at its last checkpoint; it is empty when the directory is missing or holds no checkpoint.
+    ///
+    /// Errors: `index_damaged` (delete the directory and build again), `index_incompatible` (made by other options or
+    /// an older format; the same remedy).
+    pub fn open(path: &Path, options: SparseOptions) -> Result<Arc<Self>, EngineError> {
+        let (durable, segments) = if options.mem_only {
+            (None, SegmentList::default())
+        } else {
+            let (durable, segments) = DurableSegments::open(path, options.fingerprint())?;
+            (Some(Mutex::new(durable)), segments)
+        };
+        let snapshot = segments.current();
+        Ok(Arc::new(Self {
+            options,
+            segments: Arc::new(segments),
+            writing: Mutex::new(Writing { pending: BTreeMap::new(), skipped_count: snapshot.skipped_count }),
+            durable,
+            checkpoint_sequence: AtomicU64::new(snapshot.sequence),
+            uncommitted_rows: AtomicU64::new(0),
+        }))
+    }
+
+    pub fn options(&self) -> &SparseOptions {
+        &self.options
+    }
+
+    /// The documents with the greatest dot products among those that share a dimension with `query`: (dimension, weight),
+    /// dimensions strictly ascending, weights finite. The answer is exact, unless `bounds.is_due` ended it early.
+    pub fn search(&self, query: &[(u32, f32)], bounds: &SearchBounds) -> Result<VectorHits, EngineError> {
+        if !is_vector(query) {
+            return Err(EngineError::internal(
+                "the dimensions of a sparse query must ascend, and its weights be finite",
+            ));
+        }
+        if bounds.limit == 0 {
+            return Ok(VectorHits::default());
+        }
+        Ok(search_snapshot(&self.segments.current(), query, bounds))
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// What the row makes of its document, if it is one of ours; the inner error is why its vector is left out.
+    fn read_row(&self, row: &Row) -> Option<Result<Option<PendingVector>, String>> {
+        match row.kind {
+            RowKind::Put | RowKind::Transform => None,
+            RowKind::Delete => Some(Ok(None)),
+            RowKind::VectorPut | RowKind::VectorDelete => {
+                let body = match VectorBody::parse(row.body) {
+                    Ok(body) if body.index_id == self.options.index_id => body,
+                    Ok(_) => return None,
+                    Err(error) => return Some(Err(error.message)),
+                };
+                match body.form {
+                    _ if row.kind == RowKind::VectorDelete => Some(Ok(None)),
+                    VectorForm::Sparse => Some(self.read_vector(row.sequence, &body).map(Some)),
+                    _ => Some(Err("a sparse index takes sparse vectors only".to_owned())),
+                }
+            }
+        }
+    }
+
+    fn read_vector(&self, sequence: u64, body: &VectorBody) -> Result<PendingVector, String> {
+        let entries: Vec<(u32, f32)> = body.sparse().collect();
+        if !is_vector(&entries) {
+            return Err("the dimensions of a sparse vector must ascend, and its weights be finite".to_owned());
+        }
+        let counts = |weight: f32| weight != 0.0 && weight.abs() >= self.options.min_weight;
+        Ok(PendingVector { sequence, entries: entries.into_iter().filter(|&(_, weight)| counts(weight)).collect() })
+    }
+}
+
+impl DerivedIndex for SparseIndex {
+    /// A vector that cannot be indexed is left out and named in the report; the older one leaves the index all the same.
+    fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
+        let frame = Frame::parse(frame)?;
+        let mut writing = self.writing();
+        let mut report = ApplyReport::default();
+        for row in frame.rows() {
+            let row = row?;
+            report.rows += 1;
+            let Some(change) = self.read_row(&row) else { continue };
+            let vector = change.unwrap_or_else(|reason| {
+                report.skipped_count += 1;
+                if report.skipped.len() < SKIPPED_NAMED_MAX {
+                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
+                }
+                None
+            });
+            writing.pending.insert(row.ordinal, vector);
+        }
+        writing.skipped_count += report.skipped_count as u64;
+        self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
+        Ok(report)
+    }
+
+    fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
+        let started = Instant::now();
+        let mut writing = self.writing();
+        let pending = mem::take(&mut writing.pending);
+        self.segments.commit(sequence, writing.skipped_count, pending)?;
+        self.uncommitted_rows.store(0, Ordering::Relaxed);
+        Ok(CommitReport {
+            sequence,
+            doc_count: self.segments.current().live_count(),
+            took_micros: started.elapsed().as_micros() as u64,
+        })
+    }
+
+    fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
+        let started = Instant::now();
+        let Some(durable) = &self.durable else { return Ok(CheckpointReport::default()) };
+        let mut durable = durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        failpoint::hit("vector.checkpoint.before-files");
+        let mut report = durable.write(&self.segments)?;
+        self.checkpoint_sequence.store(report.sequence, Ordering::Release);
+        report.took_micros = started.elapsed().as_micros() as u64;
+        Ok(report)
+    }
+
+    fn release_writer(&self) -> Result<(), EngineError> {
+        self.segments.wait_for_merge();
+        Ok(())
+    }
+
+    fn stats(&self) -> IndexStats {
+        let snapshot = self.segments.current();
+        let bytes = |is_in_memory: bool| -> u64 {
+            let segments = snapshot.segments.iter().map(|live| &live.segment);
+            segments.filter(|one| one.is_in_memory() == is_in_memory).map(|one| one.bytes().len() as u64).sum()
+        };
+        let uncommitted_rows = self.uncommitted_rows.load(Ordering::Relaxed);
+        IndexStats {
+            applied_sequence: snapshot.sequence,
+            checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
+            doc_count: snapshot.live_count(),
+            term_count: snapshot.term_count(),
+            segment_count: snapshot.segments.len(),
+            disk_bytes: bytes(false),
+            memory_bytes: bytes(true),
+            skipped_count: snapshot.skipped_count,
+            uncommitted_rows,
+            writer_is_open: uncommitted_rows > 0,
+        }
+    }
+
+    fn verify(&self) -> Result<(), EngineError> {
+        match &self.durable {
+            Some(durable) => durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).verify(),
+            None => Ok(()),
+        }
+    }
+
+    fn close(&self) -> Result<(), EngineError> {
+        self.writing().pending.clear();
+        self.uncommitted_rows.store(0, Ordering::Relaxed);
+        self.segments.stop_merging();
+        Ok(())
+    }
+}
+
+/// Strictly ascending dimensions, finite weights.
+fn is_vector(entries: &[(u32, f32)]) -> bool {
+    entries.is_sorted_by(|one, next| one.0 < next.0) && entries.iter().all(|(_, weight)| weight.is_finite())
+}

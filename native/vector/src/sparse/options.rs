@@ -1,0 +1,30 @@
+//! What a sparse index is opened with.
+
+use serde::Deserialize;
+
+/// The layout of what an index writes. An index of another format is built anew.
+const INDEX_FORMAT: u32 = 1;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SparseOptions {
+    pub name: String,
+    /// Which making of an index of this name it is; a directory of another incarnation is not opened.
+    #[serde(default)]
+    pub incarnation: String,
+    /// Nothing is written to disk, and a checkpoint does nothing.
+    #[serde(default)]
+    pub mem_only: bool,
+    /// Rows of this index only are taken from frames.
+    pub index_id: u32,
+    /// Weights nearer to zero than this are left out of the index.
+    #[serde(default)]
+    pub min_weight: f32,
+}
+
+impl SparseOptions {
+    pub(super) fn fingerprint(&self) -> String {
+        let Self { name, incarnation, index_id, min_weight, .. } = self;
+        format!("sparse-{INDEX_FORMAT}-{index_id}-{min_weight}-{incarnation}-{name}")
+    }
+}

@@ -1,0 +1,329 @@
+//! Exact top-k: window by window, postings are added up for the terms that can carry a document over the floor (the score
+//! of the last hit so far), and the other terms are looked up for the few documents that may reach it (MaxScore by
+//! Turtle and Flood, with the maxima of blocks as in Dimopoulos, Nepomnyachiy and Suel).
+
+use super::query_terms::{QueryTerms, block_upper};
+use super::segment::{Sections, WINDOW_BITS, WINDOW_DOCUMENTS};
+use super::snapshot::{LiveSegment, Snapshot};
+use super::top_hits::TopHits;
+use crate::ordinal_set::OrdinalSet;
+use crate::search::{SearchBounds, SearchReport, VectorHits};
+
+/// Adding up so many postings costs as much as looking one up.
+const LOOKUP_POSTINGS: usize = 16;
+/// With fewer postings than this in a window, its documents are found by reading them again.
+const SPARSE_WINDOW_POSTINGS: usize = WINDOW_DOCUMENTS / 8;
+/// Windows, and looked-up documents, between two questions for the time.
+const WINDOWS_PER_CHECK: usize = 16;
+const DOCUMENTS_PER_CHECK: usize = 1024;
+
+/// The best documents among those that share a dimension with the query. `query` is ascending and finite; `limit` is not 0.
+pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &SearchBounds) -> VectorHits {
+    // The largest segment first: its floor spares work in all others.
+    let mut segments: Vec<&LiveSegment> = snapshot.segments.iter().collect();
+    segments.sort_by_key(|live| std::cmp::Reverse(live.segment.posting_count()));
+    let mut search = Search::new(bounds);
+    for live in segments {
+        search.report.segments += 1;
+        let sections = live.segment.sections();
+        let terms = QueryTerms::new(&sections, query);
+        if terms.terms.is_empty() {
+            continue;
+        }
+        let place = Place { live, sections };
+        match bounds.allowed {
+            Some(allowed) if allowed.len() * terms.terms.len() * LOOKUP_POSTINGS < terms.posting_count() => {
+                search.look_up_allowed(&place, &terms, allowed);
+            }
+            _ => search.read_windows(&place, terms),
+        }
+        if search.is_partial {
+            break;
+        }
+    }
+    VectorHits { hits: search.top.finish(), is_partial: search.is_partial, report: search.report }
+}
+
+struct Place<'a> {
+    live: &'a LiveSegment,
+    sections: Sections<'a>,
+}
+
+/// The block of a term in the window at hand.
+struct ActiveBlock {
+    weight: f32,
+    block: usize,
+    upper: f32,
+    is_read: bool,
+}
+
+struct Search<'a> {
+    bounds: &'a SearchBounds<'a>,
+    top: TopHits,
+    report: SearchReport,
+    is_partial: bool,
+    /// Scores of the documents of a window; all zero between windows.
+    sums: Box<[f32; WINDOW_DOCUMENTS]>,
+    /// The blocks of the window, ascending by dimension.
+    active: Vec<ActiveBlock>,
+    candidates: Vec<u16>,
+}
+
+impl<'a> Search<'a> {
+    fn new(bounds: &'a SearchBounds<'a>) -> Self {
+        Self {
+            bounds,
+            top: TopHits::new(bounds.limit),
+            report: SearchReport::default(),
+            is_partial: false,
+            sums: Box::new([0.0; WINDOW_DOCUMENTS]),
+            active: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    fn took(&mut self, arm: &'static str) {
+        if !self.report.arms.contains(&arm) {
+            self.report.arms.push(arm);
+        }
+    }
+
+    /// Looks up every allowed document: for few of them.
+    fn look_up_allowed(&mut self, place: &Place, terms: &QueryTerms, allowed: &OrdinalSet) {
+        self.took("filtered_lookup");
+        for (at, ordinal) in allowed.iter().enumerate() {
+            if at % DOCUMENTS_PER_CHECK == 0 && (self.bounds.is_due)() {
+                self.is_partial = true;
+                return;
+            }
+            let Some(local) = place.live.segment.local_of(ordinal).filter(|&local| !place.live.dead.contains(local))
+            else {
+                continue;
+            };
+            let (mut score, mut is_found) = (0.0, false);
+            for term in &terms.terms {
+                let windows = &place.sections.block_windows[term.blocks.clone()];
+                let Ok(block) = windows.binary_search(&((local >> WINDOW_BITS) as u16)) else { continue };
+                if let Some(weight) = weight_of(&place.sections, term.blocks.start + block, offset_of(local)) {
+                    score += term.weight * weight;
+                    is_found = true;
+                }
+            }
+            self.report.visited += terms.terms.len() as u64;
+            if is_found {
+                self.take(place, local, score);
+            }
+        }
+    }
+
+    fn read_windows(&mut self, place: &Place, mut terms: QueryTerms) {
+        self.took("block_max");
+        let mut floor_of_choice = f32::NEG_INFINITY;
+        let windows = place.sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
+        for window in 0..windows {
+            if window % WINDOWS_PER_CHECK == 0 && (self.bounds.is_due)() {
+                self.is_partial = true;
+                return;
+            }
+            // What is below the bound is below the floor in whatever order it was added up.
+            let bound = terms.slack.map_or(f32::NEG_INFINITY, |slack| self.top.floor() - slack);
+            if self.top.floor() > floor_of_choice {
+                terms.choose_read(bound);
+                floor_of_choice = self.top.floor();
+            }
+            self.enter_window(place, &mut terms, window);
+            let reachable: f32 = self.active.iter().map(|active| active.upper).sum();
+            if self.active.is_empty() || bound > 0.0 && reachable < bound || !self.may_hold_allowed(place, window) {
+                continue;
+            }
+            if bound > 0.0 {
+                self.read_window_above(place, window, terms.slack.unwrap_or(0.0));
+            } else {
+                self.read_whole_window(place, window);
+            }
+        }
+    }
+
+    /// Takes the blocks of `window` from the terms.
+    fn enter_window(&mut self, place: &Place, terms: &mut QueryTerms, window: usize) {
+        self.active.clear();
+        for term in &mut terms.terms {
+            let block = term.blocks.start;
+            if block < term.blocks.end && place.sections.block_windows[block] as usize == window {
+                let upper = block_upper(&place.sections, block, term.weight);
+                self.active.push(ActiveBlock { weight: term.weight, block, upper, is_read: term.is_read });
+                term.blocks.start += 1;
+            }
+        }
+    }
+
+    fn may_hold_allowed(&self, place: &Place, window: usize) -> bool {
+        let Some(allowed) = self.bounds.allowed else { return true };
+        let ordinals = &place.sections.ordinals[window * WINDOW_DOCUMENTS..];
+        let ordinals = &ordinals[..ordinals.len().min(WINDOW_DOCUMENTS)];
+        match (ordinals.first(), ordinals.last()) {
+            (Some(&first), Some(&last)) => allowed.has_any(first, last),
+            _ => false,
+        }
+    }
+
+    /// Adds up all postings and takes every document that has one.
+    fn read_whole_window(&mut self, place: &Place, window: usize) {
+        let mut touched = [0u64; WINDOW_DOCUMENTS / 64];
+        for active in &self.active {
+            let (offsets, weights) = place.sections.block(active.block);
+            add_up(&mut self.sums, offsets, weights, active.weight);
+            for &offset in offsets {
+                let offset = offset as usize % WINDOW_DOCUMENTS;
+                touched[offset / 64] |= 1 << (offset % 64);
+            }
+            self.report.visited += offsets.len() as u64;
+        }
+        for (at, &word) in touched.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                let offset = at * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                self.take_if_live(place, window * WINDOW_DOCUMENTS + offset, self.sums[offset]);
+            }
+        }
+        self.sums.fill(0.0);
+    }
+
+    /// Takes the documents that reach the floor, which is above `slack`.
+    fn read_window_above(&mut self, place: &Place, window: usize, slack: f32) {
+        let looked_up: Vec<(f32, usize, f32)> = self.looked_up_terms();
+        let upper_of_others = looked_up.first().map_or(0.0, |&(_, _, upper)| upper);
+        let mut postings = 0;
+        for active in self.active.iter().filter(|active| active.is_read) {
+            let (offsets, weights) = place.sections.block(active.block);
+            add_up(&mut self.sums, offsets, weights, active.weight);
+            postings += offsets.len();
+        }
+        self.report.visited += postings as u64;
+        if postings == 0 {
+            return;
+        }
+        self.find_candidates(place, postings, self.top.floor() - slack - upper_of_others);
+        for at in 0..self.candidates.len() {
+            let offset = self.candidates[at];
+            let local = window * WINDOW_DOCUMENTS + offset as usize;
+            let sum = self.sums[offset as usize];
+            if looked_up.is_empty() {
+                self.take_if_live(place, local, sum);
+            } else if self.may_take(place, local) && self.may_reach(place, &looked_up, offset, sum, slack) {
+                let score = self.score_in_order(place, offset);
+                self.take(place, local, score);
+            }
+        }
+        self.clear_sums(place, postings);
+    }
+
+    /// Weight, block, and the most that this and the following terms can add; the greatest first.
+    fn looked_up_terms(&self) -> Vec<(f32, usize, f32)> {
+        let others = self.active.iter().filter(|active| !active.is_read);
+        let mut terms: Vec<_> = others.map(|active| (active.weight, active.block, active.upper)).collect();
+        terms.sort_unstable_by(|one, other| other.2.total_cmp(&one.2));
+        let mut sum = 0.0;
+        for term in terms.iter_mut().rev() {
+            sum += term.2;
+            term.2 = sum;
+        }
+        terms
+    }
+
+    /// Whether the document can still reach the floor once the other terms are looked up.
+    fn may_reach(&mut self, place: &Place, looked_up: &[(f32, usize, f32)], offset: u16, sum: f32, slack: f32) -> bool {
+        let bound = self.top.floor() - slack;
+        let mut sum = sum;
+        for &(weight, block, upper) in looked_up {
+            if sum + upper < bound {
+                return false;
+            }
+            self.report.visited += 1;
+            sum += weight * weight_of(&place.sections, block, offset).unwrap_or(0.0);
+        }
+        sum >= bound
+    }
+
+    /// The score as brute force has it: ascending by dimension.
+    fn score_in_order(&self, place: &Place, offset: u16) -> f32 {
+        let found = self
+            .active
+            .iter()
+            .filter_map(|active| weight_of(&place.sections, active.block, offset).map(|weight| active.weight * weight));
+        found.fold(0.0, |score, product| score + product)
+    }
+
+    /// Collects the documents whose sum reaches `threshold`, which is above 0.
+    fn find_candidates(&mut self, place: &Place, postings: usize, threshold: f32) {
+        self.candidates.clear();
+        if postings >= SPARSE_WINDOW_POSTINGS {
+            for (at, sums) in self.sums.as_chunks::<16>().0.iter().enumerate() {
+                if sums.iter().fold(false, |any, &sum| any | (sum >= threshold)) {
+                    let reach = (0..16).filter(|&lane| sums[lane] >= threshold);
+                    self.candidates.extend(reach.map(|lane| (at * 16 + lane) as u16));
+                }
+            }
+            return;
+        }
+        for active in self.active.iter().filter(|active| active.is_read) {
+            let offsets = place.sections.block(active.block).0;
+            let reach = offsets.iter().filter(|&&offset| self.sums[offset as usize % WINDOW_DOCUMENTS] >= threshold);
+            self.candidates.extend(reach.map(|offset| offset % WINDOW_DOCUMENTS as u16));
+        }
+        self.candidates.sort_unstable();
+        self.candidates.dedup();
+    }
+
+    fn clear_sums(&mut self, place: &Place, postings: usize) {
+        if postings >= SPARSE_WINDOW_POSTINGS {
+            self.sums.fill(0.0);
+            return;
+        }
+        for active in self.active.iter().filter(|active| active.is_read) {
+            for &offset in place.sections.block(active.block).0 {
+                self.sums[offset as usize % WINDOW_DOCUMENTS] = 0.0;
+            }
+        }
+    }
+
+    fn may_take(&self, place: &Place, local: usize) -> bool {
+        let Some(&ordinal) = place.sections.ordinals.get(local) else { return false };
+        !place.live.dead.contains(local) && self.bounds.allowed.is_none_or(|allowed| allowed.contains(ordinal))
+    }
+
+    fn take_if_live(&mut self, place: &Place, local: usize, sum: f32) {
+        if finite(sum) >= self.top.floor() && self.may_take(place, local) {
+            self.take(place, local, sum);
+        }
+    }
+
+    fn take(&mut self, place: &Place, local: usize, sum: f32) {
+        self.report.candidates += 1;
+        let score = finite(sum);
+        if score >= self.top.floor() {
+            self.top.push(place.sections.ordinals[local], place.sections.sequences[local], score);
+        }
+    }
+}
+
+fn add_up(sums: &mut [f32; WINDOW_DOCUMENTS], offsets: &[u16], weights: &[f32], weight: f32) {
+    for (&offset, &of_document) in offsets.iter().zip(weights) {
+        sums[offset as usize % WINDOW_DOCUMENTS] += weight * of_document;
+    }
+}
+
+fn weight_of(sections: &Sections, block: usize, offset: u16) -> Option<f32> {
+    let (offsets, weights) = sections.block(block);
+    offsets.binary_search(&offset).ok().map(|at| weights[at])
+}
+
+fn offset_of(local: usize) -> u16 {
+    (local % WINDOW_DOCUMENTS) as u16
+}
+
+/// Sums of huge products may overflow; an answer holds numbers only, and no negative zero.
+fn finite(sum: f32) -> f32 {
+    if sum.is_nan() { 0.0 } else { sum.clamp(f32::MIN, f32::MAX) + 0.0 }
+}

@@ -1,0 +1,194 @@
+//! An immutable segment: documents in ascending order of their ordinals, and for each dimension its postings.
+//!
+//! The documents are cut into windows of `WINDOW_DOCUMENTS`. The postings of one dimension in one window are a block.
+//! All sections follow the header in this order, each padded to a multiple of eight bytes:
+//!
+//! ```text
+//! header        u64 x 5  magic, documents, terms, blocks, postings
+//! ordinals      u32      of each document, ascending
+//! sequences     u64      of each document's vector
+//! terms         u32      dimensions in use, ascending
+//! term blocks   u32      first block of each term, and the end
+//! block windows u16      ascending within a term
+//! block starts  u32      first posting of each block, and the end
+//! block max     f32      largest weight of each block
+//! block min     f32      smallest weight of each block
+//! offsets       u16      of each posting's document in its window, ascending within a block
+//! weights       f32      of each posting
+//! ```
+
+use sundew_base::error::EngineError;
+
+use crate::checkpoint_files::damaged;
+use crate::plain_bytes::{PlainBytes, PlainNumber};
+
+/// A window's accumulators are 16 KiB: they stay in the first-level cache.
+pub const WINDOW_BITS: u32 = 12;
+pub const WINDOW_DOCUMENTS: usize = 1 << WINDOW_BITS;
+/// A segment holds fewer documents and postings than these, so that windows fit 16 bits and postings 32.
+pub const DOCUMENTS_MAX: usize = 1 << (WINDOW_BITS + 16);
+pub const POSTINGS_MAX: usize = u32::MAX as usize;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"SDSPARS1");
+const HEADER_NUMBERS: usize = 5;
+
+pub struct Segment {
+    /// Names its files; never used again within an index.
+    pub id: u64,
+    bytes: PlainBytes,
+    places: Places,
+}
+
+/// Where each section begins, and its count of numbers.
+#[derive(Clone, Copy)]
+struct Places {
+    ordinals: (usize, usize),
+    sequences: (usize, usize),
+    terms: (usize, usize),
+    term_blocks: (usize, usize),
+    block_windows: (usize, usize),
+    block_starts: (usize, usize),
+    block_max: (usize, usize),
+    block_min: (usize, usize),
+    offsets: (usize, usize),
+    weights: (usize, usize),
+}
+
+/// The numbers of a segment.
+#[derive(Clone, Copy)]
+pub struct Sections<'a> {
+    pub ordinals: &'a [u32],
+    pub sequences: &'a [u64],
+    pub terms: &'a [u32],
+    pub term_blocks: &'a [u32],
+    pub block_windows: &'a [u16],
+    pub block_starts: &'a [u32],
+    pub block_max: &'a [f32],
+    pub block_min: &'a [f32],
+    pub offsets: &'a [u16],
+    pub weights: &'a [f32],
+}
+
+impl Segment {
+    /// Checks what a reader relies on, but for offsets and weights. Error: `index_damaged`.
+    pub fn open(id: u64, bytes: PlainBytes) -> Result<Self, EngineError> {
+        let broken = |what: &str| damaged(format!("segment {id}: {what}"));
+        let header = bytes.numbers::<u64>(0, HEADER_NUMBERS).ok_or_else(|| broken("it has no header"))?;
+        let [magic, documents, terms, blocks, postings] = [0, 1, 2, 3, 4].map(|at| header[at]);
+        let fits = documents < DOCUMENTS_MAX as u64 && postings < POSTINGS_MAX as u64;
+        if magic != MAGIC || !fits || terms > postings || blocks > postings {
+            return Err(broken("its header makes no sense"));
+        }
+        let places = Places::new([documents, terms, blocks, postings].map(|count| count as usize));
+        let segment = Self { id, bytes, places };
+        let sections = segment.read_sections().ok_or_else(|| broken("it is too short"))?;
+        let covers = |starts: &[u32], end: usize| {
+            starts.is_sorted() && starts.first() == Some(&0) && starts.last().is_some_and(|&last| last as usize == end)
+        };
+        if !covers(sections.term_blocks, blocks as usize) || !covers(sections.block_starts, postings as usize) {
+            return Err(broken("its lists do not add up"));
+        }
+        let windows = sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
+        if sections.block_windows.iter().any(|&window| window as usize >= windows) {
+            return Err(broken("a block lies outside"));
+        }
+        Ok(segment)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.bytes()
+    }
+
+    pub fn is_in_memory(&self) -> bool {
+        self.bytes.is_in_memory()
+    }
+
+    pub fn document_count(&self) -> usize {
+        self.places.ordinals.1
+    }
+
+    pub fn posting_count(&self) -> usize {
+        self.places.weights.1
+    }
+
+    /// The position of the document in this segment.
+    pub fn local_of(&self, ordinal: u32) -> Option<usize> {
+        let ordinals = self.sections().ordinals;
+        let (Some(&first), Some(&last)) = (ordinals.first(), ordinals.last()) else { return None };
+        if ordinal < first || ordinal > last {
+            return None;
+        }
+        ordinals.binary_search(&ordinal).ok()
+    }
+
+    pub fn sections(&self) -> Sections<'_> {
+        self.read_sections().expect("the lengths were checked when the segment was opened")
+    }
+
+    fn read_sections(&self) -> Option<Sections<'_>> {
+        fn numbers<T: PlainNumber>(bytes: &PlainBytes, (offset, count): (usize, usize)) -> Option<&[T]> {
+            bytes.numbers(offset, count)
+        }
+        let (bytes, places) = (&self.bytes, &self.places);
+        Some(Sections {
+            ordinals: numbers(bytes, places.ordinals)?,
+            sequences: numbers(bytes, places.sequences)?,
+            terms: numbers(bytes, places.terms)?,
+            term_blocks: numbers(bytes, places.term_blocks)?,
+            block_windows: numbers(bytes, places.block_windows)?,
+            block_starts: numbers(bytes, places.block_starts)?,
+            block_max: numbers(bytes, places.block_max)?,
+            block_min: numbers(bytes, places.block_min)?,
+            offsets: numbers(bytes, places.offsets)?,
+            weights: numbers(bytes, places.weights)?,
+        })
+    }
+}
+
+impl Places {
+    fn new([documents, terms, blocks, postings]: [usize; 4]) -> Self {
+        let mut end = HEADER_NUMBERS * 8;
+        let mut section = |count: usize, size: usize| {
+            let start = end;
+            end += (count * size).next_multiple_of(8);
+            (start, count)
+        };
+        Self {
+            ordinals: section(documents, 4),
+            sequences: section(documents, 8),
+            terms: section(terms, 4),
+            term_blocks: section(terms + 1, 4),
+            block_windows: section(blocks, 2),
+            block_starts: section(blocks + 1, 4),
+            block_max: section(blocks, 4),
+            block_min: section(blocks, 4),
+            offsets: section(postings, 2),
+            weights: section(postings, 4),
+        }
+    }
+}
+
+/// The first section of a segment's bytes.
+pub fn header(documents: usize, terms: usize, blocks: usize, postings: usize) -> [u64; HEADER_NUMBERS] {
+    [MAGIC, documents as u64, terms as u64, blocks as u64, postings as u64]
+}
+
+impl<'a> Sections<'a> {
+    /// The blocks of a dimension.
+    pub fn blocks_of(&self, term: u32) -> std::ops::Range<usize> {
+        match self.terms.binary_search(&term) {
+            Ok(at) => self.blocks_of_term_at(at),
+            Err(_) => 0..0,
+        }
+    }
+
+    pub fn blocks_of_term_at(&self, at: usize) -> std::ops::Range<usize> {
+        self.term_blocks[at] as usize..self.term_blocks[at + 1] as usize
+    }
+
+    /// Offsets and weights of a block.
+    pub fn block(&self, block: usize) -> (&'a [u16], &'a [f32]) {
+        let postings = self.block_starts[block] as usize..self.block_starts[block + 1] as usize;
+        (&self.offsets[postings.clone()], &self.weights[postings])
+    }
+}
