@@ -21,6 +21,7 @@ use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
 use super::pending_documents::PendingDocuments;
+use super::query::FilterCache;
 use super::segment_columns::ColumnCache;
 use super::slots::{Slot, SlotTable};
 use super::storage::{IndexDirectory, open_directory, write_checkpoint};
@@ -63,6 +64,7 @@ pub struct TextIndex {
     pub(super) slots: Arc<SlotTable>,
     reader: IndexReader,
     pub(super) columns: ColumnCache,
+    pub(super) filters: Arc<FilterCache>,
     writing: Mutex<Writing>,
     /// Files of the last durable checkpoint.
     durable: Mutex<HashSet<PathBuf>>,
@@ -143,6 +145,7 @@ impl TextIndex {
             slots,
             reader,
             columns: ColumnCache::default(),
+            filters: Arc::default(),
             writing: Mutex::new(Writing {
                 writer: None,
                 pending: PendingDocuments::default(),

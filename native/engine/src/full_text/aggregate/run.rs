@@ -13,7 +13,7 @@ use super::segment_tree::{Collector, Context};
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;
-use crate::full_text::query::{IndexFields, Node, QueryPlan, RangeView, Stop, Visible, compile_plan, query_pool};
+use crate::full_text::query::{IndexFields, Node, QueryPlan, RangeView, Stop, Visible, compile_for, query_pool};
 
 /// Documents that the collectors take at a time.
 const BLOCK_DOCS: usize = 2048;
@@ -130,7 +130,7 @@ fn collect(
 ) -> Result<Collected, EngineError> {
     let mut weights = Vec::with_capacity(views.len());
     for view in views {
-        let query = compile_plan(&view.index, plan)?;
+        let query = compile_for(view, plan, context.stop)?;
         weights.push(query.weight(EnableScoring::disabled_from_schema(&view.schema)).map_err(tantivy_failed)?);
     }
     let mut tasks = Vec::new();

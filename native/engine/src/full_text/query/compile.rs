@@ -24,39 +24,106 @@ use crate::full_text::slots::tokens_of;
 
 const KEY_FIELD: &str = "_id";
 
-/// The whole plan but for its TTL: query, filters, exclusions, key prefix. They are one bool: what asks for nothing is
-/// left out, and when nothing is left of what was asked, nothing matches.
+/// The whole plan but for its TTL: query, filters, exclusions, key prefix.
 pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
-    // Walks of the term dictionary end by themselves; everything else is ended by who runs the query.
-    let stop = &Stop::new(&CancelFlag::default(), plan.timeout_ms);
-    let Clauses { found: mut filters, left_out } = compile_all(index, &plan.filter, stop)?;
-    let main = match &plan.query {
-        None => None,
-        Some(Node::MatchAll { boost }) => Some((None, *boost)),
-        Some(node) => Some((compile(index, node, stop)?, 1.0)),
-    };
-    let asks_for_something = !filters.is_empty() || matches!(main, Some((Some(_), _)));
-    let is_left_out = left_out || matches!((&plan.query, &main), (Some(node), Some((None, _))) if !is_match_all(node));
-    if is_left_out && !asks_for_something {
-        return Ok(Box::new(EmptyQuery));
+    Ok(compile_parts(index, plan)?.map_or_else(|| Box::new(EmptyQuery) as Box<dyn Query>, CompiledPlan::whole))
+}
+
+/// Filters, exclusions and key prefix without the query; `None` when they let everything through.
+pub fn compile_filter(index: &IndexFields, plan: &QueryPlan) -> Result<Option<Box<dyn Query>>, EngineError> {
+    let filter = compile_conditions(index, plan, &walk_stop(plan))?;
+    Ok(if filter.is_empty() { None } else { Some(filter.as_query()) })
+}
+
+/// What a plan lets through besides its query.
+#[derive(Default)]
+pub struct Conditions {
+    filters: Vec<Box<dyn Query>>,
+    exclusions: Vec<Box<dyn Query>>,
+    /// Something is left of the plan's filters.
+    filters_asked: bool,
+    /// Some of them ask for nothing.
+    left_out: bool,
+}
+
+impl Conditions {
+    pub fn is_empty(&self) -> bool {
+        self.filters.is_empty() && self.exclusions.is_empty()
     }
+
+    /// All of them; every document when there are none.
+    pub fn as_query(self) -> Box<dyn Query> {
+        let mut filters = self.filters;
+        if filters.is_empty() {
+            filters.push(Box::new(AllQuery));
+        }
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = filters.into_iter().map(|query| (Occur::Must, query)).collect();
+        clauses.extend(self.exclusions.into_iter().map(|query| (Occur::MustNot, query)));
+        Box::new(BooleanQuery::new(clauses))
+    }
+}
+
+/// A plan in its two parts.
+pub struct CompiledPlan {
+    /// What scores; `None` when every document that the conditions let through scores `constant`.
+    pub scored: Option<Box<dyn Query>>,
+    pub constant: f32,
+    pub conditions: Conditions,
+}
+
+impl CompiledPlan {
+    /// The same documents by a condition that stands for all others.
+    pub fn with_condition(self, condition: Box<dyn Query>) -> Self {
+        Self { conditions: Conditions { filters: vec![condition], ..Conditions::default() }, ..self }
+    }
+
+    pub fn whole(self) -> Box<dyn Query> {
+        let Self { scored, constant, conditions } = self;
+        match scored {
+            // The filters find the documents, instead of a walk over all of them.
+            None => Box::new(ConstScoreQuery::new(conditions.as_query(), constant)),
+            Some(scored) if conditions.is_empty() => scored,
+            Some(scored) => {
+                let mut clauses = vec![(Occur::Must, scored)];
+                clauses.extend(conditions.filters.into_iter().map(filter_clause));
+                clauses.extend(conditions.exclusions.into_iter().map(|query| (Occur::MustNot, query)));
+                Box::new(BooleanQuery::new(clauses))
+            }
+        }
+    }
+}
+
+/// `None` when nothing can match. Query and conditions are one bool: what asks for nothing is left out, and when
+/// nothing is left of what was asked, nothing matches.
+pub fn compile_parts(index: &IndexFields, plan: &QueryPlan) -> Result<Option<CompiledPlan>, EngineError> {
+    let stop = &walk_stop(plan);
+    let conditions = compile_conditions(index, plan, stop)?;
+    let (scored, constant) = match &plan.query {
+        None => (None, 1.0),
+        Some(Node::MatchAll { boost }) => (None, *boost),
+        Some(node) => (compile(index, node, stop)?, 1.0),
+    };
+    let query_is_left_out = scored.is_none() && plan.query.as_ref().is_some_and(|node| !is_match_all(node));
+    let asks_for_something = conditions.filters_asked || scored.is_some();
+    if (conditions.left_out || query_is_left_out) && !asks_for_something {
+        return Ok(None);
+    }
+    Ok(Some(CompiledPlan { scored, constant, conditions }))
+}
+
+/// Walks of the term dictionary end by themselves; everything else is ended by who runs the query.
+fn walk_stop(plan: &QueryPlan) -> Stop {
+    Stop::new(&CancelFlag::default(), plan.timeout_ms)
+}
+
+fn compile_conditions(index: &IndexFields, plan: &QueryPlan, stop: &Stop) -> Result<Conditions, EngineError> {
+    let Clauses { found: mut filters, left_out } = compile_all(index, &plan.filter, stop)?;
+    let filters_asked = !filters.is_empty();
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         filters.push(key_prefix_query(index, prefix));
     }
-    let exclusions =
-        compile_all(index, &plan.exclusion, stop)?.found.into_iter().map(|query| (Occur::MustNot, query)).collect();
-    let main = match main {
-        None => return Ok(constant_score(filters, exclusions, 1.0)),
-        Some((None, boost)) => return Ok(constant_score(filters, exclusions, boost)),
-        Some((Some(main), _)) => main,
-    };
-    if filters.is_empty() && exclusions.is_empty() {
-        return Ok(main);
-    }
-    let mut clauses = vec![(Occur::Must, main)];
-    clauses.extend(filters.into_iter().map(filter_clause));
-    clauses.extend(exclusions);
-    Ok(Box::new(BooleanQuery::new(clauses)))
+    let exclusions = compile_all(index, &plan.exclusion, stop)?.found;
+    Ok(Conditions { filters, exclusions, filters_asked, left_out })
 }
 
 fn is_match_all(node: &Node) -> bool {
@@ -78,20 +145,6 @@ fn compile_all(index: &IndexFields, nodes: &[Node], stop: &Stop) -> Result<Claus
         }
     }
     Ok(clauses)
-}
-
-/// Every match scores the same: the filters find the documents, instead of a walk over all of them.
-fn constant_score(
-    mut filters: Vec<Box<dyn Query>>,
-    exclusions: Vec<(Occur, Box<dyn Query>)>,
-    score: f32,
-) -> Box<dyn Query> {
-    if filters.is_empty() {
-        filters.push(Box::new(AllQuery));
-    }
-    let mut clauses: Vec<(Occur, Box<dyn Query>)> = filters.into_iter().map(|query| (Occur::Must, query)).collect();
-    clauses.extend(exclusions);
-    Box::new(ConstScoreQuery::new(Box::new(BooleanQuery::new(clauses)), score))
 }
 
 fn boosted(query: Box<dyn Query>, boost: f32) -> Box<dyn Query> {

@@ -5,12 +5,13 @@ use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 use serde_json::Value;
-use tantivy::query::{Explanation, Weight};
+use tantivy::query::{EnableScoring, Explanation, Weight};
 
+use super::compile::compile_plan;
 use super::fields_of_path::IndexFields;
 use super::hits::Hits;
 use super::plan::QueryPlan;
-use super::search::{RangeView, weight_for};
+use super::search::RangeView;
 use super::statistics::GlobalStatistics;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
@@ -32,7 +33,9 @@ pub fn explain_hits(views: &[RangeView], plan: &QueryPlan, hits: &Hits) -> Resul
     for hit in &hits.hits {
         let range = hit.range as usize;
         if let Entry::Vacant(entry) = weights.entry(range) {
-            entry.insert(weight_for(views, range, plan, &statistics, true)?.0);
+            let for_range = statistics.for_range(range);
+            let scoring = EnableScoring::enabled_from_statistics_provider(&for_range, &views[range].searcher);
+            entry.insert(compile_plan(&views[range].index, plan)?.weight(scoring).map_err(tantivy_failed)?);
         }
         let view = &views[range];
         let (segment, doc) = hit.place;

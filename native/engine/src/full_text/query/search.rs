@@ -8,14 +8,15 @@ use std::time::Instant;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tantivy::columnar::Column;
-use tantivy::query::{EnableScoring, Weight};
+use tantivy::query::{EmptyQuery, EnableScoring, Query, Weight};
 use tantivy::schema::Schema;
 use tantivy::{DocId, Searcher};
 
 use super::collect::{Collected, Scored, Segments, can_skip, collect_best, count};
-use super::compile::compile_plan;
+use super::compile::compile_parts;
 use super::explain::explain_hits;
 use super::fields_of_path::IndexFields;
+use super::filter_bits::{BitsQuery, FilterCache, known_filter_bits};
 use super::hits::{Hit, Hits};
 use super::plan::QueryPlan;
 use super::position::encoded;
@@ -38,6 +39,7 @@ pub struct RangeView {
     pub columns: Vec<Arc<SegmentColumns>>,
     pub index: IndexFields,
     pub schema: Schema,
+    pub filters: Arc<FilterCache>,
 }
 
 impl RangeView {
@@ -45,7 +47,8 @@ impl RangeView {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
-        Ok(Self { searcher, columns, index: IndexFields::of(index), schema: index.schema().clone() })
+        let filters = Arc::clone(&index.filters);
+        Ok(Self { searcher, columns, index: IndexFields::of(index), schema: index.schema().clone(), filters })
     }
 
     fn segments(&self) -> Segments<'_> {
@@ -106,7 +109,7 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     let statistics = GlobalStatistics::new(views.iter().map(|view| (&view.searcher, &view.index)).collect());
     if plan.count_only {
         let totals = over_ranges(views, |range| {
-            let (weight, _) = weight_for(views, range, plan, &statistics, false)?;
+            let (weight, _) = weight_for(views, range, plan, &statistics, false, stop)?;
             count(views[range].segments(), &*weight, plan, stop)
         })?;
         let total = totals.iter().map(|counted| counted.total).sum();
@@ -115,19 +118,28 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     }
     if plan.sort.is_empty() {
         let found = over_ranges(views, |range| {
-            let (weight, skips) = weight_for(views, range, plan, &statistics, true)?;
+            let (weight, skips) = weight_for(views, range, plan, &statistics, true, stop)?;
             collect_best(views[range].segments(), &*weight, skips, plan, stop)
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, |range| {
-        let (weight, _) = weight_for(views, range, plan, &statistics, scores)?;
+        let (weight, _) = weight_for(views, range, plan, &statistics, scores, stop)?;
         collect_sorted(views[range].segments(), &*weight, scores, plan, stop)
     })?;
     merge(views, plan, found, |a: &Sorted, b: &Sorted| {
         let fields = plan.sort.iter().zip(a.values.iter().zip(&b.values));
         fields.map(|(field, (a, b))| a.compare(b, field.desc)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    })
+}
+
+/// The plan's query over one range; conditions that were asked before are looked up in their bits.
+pub fn compile_for(view: &RangeView, plan: &QueryPlan, stop: &Stop) -> Result<Box<dyn Query>, EngineError> {
+    let Some(compiled) = compile_parts(&view.index, plan)? else { return Ok(Box::new(EmptyQuery)) };
+    Ok(match known_filter_bits(view, plan, stop)? {
+        Some(bits) => compiled.with_condition(Box::new(BitsQuery::new(view, bits))).whole(),
+        None => compiled.whole(),
     })
 }
 
@@ -138,9 +150,10 @@ pub fn weight_for(
     plan: &QueryPlan,
     statistics: &GlobalStatistics<'_>,
     scores: bool,
+    stop: &Stop,
 ) -> Result<(Box<dyn Weight>, bool), EngineError> {
     let view = &views[range];
-    let query = compile_plan(&view.index, plan)?;
+    let query = compile_for(view, plan, stop)?;
     let for_range = statistics.for_range(range);
     let scoring = if scores {
         EnableScoring::enabled_from_statistics_provider(&for_range, &view.searcher)
