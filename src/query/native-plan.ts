@@ -114,8 +114,47 @@ export interface PlanCursor {
   before: boolean;
 }
 
+/** One search of a vector index. */
+export interface PlanLeg {
+  name: string;
+  kind: 'dense' | 'sparse';
+  /** Length of its query vector. */
+  bytes: number;
+  weight: number;
+  /** Dense: 0 for the fastest search, 1 for the most thorough one. */
+  effort?: number;
+}
+
+/** How the answers of several searches become one. */
+export interface PlanFusion {
+  strategy: 'rrf' | 'rsf' | 'failover';
+  rank_constant: number;
+  /** Best hits of each search that are looked at. */
+  window: number;
+}
+
+/** What is cut off the fused hits; rules apply in this order. */
+export interface PlanPruner {
+  require_multi_index?: boolean;
+  min_absolute_score?: number;
+  min_score_ratio?: number;
+  std_dev_threshold?: number;
+  max_score_gap_percent?: number;
+}
+
+/** Members of a plan that searches vector indexes, beside the text of `query` when there is one. */
+export interface PlanVectorSearch {
+  legs: PlanLeg[];
+  text_weight?: number;
+  fusion: PlanFusion;
+  /** Raw distances of the dense legs, both inclusive. */
+  distance_under?: number;
+  distance_over?: number;
+  pruner?: PlanPruner;
+}
+
 /** One query over the ranges of one table. */
-export interface NativePlan {
+export interface NativePlan extends Partial<PlanVectorSearch> {
   /** What scores; everything when absent. */
   query?: PlanNode;
   /** All must match; they do not score. */
@@ -139,6 +178,8 @@ export interface NativePlan {
   total_exact_up_to: number;
   /** How the score of each hit comes about. */
   explain?: boolean;
+  /** How each search went; vector searches only. */
+  profile?: boolean;
   /** Computed over all matches. */
   aggregations?: AggregationPlan;
   timeout_ms?: number;

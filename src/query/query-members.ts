@@ -58,6 +58,23 @@ export function readInteger(
   throw invalidQuery(where, `"${name}" must be an integer from ${bounds.min} to ${bounds.max}.`);
 }
 
+/** A number between `min` and `max`. */
+export function readNumber(
+  object: Members,
+  name: string,
+  bounds: { min: number; max: number },
+  where: string,
+): number | undefined {
+  const value = member(object, name);
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && value >= bounds.min && value <= bounds.max) return value;
+  const ends = [
+    bounds.min > -Number.MAX_VALUE ? `from ${bounds.min}` : '',
+    bounds.max < Number.MAX_VALUE ? `to ${bounds.max}` : '',
+  ];
+  throw invalidQuery(where, `${JSON.stringify(name)} must be a number ${ends.join(' ')}`.trimEnd().concat('.'));
+}
+
 export function readStrings(object: Members, name: string, max: number, where: string): string[] | undefined {
   const value = member(object, name);
   return value === undefined ? undefined : asStrings(value, max, where === '' ? name : `${where}.${name}`);

@@ -21,10 +21,12 @@ export interface RequestedPage {
   cursor: RequestedCursor | undefined;
 }
 
-const defaultLimit = 10;
+/** Hits of a page that says no `limit`. */
+export const pageLimitDefault = 10;
 const sortKeysMax = 8;
 
-export function readPage(request: Members, where: string): RequestedPage {
+/** `defaultLimit` is for a request that says no `limit`. */
+export function readPage(request: Members, where: string, defaultLimit = pageLimitDefault): RequestedPage {
   const max = limits.queryLimitMax;
   const limit = readInteger(request, 'limit', { min: 0, max }, where) ?? defaultLimit;
   const offset = readInteger(request, 'offset', { min: 0, max }, where) ?? 0;

@@ -22,8 +22,10 @@ import {
 } from './query-members.ts';
 import { readQueryNode } from './query-nodes.ts';
 import { readPage } from './query-page.ts';
+import type { QueryIndex } from './query-vector.ts';
 import type { Synonyms } from './synonyms.ts';
 import { tolerateTypos } from './typo-tolerance.ts';
+import { defaultLimit, readVectorSearch } from './vector-search.ts';
 
 /** What a plan needs to know of its table. */
 export interface PlanContext {
@@ -34,11 +36,15 @@ export interface PlanContext {
   nowMs: number;
   /** What the table takes for the same. */
   synonyms?: Synonyms;
+  /** What vectors can be searched in. */
+  indexes?: readonly QueryIndex[];
 }
 
 export interface PlannedQuery {
   table: string;
   plan: NativePlan;
+  /** Query vectors of the plan's legs, one after another; empty without legs. */
+  vectors: Uint8Array;
   /** Still to be opened; it belongs into the plan. */
   cursor: RequestedCursor | undefined;
   /** What is to be marked in the documents of the page. */
@@ -49,16 +55,7 @@ export interface PlannedQuery {
 
 /** Members of the interface whose part of the product does not exist yet, and what to call it. */
 const notBuiltMembers: ReadonlyMap<string, string> = new Map([
-  ['semantic_search', 'Semantic search'],
-  ['embedding_template', 'Semantic search'],
-  ['embeddings', 'Vector search'],
-  ['indexes', 'Vector search'],
-  ['search_effort', 'Vector search'],
-  ['distance_under', 'Vector search'],
-  ['distance_over', 'Vector search'],
-  ['merge_config', 'Fusion of several searches'],
   ['reranker', 'Reranking'],
-  ['pruner', 'Pruning'],
   ['analyses', 'Analysis of result vectors'],
   ['graph_searches', 'Graph search'],
   ['expand_strategy', 'Graph search'],
@@ -74,6 +71,7 @@ const knownMembers = [...builtMembers, ...notBuiltMembers.keys()];
 /** Nodes inside each other in a plan; the engine's JSON reader stops at twice as many levels. */
 const planNestingMax = 60;
 const where = 'query request';
+const noVectors = new Uint8Array(0);
 
 /**
  * The table that a request is about: `pathTable` from the address, or the member `table`. Both may be given when
@@ -107,10 +105,15 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
   filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   const countOnly = readBoolean(request, 'count', where) ?? false;
-  const { limit, offset, sort, cursor } = readPage(request, where);
+  const indexes = context.indexes ?? [];
+  const hasText = criteria.query !== undefined;
+  const page = readPage(request, where, defaultLimit(request, indexes, hasText));
+  const vectorSearch = readVectorSearch(request, indexes, { page, hasText });
+  const { limit, offset, sort, cursor } = page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 1, max: limits.queryDeadlineMs }, where);
   const keyPrefix = readString(request, 'filter_prefix', where);
   const explain = readExplain(request, limit);
+  const profile = readBoolean(request, 'profile', where) ?? false;
   const plan: NativePlan = {
     ...criteria,
     ...(typos && criteria.query ? { query: tolerateTypos(criteria.query) } : {}),
@@ -121,9 +124,11 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     sort,
     count_only: countOnly,
     // What does not score has no top to stop at, and users of filters want the number.
-    exact_total: countOnly || criteria.query === undefined || criteria.query.kind === 'match_all',
+    exact_total: !vectorSearch && (countOnly || criteria.query === undefined || criteria.query.kind === 'match_all'),
     total_exact_up_to: limits.queryLimitMax,
     ...(explain && !countOnly ? { explain } : {}),
+    ...vectorSearch?.plan,
+    ...(vectorSearch && profile ? { profile } : {}),
     ...(aggregations ? { aggregations } : {}),
     ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs, allows_partial: true }),
   };
@@ -132,10 +137,11 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   return {
     table,
     plan,
+    vectors: vectorSearch?.vectors ?? noVectors,
     cursor,
     highlight: readHighlight(request, limit),
     projection: compileProjection(fields),
-    profile: readBoolean(request, 'profile', where) ?? false,
+    profile,
   };
 }
 

@@ -170,10 +170,8 @@ describe('planning a query', () => {
   }
 
   for (const name of [
-    ...['semantic_search', 'embedding_template', 'embeddings', 'indexes', 'search_effort', 'distance_under'],
-    ...['distance_over', 'merge_config', 'reranker', 'pruner'],
-    ...['analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'join', 'foreign_sources'],
-    ...['document_renderer'],
+    ...['reranker', 'analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'join', 'foreign_sources'],
+    'document_renderer',
   ]) {
     test(`${name} is known and not built`, () => {
       const error = failure(() => planQuery({ [name]: {} }, context));

@@ -28,11 +28,84 @@ export const highlight = Type.Object({
   post_tag: Type.Optional(Type.String({ default: '</em>' })),
 });
 
+const queryVector = Type.Union(
+  [
+    Type.Array(Type.Number()),
+    Type.String({ contentEncoding: 'base64', description: 'float32 values, little-endian' }),
+    Type.Object({ indices: Type.Array(Type.Integer({ minimum: 0 })), values: Type.Array(Type.Number()) }),
+    Type.Object({
+      packed_indices: Type.String({ contentEncoding: 'base64', description: 'uint32 values, little-endian' }),
+      packed_values: Type.String({ contentEncoding: 'base64', description: 'float32 values, little-endian' }),
+    }),
+    Type.Record(Type.String({ pattern: '^[0-9]+$' }), Type.Number(), { description: 'Weights by token.' }),
+  ],
+  { description: 'A dense vector as an array or packed; a sparse one as indices with values or by token.' },
+);
+
+export const mergeConfig = Type.Object({
+  strategy: Type.Optional(
+    Type.Union([Type.Literal('rrf'), Type.Literal('rsf'), Type.Literal('failover')], {
+      default: 'rrf',
+      description:
+        'rrf: sum of weight / (rank_constant + rank). rsf: weighted sum of scores, scaled to 0..1 within the window. ' +
+        'failover: the text search only where the vector searches find nothing.',
+    }),
+  ),
+  weights: Type.Optional(
+    Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description: '`full_text` or an index; 1 when absent.' }),
+  ),
+  rank_constant: Type.Optional(Type.Number({ exclusiveMinimum: 0, default: 60 })),
+  window_size: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      description: 'Best hits of each search to merge; `limit` when absent.',
+    }),
+  ),
+});
+
+export const pruner = Type.Object(
+  {
+    require_multi_index: Type.Optional(Type.Boolean({ description: 'Keep what two searches or more have found.' })),
+    min_absolute_score: Type.Optional(Type.Number()),
+    min_score_ratio: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Of the best score.' })),
+    std_dev_threshold: Type.Optional(
+      Type.Number({ minimum: 0, description: 'Standard deviations below the mean score that are still kept.' }),
+    ),
+    max_score_gap_percent: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 100, description: 'Cut at the first gap that is a larger part of the span.' }),
+    ),
+  },
+  { description: 'What is cut off the merged hits of a search by `embeddings`; rules apply in this order.' },
+);
+
 export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
     full_text_search: Type.Optional(queryNode),
     query: Type.Optional(queryNode),
+    semantic_search: Type.Optional(
+      Type.String({ description: 'Text to embed; refused until an index of the table has an embedder.' }),
+    ),
+    embedding_template: Type.Optional(Type.String({ description: 'Refused as `semantic_search` is.' })),
+    embeddings: Type.Optional(
+      Type.Record(Type.String(), queryVector, { description: 'Vectors to search for, by embeddings index.' }),
+    ),
+    indexes: Type.Optional(
+      Type.Array(Type.String(), { description: 'Those of `embeddings` to search; all of them when absent or empty.' }),
+    ),
+    search_effort: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        default: 0.5,
+        description: 'Dense searches: 0 is fastest, 1 most thorough.',
+      }),
+    ),
+    distance_under: Type.Optional(Type.Number({ description: 'Only hits whose raw `_distance` is at most this.' })),
+    distance_over: Type.Optional(Type.Number({ description: 'Only hits whose raw `_distance` is at least this.' })),
+    merge_config: Type.Optional(mergeConfig),
+    pruner: Type.Optional(pruner),
     filter_query: Type.Optional(queryNode),
     exclusion_query: Type.Optional(queryNode),
     with: Type.Optional(
