@@ -192,7 +192,7 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
 function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
   return new TableQueries({
     tables,
-    run: (handles, plan, signal) => queryTextIndexes(handles, JSON.stringify(plan), signal),
+    run: (indexes, plan, signal) => queryTextIndexes(indexes.handles, JSON.stringify(plan), signal, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
     queryTimeoutMs: limits.queryDeadlineMs,

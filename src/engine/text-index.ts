@@ -98,20 +98,28 @@ function mappingOptionsJson(schema: unknown): string {
   return JSON.stringify(indexOptions({ name: 'match', incarnation: '', memOnly: true, schema }));
 }
 
+const noLegs = { vectorHandles: [], vectors: new Uint8Array() };
 let nextOperation = 1;
 
 /**
  * Runs a plan over the indexes of a table's ranges. Statistics, order and page are those of all of them together.
+ * `handles`: the text index of each range; `vectorHandles`: for each leg of the plan its index of each range, leg
+ * after leg; `vectors`: the query vectors of the legs, one after another.
  * An aborted signal stops the call within about a thousand documents; it then throws `query_timeout`.
  */
-export async function queryTextIndexes(handles: number[], planJson: string, signal: AbortSignal) {
+export async function queryTextIndexes(
+  handles: number[],
+  planJson: string,
+  signal: AbortSignal,
+  { vectorHandles, vectors }: { vectorHandles: number[]; vectors: Uint8Array } = noLegs,
+) {
   const addon = nativeAddon();
   const operation = nextOperation;
   nextOperation = (nextOperation % 0x7fff_ffff) + 1;
   const cancel = () => callNative(() => addon.cancel(operation));
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    return await awaitNative(() => addon.query(handles, [], planJson, new Uint8Array(), operation));
+    return await awaitNative(() => addon.query(handles, vectorHandles, planJson, vectors, operation));
   } finally {
     signal.removeEventListener('abort', cancel);
   }

@@ -1,5 +1,6 @@
 import { inSlices } from '../lib/in-slices.ts';
-import type { NativePlan } from './native-plan.ts';
+import { textLegName } from './fusion-request.ts';
+import { type NativePlan, textPlan } from './native-plan.ts';
 import type { HydratedDocument, NativeHits, QueryTarget } from './query-target.ts';
 
 export interface Hit {
@@ -11,6 +12,10 @@ export interface Hit {
   position: string | undefined;
   /** The tree of its score, when it was asked for. */
   explanation: unknown;
+  /** Raw distance by a dense index; NaN without one. */
+  distance: number;
+  /** What each search that found it scored it, by leg; undefined for a plan without legs. */
+  legScores: Record<string, number> | undefined;
 }
 
 /** Rows that are read, and hits that are looked at, before other requests get their turn. */
@@ -25,6 +30,7 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
   const rows = await loadRows(hits, target);
   const sorts = hits.sort === '' ? undefined : (JSON.parse(hits.sort) as [values: unknown[], position: string][]);
   const explanations = hits.explanations === '' ? [] : (JSON.parse(hits.explanations) as unknown[]);
+  const legScores = hits.legScores === '' ? [] : (JSON.parse(hits.legScores) as Record<string, number>[]);
   const found: Hit[] = [];
   const changed: number[] = [];
   for (let index = 0; index < hits.ordinals.length; index += 1) {
@@ -32,15 +38,48 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     if (!document || hasExpired(document, target)) continue;
     if (document.sequence !== hits.sequences[index]) changed.push(found.length);
     const [sort, position] = sorts?.[index] ?? [];
-    found.push({ document, score: hits.scores[index] ?? 0, sort, position, explanation: explanations[index] });
+    found.push({
+      document,
+      score: hits.scores[index] ?? 0,
+      sort,
+      position,
+      explanation: explanations[index],
+      distance: hits.distances[index] ?? Number.NaN,
+      legScores: legScores[index],
+    });
   }
-  if (changed.length === 0) return found;
-  const matches = await target.recheck(
+  const dropped = await mismatches(
+    changed.flatMap((index) => found[index] ?? []),
     plan,
-    changed.flatMap((index) => found[index]?.document ?? []),
+    target,
   );
-  const dropped = new Set(changed.filter((_, position) => !matches[position]));
-  return found.filter((_, index) => !dropped.has(index));
+  return dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
+}
+
+/** Those of the changed hits that no longer match: what a vector has found need only pass the filters. */
+async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget): Promise<Set<Hit>> {
+  const { query, ...filters } = textPlan(plan);
+  const isFiltered = filters.filter.length + filters.exclusion.length > 0;
+  const byText: Hit[] = [];
+  const byVector: Hit[] = [];
+  for (const hit of changed) {
+    const isByText = Object.keys(hit.legScores ?? {}).every((leg) => leg === textLegName);
+    if (isByText) byText.push(hit);
+    else if (isFiltered) byVector.push(hit);
+  }
+  const dropped = new Set<Hit>();
+  for (const [hits, demands] of [
+    [byText, textPlan(plan)],
+    [byVector, filters],
+  ] as const) {
+    if (hits.length === 0) continue;
+    const matches = await target.recheck(
+      demands,
+      hits.map((hit) => hit.document),
+    );
+    for (const [at, hit] of hits.entries()) if (!matches[at]) dropped.add(hit);
+  }
+  return dropped;
 }
 
 async function loadRows(hits: NativeHits, target: QueryTarget): Promise<Map<number, HydratedDocument>[]> {

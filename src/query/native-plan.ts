@@ -187,6 +187,12 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   allows_partial?: boolean;
 }
 
+/** The plan without its searches by vectors: what text, filters and order say alone. */
+export function textPlan(plan: NativePlan): NativePlan {
+  const { legs, text_weight, fusion, distance_under, distance_over, pruner, profile, ...others } = plan;
+  return others;
+}
+
 export const matchAll: PlanNode = { kind: 'match_all', boost: 1 };
 export const matchNone: PlanNode = { kind: 'match_none' };
 

@@ -11,6 +11,8 @@ export interface ExecutedQuery {
   maxScore: number;
   /** JSON object; undefined when the plan has no aggregations. */
   aggregations: string | undefined;
+  /** JSON object: how the engine's searches went; undefined when the plan does not ask for it. */
+  profile: string | undefined;
 }
 
 /** Native calls that one page may take when writes keep invalidating its hits. */
@@ -21,18 +23,19 @@ const refillRoundsMax = 6;
  * short only when there are no more matches.
  */
 export async function executeQuery(
-  plan: NativePlan,
+  { plan, vectors }: { plan: NativePlan; vectors: Uint8Array },
   target: QueryTarget,
   run: RunNativeQuery,
   signal: AbortSignal,
 ): Promise<ExecutedQuery> {
-  const handles = target.ranges.map((range) => range.handle);
+  const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   let limit = plan.limit;
   const { aggregations, ...withoutAggregations } = plan;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
   for (let round = 1; ; round += 1) {
-    const native = await run(handles, { ...(round === 1 ? plan : withoutAggregations), limit }, signal);
+    const asked = round === 1 ? plan : withoutAggregations;
+    const native = await run(indexes, withLimit(asked, limit), signal);
     if (aggregations && round === 1) aggregated = native;
     const hits = await hydrate(native, withoutAggregations, target);
     const dropped = native.ordinals.length - hits.length;
@@ -46,8 +49,15 @@ export async function executeQuery(
         isPartial: native.isPartial || aggregated?.isPartial === true,
         maxScore: native.maxScore,
         aggregations: aggregated?.aggregations,
+        profile: native.profile || undefined,
       };
     }
     limit += dropped * 2;
   }
+}
+
+/** The plan for a larger page: each of its searches then looks at as many hits more. */
+function withLimit(plan: NativePlan, limit: number): NativePlan {
+  if (limit === plan.limit || !plan.fusion) return { ...plan, limit };
+  return { ...plan, limit, fusion: { ...plan.fusion, window: plan.fusion.window + limit - plan.limit } };
 }

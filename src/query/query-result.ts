@@ -12,7 +12,8 @@ export interface ResultContext {
   seal(values: unknown[], at: CursorPosition): string;
   /** For each hit a JSON object of path -> fragments. */
   highlights?: string[] | undefined;
-  profile?: unknown;
+  /** JSON object. */
+  profile?: string | undefined;
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -30,7 +31,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
     if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context));
   };
   await inSlices(hits.length, render, sliceHits);
-  const profile = context.profile === undefined ? '' : `,"profile":${JSON.stringify(context.profile)}`;
+  const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
   return (
     `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
     `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${isPartial ? ',"partial":true' : ''},` +
@@ -39,7 +40,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
 }
 
 function renderHit(
-  { document, score, sort, position, explanation }: Hit,
+  { document, score, sort, position, explanation, distance, legScores }: Hit,
   highlight: string | undefined,
   { projection, seal }: ResultContext,
 ): string {
@@ -51,7 +52,10 @@ function renderHit(
       : `,"_sort":${JSON.stringify([...sort, seal(sort, { position, key: document.key })])}`;
   const explained = explanation === undefined ? '' : `,"_explanation":${JSON.stringify(explanation)}`;
   const marked = highlight === undefined ? '' : `,"_highlight":${highlight}`;
-  const head = `{"_id":${JSON.stringify(document.key)},"_score":${renderScore(score)},"_source":${source}`;
+  const near = Number.isNaN(distance) ? '' : `,"_distance":${renderScore(distance)}`;
+  const scores = legScores === undefined ? '' : `,"_index_scores":${JSON.stringify(legScores)}`;
+  const ranked = `"_score":${renderScore(score)}${near}${scores}`;
+  const head = `{"_id":${JSON.stringify(document.key)},${ranked},"_source":${source}`;
   return `${head}${sorted}${marked}${explained}}`;
 }
 

@@ -26,6 +26,8 @@ export interface QueryRange {
 export interface QueryTarget {
   tableName: string;
   ranges: QueryRange[];
+  /** Handles of the vector indexes of the plan's legs: those of the first leg for each range, then of the next. */
+  vectorHandles: number[];
   /** Documents whose base time is at or before this have expired; undefined when the table has no lifetime. */
   expiredAtOrBeforeMs: number | undefined;
   /** For each document a JSON object of path -> marked fragments. */
@@ -52,6 +54,21 @@ export interface NativeHits {
   explanations: string;
   /** JSON object; empty when the plan has no aggregations. */
   aggregations: string;
+  /** Distance by the first dense leg that found the hit, NaN without one; empty for a plan without legs. */
+  distances: Float32Array;
+  /** JSON array with an object a hit: leg -> its own score, text as `full_text`; empty for a plan without legs. */
+  legScores: string;
+  /** JSON object; empty when the plan does not ask for it. */
+  profile: string;
 }
 
-export type RunNativeQuery = (handles: number[], plan: NativePlan, signal: AbortSignal) => Promise<NativeHits>;
+/** What a plan runs over. */
+export interface QueriedIndexes {
+  /** The full-text index of each range. */
+  handles: number[];
+  vectorHandles: number[];
+  /** Query vectors of the plan's legs, one after another. */
+  vectors: Uint8Array;
+}
+
+export type RunNativeQuery = (indexes: QueriedIndexes, plan: NativePlan, signal: AbortSignal) => Promise<NativeHits>;

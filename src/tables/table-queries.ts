@@ -5,17 +5,18 @@ import type { Clock } from '../lib/clock.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { HighlightPlan } from '../query/highlight-request.ts';
-import type { NativePlan } from '../query/native-plan.ts';
+import { type NativePlan, textPlan } from '../query/native-plan.ts';
 import type { CursorSeal } from '../query/page-cursor.ts';
-import { executeQuery } from '../query/query-executor.ts';
-import { type PlannedQuery, planQuery, queryTable } from '../query/query-plan.ts';
+import { type ExecutedQuery, executeQuery } from '../query/query-executor.ts';
+import { planQuery, queryTable } from '../query/query-plan.ts';
 import { splitQueryRequests } from '../query/query-requests.ts';
 import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
+import type { QueryIndex } from '../query/query-vector.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { framesOf } from './document-frames.ts';
 import { synonymsOf } from './document-schema.ts';
-import type { Table } from './table.ts';
+import type { Table, TableIndex } from './table.ts';
 
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
@@ -81,14 +82,16 @@ export class TableQueries {
     const table = this.#parts.tables.get(queryTable(request, pathTable));
     const nowMs = clock.nowMs();
     const synonyms = synonymsOf(table.settings.schema);
-    const planned = planQuery(request, { name: table.name, ttlDurationMs: table.ttlDurationMs, nowMs, synonyms });
+    const indexes = table.indexes.map(queryIndexOf);
+    const { name, ttlDurationMs } = table;
+    const planned = planQuery(request, { name, ttlDurationMs, nowMs, synonyms, indexes });
     const scope = { table: table.name, sort: planned.plan.sort };
     if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
     const plannedAt = clock.monotonicMs();
     using lease = await table.lease();
-    const target = await this.#target(table, lease.ranges, nowMs, signal);
+    const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, signal });
     const plan = { ...planned.plan, timeout_ms: planned.plan.timeout_ms ?? this.#parts.queryTimeoutMs };
-    const executed = await executeQuery(plan, target, this.#parts.run, signal);
+    const executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, signal);
     const documents = executed.hits.map((hit) => hit.document);
     const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
     const finished = clock.monotonicMs();
@@ -105,14 +108,19 @@ export class TableQueries {
       tookMs: report.tookMs,
       highlights,
       seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
-      ...profileOf(planned, lease.ranges.length, report),
+      profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
     });
   }
 
-  async #target(table: Table, ranges: readonly OpenRange[], nowMs: number, signal: AbortSignal): Promise<QueryTarget> {
+  async #target(
+    table: Table,
+    ranges: readonly OpenRange[],
+    { plan, nowMs, signal }: { plan: NativePlan; nowMs: number; signal: AbortSignal },
+  ): Promise<QueryTarget> {
+    const legNames = (plan.legs ?? []).map((leg) => leg.name);
     let index = table.servingIndex;
-    while (!isFresh(ranges, index.name)) {
-      await this.#waitUntilFresh(ranges, index.name, signal);
+    while (!isFresh(ranges, [index.name, ...legNames])) {
+      await this.#waitUntilFresh(ranges, [index.name, ...legNames], signal);
       if (index.name === table.servingIndex.name) break;
       // Another index has taken over meanwhile.
       index = table.servingIndex;
@@ -120,27 +128,22 @@ export class TableQueries {
     return {
       tableName: table.name,
       expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
-      ranges: ranges.map((range) => {
-        const native = range.applier(index.name)?.index;
-        if (!native) {
-          const message = `The full-text index of table ${JSON.stringify(table.name)} is not open yet. Try again shortly.`;
-          throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
-        }
-        return {
-          rangeId: range.rangeId,
-          handle: native.handle,
-          documents: (ordinals) => range.stored.documents.byOrdinals(ordinals),
-        };
-      }),
+      ranges: ranges.map((range) => ({
+        rangeId: range.rangeId,
+        handle: handleOf(range, index.name, table),
+        documents: (ordinals) => range.stored.documents.byOrdinals(ordinals),
+      })),
+      vectorHandles: legNames.flatMap((name) => ranges.map((range) => handleOf(range, name, table))),
       highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, documents),
       recheck: (plan, documents) => matchStored(table, plan, documents),
     };
   }
 
   /** An index that was just opened replays its tail first; one that is being rebuilt answers with what it has. */
-  async #waitUntilFresh(ranges: readonly OpenRange[], indexName: string, signal: AbortSignal): Promise<void> {
+  async #waitUntilFresh(ranges: readonly OpenRange[], indexNames: string[], signal: AbortSignal): Promise<void> {
     const bound = AbortSignal.any([signal, AbortSignal.timeout(this.#parts.freshnessWaitMs)]);
-    await Promise.all(ranges.map((range) => range.applier(indexName)?.whenLive(bound)));
+    const opened = indexNames.flatMap((name) => ranges.map((range) => range.applier(name)?.whenLive(bound)));
+    await Promise.all(opened);
   }
 }
 
@@ -166,7 +169,7 @@ async function highlightStored(
   documents: readonly HydratedDocument[],
 ): Promise<string[]> {
   const highlights: string[] = [];
-  const { aggregations: _, cursor: _cursor, ...asked } = plan;
+  const { aggregations: _, cursor: _cursor, ...asked } = textPlan(plan);
   const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
   for (const frame of framesOf(documents)) {
     const rows = await highlightDocuments(table.servingIndex.schema, planJson, JSON.stringify(wanted), frame);
@@ -175,8 +178,21 @@ async function highlightStored(
   return highlights;
 }
 
-function isFresh(ranges: readonly OpenRange[], indexName: string): boolean {
-  return ranges.every((range) => range.applier(indexName)?.state === 'live');
+/** What of an index a query can ask for. */
+function queryIndexOf({ name }: TableIndex): QueryIndex {
+  return { name, kind: 'full_text' };
+}
+
+/** Handle of an index in the native engine. */
+function handleOf(range: OpenRange, indexName: string, table: Table): number {
+  const native = range.applier(indexName)?.index;
+  if (native) return native.handle;
+  const message = `The index "${indexName}" of table ${JSON.stringify(table.name)} is not open yet. Try again shortly.`;
+  throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
+}
+
+function isFresh(ranges: readonly OpenRange[], indexNames: string[]): boolean {
+  return indexNames.every((name) => ranges.every((range) => range.applier(name)?.state === 'live'));
 }
 
 function readRequests(body: Uint8Array): unknown[] {
@@ -204,12 +220,8 @@ function renderFailure(error: ServiceError, tookMs: number): string {
   });
 }
 
-function profileOf(planned: PlannedQuery, rangeCount: number, report: QueryReport) {
-  if (!planned.profile) return {};
-  return {
-    profile: {
-      shards: { total: rangeCount, successful: rangeCount, failed: 0 },
-      stages: { plan_ms: report.planMs, search_ms: report.searchMs },
-    },
-  };
+function profileOf({ profile }: ExecutedQuery, rangeCount: number, report: QueryReport): string {
+  const shards = { total: rangeCount, successful: rangeCount, failed: 0 };
+  const stages = { plan_ms: report.planMs, search_ms: report.searchMs };
+  return JSON.stringify({ shards, stages, ...(profile === undefined ? {} : JSON.parse(profile)) });
 }

@@ -3,9 +3,10 @@ import type { NativePlan } from '../../src/query/native-plan.ts';
 import { executeQuery } from '../../src/query/query-executor.ts';
 import { planQuery } from '../../src/query/query-plan.ts';
 import type { NativeHits, QueryTarget } from '../../src/query/query-target.ts';
+import type { QueryIndex } from '../../src/query/query-vector.ts';
 
 /** Three indexed documents, the first of which has been deleted since. */
-const target = {
+const target: QueryTarget = {
   tableName: 'recipes',
   expiredAtOrBeforeMs: undefined,
   ranges: [
@@ -24,37 +25,93 @@ const target = {
           })),
     },
   ],
-  recheck: async (_: NativePlan, documents: unknown[]) => documents.map(() => true),
+  vectorHandles: [],
+  recheck: async (_, documents) => documents.map(() => true),
   highlight: async () => [],
-} as QueryTarget;
+};
+
+const signal = new AbortController().signal;
+const indexes: QueryIndex[] = [{ name: 'taste', kind: 'dense', dimension: 1, metric: 'l2_squared' }];
+
+/** `count` hits with the ordinals from 0 on. */
+function nativeHits(count: number, members: Partial<NativeHits> = {}): NativeHits {
+  return {
+    ranges: new Uint32Array(count),
+    ordinals: Uint32Array.from({ length: count }, (_, at) => at),
+    sequences: new Float64Array(count).fill(1),
+    scores: new Float32Array(count),
+    sort: '',
+    explanations: '',
+    total: 2,
+    totalIsExact: false,
+    maxScore: 1,
+    isPartial: false,
+    aggregations: '',
+    distances: new Float32Array(0),
+    legScores: '',
+    profile: '',
+    ...members,
+  };
+}
 
 describe('a page that is filled again', () => {
   test('is aggregated once, and keeps the count of that', async () => {
     const asked: NativePlan[] = [];
-    const run = async (_: number[], plan: NativePlan): Promise<NativeHits> => {
+    const run = async (_: unknown, plan: NativePlan): Promise<NativeHits> => {
       asked.push(plan);
-      const count = Math.min(3, plan.limit);
-      const found = {
-        ranges: new Uint32Array(count),
-        ordinals: Uint32Array.from({ length: count }, (_, at) => at),
-        sequences: new Float64Array(count).fill(1),
-        scores: new Float32Array(count),
-        sort: '',
-        explanations: '',
-        maxScore: 1,
-        isPartial: false,
-      };
       const aggregated = { total: 3, totalIsExact: true, aggregations: '{"c":{"value":3}}' };
-      return {
-        ...found,
-        ...(plan.aggregations ? aggregated : { total: 2, totalIsExact: false, aggregations: '' }),
-      } as NativeHits;
+      return nativeHits(Math.min(3, plan.limit), plan.aggregations ? aggregated : {});
     };
     const request = { limit: 2, full_text_search: { match: 'soup' }, aggregations: { c: { type: 'count' } } };
-    const { plan } = planQuery(request, { name: 'recipes', nowMs: 0 });
-    const { hits, ...rest } = await executeQuery(plan, target, run, new AbortController().signal);
+    const planned = planQuery(request, { name: 'recipes', nowMs: 0 });
+    const { hits, ...rest } = await executeQuery(planned, target, run, signal);
     expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
     expect(rest).toMatchObject({ total: 2, totalIsExact: true, aggregations: '{"c":{"value":3}}' });
     expect(asked.map((plan) => plan.aggregations !== undefined)).toEqual([true, false]);
+  });
+
+  test('looks at as many hits more of each search', async () => {
+    const windows: unknown[] = [];
+    const run = async (_: unknown, { limit, fusion }: NativePlan): Promise<NativeHits> => {
+      windows.push([limit, fusion?.window]);
+      return nativeHits(Math.min(3, limit));
+    };
+    const request = { limit: 2, embeddings: { taste: [1] }, merge_config: { window_size: 8 } };
+    const planned = planQuery(request, { name: 'recipes', nowMs: 0, indexes });
+    const { hits } = await executeQuery(planned, target, run, signal);
+    expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
+    expect(windows).toEqual([
+      [2, 8],
+      [4, 10],
+    ]);
+  });
+});
+
+describe('a document that has changed since it was indexed', () => {
+  test('is matched as a whole when only text found it, by the filters alone when a vector did', async () => {
+    const asked: [query: string | undefined, keys: string[], hasLegs: boolean][] = [];
+    const changed: QueryTarget = {
+      ...target,
+      recheck: async ({ query, legs }, documents) => {
+        asked.push([query?.kind, documents.map(({ key }) => key), legs !== undefined]);
+        return documents.map(() => false);
+      },
+    };
+    const legScores = '[{},{"full_text":1},{"taste":1},{"full_text":1,"taste":0.5},{"taste":0.25}]';
+    const sequences = Float64Array.from([1, 0, 0, 7, 1]);
+    const run = async () => nativeHits(5, { legScores, sequences });
+    const request = { full_text_search: { match: 'soup' }, embeddings: { taste: [1] } };
+    const hitsOf = async (filters: object) => {
+      asked.length = 0;
+      const planned = planQuery({ ...request, ...filters }, { name: 'recipes', nowMs: 0, indexes });
+      return (await executeQuery(planned, changed, run, signal)).hits.map((hit) => hit.document.key);
+    };
+    expect(await hitsOf({})).toEqual(['k2', 'k3', 'k4']);
+    expect(asked).toEqual([['match', ['k1'], false]]);
+    expect(await hitsOf({ filter_query: { match: 'vegan' } })).toEqual(['k4']);
+    expect(asked).toEqual([
+      ['match', ['k1'], false],
+      [undefined, ['k2', 'k3'], false],
+    ]);
   });
 });

@@ -159,6 +159,14 @@ export const hitsTotal = Type.Object({
 export const queryHit = Type.Object({
   _id: Type.String(),
   _score: Type.Number(),
+  _distance: Type.Optional(
+    Type.Number({ description: 'By the dense index: squared Euclidean, 1 - cosine, or the dot product.' }),
+  ),
+  _index_scores: Type.Optional(
+    Type.Record(Type.String(), Type.Number(), {
+      description: 'The score of each search that found the hit, by index; text as `full_text`.',
+    }),
+  ),
   _source: Type.Optional(jsonObject),
   _sort: Type.Optional(
     Type.Array(Type.Unknown(), { description: 'One typed value for each `order_by`, and a string that seals them.' }),
