@@ -124,7 +124,7 @@ function sourceFiles(directory: string): string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name);
     if (entry.isDirectory())
-      return ['target', 'tests', 'benches', 'examples'].includes(entry.name) ? [] : sourceFiles(path);
+      return ['target', 'tests', 'benches', 'examples', 'fuzz'].includes(entry.name) ? [] : sourceFiles(path);
     return entry.name.endsWith('.rs') || entry.name === 'Cargo.toml' || entry.name === 'Cargo.lock' ? [path] : [];
   });
 }

@@ -21,9 +21,14 @@ function recordingServer(recorded: Recorded) {
       const body = (await request.json()) as Record<string, unknown>;
       if (pathname.endsWith('/query')) {
         recorded.queries.push(body);
-        const hit = { _id: 'n:1', _source: { words: ['volcano', 'vent'], gloss: 'a fissure; "it smokes"' } };
+        const hit = {
+          _id: 'n:1',
+          _source: { words: ['volcano', 'vent'], gloss: 'a fissure; "it smokes"' },
+          _highlight: { gloss: ['a [fissure]'] },
+        };
+        const aggregations = { kinds: { buckets: [{ key: 'noun', doc_count: 1_200 }] } };
         const hits = { total: { value: 1_234, relation: 'gte' }, hits: [hit] };
-        return Response.json({ responses: [{ hits, took: 1, status: 200 }] });
+        return Response.json({ responses: [{ hits, aggregations, took: 1, status: 200 }] });
       }
       if (!pathname.endsWith('/batch')) return Response.json({}, { status: 201 });
       if (recorded.refusals === 0) {
@@ -37,7 +42,7 @@ function recordingServer(recorded: Recorded) {
   });
 }
 
-test('the demo writes every gloss once, waits until all are searchable, and shows three kinds of search', async () => {
+test('the demo writes every gloss once, waits until all are searchable, and shows five kinds of search', async () => {
   const recorded: Recorded = { keys: new Set(), syncLevels: [], queries: [], refusals: 0 };
   using server = recordingServer(recorded);
   let text = '';
@@ -58,8 +63,10 @@ test('the demo writes every gloss once, waits until all are searchable, and show
   expect(text).toContain('Loading WordNet: 117,791 of 117,791');
   expect(text).toMatch(/A word: volcano {2}at least 1,234 found in \d+\.\d ms\n {2}volcano, vent +a fissure\n/);
   expect(text).toContain('A phrase: "body of water"');
+  expect(text).toMatch(/With slips, matches marked: volcannic erruption .*\n {2}volcano, vent +a \[fissure\]\n/);
+  expect(text).toMatch(/Counted by part of speech: light .*\n {2}noun +1,200\n/);
   expect(text).toMatch(/ {2}volcanic er {2}volcano +\d+\.\d ms\n/);
-  expect(recorded.queries).toHaveLength(7);
+  expect(recorded.queries).toHaveLength(9);
 }, 30_000);
 
 test('the demo says in one sentence that no server answers', async () => {

@@ -4,6 +4,14 @@ export interface DemoHit {
   key: string;
   words: string[];
   gloss: string;
+  /** The first fragment of the gloss with its matches marked; empty when none were asked for. */
+  fragment: string;
+}
+
+/** A value and how many of all matches have it. */
+export interface DemoBucket {
+  key: string;
+  count: number;
 }
 
 export interface DemoAnswer {
@@ -11,6 +19,8 @@ export interface DemoAnswer {
   total: number;
   /** `gte` when the server stopped counting there. */
   relation: string;
+  /** Of each aggregation that was asked for. */
+  buckets: Map<string, DemoBucket[]>;
   roundTripMs: number;
 }
 
@@ -68,6 +78,7 @@ export class DemoClient {
       hits: (Array.isArray(found) ? found : []).map(readHit),
       total: Number(member(total, 'value') ?? 0),
       relation: String(member(total, 'relation') ?? 'exact'),
+      buckets: readBuckets(member(result, 'aggregations')),
       roundTripMs,
     };
   }
@@ -90,7 +101,26 @@ function readHit(hit: unknown): DemoHit {
     key: String(member(hit, '_id') ?? ''),
     words: Array.isArray(words) ? words.map(String) : [],
     gloss: String(member(source, 'gloss') ?? ''),
+    fragment: String(firstOf(member(member(hit, '_highlight'), 'gloss')) ?? ''),
   };
+}
+
+function readBuckets(aggregations: unknown): DemoAnswer['buckets'] {
+  if (typeof aggregations !== 'object' || aggregations === null) return new Map();
+  const read = (bucket: unknown) => ({
+    key: String(member(bucket, 'key')),
+    count: Number(member(bucket, 'doc_count')),
+  });
+  return new Map(
+    Object.entries(aggregations).map(([name, found]) => {
+      const buckets = member(found, 'buckets');
+      return [name, Array.isArray(buckets) ? buckets.map(read) : []];
+    }),
+  );
+}
+
+function firstOf(values: unknown): unknown {
+  return Array.isArray(values) ? values[0] : undefined;
 }
 
 function requireSuccess(status: number, body: unknown): void {

@@ -29,7 +29,7 @@ const definition = {
 };
 
 /**
- * Loads WordNet's glosses through the public interface and searches them in three ways. With `url` it uses that server and
+ * Loads WordNet's glosses through the public interface and searches them in five ways. With `url` it uses that server and
  * leaves the table there; without, it starts a server of its own in a temporary directory and removes both at the end.
  * Throws `DemoError` with one sentence for a person.
  */

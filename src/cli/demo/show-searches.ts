@@ -9,10 +9,15 @@ const wordColumns = 26;
 const keystrokes = ['vol', 'volc', 'volcan', 'volcanic e', 'volcanic er'] as const;
 const keystrokesWidth = Math.max(...keystrokes.map((typed) => typed.length));
 
-/** A word, a phrase and a search that answers while it is being typed, each with its time. */
+/** What the terminal shows of a match: the server is asked to mark it so. */
+const marks = { pre: '[', post: ']' };
+
+/** A word, a phrase, slips of the finger, counts, and a search that answers while it is typed, each with its time. */
 export async function showSearches(client: DemoClient, table: string, terminal: Terminal): Promise<void> {
   await showWord(client, table, terminal, 'volcano');
   await showPhrase(client, table, terminal, 'body of water');
+  await showSlips(client, table, terminal, 'volcannic erruption');
+  await showCounts(client, table, terminal, 'light');
   await showTyping(client, table, terminal);
 }
 
@@ -32,6 +37,29 @@ async function showPhrase(client: DemoClient, table: string, terminal: Terminal,
   });
   heading(terminal, 'A phrase', `"${phrase}"`, answer);
   for (const hit of answer.hits) showHit(terminal, hit);
+}
+
+async function showSlips(client: DemoClient, table: string, terminal: Terminal, misspelt: string): Promise<void> {
+  const answer = await client.query(table, {
+    full_text_search: { match: misspelt, field: 'gloss', operator: 'and' },
+    typo_tolerance: true,
+    highlight: { fields: ['gloss'], fragments: 1, fragment_chars: 80, pre_tag: marks.pre, post_tag: marks.post },
+    limit: hitsShown,
+  });
+  heading(terminal, 'With slips, matches marked', misspelt, answer);
+  for (const hit of answer.hits) showHit(terminal, hit, hit.fragment);
+}
+
+async function showCounts(client: DemoClient, table: string, terminal: Terminal, word: string): Promise<void> {
+  const answer = await client.query(table, {
+    full_text_search: { match: word, field: 'gloss' },
+    aggregations: { kinds: { type: 'terms', field: 'part_of_speech', size: 5 } },
+    limit: 0,
+  });
+  heading(terminal, 'Counted by part of speech', word, answer);
+  for (const { key, count } of answer.buckets.get('kinds') ?? []) {
+    terminal.write(`  ${key.padEnd(wordColumns)}  ${dim(terminal, count.toLocaleString('en-US'))}\n`);
+  }
 }
 
 async function showTyping(client: DemoClient, table: string, terminal: Terminal): Promise<void> {
@@ -61,8 +89,7 @@ function heading(terminal: Terminal, title: string, asked: string, answer: DemoA
   terminal.write(`\n${bold(terminal, `${title}: ${asked}`)}  ${dim(terminal, found)}\n`);
 }
 
-function showHit(terminal: Terminal, hit: DemoHit): void {
+function showHit(terminal: Terminal, hit: DemoHit, definition = hit.gloss.split('; "')[0] ?? hit.gloss): void {
   const words = fit(hit.words.join(', '), wordColumns).padEnd(wordColumns);
-  const definition = hit.gloss.split('; "')[0] ?? hit.gloss;
   terminal.write(`  ${words}  ${dim(terminal, fit(definition, terminal.columns - wordColumns - 4))}\n`);
 }
