@@ -101,8 +101,12 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const budget = new QueryBudget();
   const filters = new NamedFilters(member(request, 'with'), readQueryNode);
   const typos = readBoolean(request, 'typo_tolerance', where) ?? false;
-  const criteria = withSynonyms(readCriteria(request, budget, filters), context.synonyms, budget);
+  const expand = synonymExpansion(context.synonyms, budget);
+  const criteria = expandCriteria(readCriteria(request, budget, filters), expand);
   const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
+  for (const background of aggregations?.backgrounds ?? []) {
+    if (background.filter) background.filter = expand(background.filter);
+  }
   filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   const countOnly = readBoolean(request, 'count', where) ?? false;
   const indexes = context.indexes ?? [];
@@ -147,9 +151,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
 
 /** A plan that says which documents match a node, without scores, pages or order: scans and other filters. */
 export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, path = 'filter_query'): NativePlan {
-  const filter = readQueryNode(node, { where: path, depth: 0, budget: new QueryBudget() });
+  const budget = new QueryBudget();
+  const filter = readQueryNode(node, { where: path, depth: 0, budget });
   const plan: NativePlan = {
-    filter: [filter],
+    filter: [synonymExpansion(context.synonyms, budget)(filter)],
     exclusion: [],
     ...expiry(context),
     limit: 0,
@@ -163,10 +168,14 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
   return plan;
 }
 
-function withSynonyms(criteria: Criteria, synonyms: Synonyms | undefined, budget: QueryBudget): Criteria {
-  if (synonyms === undefined || synonyms.isEmpty) return criteria;
-  const { query, filter, exclusion } = criteria;
-  const expand = (node: PlanNode) => synonyms.expand(node, budget);
+type ExpandNode = (node: PlanNode) => PlanNode;
+
+function synonymExpansion(synonyms: Synonyms | undefined, budget: QueryBudget): ExpandNode {
+  if (synonyms === undefined || synonyms.isEmpty) return (node) => node;
+  return (node) => synonyms.expand(node, budget);
+}
+
+function expandCriteria({ query, filter, exclusion }: Criteria, expand: ExpandNode): Criteria {
   return {
     ...(query ? { query: expand(query) } : {}),
     filter: filter.map(expand),

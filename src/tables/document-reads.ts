@@ -10,6 +10,7 @@ import { compileProjection, type Projection } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
 import type { StoredDocument } from '../storage/document-store.ts';
 import type { TableLookup } from './batch-writer.ts';
+import { synonymsOf } from './document-schema.ts';
 import { intervalOf } from './frame-split.ts';
 import type { Table } from './table.ts';
 import { matchStored } from './table-queries.ts';
@@ -61,7 +62,7 @@ export class DocumentReads {
     const table = this.#tables.get(tableName);
     const projection = compileProjection(request.fields);
     const nowMs = this.#clock.nowMs();
-    const context = { ttlDurationMs: table.ttlDurationMs, nowMs };
+    const context = { ttlDurationMs: table.ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema) };
     const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
     const keysOnly = request.fields === undefined || request.fields.length === 0;
     const render = (document: StoredDocument) => renderLine(document, projection, keysOnly);

@@ -24,6 +24,15 @@ async function found(request: object): Promise<string[]> {
   return (answer.body.responses[0]?.hits.hits ?? []).map((hit) => hit._id).sort();
 }
 
+/** Keys that a scan under a filter answers. */
+async function scanned(filter: object): Promise<string[]> {
+  const answer = await fetch(`${server.url}/db/v1/tables/things/documents`, {
+    method: 'POST',
+    body: JSON.stringify({ filter_query: filter }),
+  });
+  return (await answer.text()).split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line)._id as string)));
+}
+
 const changeSchema = (schema: object) => server.send('PUT', '/db/v1/tables/things/schema', schema);
 
 beforeAll(async () => {
@@ -56,6 +65,7 @@ describe('synonyms', () => {
     test(`${JSON.stringify(query)} finds ${ids.join(' ')}`, async () => {
       expect(await found({ full_text_search: query })).toEqual(ids);
       expect(await found({ filter_query: query })).toEqual(ids);
+      expect(await scanned(query)).toEqual(ids);
     });
   }
 
