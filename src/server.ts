@@ -6,11 +6,13 @@ import { exitCodes } from './cli/verb.ts';
 import type { LimitOptions } from './config/limits.ts';
 import { limitsOf } from './config/load.ts';
 import { scanJson } from './engine/binding.ts';
-import { NativeTextIndex, queryTextIndexes } from './engine/text-index.ts';
+import type { IndexDefinition } from './engine/index-definition.ts';
+import { NativeIndex } from './engine/native-index.ts';
+import { queryTextIndexes } from './engine/text-index.ts';
 import { allRoutes } from './http/all-routes.ts';
 import { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';
-import { type IndexDefinition, OpenRange, type TextIndexOpener } from './indexing/open-range.ts';
+import { OpenRange, type RangeIndexOpener } from './indexing/open-range.ts';
 import { RangePool } from './indexing/range-pool.ts';
 import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -109,7 +111,7 @@ async function openTables(shared: Shared): Promise<{ tables: TableService; pool:
     const parts = {
       stored,
       indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
-      openTextIndex,
+      openIndex,
       removeIndexFiles: (directory: string, definition: IndexDefinition) =>
         rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
       clock,
@@ -232,17 +234,8 @@ function applierBounds(limits: LimitOptions) {
   };
 }
 
-const openTextIndex: TextIndexOpener = (directory, definition) => (wipe) =>
-  NativeTextIndex.open(
-    indexDirectory(directory, definition),
-    {
-      name: definition.name,
-      incarnation: String(definition.incarnation),
-      memOnly: definition.memOnly,
-      schema: definition.schema,
-    },
-    wipe,
-  );
+const openIndex: RangeIndexOpener = (directory, definition) => (wipe) =>
+  NativeIndex.open(indexDirectory(directory, definition), definition, wipe);
 
 /** The number alone tells directories apart; the name, cut to what any file system takes, is for people. */
 function indexDirectory(indexesDirectory: string, definition: { name: string; incarnation: number }): string {

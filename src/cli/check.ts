@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { IndexFaultError } from '../engine/engine-error.ts';
-import { NativeTextIndex } from '../engine/text-index.ts';
+import { NativeIndex } from '../engine/native-index.ts';
 import { checkCatalog } from '../storage/catalog-check.ts';
 import type { RangeRecord, TableRecord } from '../storage/catalog-records.ts';
 import { DataDirectory } from '../storage/data-directory.ts';
@@ -122,12 +122,7 @@ async function checkIndex(
   const copy = mkdtempSync(join(directory.temporary, 'check-'));
   try {
     linkFiles(join(indexesDirectory, name), copy);
-    const { schema, ...definition } = definitionOf(index);
-    const opened = await NativeTextIndex.open(
-      copy,
-      { ...definition, incarnation: String(index.incarnation), schema },
-      false,
-    );
+    const opened = await NativeIndex.open(copy, definitionOf(index), false);
     try {
       await opened.verify();
       if (opened.openedAtSequence > head) {

@@ -52,6 +52,9 @@ export const limits = {
   shardsPerTableMax: 20,
   indexesPerTableMax: 64,
   openRangesMax: 512,
+  vectorDimensionMax: 16_384,
+  /** Entries in a block of a sparse index. */
+  sparseChunkMax: 65_536,
 
   // Queries
   queryLimitMax: 10_000,

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { takePages } from './coalesce-pages.ts';
 import { IndexProgress } from './index-progress.ts';
-import type { ChangePage, IndexSource, OpenTextIndex, TextIndex, TextIndexStats } from './text-index.ts';
+import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexStats } from './range-index.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
 export interface ApplierBounds {
@@ -24,7 +24,7 @@ export interface ApplierBounds {
 }
 
 export interface ApplierEvents {
-  opened?(index: TextIndex, headSequence: number): void;
+  opened?(index: RangeIndex, headSequence: number): void;
   skipped?(documents: { key: string; reason: string }[]): void;
   failed?(error: unknown, attempt: number): void;
   checkpointed?(sequence: number): void;
@@ -51,7 +51,7 @@ const backoffMsMax = 30_000;
  */
 export class IndexApplier {
   readonly progress = new IndexProgress();
-  readonly #open: OpenTextIndex;
+  readonly #open: OpenRangeIndex;
   readonly #source: IndexSource;
   readonly #clock: Clock;
   readonly #bounds: ApplierBounds;
@@ -60,7 +60,7 @@ export class IndexApplier {
   readonly #finished: Promise<void>;
 
   #state: ApplierState = 'opening';
-  #index: TextIndex | undefined;
+  #index: RangeIndex | undefined;
   #queue: ChangePage[] = [];
   #queuedBytes = 0;
   /** Sequence given to the native index, visible or not. */
@@ -86,7 +86,7 @@ export class IndexApplier {
   #liveWaiters: ((isLive: boolean) => void)[] = [];
 
   constructor(parts: {
-    open: OpenTextIndex;
+    open: OpenRangeIndex;
     source: IndexSource;
     clock: Clock;
     bounds: ApplierBounds;
@@ -106,7 +106,7 @@ export class IndexApplier {
   }
 
   /** The open native index; undefined while it is opening or has failed. */
-  get index(): TextIndex | undefined {
+  get index(): RangeIndex | undefined {
     return this.#index;
   }
 
@@ -120,7 +120,7 @@ export class IndexApplier {
   }
 
   report() {
-    const stats: TextIndexStats | undefined = this.#index?.stats();
+    const stats: RangeIndexStats | undefined = this.#index?.stats();
     return {
       state: this.#state,
       rebuilding: this.#rebuilding,
@@ -212,7 +212,7 @@ export class IndexApplier {
   }
 
   /** A range that lost the end of its log gives those sequences again, to other rows: such an index is of no use. */
-  #refuseFromTheFuture(index: TextIndex): void {
+  #refuseFromTheFuture(index: RangeIndex): void {
     const head = this.#headAtStart ?? this.#source.head();
     this.#headAtStart = undefined;
     if (index.openedAtSequence <= head) return;
@@ -221,7 +221,7 @@ export class IndexApplier {
   }
 
   /** Looks for damage that no query has met yet while rows are applied and queries answered. */
-  #verifyBeside(index: TextIndex): void {
+  #verifyBeside(index: RangeIndex): void {
     index.verify().catch((error: unknown) => {
       if (this.#index !== index || !isDamage(error)) return;
       this.#suspect = true;

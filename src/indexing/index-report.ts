@@ -1,5 +1,5 @@
 import type { ApplierState } from './index-applier.ts';
-import type { TextIndexStats } from './text-index.ts';
+import type { RangeIndexStats } from './range-index.ts';
 
 /** One index of one range, as it stands now. Sequences are those of the range. */
 export interface RangeIndexReport {
@@ -18,7 +18,7 @@ export interface RangeIndexReport {
   queuedPages: number;
   queuedBytes: number;
   error: string | undefined;
-  stats: TextIndexStats | undefined;
+  stats: RangeIndexStats | undefined;
 }
 
 export type ReadinessState = 'pending' | 'queryable_partial' | 'ready' | 'failed';

@@ -1,23 +1,14 @@
+import type { IndexDefinition } from '../engine/index-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AppliedWrite } from '../storage/entry-group.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
-import type { OpenTextIndex } from './text-index.ts';
-
-/** An index of a table, as its ranges have to know it. */
-export interface IndexDefinition {
-  name: string;
-  /** Changes when the index is made anew; names its directory. */
-  incarnation: number;
-  memOnly: boolean;
-  /** The schema that maps its fields, in its wire form. */
-  schema: unknown;
-}
+import type { OpenRangeIndex } from './range-index.ts';
 
 /** Opens the native index of a definition below a range's directory. */
-export type TextIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenTextIndex;
+export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
 
 export interface RangeBounds extends ApplierBounds {
   /** Bytes that may wait for a live index before writes are answered `backpressure`. */
@@ -28,7 +19,7 @@ export interface RangeParts {
   stored: StoredRange;
   /** Where the range's indexes live. */
   indexesDirectory: string;
-  openTextIndex: TextIndexOpener;
+  openIndex: RangeIndexOpener;
   /** Removes the files of an index that was dropped. */
   removeIndexFiles(indexesDirectory: string, definition: IndexDefinition): void;
   clock: Clock;
@@ -81,7 +72,7 @@ export class OpenRange {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;
     const events = this.#parts.onIndexEvent(this.rangeId, definition.name);
     const applier = new IndexApplier({
-      open: this.#parts.openTextIndex(indexesDirectory, definition),
+      open: this.#parts.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after) },
       clock,
       bounds,

@@ -7,6 +7,9 @@ import type { RangeId } from './entry-group.ts';
 import type { NewIndex, NewTable, TableChange } from './storage-calls.ts';
 import type { WalKeeper } from './wal-keeper.ts';
 
+/** Incarnations of indexes with vectors stay below this: the row id of a vector is incarnation * 2^32 + ordinal. */
+const vectorIndexIdEnd = 2 ** 20;
+
 /** What one change writes at most, about; redo records are counted by themselves. */
 const changeBytes = 32 * 1_024;
 
@@ -133,13 +136,14 @@ export class CatalogFile {
   }
 
   #addIndex(tableId: number, index: NewIndex): void {
-    const added = this.#statements.addIndex.run(
-      tableId,
-      index.name,
-      this.#next('incarnation'),
-      index.config,
-      index.state,
-    );
+    const incarnation = this.#next('incarnation');
+    if (index.hasVectors && incarnation >= vectorIndexIdEnd) {
+      const message =
+        `All ${vectorIndexIdEnd - 1} index ids of this data directory are used up: no index "${index.name}" with ` +
+        'vectors can be added. Load the table into a fresh data directory.';
+      throw new ServiceError('limit_exceeded', message);
+    }
+    const added = this.#statements.addIndex.run(tableId, index.name, incarnation, index.config, index.state);
     if (added.changes === 0) throw new ServiceError('already_exists', `the index "${index.name}" exists already`);
   }
 

@@ -34,6 +34,8 @@ export interface NewIndex {
   /** JSON. */
   config: string;
   state: string;
+  /** Vectors are stored under its incarnation, which has to fit into their row ids. */
+  hasVectors?: boolean;
 }
 
 export interface IndexChange {

@@ -1,16 +1,21 @@
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { didYouMean, suggestion } from '../lib/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { type EmbeddingsConfig, readEmbeddingsConfig } from './embeddings-config.ts';
 
-/** A checked configuration of a full-text index, with every member filled. */
-export interface FullTextConfig {
+/** Members that every checked configuration has. */
+export type CommonIndexConfig = {
   name: string;
-  type: 'full_text';
   description: string;
   version: number;
   enrichments: unknown[];
   mem_only: boolean;
-}
+};
+
+/** A checked configuration of a full-text index, with every member filled. */
+export type FullTextConfig = CommonIndexConfig & { type: 'full_text' };
+
+export type CheckedIndexConfig = FullTextConfig | EmbeddingsConfig;
 
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';
@@ -66,7 +71,7 @@ export function primaryIndexConfig(schemaVersion: number): FullTextConfig {
 }
 
 /** Checks the configuration of an index that a user adds under `name`. */
-export function readIndexConfig(name: string, config: IndexConfig): FullTextConfig {
+export function readIndexConfig(name: string, config: IndexConfig): CheckedIndexConfig {
   if (config.name !== undefined && config.name !== name) {
     throw new ServiceError('invalid_request', `\`name\` is "${config.name}" but the index is created as "${name}".`);
   }
@@ -75,21 +80,20 @@ export function readIndexConfig(name: string, config: IndexConfig): FullTextConf
   }
   const type = config.type ?? inferType(config);
   refuseUnknownMembers(type, config);
-  if (type !== 'full_text') {
-    const message = `Indexes of type "${type}" are not built yet. Only full_text indexes can be added today.`;
-    throw new ServiceError('not_implemented', message);
-  }
   if ((config.enrichments ?? []).length > 0) {
     throw new ServiceError('not_implemented', '`enrichments` of an index are not built yet. Leave them out.');
   }
-  return {
+  const common = {
     name,
-    type,
     description: config.description ?? '',
     version: config.version ?? 0,
     enrichments: [],
     mem_only: config.mem_only ?? false,
   };
+  if (type === 'full_text') return { ...common, type };
+  if (type === 'embeddings') return readEmbeddingsConfig(common, config);
+  const message = `Indexes of type "${type}" are not built yet. Add full_text or embeddings indexes.`;
+  throw new ServiceError('not_implemented', message);
 }
 
 function inferType(config: IndexConfig): string {
@@ -97,7 +101,7 @@ function inferType(config: IndexConfig): string {
   if (['dimension', 'sparse', 'embedder', 'chunker', 'external'].some((member) => members.includes(member))) {
     return 'embeddings';
   }
-  throw new ServiceError('invalid_request', '`type` is missing: give "full_text".');
+  throw new ServiceError('invalid_request', '`type` is missing: give "full_text" or "embeddings".');
 }
 
 function refuseUnknownMembers(type: string, config: IndexConfig): void {
@@ -111,8 +115,7 @@ function refuseUnknownMembers(type: string, config: IndexConfig): void {
   const known = [...commonMembers, ...own];
   for (const member of Object.keys(config)) {
     if (known.includes(member)) continue;
-    const hint = didYouMean(member, known);
-    const advice = hint === undefined ? '' : ` Did you mean "${hint}"?`;
-    throw new ServiceError('invalid_request', `An index of type "${type}" has no member "${member}".${advice}`);
+    const message = `An index of type "${type}" has no member "${member}".${suggestion(member, known)}`;
+    throw new ServiceError('invalid_request', message);
   }
 }

@@ -1,22 +1,26 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
+import { ServiceError } from '../protocol/service-error.ts';
 import type { IndexRecord } from '../storage/catalog-records.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
-import type { FullTextConfig } from './index-config.ts';
+import type { CheckedIndexConfig } from './index-config.ts';
 import type { IndexRole, TableIndex } from './table.ts';
 
-/** What the catalog keeps of an index as JSON: its configuration, and the schema that maps its fields. */
+/** What the catalog keeps of an index as JSON: its configuration, and the schema that maps the fields of full text. */
 interface StoredIndex {
-  config: FullTextConfig & Record<string, unknown>;
-  schema: TableSchema;
+  config: CheckedIndexConfig;
+  schema?: TableSchema;
 }
 
 /** The catalog row of an index to be created. */
-export function newIndex(config: FullTextConfig, schema: TableSchema, role: IndexRole): NewIndex {
-  return { name: config.name, config: indexRecordJson(config, schema), state: role };
+export function newIndex(config: CheckedIndexConfig, schema: TableSchema, role: IndexRole): NewIndex {
+  const hasVectors = config.type === 'embeddings';
+  if (hasVectors) throw new ServiceError('not_implemented', 'Embeddings indexes are not built yet.');
+  return { name: config.name, config: indexRecordJson(config, schema), state: role, hasVectors };
 }
 
-export function indexRecordJson(config: FullTextConfig, schema: TableSchema): string {
-  return JSON.stringify({ config: { ...config }, schema: mappingOf(schema) } satisfies StoredIndex);
+export function indexRecordJson(config: CheckedIndexConfig, schema: TableSchema): string {
+  const stored: StoredIndex = config.type === 'full_text' ? { config, schema: mappingOf(schema) } : { config };
+  return JSON.stringify(stored);
 }
 
 /** The part of a schema by which documents are indexed: what only queries look at may change without a rebuild. */

@@ -61,7 +61,7 @@ export class SchemaChange {
     const readSchema = table.settings.readSchema ?? table.settings.schema;
     const settings: TableSettings = { ...table.settings, schema: next, readSchema };
     const abandoned = table.indexes.filter((index) => index.role === 'building').map((index) => index.name);
-    const extras = table.indexes.filter((index) => index.role === 'extra');
+    const extras = table.indexes.filter((index) => index.role === 'extra' && index.config.type === 'full_text');
     const added: NewIndex[] = [
       newIndex(primaryIndexConfig(next.version ?? 0), next, 'building'),
       ...extras.map((index) => newIndex(index.config, next, 'extra')),

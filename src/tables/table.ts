@@ -1,10 +1,11 @@
+import type { IndexDefinition } from '../engine/index-definition.ts';
 import type { TableSchema } from '../engine/table-schema.ts';
-import type { IndexDefinition, OpenRange } from '../indexing/open-range.ts';
+import type { OpenRange } from '../indexing/open-range.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import type { RangeRecord } from '../storage/catalog-records.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
-import type { FullTextConfig } from './index-config.ts';
+import type { CheckedIndexConfig } from './index-config.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
 
 /** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */
@@ -14,9 +15,9 @@ export interface TableIndex {
   name: string;
   incarnation: number;
   role: IndexRole;
-  config: FullTextConfig & Record<string, unknown>;
-  /** The schema that maps its fields. */
-  schema: TableSettings['schema'];
+  config: CheckedIndexConfig;
+  /** The schema that maps the fields of full text; undefined for an index of vectors. */
+  schema: TableSettings['schema'] | undefined;
 }
 
 /** All ranges of a table, held open together. */
@@ -134,11 +135,9 @@ export class Table implements TableView {
 }
 
 /** The definition under which every range of the table follows this index. */
-export function definitionOf(index: TableIndex): IndexDefinition {
-  return {
-    name: index.name,
-    incarnation: index.incarnation,
-    memOnly: index.config.mem_only,
-    schema: index.schema,
-  };
+export function definitionOf({ name, incarnation, config, schema }: TableIndex): IndexDefinition {
+  const common = { name, incarnation, memOnly: config.mem_only };
+  if (config.type === 'full_text') return { ...common, kind: 'full_text', schema };
+  if (config.sparse) return { ...common, kind: 'sparse', minWeight: config.min_weight };
+  return { ...common, kind: 'dense', dimension: config.dimension, metric: config.distance_metric };
 }

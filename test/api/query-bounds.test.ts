@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
-import { NativeTextIndex, queryTextIndexes } from '../../src/engine/text-index.ts';
+import { NativeIndex } from '../../src/engine/native-index.ts';
+import { queryTextIndexes } from '../../src/engine/text-index.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -33,9 +34,9 @@ afterAll(async () => {
 });
 
 /** An index in memory whose documents share one word. */
-async function largeIndex(documents: number): Promise<NativeTextIndex> {
-  const options = { name: 'large', incarnation: '', memOnly: true, schema: null };
-  const index = await NativeTextIndex.open('unused', options, false);
+async function largeIndex(documents: number): Promise<NativeIndex> {
+  const options = { kind: 'full_text', name: 'large', incarnation: 1, memOnly: true, schema: null } as const;
+  const index = await NativeIndex.open('unused', options, false);
   const builder = new FrameBuilder();
   for (let at = 0; at < documents; at += 1) {
     const body = new TextEncoder().encode(JSON.stringify({ text: `fox w${at} v${at % 997}`, n: at }));

@@ -1,17 +1,18 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
-import { matchDocuments, NativeTextIndex, queryTextIndexes } from '../../src/engine/text-index.ts';
+import { NativeIndex } from '../../src/engine/native-index.ts';
+import { matchDocuments, queryTextIndexes } from '../../src/engine/text-index.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../src/lib/document-frame.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 
 const encoder = new TextEncoder();
-const open: NativeTextIndex[] = [];
+const open: NativeIndex[] = [];
 const calm = new AbortController().signal;
 
-async function indexOf(documents: object[], firstOrdinal = 0): Promise<NativeTextIndex> {
-  const options = { name: 'text', incarnation: '1', memOnly: true, schema: null };
-  const index = await NativeTextIndex.open('unused', options, false);
+async function indexOf(documents: object[], firstOrdinal = 0): Promise<NativeIndex> {
+  const options = { kind: 'full_text', name: 'text', incarnation: 1, memOnly: true, schema: null } as const;
+  const index = await NativeIndex.open('unused', options, false);
   open.push(index);
   await index.apply(frameOf(documents, firstOrdinal));
   await index.commit(documents.length);

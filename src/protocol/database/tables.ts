@@ -42,6 +42,27 @@ export const indexConfig = Type.Object(
     version: Type.Optional(Type.Integer({ minimum: 0 })),
     mem_only: Type.Optional(Type.Boolean()),
     enrichments: Type.Optional(Type.Array(Type.Unknown())),
+    external: Type.Optional(
+      Type.Boolean({ description: 'embeddings: vectors are written with the documents, in `_embeddings`' }),
+    ),
+    sparse: Type.Optional(Type.Boolean({ description: 'embeddings: sparse vectors; external only' })),
+    dimension: Type.Optional(Type.Number({ description: 'embeddings: length of the vectors; dense ones need it' })),
+    distance_metric: Type.Optional(
+      Type.String({ description: 'dense embeddings: `l2_squared` (when absent), `cosine` or `inner_product`' }),
+    ),
+    top_k: Type.Optional(
+      Type.Number({ description: 'sparse embeddings: hits of a query that names no limit; 10 when absent' }),
+    ),
+    min_weight: Type.Optional(
+      Type.Number({ description: 'sparse embeddings: entries of a smaller absolute weight are not indexed' }),
+    ),
+    chunk_size: Type.Optional(
+      Type.Number({ description: 'sparse embeddings: entries in a block of the inverted lists; 1024 when absent' }),
+    ),
+    field: Type.Optional(Type.String({ description: 'managed embeddings: path of the member to embed' })),
+    template: Type.Optional(Type.String({ description: 'managed embeddings: template of the text to embed' })),
+    embedder: Type.Optional(jsonObject),
+    chunker: Type.Optional(jsonObject),
   },
   { additionalProperties: true },
 );

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { type ApplierBounds, IndexApplier } from '../../../src/indexing/index-applier.ts';
-import type { ChangePage, TextIndex } from '../../../src/indexing/text-index.ts';
+import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 
@@ -49,7 +49,7 @@ class Bench {
     return written;
   }
 
-  #open(wipe: boolean): TextIndex {
+  #open(wipe: boolean): RangeIndex {
     this.wipes.push(wipe);
     if (wipe) this.durable = 0;
     this.visible = this.durable;

@@ -1,5 +1,5 @@
-/** What an applier needs of one native full-text index; `src/engine` gives the real one, tests a small one. */
-export interface TextIndex {
+/** What an applier needs of one native index; `src/engine` gives the real one, tests a small one. */
+export interface RangeIndex {
   /** The handle that queries name. */
   readonly handle: number;
   /** Sequence held by the last commit when the index was opened. */
@@ -10,7 +10,7 @@ export interface TextIndex {
   commit(sequence: number): Promise<void>;
   /** Writes the last commit durably; the feed below its sequence is no longer needed. */
   checkpoint(): Promise<CheckpointReport>;
-  stats(): TextIndexStats;
+  stats(): RangeIndexStats;
   /** Frees the writer's memory and threads until the next apply. */
   releaseWriter(): Promise<void>;
   /** Checks the checksums of all files. Fails with `index_damaged`. */
@@ -29,7 +29,7 @@ export interface CheckpointReport {
   bytes: number;
 }
 
-export interface TextIndexStats {
+export interface RangeIndexStats {
   appliedSequence: number;
   checkpointSequence: number;
   docCount: number;
@@ -40,7 +40,7 @@ export interface TextIndexStats {
 }
 
 /** Opens (or creates) the index; `wipe` removes what is there first. */
-export type OpenTextIndex = (wipe: boolean) => Promise<TextIndex>;
+export type OpenRangeIndex = (wipe: boolean) => Promise<RangeIndex>;
 
 /** The range that an index follows. */
 export interface IndexSource {

@@ -1,0 +1,80 @@
+import { rmSync } from 'node:fs';
+import { awaitNative, callNative } from './engine-error.ts';
+import { definitionJson, type IndexDefinition } from './index-definition.ts';
+import { nativeAddon } from './native-addon.ts';
+
+interface StatsJson {
+  applied_sequence: number;
+  checkpoint_sequence: number;
+  doc_count: number;
+  term_count: number;
+  segment_count: number;
+  disk_bytes: number;
+  memory_bytes: number;
+}
+
+/** One index of one range, held natively until `close`. Calls on one index come one at a time. */
+export class NativeIndex {
+  /** Names the index in queries. */
+  readonly handle: number;
+  /** Sequence of the commit that it was opened at; 0 for one that holds nothing. */
+  readonly openedAtSequence: number;
+
+  private constructor(handle: number) {
+    this.handle = handle;
+    this.openedAtSequence = this.stats().appliedSequence;
+  }
+
+  /**
+   * Opens the index at its last checkpoint, or an empty one. `wipe` removes what the directory holds before.
+   * Throws IndexFaultError when the directory has to be wiped.
+   */
+  static async open(directory: string, definition: IndexDefinition, wipe: boolean): Promise<NativeIndex> {
+    if (wipe) rmSync(directory, { recursive: true, force: true });
+    const json = definitionJson(definition);
+    return new NativeIndex(await awaitNative(() => nativeAddon().openIndex(directory, json)));
+  }
+
+  /** Takes the rows of a document frame; they are seen after the next commit. */
+  async apply(frame: Uint8Array): Promise<{ rows: number; skipped: { key: string; reason: string }[] }> {
+    return JSON.parse(await awaitNative(() => nativeAddon().applyFrame(this.handle, frame)));
+  }
+
+  /** Shows everything applied so far; `sequence` is the last one of it. */
+  async commit(sequence: number): Promise<void> {
+    await awaitNative(() => nativeAddon().commitIndex(this.handle, sequence));
+  }
+
+  /** Makes the last commit durable. */
+  async checkpoint(): Promise<{ sequence: number; bytes: number }> {
+    const report = JSON.parse(await awaitNative(() => nativeAddon().checkpointIndex(this.handle)));
+    return { sequence: report.sequence as number, bytes: report.bytes_written as number };
+  }
+
+  stats() {
+    const stats = JSON.parse(callNative(() => nativeAddon().indexStats(this.handle))) as StatsJson;
+    return {
+      appliedSequence: stats.applied_sequence,
+      checkpointSequence: stats.checkpoint_sequence,
+      docCount: stats.doc_count,
+      termCount: stats.term_count,
+      segmentCount: stats.segment_count,
+      diskBytes: stats.disk_bytes,
+      memoryBytes: stats.memory_bytes,
+    };
+  }
+
+  /** Gives the writer's memory and threads back until the next apply. */
+  async releaseWriter(): Promise<void> {
+    await awaitNative(() => nativeAddon().releaseIndexWriter(this.handle));
+  }
+
+  /** Compares the checksums of all files; throws IndexFaultError `index_damaged`. */
+  async verify(): Promise<void> {
+    await awaitNative(() => nativeAddon().verifyIndex(this.handle));
+  }
+
+  async close(): Promise<void> {
+    await awaitNative(() => nativeAddon().closeIndex(this.handle));
+  }
+}
