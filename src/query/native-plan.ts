@@ -178,7 +178,7 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   total_exact_up_to: number;
   /** How the score of each hit comes about. */
   explain?: boolean;
-  /** How each search went; vector searches only. */
+  /** How each search went. */
   profile?: boolean;
   /** Computed over all matches. */
   aggregations?: AggregationPlan;

@@ -132,7 +132,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     total_exact_up_to: limits.queryLimitMax,
     ...(explain && !countOnly ? { explain } : {}),
     ...vectorSearch?.plan,
-    ...(vectorSearch && profile ? { profile } : {}),
+    ...(profile ? { profile } : {}),
     ...(aggregations ? { aggregations } : {}),
     ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs, allows_partial: true }),
   };

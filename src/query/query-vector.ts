@@ -29,8 +29,7 @@ export function readDenseVector(value: unknown, index: DenseIndex, where: string
       `the vector has ${vector.length} values, but index "${name}" has ${dimension} dimensions.`,
     );
   }
-  let squares = 0;
-  for (const each of vector) squares += each * each;
+  const squares = squaresOf(vector);
   if (!Number.isFinite(squares)) throw invalidQuery(where, 'the values must be finite float32 numbers.');
   if (metric === 'cosine' && squares === 0) {
     throw invalidQuery(where, `a vector of zeros has no direction, which "cosine" of index "${name}" compares.`);
@@ -116,6 +115,13 @@ function floatsOf(values: readonly unknown[], where: string): Float32Array<Array
     floats[at] = value;
   }
   return floats;
+}
+
+function squaresOf(vector: Float32Array): number {
+  let sum = 0;
+  // An iterator would take ten times as long as all the rest of a packed vector.
+  for (let at = 0; at < vector.length; at += 1) sum += (vector[at] ?? 0) ** 2;
+  return sum;
 }
 
 /** Base64 of 4-byte values, standard or URL-safe, with or without its padding. */
