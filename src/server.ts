@@ -8,7 +8,7 @@ import { limitsOf } from './config/load.ts';
 import { scanJson } from './engine/binding.ts';
 import type { IndexDefinition } from './engine/index-definition.ts';
 import { NativeIndex } from './engine/native-index.ts';
-import { queryTextIndexes } from './engine/text-index.ts';
+import { queryIndexes } from './engine/text-index.ts';
 import { allRoutes } from './http/all-routes.ts';
 import { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';
@@ -194,7 +194,7 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
 function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
   return new TableQueries({
     tables,
-    run: (indexes, plan, signal) => queryTextIndexes(indexes.handles, JSON.stringify(plan), signal, indexes),
+    run: (indexes, plan, signal) => queryIndexes(indexes.handles, JSON.stringify(plan), signal, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
     queryTimeoutMs: limits.queryDeadlineMs,

@@ -10,7 +10,7 @@ let nextOperation = 1;
  * after leg; `vectors`: the query vectors of the legs, one after another.
  * An aborted signal stops the call within about a thousand documents; it then throws `query_timeout`.
  */
-export async function queryTextIndexes(
+export async function queryIndexes(
   handles: number[],
   planJson: string,
   signal: AbortSignal,

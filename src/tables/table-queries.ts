@@ -179,8 +179,10 @@ async function highlightStored(
 }
 
 /** What of an index a query can ask for. */
-function queryIndexOf({ name }: TableIndex): QueryIndex {
-  return { name, kind: 'full_text' };
+function queryIndexOf({ name, config }: TableIndex): QueryIndex {
+  if (config.type === 'full_text') return { name, kind: 'full_text' };
+  if (config.sparse) return { name, kind: 'sparse', topK: config.top_k };
+  return { name, kind: 'dense', dimension: config.dimension, metric: config.distance_metric };
 }
 
 /** Handle of an index in the native engine. */

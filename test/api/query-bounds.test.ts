@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { NativeIndex } from '../../src/engine/native-index.ts';
-import { queryTextIndexes } from '../../src/engine/text-index.ts';
+import { queryIndexes } from '../../src/engine/text-index.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -57,14 +57,14 @@ test('a query stops inside the engine when its caller is gone, and in part when 
   const slow = { kind: 'wildcard', pattern: '*7*' };
   const shoulds = Array.from({ length: 200 }, () => slow);
   const plan = planOf({ query: { kind: 'bool', should: shoulds, min_should: 1 }, sort: [{ field: 'n' }] });
-  const running = queryTextIndexes([index.handle], plan, gone.signal);
+  const running = queryIndexes([index.handle], plan, gone.signal);
   gone.abort();
   await expect(running).rejects.toMatchObject({ code: 'query_timeout' });
   const short = JSON.stringify({ ...JSON.parse(plan), timeout_ms: 1, allows_partial: true });
-  const hits = await queryTextIndexes([index.handle], short, new AbortController().signal);
+  const hits = await queryIndexes([index.handle], short, new AbortController().signal);
   expect([hits.isPartial, hits.totalIsExact]).toEqual([true, false]);
   const strict = JSON.stringify({ ...JSON.parse(plan), timeout_ms: 1 });
-  const failing = queryTextIndexes([index.handle], strict, new AbortController().signal);
+  const failing = queryIndexes([index.handle], strict, new AbortController().signal);
   await expect(failing).rejects.toMatchObject({ code: 'query_timeout' });
   await index.close();
 });

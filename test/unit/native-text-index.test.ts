@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { NativeIndex } from '../../src/engine/native-index.ts';
-import { matchDocuments, queryTextIndexes } from '../../src/engine/text-index.ts';
+import { matchDocuments, queryIndexes } from '../../src/engine/text-index.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../src/lib/document-frame.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
@@ -40,7 +40,7 @@ afterEach(async () => {
 describe('full-text indexes through the native boundary', () => {
   test('hits come as typed arrays, one element a hit', async () => {
     const index = await indexOf([{ title: 'a red fox' }, { title: 'whale' }, { title: 'fox, fox and fox' }]);
-    const hits = await queryTextIndexes([index.handle], planOf(words('fox')), calm);
+    const hits = await queryIndexes([index.handle], planOf(words('fox')), calm);
     expect(hits.ranges).toEqual(new Uint32Array([0, 0]));
     expect(hits.ordinals).toEqual(new Uint32Array([2, 0]));
     expect(hits.sequences).toEqual(new Float64Array([2 ** 40 + 2, 2 ** 40]));
@@ -53,7 +53,7 @@ describe('full-text indexes through the native boundary', () => {
     const first = await indexOf([{ n: 1 }, { n: 3 }]);
     const second = await indexOf([{ n: 2.5 }, {}], 100);
     const plan = planOf({ query: { kind: 'match_all' }, sort: [{ field: 'n', desc: true }] });
-    const hits = await queryTextIndexes([first.handle, second.handle], plan, calm);
+    const hits = await queryIndexes([first.handle, second.handle], plan, calm);
     expect(JSON.parse(hits.sort)).toEqual([3, 2.5, 1, null].map((value) => [[value], expect.any(String)]));
     expect([...hits.ranges]).toEqual([0, 1, 0, 1]);
     expect([...hits.ordinals]).toEqual([1, 100, 0, 101]);
@@ -61,7 +61,7 @@ describe('full-text indexes through the native boundary', () => {
 
   test('no hits are empty arrays', async () => {
     const index = await indexOf([{ title: 'fox' }]);
-    const hits = await queryTextIndexes([index.handle], planOf(words('bear')), calm);
+    const hits = await queryIndexes([index.handle], planOf(words('bear')), calm);
     expect([hits.ordinals.length, hits.scores.length, hits.total, hits.maxScore]).toEqual([0, 0, 0, 0]);
   });
 
@@ -88,17 +88,17 @@ describe('full-text indexes through the native boundary', () => {
 
   test('a closed index is a fault of ours, and closing waits for no query', async () => {
     const index = await indexOf([{ title: 'fox' }]);
-    const running = queryTextIndexes([index.handle], planOf(words('fox')), calm);
+    const running = queryIndexes([index.handle], planOf(words('fox')), calm);
     open.pop();
     await index.close();
     expect((await running).total).toBe(1);
-    await expect(queryTextIndexes([index.handle], planOf(words('fox')), calm)).rejects.toBeInstanceOf(AssertionError);
+    await expect(queryIndexes([index.handle], planOf(words('fox')), calm)).rejects.toBeInstanceOf(AssertionError);
     expect(() => index.stats()).toThrow(AssertionError);
   });
 
   test('a plan that is not understood is a fault of ours', async () => {
     const index = await indexOf([]);
-    const failed = queryTextIndexes([index.handle], planOf({ nonsense: 1 }), calm);
+    const failed = queryIndexes([index.handle], planOf({ nonsense: 1 }), calm);
     await expect(failed).rejects.toBeInstanceOf(AssertionError);
     await expect(failed).rejects.not.toBeInstanceOf(ServiceError);
   });
