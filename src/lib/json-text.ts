@@ -18,10 +18,13 @@ export function skipSpace(text: string, position: number): number {
 
 /** Position after the string that begins (with its quote) at `position`; -1 when it never ends. */
 export function skipString(text: string, position: number): number {
-  for (let index = position + 1; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code === quote) return index + 1;
-    if (code === backslash) index += 1;
+  let end = text.indexOf('"', position + 1);
+  while (end >= 0) {
+    let before = end - 1;
+    while (text.charCodeAt(before) === backslash) before -= 1;
+    // An even number of backslashes are themselves escaped.
+    if ((end - before) % 2 === 1) return end + 1;
+    end = text.indexOf('"', end + 1);
   }
   return -1;
 }

@@ -2,6 +2,7 @@ import { scanJson } from '../engine/binding.ts';
 import { highlightDocuments, matchDocuments } from '../engine/text-index.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import type { Clock } from '../lib/clock.ts';
+import { skipSpace } from '../lib/json-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { HighlightPlan } from '../query/highlight-request.ts';
@@ -204,12 +205,24 @@ function readRequests(body: Uint8Array): unknown[] {
   } catch {
     throw new ServiceError('invalid_json', 'The body is not valid UTF-8.');
   }
+  // Nearly always it is one object: then there is nothing to cut.
+  if (text[skipSpace(text, 0)] === '{' && isJson(body)) return [JSON.parse(text)];
   const requests = splitQueryRequests(text);
   const encoder = new TextEncoder();
   return requests.map((request) => {
     scanJson(requests.length === 1 ? body : encoder.encode(request));
     return JSON.parse(request) as unknown;
   });
+}
+
+function isJson(bytes: Uint8Array): boolean {
+  try {
+    scanJson(bytes);
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceError) return false;
+    throw error;
+  }
 }
 
 function renderFailure(error: ServiceError, tookMs: number): string {
