@@ -6,7 +6,7 @@ use super::segment::Sections;
 
 /// The share of the floor that the terms that are not read in full may reach together. More of them leave fewer postings
 /// to add up and more candidates to look up.
-const SKIPPED_SHARE: f32 = 0.7;
+const SKIPPED_SHARE: f32 = 0.2;
 
 /// A term that has postings in the segment.
 pub struct QueryTerm {
@@ -33,19 +33,13 @@ impl QueryTerms {
     pub fn new(sections: &Sections, query: &[(u32, f32)]) -> Self {
         let mut magnitude = 0.0;
         let mut terms = Vec::with_capacity(query.len());
-        for &(term, weight) in query {
-            let blocks = sections.blocks_of(term);
-            if weight == 0.0 || blocks.is_empty() {
-                continue;
-            }
-            let (mut upper, mut largest) = (0f32, 0f32);
-            for block in blocks.clone() {
-                upper = upper.max(block_upper(sections, block, weight));
-                largest = largest.max(sections.block_max[block].abs()).max(sections.block_min[block].abs());
-            }
-            magnitude += weight.abs() * largest;
+        for &(term, weight) in query.iter().filter(|(_, weight)| *weight != 0.0) {
+            let Ok(at) = sections.terms.binary_search(&term) else { continue };
+            let (max, min) = (sections.term_max[at], sections.term_min[at]);
+            magnitude += weight.abs() * max.abs().max(min.abs());
+            let blocks = sections.blocks_of_term_at(at);
             let postings = (sections.block_starts[blocks.end] - sections.block_starts[blocks.start]) as usize;
-            terms.push(QueryTerm { weight, blocks, upper, postings, is_read: true });
+            terms.push(QueryTerm { weight, blocks, upper: upper(weight, max, min), postings, is_read: true });
         }
         let slack = terms.len() as f32 * (4.0 * f32::EPSILON * magnitude + f32::MIN_POSITIVE);
         Self { terms, slack: (magnitude < f32::MAX / 4.0 && slack.is_finite()).then_some(slack) }
@@ -72,8 +66,7 @@ impl QueryTerms {
     }
 }
 
-/// The most that a block can add to a score, not below 0.
-pub fn block_upper(sections: &Sections, block: usize, weight: f32) -> f32 {
-    let extreme = if weight > 0.0 { sections.block_max[block] } else { sections.block_min[block] };
-    (weight * extreme).max(0.0)
+/// The most that a weight of the query can add to a score, not below 0, where weights go from `min` to `max`.
+pub fn upper(weight: f32, max: f32, min: f32) -> f32 {
+    (weight * if weight > 0.0 { max } else { min }).max(0.0)
 }

@@ -2,7 +2,7 @@
 //! of the last hit so far), and the other terms are looked up for the few documents that may reach it (MaxScore by
 //! Turtle and Flood, with the maxima of blocks as in Dimopoulos, Nepomnyachiy and Suel).
 
-use super::query_terms::{QueryTerms, block_upper};
+use super::query_terms::{QueryTerms, upper};
 use super::segment::{Sections, WINDOW_BITS, WINDOW_DOCUMENTS};
 use super::snapshot::{LiveSegment, Snapshot};
 use super::top_hits::TopHits;
@@ -67,6 +67,15 @@ struct Search<'a> {
     /// The blocks of the window, ascending by dimension.
     active: Vec<ActiveBlock>,
     candidates: Vec<u16>,
+    /// The blocks of the window that are not read in full, those that can add most first.
+    looked_up: Vec<LookedUp>,
+}
+
+struct LookedUp {
+    weight: f32,
+    block: usize,
+    /// The most that this block and those behind it can add together.
+    upper: f32,
 }
 
 impl<'a> Search<'a> {
@@ -79,6 +88,7 @@ impl<'a> Search<'a> {
             sums: Box::new([0.0; WINDOW_DOCUMENTS]),
             active: Vec::new(),
             candidates: Vec::new(),
+            looked_up: Vec::new(),
         }
     }
 
@@ -104,7 +114,7 @@ impl<'a> Search<'a> {
             for term in &terms.terms {
                 let windows = &place.sections.block_windows[term.blocks.clone()];
                 let Ok(block) = windows.binary_search(&((local >> WINDOW_BITS) as u16)) else { continue };
-                if let Some(weight) = weight_of(&place.sections, term.blocks.start + block, offset_of(local)) {
+                if let Some(weight) = place.sections.weight_in(term.blocks.start + block, offset_of(local)) {
                     score += term.weight * weight;
                     is_found = true;
                 }
@@ -150,7 +160,7 @@ impl<'a> Search<'a> {
         for term in &mut terms.terms {
             let block = term.blocks.start;
             if block < term.blocks.end && place.sections.block_windows[block] as usize == window {
-                let upper = block_upper(&place.sections, block, term.weight);
+                let upper = upper(term.weight, place.sections.block_max[block], place.sections.block_min[block]);
                 self.active.push(ActiveBlock { weight: term.weight, block, upper, is_read: term.is_read });
                 term.blocks.start += 1;
             }
@@ -192,8 +202,8 @@ impl<'a> Search<'a> {
 
     /// Takes the documents that reach the floor, which is above `slack`.
     fn read_window_above(&mut self, place: &Place, window: usize, slack: f32) {
-        let looked_up: Vec<(f32, usize, f32)> = self.looked_up_terms();
-        let upper_of_others = looked_up.first().map_or(0.0, |&(_, _, upper)| upper);
+        self.list_looked_up();
+        let upper_of_others = self.looked_up.first().map_or(0.0, |first| first.upper);
         let mut postings = 0;
         for active in self.active.iter().filter(|active| active.is_read) {
             let (offsets, weights) = place.sections.block(active.block);
@@ -209,9 +219,9 @@ impl<'a> Search<'a> {
             let offset = self.candidates[at];
             let local = window * WINDOW_DOCUMENTS + offset as usize;
             let sum = self.sums[offset as usize];
-            if looked_up.is_empty() {
+            if self.looked_up.is_empty() {
                 self.take_if_live(place, local, sum);
-            } else if self.may_take(place, local) && self.may_reach(place, &looked_up, offset, sum, slack) {
+            } else if self.may_take(place, local) && self.may_reach(place, offset, sum, slack) {
                 let score = self.score_in_order(place, offset);
                 self.take(place, local, score);
             }
@@ -219,29 +229,32 @@ impl<'a> Search<'a> {
         self.clear_sums(place, postings);
     }
 
-    /// Weight, block, and the most that this and the following terms can add; the greatest first.
-    fn looked_up_terms(&self) -> Vec<(f32, usize, f32)> {
+    fn list_looked_up(&mut self) {
         let others = self.active.iter().filter(|active| !active.is_read);
-        let mut terms: Vec<_> = others.map(|active| (active.weight, active.block, active.upper)).collect();
-        terms.sort_unstable_by(|one, other| other.2.total_cmp(&one.2));
+        self.looked_up.clear();
+        self.looked_up.extend(others.map(|&ActiveBlock { weight, block, upper, .. }| LookedUp {
+            weight,
+            block,
+            upper,
+        }));
+        self.looked_up.sort_unstable_by(|one, other| other.upper.total_cmp(&one.upper));
         let mut sum = 0.0;
-        for term in terms.iter_mut().rev() {
-            sum += term.2;
-            term.2 = sum;
+        for one in self.looked_up.iter_mut().rev() {
+            sum += one.upper;
+            one.upper = sum;
         }
-        terms
     }
 
     /// Whether the document can still reach the floor once the other terms are looked up.
-    fn may_reach(&mut self, place: &Place, looked_up: &[(f32, usize, f32)], offset: u16, sum: f32, slack: f32) -> bool {
+    fn may_reach(&mut self, place: &Place, offset: u16, sum: f32, slack: f32) -> bool {
         let bound = self.top.floor() - slack;
         let mut sum = sum;
-        for &(weight, block, upper) in looked_up {
-            if sum + upper < bound {
+        for one in &self.looked_up {
+            if sum + one.upper < bound {
                 return false;
             }
             self.report.visited += 1;
-            sum += weight * weight_of(&place.sections, block, offset).unwrap_or(0.0);
+            sum += one.weight * place.sections.weight_in(one.block, offset).unwrap_or(0.0);
         }
         sum >= bound
     }
@@ -251,7 +264,7 @@ impl<'a> Search<'a> {
         let found = self
             .active
             .iter()
-            .filter_map(|active| weight_of(&place.sections, active.block, offset).map(|weight| active.weight * weight));
+            .filter_map(|active| place.sections.weight_in(active.block, offset).map(|weight| active.weight * weight));
         found.fold(0.0, |score, product| score + product)
     }
 
@@ -312,11 +325,6 @@ fn add_up(sums: &mut [f32; WINDOW_DOCUMENTS], offsets: &[u16], weights: &[f32], 
     for (&offset, &of_document) in offsets.iter().zip(weights) {
         sums[offset as usize % WINDOW_DOCUMENTS] += weight * of_document;
     }
-}
-
-fn weight_of(sections: &Sections, block: usize, offset: u16) -> Option<f32> {
-    let (offsets, weights) = sections.block(block);
-    offsets.binary_search(&offset).ok().map(|at| weights[at])
 }
 
 fn offset_of(local: usize) -> u16 {

@@ -9,6 +9,8 @@
 //! sequences     u64      of each document's vector
 //! terms         u32      dimensions in use, ascending
 //! term blocks   u32      first block of each term, and the end
+//! term max      f32      largest weight of each term
+//! term min      f32      smallest weight of each term
 //! block windows u16      ascending within a term
 //! block starts  u32      first posting of each block, and the end
 //! block max     f32      largest weight of each block
@@ -29,6 +31,9 @@ pub const WINDOW_DOCUMENTS: usize = 1 << WINDOW_BITS;
 pub const DOCUMENTS_MAX: usize = 1 << (WINDOW_BITS + 16);
 pub const POSTINGS_MAX: usize = u32::MAX as usize;
 
+/// How far from its expected place a posting is sought before the whole block is.
+const NEAR_POSTINGS: usize = 32;
+
 const MAGIC: u64 = u64::from_le_bytes(*b"SDSPARS1");
 const HEADER_NUMBERS: usize = 5;
 
@@ -46,6 +51,8 @@ struct Places {
     sequences: (usize, usize),
     terms: (usize, usize),
     term_blocks: (usize, usize),
+    term_max: (usize, usize),
+    term_min: (usize, usize),
     block_windows: (usize, usize),
     block_starts: (usize, usize),
     block_max: (usize, usize),
@@ -61,6 +68,8 @@ pub struct Sections<'a> {
     pub sequences: &'a [u64],
     pub terms: &'a [u32],
     pub term_blocks: &'a [u32],
+    pub term_max: &'a [f32],
+    pub term_min: &'a [f32],
     pub block_windows: &'a [u16],
     pub block_starts: &'a [u32],
     pub block_max: &'a [f32],
@@ -135,6 +144,8 @@ impl Segment {
             sequences: numbers(bytes, places.sequences)?,
             terms: numbers(bytes, places.terms)?,
             term_blocks: numbers(bytes, places.term_blocks)?,
+            term_max: numbers(bytes, places.term_max)?,
+            term_min: numbers(bytes, places.term_min)?,
             block_windows: numbers(bytes, places.block_windows)?,
             block_starts: numbers(bytes, places.block_starts)?,
             block_max: numbers(bytes, places.block_max)?,
@@ -158,6 +169,8 @@ impl Places {
             sequences: section(documents, 8),
             terms: section(terms, 4),
             term_blocks: section(terms + 1, 4),
+            term_max: section(terms, 4),
+            term_min: section(terms, 4),
             block_windows: section(blocks, 2),
             block_starts: section(blocks + 1, 4),
             block_max: section(blocks, 4),
@@ -174,14 +187,7 @@ pub fn header(documents: usize, terms: usize, blocks: usize, postings: usize) ->
 }
 
 impl<'a> Sections<'a> {
-    /// The blocks of a dimension.
-    pub fn blocks_of(&self, term: u32) -> std::ops::Range<usize> {
-        match self.terms.binary_search(&term) {
-            Ok(at) => self.blocks_of_term_at(at),
-            Err(_) => 0..0,
-        }
-    }
-
+    /// The blocks of the dimension at a position of `terms`.
     pub fn blocks_of_term_at(&self, at: usize) -> std::ops::Range<usize> {
         self.term_blocks[at] as usize..self.term_blocks[at + 1] as usize
     }
@@ -190,5 +196,17 @@ impl<'a> Sections<'a> {
     pub fn block(&self, block: usize) -> (&'a [u16], &'a [f32]) {
         let postings = self.block_starts[block] as usize..self.block_starts[block + 1] as usize;
         (&self.offsets[postings.clone()], &self.weights[postings])
+    }
+
+    /// The weight of the document at `offset` of the block's window.
+    pub fn weight_in(&self, block: usize, offset: u16) -> Option<f32> {
+        let (offsets, weights) = self.block(block);
+        // Documents of a frequent dimension lie evenly: try near where the offset should be.
+        let expected = (offset as usize * offsets.len()) >> WINDOW_BITS;
+        let near = expected.saturating_sub(NEAR_POSTINGS)..(expected + NEAR_POSTINGS).min(offsets.len());
+        let is_near = |near: &[u16]| near.first() <= Some(&offset) && near.last() >= Some(&offset);
+        let near = if is_near(&offsets[near.clone()]) { near } else { 0..offsets.len() };
+        let found = offsets[near.clone()].binary_search(&offset).ok()?;
+        Some(weights[near.start + found])
     }
 }

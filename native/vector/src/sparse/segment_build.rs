@@ -17,6 +17,8 @@ pub struct PendingVector {
 pub struct SegmentBuild {
     terms: Vec<u32>,
     term_blocks: Vec<u32>,
+    term_max: Vec<f32>,
+    term_min: Vec<f32>,
     block_windows: Vec<u16>,
     block_starts: Vec<u32>,
     block_max: Vec<f32>,
@@ -34,6 +36,7 @@ impl SegmentBuild {
     pub fn push_term(&mut self, term: u32, postings: &[(u32, f32)]) {
         self.terms.push(term);
         self.term_blocks.push(self.block_windows.len() as u32);
+        let (mut term_max, mut term_min) = (f32::NEG_INFINITY, f32::INFINITY);
         for block in postings.chunk_by(|one, next| one.0 >> WINDOW_BITS == next.0 >> WINDOW_BITS) {
             self.block_windows.push((block[0].0 >> WINDOW_BITS) as u16);
             self.block_starts.push(self.offsets.len() as u32);
@@ -46,7 +49,11 @@ impl SegmentBuild {
             }
             self.block_max.push(max);
             self.block_min.push(min);
+            term_max = term_max.max(max);
+            term_min = term_min.min(min);
         }
+        self.term_max.push(term_max);
+        self.term_min.push(term_min);
     }
 
     /// Error: `limit_exceeded` when the segment would be too large.
@@ -63,6 +70,8 @@ impl SegmentBuild {
             bytes_of(sequences),
             bytes_of(&self.terms),
             bytes_of(&self.term_blocks),
+            bytes_of(&self.term_max),
+            bytes_of(&self.term_min),
             bytes_of(&self.block_windows),
             bytes_of(&self.block_starts),
             bytes_of(&self.block_max),
