@@ -1,4 +1,5 @@
 import type { RunningConfig } from './config/reload.ts';
+import type { IndexKind } from './engine/index-definition.ts';
 import type { App } from './http/app.ts';
 import type { ApplierEvents, IndexStage } from './indexing/index-applier.ts';
 import type { RangePool } from './indexing/range-pool.ts';
@@ -18,21 +19,21 @@ const stageMetrics: Record<IndexStage, MetricName> = {
 export function indexEvents(
   logger: Logger,
   metrics: Metrics,
-  where: { table: string; index: string; range_id: number },
+  where: { table: string; index: string; range_id: number; kind: IndexKind },
 ): ApplierEvents {
   return {
     skipped(documents) {
-      metrics.increment('indexSkipped', [], documents.length);
+      metrics.increment('indexSkipped', [where.kind], documents.length);
       for (const { reason } of documents) logger.warn('a document could not be indexed', { ...where, reason });
     },
     rebuilding(reason) {
-      metrics.increment('indexRebuilds', [reason]);
+      metrics.increment('indexRebuilds', [reason, where.kind]);
       logger.warn('an index is built again from the documents', { ...where, reason });
     },
     failed(error, attempt) {
       logger.error('an index failed and is opened again from its last checkpoint', { ...where, attempt }, error);
     },
-    timed: (stage, durationMs) => metrics.observe(stageMetrics[stage], [], durationMs / 1_000),
+    timed: (stage, durationMs) => metrics.observe(stageMetrics[stage], [where.kind], durationMs / 1_000),
   };
 }
 

@@ -116,8 +116,8 @@ async function openTables(shared: Shared): Promise<{ tables: TableService; pool:
         rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
       clock,
       bounds: applierBounds(limits),
-      onIndexEvent: (range_id: number, index: string) =>
-        indexEvents(logger, metrics, { table: table.name, index, range_id }),
+      onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
+        indexEvents(logger, metrics, { table: table.name, index: name, range_id, kind }),
     };
     return new OpenRange(parts, table.indexes.map(definitionOf));
   };

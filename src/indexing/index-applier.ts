@@ -2,6 +2,7 @@ import { IndexFaultError } from '../engine/engine-error.ts';
 import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
+import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
 import { takePages } from './coalesce-pages.ts';
 import { IndexProgress } from './index-progress.ts';
 import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexStats } from './range-index.ts';
@@ -42,6 +43,7 @@ export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'clos
 const attemptsBeforeRebuild = 3;
 const backoffMs = 200;
 const backoffMsMax = 30_000;
+const noRows = new FrameBuilder(1, 1).finish();
 
 /**
  * Keeps one index of one range up to date. Live rows arrive through `offer`; whenever there is a gap (start, failure,
@@ -73,9 +75,13 @@ export class IndexApplier {
   #unpublishedSince: number | undefined;
   #changedBytes = 0;
   #changedSince: number | undefined;
+  /** Sequence of the native index's last commit; behind what is published when only rows of others came since. */
+  #committed = 0;
+  /** Sequence of its last durable commit. */
   #checkpointed = 0;
   #backfilledRows = 0;
   #rebuilding = false;
+  #hasBeenLive = false;
   #lastError: unknown;
   /** Head of the range before this applier could take any row; until the index has been opened once. */
   #headAtStart: number | undefined;
@@ -110,13 +116,25 @@ export class IndexApplier {
     return this.#index;
   }
 
+  /** It has come up to its range since it was opened: what it lacks are the newest rows. */
+  get isServing(): boolean {
+    return this.#hasBeenLive && this.#index !== undefined;
+  }
+
+  /** More waits than may; true also while it reads what it had to drop for that reason. */
+  isOverloaded(backlogBytesMax: number): boolean {
+    return this.isServing && (this.#state !== 'live' || this.backlogBytes > backlogBytesMax);
+  }
+
   get backlogBytes(): number {
     return this.#queuedBytes + this.#unpublishedBytes;
   }
 
-  /** Everything below this sequence is durable in the index, so the feed may forget it. */
+  /** Every row of its own up to this sequence is durable in the index, so the feed may forget it. */
   get checkpointedSequence(): number {
-    return this.#checkpointed;
+    return this.#changedSince === undefined
+      ? Math.max(this.#checkpointed, this.progress.published)
+      : this.#checkpointed;
   }
 
   report() {
@@ -125,7 +143,7 @@ export class IndexApplier {
       state: this.#state,
       rebuilding: this.#rebuilding,
       published: this.progress.published,
-      checkpointed: this.#checkpointed,
+      checkpointed: this.checkpointedSequence,
       backfilledRows: this.#backfilledRows,
       skippedCount: this.#skippedCount,
       queuedPages: this.#queue.length,
@@ -146,6 +164,19 @@ export class IndexApplier {
       this.#tail = page.lastSequence;
     }
     this.#wake();
+  }
+
+  /** As `offer`, for rows of which none concerns this index: its sequence moves, and nothing is woken for it. */
+  pass(page: ChangePage): void {
+    if (this.#state !== 'live' || page.lastSequence <= this.#tail) return;
+    const nothingWaits = this.#tail === this.#applied && this.#applied === this.progress.published;
+    if (!nothingWaits || page.firstSequence !== this.#tail + 1) {
+      this.offer({ ...page, frame: noRows });
+      return;
+    }
+    this.#tail = page.lastSequence;
+    this.#applied = page.lastSequence;
+    this.progress.publish(page.lastSequence);
   }
 
   /** Resolves when rows up to `sequence` are visible. */
@@ -190,6 +221,7 @@ export class IndexApplier {
 
   async #openIndex(wipe: boolean): Promise<void> {
     this.#state = 'opening';
+    this.#hasBeenLive = false;
     if (wipe) {
       this.#rebuilding = true;
       this.#events.rebuilding?.(isDamage(this.#lastError) ? 'damage' : 'failures');
@@ -197,18 +229,25 @@ export class IndexApplier {
     const index = await this.#open(wipe);
     this.#index = index;
     this.#refuseFromTheFuture(index);
-    this.#applied = index.openedAtSequence;
-    this.#checkpointed = index.openedAtSequence;
-    this.#tail = index.openedAtSequence;
-    this.#unpublishedBytes = 0;
-    this.#unpublishedSince = undefined;
-    this.#clearQueue();
+    this.#standAt(index.openedAtSequence);
     if (index.openedAtSequence === 0) this.#rebuilding = true;
-    this.progress.restartAt(index.openedAtSequence);
     this.#state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
     this.#suspect = false;
     if (index.openedAtSequence > 0) this.#verifyBeside(index);
+  }
+
+  #standAt(sequence: number): void {
+    this.#applied = sequence;
+    this.#committed = sequence;
+    this.#checkpointed = sequence;
+    this.#tail = sequence;
+    this.#unpublishedBytes = 0;
+    this.#unpublishedSince = undefined;
+    this.#changedBytes = 0;
+    this.#changedSince = undefined;
+    this.#clearQueue();
+    this.progress.restartAt(sequence);
   }
 
   /** A range that lost the end of its log gives those sequences again, to other rows: such an index is of no use. */
@@ -262,6 +301,7 @@ export class IndexApplier {
     if (this.#source.head() > this.#applied) return;
     this.#tail = this.#applied;
     this.#state = 'live';
+    this.#hasBeenLive = true;
     this.#rebuilding = false;
     this.#lastError = undefined;
     for (const resolve of this.#liveWaiters.splice(0)) resolve(true);
@@ -270,6 +310,10 @@ export class IndexApplier {
   async #apply(page: ChangePage): Promise<number> {
     const index = must(this.#index, 'an open index');
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
+    if (readFrame(page.frame).rowCount === 0) {
+      this.#applied = page.lastSequence;
+      return 0;
+    }
     const report = await this.#timed('apply', index.apply(page.frame));
     this.#applied = page.lastSequence;
     this.#unpublishedSince ??= this.#clock.monotonicMs();
@@ -286,11 +330,12 @@ export class IndexApplier {
 
   async #publishWhenDue(): Promise<void> {
     if (this.#applied === this.progress.published) return;
+    if (this.#unpublishedSince === undefined) return this.#publish();
     const idle = this.#state === 'live' && this.#queue.length === 0;
     // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
     const awaited =
       this.progress.isAwaited(this.#applied) && (idle || this.#unpublishedBytes >= this.#bounds.visibilityBytes / 8);
-    const age = this.#clock.monotonicMs() - (this.#unpublishedSince ?? this.#clock.monotonicMs());
+    const age = this.#clock.monotonicMs() - this.#unpublishedSince;
     const delayMs = idle ? this.#bounds.visibilityMs : this.#busyDelayMs();
     if (awaited || this.#unpublishedBytes >= this.#bounds.visibilityBytes || age >= delayMs) {
       await this.#publish();
@@ -308,12 +353,17 @@ export class IndexApplier {
   async #publish(): Promise<void> {
     if (this.#applied === this.progress.published) return;
     const sequence = this.#applied;
+    if (this.#unpublishedSince !== undefined) await this.#commit(sequence);
+    this.progress.publish(sequence);
+  }
+
+  async #commit(sequence: number): Promise<void> {
     const startedMs = this.#clock.monotonicMs();
     await this.#timed('commit', must(this.#index, 'an open index').commit(sequence));
     this.#commitMs = this.#clock.monotonicMs() - startedMs;
+    this.#committed = sequence;
     this.#unpublishedBytes = 0;
     this.#unpublishedSince = undefined;
-    this.progress.publish(sequence);
   }
 
   async #checkpointWhenDue(): Promise<void> {
@@ -395,7 +445,9 @@ export class IndexApplier {
     try {
       if (this.#index) {
         await this.#publish();
-        if (this.progress.published > this.#checkpointed) await this.#checkpoint();
+        // Rows of others are told as well, so that the next start need not look through them.
+        if (this.progress.published > this.#committed) await this.#commit(this.progress.published);
+        if (this.#committed > this.#checkpointed) await this.#checkpoint();
       }
     } catch (error) {
       this.#events.failed?.(error, 0);

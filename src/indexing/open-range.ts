@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AppliedWrite } from '../storage/entry-group.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
+import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import type { OpenRangeIndex } from './range-index.ts';
@@ -24,7 +25,7 @@ export interface RangeParts {
   removeIndexFiles(indexesDirectory: string, definition: IndexDefinition): void;
   clock: Clock;
   bounds: RangeBounds;
-  onIndexEvent(rangeId: number, indexName: string): ApplierEvents;
+  onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
 }
 
 interface FollowedIndex {
@@ -70,7 +71,7 @@ export class OpenRange {
   /** Starts to follow an index; it is built from the documents when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;
-    const events = this.#parts.onIndexEvent(this.rangeId, definition.name);
+    const events = this.#parts.onIndexEvent(this.rangeId, definition);
     const applier = new IndexApplier({
       open: this.#parts.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after) },
@@ -101,10 +102,10 @@ export class OpenRange {
     this.addIndex(definition);
   }
 
-  /** Refuses new writes while a live index is too far behind. An index being built or in repair never holds them up. */
+  /** Refuses new writes while an index that serves is too far behind. An index being built or in repair never holds them up. */
   assertKeepsUp(): void {
     for (const { applier } of this.#indexes.values()) {
-      if (applier.state === 'live' && applier.backlogBytes > this.#parts.bounds.backlogBytesMax) {
+      if (applier.isOverloaded(this.#parts.bounds.backlogBytesMax)) {
         const message = 'Indexing is behind by more than its bound. Send the request again after the given time.';
         throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
       }
@@ -115,7 +116,11 @@ export class OpenRange {
   applied(write: AppliedWrite): void {
     if (!write.images) return;
     this.#head = Math.max(this.#head, write.images.lastSequence);
-    for (const { applier } of this.#indexes.values()) applier.offer(write.images);
+    const contents = this.#holdsVectors() ? contentsOf(write.images.frame) : undefined;
+    for (const { definition, applier } of this.#indexes.values()) {
+      if (!contents || concerns(definition, contents)) applier.offer(write.images);
+      else applier.pass(write.images);
+    }
   }
 
   /** Resolves when the named indexes show everything up to `sequence`; an index that is gone by then is not waited for. */
@@ -143,6 +148,11 @@ export class OpenRange {
   async close(): Promise<void> {
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.close()));
     await this.stored.close();
+  }
+
+  #holdsVectors(): boolean {
+    for (const { definition } of this.#indexes.values()) if (definition.kind !== 'full_text') return true;
+    return false;
   }
 
   /** Tombstones are needed by an index that stands below them; one that keeps nothing on disk starts from nothing. */

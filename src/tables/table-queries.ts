@@ -195,7 +195,7 @@ function handleOf(range: OpenRange, indexName: string, table: Table): number {
 }
 
 function isFresh(ranges: readonly OpenRange[], indexNames: string[]): boolean {
-  return indexNames.every((name) => ranges.every((range) => range.applier(name)?.state === 'live'));
+  return indexNames.every((name) => ranges.every((range) => range.applier(name)?.isServing === true));
 }
 
 function readRequests(body: Uint8Array): unknown[] {

@@ -25,6 +25,7 @@ class Bench {
   durable = 0;
   released = 0;
   calls = 0;
+  commits = 0;
   failNextApply: Error | undefined;
   readonly applier: IndexApplier;
 
@@ -49,6 +50,13 @@ class Bench {
     return written;
   }
 
+  /** A row that is none of this index's business. */
+  writeOther(): void {
+    const written = { ...page((this.feed.at(-1)?.lastSequence ?? 0) + 1), frame: noRows };
+    this.feed.push(written);
+    this.applier.pass({ ...written, frame: page(written.lastSequence).frame });
+  }
+
   #open(wipe: boolean): RangeIndex {
     this.wipes.push(wipe);
     if (wipe) this.durable = 0;
@@ -66,6 +74,7 @@ class Bench {
         return { rows: frame.rowCount, skipped: [] };
       },
       commit: async (sequence) => {
+        this.commits += 1;
         this.visible = sequence;
       },
       checkpoint: async () => {
@@ -89,6 +98,8 @@ class Bench {
     };
   }
 }
+
+const noRows = new FrameBuilder().finish();
 
 function page(sequence: number, bodyBytes = 10): ChangePage {
   const builder = new FrameBuilder();
@@ -183,6 +194,61 @@ describe('an index applier', () => {
     await bench.applier.waitFor(3);
     expect(bench.wipes).toEqual([false, true]);
     expect(bench.applied.slice(-3)).toEqual([1, 2, 3]);
+    await bench.applier.close();
+  });
+
+  test('rows of others move its sequence without work, and let the feed be forgotten', async () => {
+    const bench = new Bench(1);
+    await bench.clock.advance(bounds.checkpointMs + 2 * bounds.writerIdleMs);
+    const { calls, commits } = bench;
+    const pending = bench.clock.pending;
+    for (let count = 0; count < 5; count += 1) bench.writeOther();
+    await bench.applier.waitFor(6);
+    expect(bench.applier.checkpointedSequence).toBe(6);
+    expect([bench.calls, bench.commits, bench.clock.pending]).toEqual([calls, commits, pending]);
+    bench.write();
+    expect(bench.applier.checkpointedSequence).toBe(6);
+    await bench.applier.waitFor(7);
+    expect(bench.applied).toEqual([1, 7]);
+    await bench.applier.close();
+  });
+
+  test('rows of others keep their place among its own, and the next start begins behind them', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.write();
+    bench.writeOther();
+    bench.write();
+    bench.writeOther();
+    await bench.applier.waitFor(4);
+    expect(bench.applied).toEqual([1, 3]);
+    expect(bench.applier.checkpointedSequence).toBe(0);
+    bench.writeOther();
+    await bench.applier.close();
+    expect([bench.visible, bench.durable]).toEqual([5, 5]);
+  });
+
+  test('pages of the feed without rows cost no native call', async () => {
+    const bench = new Bench();
+    for (let count = 0; count < 3; count += 1) bench.writeOther();
+    await settle();
+    expect(bench.applier.state).toBe('live');
+    expect([bench.calls, bench.commits, bench.applier.progress.published]).toEqual([0, 0, 3]);
+    await bench.applier.close();
+  });
+
+  test('is overloaded by a backlog, and stays so until it has caught up with what it dropped', async () => {
+    const bench = new Bench();
+    await settle();
+    expect(bench.applier.isOverloaded(500)).toBe(false);
+    for (let count = 0; count < 3; count += 1) bench.write(200);
+    expect(bench.applier.isOverloaded(500)).toBe(true);
+    for (let count = 0; count < 10; count += 1) bench.write(200);
+    expect(bench.applier.state).toBe('catching_up');
+    expect([bench.applier.isOverloaded(500), bench.applier.isServing]).toEqual([true, true]);
+    await bench.applier.waitFor(13);
+    await settle();
+    expect(bench.applier.isOverloaded(500)).toBe(false);
     await bench.applier.close();
   });
 

@@ -1,0 +1,31 @@
+import type { IndexDefinition } from '../engine/index-definition.ts';
+import { readFrame, rowKind } from '../lib/document-frame.ts';
+import { vectorIndexId } from '../lib/vector-body.ts';
+
+/** What a frame holds, as far as indexes have to tell it apart. */
+export interface FrameContents {
+  puts: boolean;
+  /** Documents that are gone: every index looks at them. */
+  deletes: boolean;
+  /** Indexes whose vectors were written or deleted. */
+  vectors: ReadonlySet<number>;
+}
+
+export function contentsOf(bytes: Uint8Array<ArrayBuffer>): FrameContents {
+  const frame = readFrame(bytes);
+  const vectors = new Set<number>();
+  let puts = false;
+  let deletes = false;
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    const kind = frame.kind(row);
+    if (kind === rowKind.put) puts = true;
+    else if (kind === rowKind.delete) deletes = true;
+    else vectors.add(vectorIndexId(frame.body(row)));
+  }
+  return { puts, deletes, vectors };
+}
+
+/** Whether the index has to look at a frame with these contents. */
+export function concerns({ kind, incarnation }: IndexDefinition, { puts, deletes, vectors }: FrameContents): boolean {
+  return deletes || (kind === 'full_text' ? puts : vectors.has(incarnation));
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'bun:test';
+import type { IndexDefinition } from '../../../src/engine/index-definition.ts';
+import { concerns, contentsOf } from '../../../src/indexing/frame-contents.ts';
+import { FrameBuilder, type RowKind, rowKind } from '../../../src/lib/document-frame.ts';
+
+const text: IndexDefinition = { kind: 'full_text', name: 't', incarnation: 1, memOnly: false, schema: null };
+const sparse: IndexDefinition = { kind: 'sparse', name: 's', incarnation: 2, memOnly: false, minWeight: 0 };
+const dense: IndexDefinition = {
+  kind: 'dense',
+  name: 'd',
+  incarnation: 300,
+  memOnly: false,
+  dimension: 1,
+  metric: 'cosine',
+};
+
+/** Which of the three indexes a frame of these rows concerns. */
+function concerned(...rows: [RowKind, number?][]): boolean[] {
+  const builder = new FrameBuilder();
+  for (const [kind, indexId = 0] of rows)
+    builder.append(kind, 'k', new Uint8Array(new Uint32Array([indexId, 1]).buffer));
+  const contents = contentsOf(builder.finish());
+  return [text, sparse, dense].map((definition) => concerns(definition, contents));
+}
+
+test('an index is concerned by its own rows and by documents that are gone', () => {
+  expect(concerned([rowKind.put], [rowKind.put])).toEqual([true, false, false]);
+  expect(concerned([rowKind.put], [rowKind.vectorPut, 300])).toEqual([true, false, true]);
+  expect(concerned([rowKind.vectorPut, 2], [rowKind.vectorDelete, 300])).toEqual([false, true, true]);
+  expect(concerned([rowKind.vectorPut, 7])).toEqual([false, false, false]);
+  expect(concerned([rowKind.put], [rowKind.delete])).toEqual([true, true, true]);
+});
