@@ -8,6 +8,8 @@ export interface FrameOptions {
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
   keyBytesMax?: number;
+  /** The table's indexes; needed when a document has `_embeddings`. */
+  vectorIndexes?: Array<VectorIndexSpec>;
 }
 
 /** One page of hits, in order: the arrays have one element a hit. */
@@ -63,8 +65,24 @@ export interface ScannedWrite {
   envelopeJson: string;
   /** Table names for `tables`; one empty name otherwise. */
   sections: Array<string>;
-  /** Seven words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags. */
+  /**
+   * Nine words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags, and offset and bytes
+   * of the member `_embeddings`.
+   */
   entries: Uint32Array;
+}
+
+/** An index of a table, as far as the vectors of a write concern it. */
+export interface VectorIndexSpec {
+  name: string;
+  /** Its incarnation. */
+  id: number;
+  /** `managed`: its embedder makes the vectors. `full_text`: it takes none. */
+  kind: 'dense' | 'sparse' | 'managed' | 'full_text';
+  /** Of a dense index. */
+  dimension?: number;
+  /** Of a dense index: `cosine` refuses vectors of zero norm. */
+  metric?: string;
 }
 
 /** Takes the rows of a document frame; they are seen after the next commit. Answers a JSON report. */
@@ -138,6 +156,9 @@ export declare function query(handles: Array<number>, vectorHandles: Array<numbe
 
 /** Gives the writer's memory and threads back until the next apply. */
 export declare function releaseIndexWriter(handle: number): Promise<void>;
+
+/** The JSON text of a stored vector, given as the body of a vector row. */
+export declare function renderVector(body: Uint8Array): string;
 
 /** Checks one JSON text of any type. */
 export declare function scanJson(bytes: Uint8Array, limits?: ScanLimits | undefined | null): void;

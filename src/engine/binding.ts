@@ -32,10 +32,27 @@ export interface FrameOptions {
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
   keyBytesMax?: number;
+  /** The table's indexes; needed when `holdsVectors`. */
+  vectorIndexes?: VectorIndexSpec[];
 }
 
-/** Words of an entry: section, kind (as `rowKind`), key offset, key bytes, body offset, body bytes, flags. */
-export const entryWords = 7;
+/** An index of a table, as far as the vectors of documents concern it. */
+export interface VectorIndexSpec {
+  name: string;
+  /** Its incarnation. */
+  id: number;
+  /** `managed`: its embedder makes the vectors. `full_text`: it takes none. */
+  kind: 'dense' | 'sparse' | 'managed' | 'full_text';
+  /** Of a dense index. */
+  dimension?: number;
+  metric?: 'l2_squared' | 'cosine' | 'inner_product';
+}
+
+/**
+ * Words of an entry: section, kind (as `rowKind`), key offset, key bytes, body offset, body bytes, flags, and offset and
+ * bytes of the member `_embeddings`.
+ */
+export const entryWords = 9;
 
 /** Bodies up to this size are worked on at once: handing them to the thread pool costs more than it saves. */
 const inlineBytesMax = 32 * 1024;
@@ -79,12 +96,18 @@ export function sectionEntries(scanned: ScannedWrite, section: number): Uint32Ar
   return entries.subarray(start, end);
 }
 
+/** Whether a document among these entries has `_embeddings`. */
+export function holdsVectors(entries: Uint32Array): boolean {
+  for (let at = 0; at < entries.length; at += entryWords) if (entries[at + 8] !== 0) return true;
+  return false;
+}
+
 /**
  * The document frame of one section's entries: keys checked, `_timestamp` added, TTL bases computed, documents
- * validated. Puts come first, then deletes, then transforms. The result's buffer is its own and may be transferred;
- * `bytes` must neither change nor be transferred until the promise has settled.
- * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `not_implemented` or
- * `limit_exceeded`.
+ * validated. Puts come first, each before the rows of its vectors, then deletes, then transforms. The result's buffer is
+ * its own and may be transferred; `bytes` must neither change nor be transferred until the promise has settled.
+ * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`,
+ * `not_implemented` or `limit_exceeded`.
  */
 export async function buildFrame(
   bytes: Uint8Array,
@@ -102,10 +125,23 @@ export async function buildFrame(
   return output.subarray(0, length);
 }
 
+/** The JSON text of a stored vector, given as the body of a vector row. */
+export function renderVector(body: Uint8Array): string {
+  return callNative(() => nativeAddon().renderVector(body));
+}
+
 /** A size that the frame of these entries does not exceed, and misses by little. */
 function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
   const addedBytesMax = Math.max(options.timestamp.length + 18, 32);
+  const { vectorIndexes = [] } = options;
+  const denseBytes = vectorIndexes.reduce((sum, { dimension = 0 }) => sum + 4 * dimension, 0);
   let size = 32 + (entries.length / entryWords) * (48 + addedBytesMax);
-  for (let at = 0; at < entries.length; at += entryWords) size += (entries[at + 3] ?? 0) + (entries[at + 5] ?? 0);
+  for (let at = 0; at < entries.length; at += entryWords) {
+    const keyBytes = entries[at + 3] ?? 0;
+    const embeddingsBytes = entries[at + 8] ?? 0;
+    size += keyBytes + (entries[at + 5] ?? 0);
+    // Sparse entries have at least four bytes of text for eight of their row; the member itself is cut out of the body.
+    if (embeddingsBytes > 0) size += vectorIndexes.length * (56 + keyBytes) + denseBytes + embeddingsBytes;
+  }
   return size;
 }

@@ -16,6 +16,18 @@ export function vectorIndexId(body: Uint8Array): number {
   return new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0, true);
 }
 
+/** Whether the body is that of a vector's deletion. */
+export function isVectorDelete(body: Uint8Array): boolean {
+  return body[4] === forms.deleted;
+}
+
+/** The body of the row that deletes a vector. */
+export function vectorDeleteBody(indexId: number): Uint8Array {
+  const body = new Uint8Array(headBytes);
+  new DataView(body.buffer).setUint32(0, indexId, true);
+  return body;
+}
+
 /** The vector of a row's body; undefined for the delete of one. */
 export function readVectorBody(body: Uint8Array): StoredVector | undefined {
   const payload = body.slice(headBytes);

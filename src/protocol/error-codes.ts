@@ -13,6 +13,7 @@ export const errorCodes = {
   ],
   validation_failed: [400, false, 'A document does not match its schema.'],
   invalid_key: [400, false, 'A document key is empty, too long, or has a control character.'],
+  invalid_embedding: [400, false, 'A vector does not fit the index that it is written to; both are named.'],
   invalid_name: [400, false, 'A table or index name is outside the allowed alphabet.'],
   invalid_schema: [400, false, 'A table schema is not usable.'],
   invalid_query: [400, false, 'A query cannot be understood.'],

@@ -31,6 +31,15 @@ export interface DocumentPage {
   more: boolean;
 }
 
+/** A page of rows whose checksums were compared. */
+export interface ScrubPage {
+  rows: number;
+  /** Go on after it. */
+  lastRow: number;
+  /** Keys of the documents that are damaged, or whose vector is. */
+  damagedKeys: string[];
+}
+
 interface Row {
   ordinal: number;
   key: Uint8Array;
@@ -120,13 +129,13 @@ export class DocumentStore {
   }
 
   /** Checks the rows after an ordinal, a page of them; undefined when there are none. */
-  scrubPage(afterOrdinal: number): { rows: number; lastOrdinal: number; damagedKeys: string[] } | undefined {
+  scrubPage(afterOrdinal: number): ScrubPage | undefined {
     const rows = reading(this.#name, () => this.#scrubbed.all(afterOrdinal, pageRowsMax)) as Row[];
     const last = rows.at(-1);
     if (!last) return undefined;
     const damaged = rows.filter((row) => !isIntact(row));
     const damagedKeys = damaged.map((row) => Buffer.from(row.key).toString());
-    return { rows: rows.length, lastOrdinal: last.ordinal, damagedKeys };
+    return { rows: rows.length, lastRow: last.ordinal, damagedKeys };
   }
 
   /** Some documents whose lifetime began at or before `boundMs`, with their versions. */

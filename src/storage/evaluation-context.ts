@@ -1,4 +1,4 @@
-import type { RowHead } from './range-file.ts';
+import type { RangeState, RowHead } from './range-file.ts';
 
 /** The part of a request that its evaluation depends on. */
 export interface EvaluationContext {
@@ -15,4 +15,9 @@ export function hasExpired(row: RowHead, context: EvaluationContext): boolean {
     row.ttlBaseMs !== 0 &&
     row.ttlBaseMs + context.ttlDurationMs <= context.timeMs
   );
+}
+
+/** Whether a document that has expired may still have vectors, which one written in its place must not inherit. */
+export function vectorsMayOutlive({ vectorIndexes }: RangeState, { ttlDurationMs }: EvaluationContext): boolean {
+  return ttlDurationMs !== undefined && vectorIndexes.length > 0;
 }

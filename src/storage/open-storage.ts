@@ -81,6 +81,10 @@ export class Storage {
       () => new StoredRange(path, opened, this.#channel, () => this.#open.delete(rangeId)),
     );
     this.#open.set(rangeId, range);
+    for (const indexId of opened.goneIndexes) {
+      // One that fails is tried again when the range is next opened; until then it costs only space.
+      void range.dropVectors(indexId).catch(() => undefined);
+    }
     return range;
   }
 

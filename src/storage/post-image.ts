@@ -1,4 +1,5 @@
 import { type DocumentFrame, type FrameBuilder, rowKind, rowOrdinalIsNew } from '../lib/document-frame.ts';
+import { vectorIndexId } from '../lib/vector-body.ts';
 import type { RangeFile, RowHead, RowPlace } from './range-file.ts';
 
 const noBytes = new Uint8Array(0);
@@ -36,6 +37,33 @@ export function putWithImage(
   images.setOrdinal(row, place.ordinal);
   images.setSequence(row, place.sequence);
   return place;
+}
+
+/** Writes or deletes the vector of a row of `frame`; returns its sequence, undefined when there was none to delete. */
+export function storeVector(
+  file: RangeFile,
+  frame: DocumentFrame,
+  row: number,
+  document: Pick<RowPlace, 'ordinal' | 'isNew'>,
+): number | undefined {
+  const body = frame.body(row);
+  if (frame.kind(row) === rowKind.vectorPut) return file.putVector(document, body, frame.crc(row));
+  return document.isNew ? undefined : file.removeVector(document.ordinal, vectorIndexId(body));
+}
+
+/** As `storeVector`, and appends the image. */
+export function storeVectorWithImage(
+  file: RangeFile,
+  images: FrameBuilder,
+  frame: DocumentFrame,
+  row: number,
+  document: Pick<RowPlace, 'ordinal' | 'isNew'>,
+): void {
+  const sequence = storeVector(file, frame, row, document);
+  if (sequence === undefined) return;
+  const image = images.appendRow(frame, row);
+  images.setOrdinal(image, document.ordinal);
+  images.setSequence(image, sequence);
 }
 
 /** Deletes a document and appends its image. */

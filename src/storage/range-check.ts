@@ -1,9 +1,18 @@
 import { type Database, SQLiteError } from 'bun:sqlite';
 import { openReader, schemaVersion } from './connection.ts';
 import { rangeMigrations } from './range-migrations.ts';
+import { placeOfVector } from './vector-rows.ts';
 import { inspectWal } from './wal-inspection.ts';
 
-export type RangeProblem = 'unreadable' | 'newer_format' | 'log' | 'structure' | 'document' | 'feed' | 'counters';
+export type RangeProblem =
+  | 'unreadable'
+  | 'newer_format'
+  | 'log'
+  | 'structure'
+  | 'document'
+  | 'vector'
+  | 'feed'
+  | 'counters';
 
 /** Something wrong with a range file. */
 export interface RangeFinding {
@@ -26,6 +35,8 @@ export interface RangeBounds {
   endKey: string | null;
 }
 
+/** The step of the schema that brings vectors. */
+const vectorsVersion = 2;
 /** After so many findings of one file the rest adds nothing. */
 const findingsMax = 1_000;
 
@@ -33,7 +44,8 @@ const keyDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Checks one range's `documents.db` while nobody has it open: the log, SQLite's own structure, every document's
- * checksum, JSON and key, the change feed against the documents, and the counters against a recount. Changes no data.
+ * checksum, JSON and key, every vector's checksum, the change feed against both, and the counters against a recount.
+ * Changes no data.
  */
 export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '', endKey: null }): RangeCheck {
   const findings: RangeFinding[] = [];
@@ -59,7 +71,8 @@ export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '
 }
 
 function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]): RangeCheck {
-  if (schemaVersion(database) > rangeMigrations.length) {
+  const version = schemaVersion(database);
+  if (version > rangeMigrations.length) {
     findings.push({ problem: 'newer_format', message: 'the file was written by a later release' });
     return { findings, documents: 0, head: 0 };
   }
@@ -69,7 +82,10 @@ function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]
     if (line !== 'ok') findings.push({ problem: 'structure', message: line });
   }
   const recount = checkDocuments(database, bounds, findings);
-  const head = checkFeed(database, findings);
+  // A file that no server of this release has opened yet has no vectors.
+  const hasVectors = version >= vectorsVersion;
+  if (hasVectors) recount.bytes += checkVectors(database, findings);
+  const head = checkFeed(database, hasVectors, findings);
   checkCounters(database, recount, findings);
   return { findings: findings.slice(0, findingsMax), documents: recount.documents, head };
 }
@@ -129,8 +145,33 @@ function isObject(text: string): boolean {
   }
 }
 
+/** Returns the bytes of all vectors. */
+function checkVectors(database: Database, findings: RangeFinding[]): number {
+  let bytes = 0;
+  const rows = database
+    .query(
+      'SELECT v.id, v.crc, v.body, d.key FROM vectors v LEFT JOIN documents d ON d.ordinal = v.id & 4294967295 ORDER BY v.id',
+    )
+    .iterate();
+  for (const found of rows) {
+    const { id, crc, body, key } = found as { id: number; crc: number; body: Uint8Array; key: Uint8Array | null };
+    bytes += body.byteLength;
+    const { indexId, ordinal } = placeOfVector(id);
+    const report = (fault: string) => {
+      if (findings.length >= findingsMax) return;
+      const name = key === null ? `ordinal ${ordinal}` : `"${Buffer.from(key).toString()}"`;
+      const message = `the vector of ${name} for index ${indexId} ${fault}`;
+      findings.push({ problem: 'vector', message, ...(key === null ? {} : { key: Buffer.from(key).toString() }) });
+    };
+    if (key === null) report('has lost its document');
+    if (Bun.hash.crc32(body) !== crc) report('does not match its checksum');
+  }
+  return bytes;
+}
+
 /** Returns the head. */
-function checkFeed(database: Database, findings: RangeFinding[]): number {
+function checkFeed(database: Database, hasVectors: boolean, findings: RangeFinding[]): number {
+  const ofDocuments = hasVectors ? 'AND c.index_id IS NULL' : '';
   const count = (sql: string) => (database.query(sql).get() as { n: number }).n;
   const report = (n: number, what: string) => {
     if (n > 0) findings.push({ problem: 'feed', message: `${n} ${what}` });
@@ -138,7 +179,7 @@ function checkFeed(database: Database, findings: RangeFinding[]): number {
   report(
     count(
       'SELECT count(*) AS n FROM documents d LEFT JOIN changes c ON c.sequence = d.sequence AND c.deleted = 0 ' +
-        'AND c.ordinal = d.ordinal WHERE c.sequence IS NULL',
+        `AND c.ordinal = d.ordinal ${ofDocuments} WHERE c.sequence IS NULL`,
     ),
     'documents are missing from the change feed',
   );
@@ -147,9 +188,20 @@ function checkFeed(database: Database, findings: RangeFinding[]): number {
     'documents share a sequence with another',
   );
   report(
-    count('SELECT count(*) AS n FROM changes c JOIN documents d ON d.ordinal = c.ordinal WHERE c.deleted = 1'),
+    count(
+      `SELECT count(*) AS n FROM changes c JOIN documents d ON d.ordinal = c.ordinal WHERE c.deleted = 1 ${ofDocuments}`,
+    ),
     'tombstones name documents that exist',
   );
+  if (hasVectors) {
+    report(
+      count(
+        'SELECT count(*) AS n FROM vectors v LEFT JOIN changes c ON c.sequence = v.sequence AND c.deleted = 0 ' +
+          'AND c.index_id * 4294967296 + c.ordinal = v.id WHERE c.sequence IS NULL',
+      ),
+      'vectors are missing from the change feed',
+    );
+  }
   report(
     count('SELECT count(*) AS n FROM changes WHERE sequence < (SELECT first_sequence FROM range_identity)'),
     'changes are older than the range',

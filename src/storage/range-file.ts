@@ -1,11 +1,13 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { assert } from '../lib/assert.ts';
 import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../lib/document-frame.ts';
+import { vectorIndexId } from '../lib/vector-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { purgeChanges } from './change-purge.ts';
 import type { RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 import type { PurgeReport } from './storage-calls.ts';
+import { VectorRows } from './vector-rows.ts';
 
 /** Ordinals are u32 in frames and indexes. */
 const ordinalMax = 0xffff_ffff;
@@ -13,12 +15,15 @@ const ordinalMax = 0xffff_ffff;
 /** Counters of a range; saved on the last row that a transaction adds to `changes`. */
 export interface RangeState {
   documents: number;
+  /** Of bodies and vectors. */
   bytes: number;
   nextOrdinal: number;
   nextSequence: number;
   entryIndex: number;
   /** Last write over several ranges that was applied here. */
   transactionId: number;
+  /** Indexes that have vectors here; not saved, the vectors themselves tell. */
+  vectorIndexes: readonly number[];
 }
 
 /** A stored row without its body. */
@@ -55,6 +60,7 @@ export class RangeFile {
   state: RangeState;
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #vectors: VectorRows;
   #savedSequence: number;
   #writtenBytes = 0;
   #stateAtBegin: RangeState | undefined;
@@ -71,7 +77,8 @@ export class RangeFile {
     this.generation = identity.generation;
     this.firstSequence = identity.first_sequence;
     this.#statements = prepare(database);
-    this.state = readState(database, this.firstSequence);
+    this.#vectors = new VectorRows(database);
+    this.state = { ...readState(database, this.firstSequence), vectorIndexes: this.#vectors.indexIds() };
     this.#savedSequence = this.state.nextSequence;
   }
 
@@ -100,19 +107,15 @@ export class RangeFile {
   /** Durable when it returns. A failure leaves the transaction undone, unless the disk is at fault. */
   commit(): void {
     const { state } = this;
-    if (state.nextSequence > this.#savedSequence) {
-      this.#statements.saveState.run(
-        state.documents,
-        state.bytes,
-        state.nextOrdinal,
-        state.entryIndex,
-        state.transactionId,
-        state.nextSequence - 1,
-      );
-    }
+    if (state.nextSequence > this.#savedSequence) this.#saveState();
     this.#statements.commit.run();
     this.#savedSequence = state.nextSequence;
     this.#stateAtBegin = undefined;
+  }
+
+  #saveState(): void {
+    const { documents, bytes, nextOrdinal, entryIndex, transactionId, nextSequence } = this.state;
+    this.#statements.saveState.run(documents, bytes, nextOrdinal, entryIndex, transactionId, nextSequence - 1);
   }
 
   rollback(): void {
@@ -163,7 +166,7 @@ export class RangeFile {
       if (ordinal > ordinalMax) throw new ServiceError('limit_exceeded', 'the range has used all its 2^32 ordinals');
       const inserted = this.#statements.insert.run(ordinal, key, sequence, ttlBaseMs || null, crc, body);
       if (inserted.changes > 0) {
-        this.#statements.change.run(sequence, ordinal, 0, null);
+        this.#statements.change.run(sequence, ordinal, 0, null, null);
         state.nextOrdinal += 1;
         state.nextSequence += 1;
         state.documents += 1;
@@ -174,22 +177,99 @@ export class RangeFile {
     const existing = previous ?? this.find(key);
     assert(existing, 'a key is refused as known but cannot be found');
     this.#statements.update.run(sequence, ttlBaseMs || null, crc, body, existing.ordinal);
-    this.#statements.change.run(sequence, existing.ordinal, 0, existing.sequence);
+    this.#statements.change.run(sequence, existing.ordinal, 0, existing.sequence, null);
     state.nextSequence += 1;
     state.bytes += body.byteLength - existing.bodyBytes;
     return { ordinal: existing.ordinal, sequence, isNew: false };
   }
 
-  /** Deletes a row that exists; returns the tombstone's sequence. */
+  /** Deletes a row that exists, and its vectors; returns the tombstone's sequence. */
   remove(row: RowHead): number {
+    const sequence = this.state.nextSequence;
+    this.#remove(row, sequence);
+    this.state.nextSequence += 1;
+    return sequence;
+  }
+
+  #remove(row: RowHead, sequence: number): void {
     const { state } = this;
-    const sequence = state.nextSequence;
     this.#statements.remove.run(row.ordinal);
-    this.#statements.change.run(sequence, row.ordinal, 1, row.sequence);
-    state.nextSequence += 1;
+    this.#statements.change.run(sequence, row.ordinal, 1, row.sequence, null);
     state.documents -= 1;
     state.bytes -= row.bodyBytes;
+    for (const indexId of state.vectorIndexes) {
+      const held = this.#vectors.remove(indexId, row.ordinal);
+      // The tombstone says it all, and no later change will name this one.
+      if (held) this.#statements.forget.run(held.sequence);
+      state.bytes -= held?.bodyBytes ?? 0;
+    }
+  }
+
+  /** Stores a document's vector, given as the body of its row; returns its sequence. */
+  putVector(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number {
+    const sequence = this.state.nextSequence;
+    this.#putVector(document, sequence, body, crc);
+    this.state.nextSequence += 1;
     return sequence;
+  }
+
+  #putVector({ ordinal, isNew }: Pick<RowPlace, 'ordinal' | 'isNew'>, sequence: number, body: Uint8Array, crc: number) {
+    const { state } = this;
+    const indexId = vectorIndexId(body);
+    const isFirst = !state.vectorIndexes.includes(indexId);
+    const held = isFirst || isNew ? undefined : this.#vectors.find(indexId, ordinal);
+    this.#vectors.put(indexId, ordinal, sequence, crc, body);
+    this.#statements.change.run(sequence, ordinal, 0, held?.sequence ?? null, indexId);
+    if (isFirst) state.vectorIndexes = [...state.vectorIndexes, indexId];
+    state.bytes += body.byteLength - (held?.bodyBytes ?? 0);
+    this.#writtenBytes += body.byteLength;
+  }
+
+  /** Deletes a vector; returns the sequence of its deletion, undefined when there is none. */
+  removeVector(ordinal: number, indexId: number): number | undefined {
+    const sequence = this.state.nextSequence;
+    if (!this.#removeVector(ordinal, indexId, sequence)) return undefined;
+    this.state.nextSequence += 1;
+    return sequence;
+  }
+
+  #removeVector(ordinal: number, indexId: number, sequence: number): boolean {
+    const { state } = this;
+    const held = state.vectorIndexes.includes(indexId) ? this.#vectors.remove(indexId, ordinal) : undefined;
+    if (!held) return false;
+    this.#statements.change.run(sequence, ordinal, 1, held.sequence, indexId);
+    state.bytes -= held.bodyBytes;
+    return true;
+  }
+
+  /** The body of a stored vector's row. */
+  vector(ordinal: number, indexId: number): Uint8Array | undefined {
+    return this.state.vectorIndexes.includes(indexId) ? this.#vectors.body(indexId, ordinal) : undefined;
+  }
+
+  /** Forgets some vectors of an index that is gone, in a transaction of its own; true when none is left. */
+  dropVectors(indexId: number, rowsMax: number): { removed: number; done: boolean } {
+    if (!this.state.vectorIndexes.includes(indexId)) return { removed: 0, done: true };
+    this.begin();
+    try {
+      const { state } = this;
+      const head = state.nextSequence - 1;
+      const gone = this.#vectors.removeSome(indexId, rowsMax);
+      for (const { sequence, bodyBytes } of gone) {
+        state.bytes -= bodyBytes;
+        // The last change carries the counters: it stays, as the tombstone that a purge removes in time.
+        if (sequence === head) this.#statements.bury.run(sequence);
+        else this.#statements.forget.run(sequence);
+      }
+      const done = gone.length < rowsMax;
+      if (done) state.vectorIndexes = state.vectorIndexes.filter((id) => id !== indexId);
+      this.#saveState();
+      this.commit();
+      return { removed: gone.length, done };
+    } catch (error) {
+      this.rollback();
+      throw error;
+    }
   }
 
   /** Applies row images exactly as another evaluation left them, ordinals and sequences included. */
@@ -198,14 +278,17 @@ export class RangeFile {
     for (let row = 0; row < frame.rowCount; row += 1) {
       const [ordinal, sequence] = [frame.ordinal(row), frame.sequence(row)];
       fits(sequence >= state.nextSequence, 'are older than the range');
-      if (frame.kind(row) === rowKind.put) this.#applyPut(frame, row, ordinal, sequence);
-      else {
+      const kind = frame.kind(row);
+      if (kind === rowKind.put) this.#applyPut(frame, row, ordinal, sequence);
+      else if (kind === rowKind.vectorPut) {
+        this.#putVector({ ordinal, isNew: false }, sequence, frame.body(row), frame.crc(row));
+      } else if (kind === rowKind.vectorDelete) {
+        // The vector may have gone meanwhile, with its index.
+        this.#removeVector(ordinal, vectorIndexId(frame.body(row)), sequence);
+      } else {
         const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
         fits(held, 'delete a document that is not there');
-        this.#statements.remove.run(ordinal);
-        this.#statements.change.run(sequence, ordinal, 1, held.sequence);
-        state.documents -= 1;
-        state.bytes -= held.bodyBytes;
+        this.#remove(held, sequence);
       }
       state.nextSequence = sequence + 1;
     }
@@ -219,7 +302,7 @@ export class RangeFile {
     if ((frame.flags(row) & rowOrdinalIsNew) !== 0) {
       const inserted = this.#statements.insert.run(ordinal, frame.keyBytes(row), sequence, ttlBaseMs, crc, body);
       fits(inserted.changes === 1, 'insert a document that is there');
-      this.#statements.change.run(sequence, ordinal, 0, null);
+      this.#statements.change.run(sequence, ordinal, 0, null, null);
       state.documents += 1;
       state.nextOrdinal = ordinal + 1;
       return;
@@ -227,7 +310,7 @@ export class RangeFile {
     const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
     fits(held, 'update a document that is not there');
     this.#statements.update.run(sequence, ttlBaseMs, crc, body, ordinal);
-    this.#statements.change.run(sequence, ordinal, 0, held.sequence);
+    this.#statements.change.run(sequence, ordinal, 0, held.sequence, null);
     state.bytes -= held.bodyBytes;
   }
 
@@ -248,6 +331,7 @@ export class RangeFile {
 
   close(): void {
     for (const statement of Object.values(this.#statements)) statement.finalize();
+    this.#vectors.close();
     this.#database.close();
   }
 }
@@ -279,7 +363,9 @@ function prepare(database: Database) {
     ),
     update: statement('UPDATE documents SET sequence = ?, ttl_base_ms = ?, crc = ?, body = ? WHERE ordinal = ?'),
     remove: statement('DELETE FROM documents WHERE ordinal = ?'),
-    change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous) VALUES (?, ?, ?, ?)'),
+    change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, index_id) VALUES (?, ?, ?, ?, ?)'),
+    forget: statement('DELETE FROM changes WHERE sequence = ?'),
+    bury: statement('UPDATE changes SET deleted = 1 WHERE sequence = ?'),
     saveState: statement(
       'UPDATE changes SET documents = ?, bytes = ?, next_ordinal = ?, entry_index = ?, transaction_id = ? ' +
         'WHERE sequence = ?',
@@ -288,7 +374,7 @@ function prepare(database: Database) {
 }
 
 /** The last row of `changes` always carries the counters: nothing removes it before a later one exists. */
-function readState(database: Database, firstSequence: number): RangeState {
+function readState(database: Database, firstSequence: number): Omit<RangeState, 'vectorIndexes'> {
   const last = database
     .query(
       'SELECT sequence, documents, bytes, next_ordinal, entry_index, transaction_id FROM changes ' +

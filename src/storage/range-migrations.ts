@@ -38,4 +38,15 @@ export const rangeMigrations: readonly Migration[] = [
       purged_through INTEGER NOT NULL
     ) STRICT`);
   },
+  (database) => {
+    // Vectors as given. id: index id times 2^32 plus the document's ordinal, so that those of one index lie together.
+    database.run(`CREATE TABLE vectors (
+      id INTEGER PRIMARY KEY,
+      sequence INTEGER NOT NULL,
+      crc INTEGER NOT NULL,
+      body BLOB NOT NULL
+    ) STRICT`);
+    // Of a change to a vector; null where it is the document's.
+    database.run('ALTER TABLE changes ADD COLUMN index_id INTEGER');
+  },
 ];

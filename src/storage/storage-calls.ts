@@ -17,6 +17,8 @@ export interface StartReport {
 export interface OpenedRange {
   snapshot: RangeSnapshot;
   warnings: string[];
+  /** Indexes that have vectors in the range, but are not in the catalog any more. */
+  goneIndexes: number[];
 }
 
 export interface NewTable {
@@ -69,6 +71,8 @@ export type StorageCalls = {
   setLifetime: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
   closeRange: [{ rangeId: RangeId }, undefined];
   purge: [{ rangeId: RangeId; throughSequence: number }, PurgeReport];
+  /** Removes some vectors of an index that is gone. */
+  dropVectors: [{ rangeId: RangeId; indexId: number }, { done: boolean }];
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number }, undefined];
   changeTable: [TableChange, { indexes: IndexRecord[] }];

@@ -20,6 +20,9 @@ type ControlName = Exclude<keyof StorageCalls & string, 'append'>;
 /** Rows of the change feed that one purge transaction looks at. */
 const purgeRows = 2_000;
 
+/** Vectors of a dropped index that one transaction removes; each has a few kilobytes. */
+const vectorRows = 256;
+
 interface Running {
   directory: DataDirectory;
   catalog: CatalogFile;
@@ -97,10 +100,12 @@ export class StorageWriter {
   readonly #handlers: { [Name in ControlName]: (request: StorageCalls[Name][0]) => StorageCalls[Name][1] } = {
     start: (request) => this.#start(request),
     openRange: ({ rangeId, ttlDurationMs }) => {
-      const range = this.#live().ranges.get(rangeId);
+      const { ranges, catalog } = this.#live();
+      const range = ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
       if (ttlDurationMs !== undefined) range.file.indexLifetimes();
-      return { snapshot: range.file.snapshot(), warnings: range.warnings };
+      const goneIndexes = range.file.state.vectorIndexes.filter((id) => !catalog.hasIndex(rangeId, id));
+      return { snapshot: range.file.snapshot(), warnings: range.warnings, goneIndexes };
     },
     setLifetime: ({ rangeId, ttlDurationMs }) => {
       const range = this.#live().ranges.get(rangeId);
@@ -115,6 +120,12 @@ export class StorageWriter {
       const report = file.purge(throughSequence, purgeRows);
       wal.wrote(0, report.removed);
       return report;
+    },
+    dropVectors: ({ rangeId, indexId }) => {
+      const { file, wal } = this.#live().ranges.get(rangeId);
+      const { removed, done } = file.dropVectors(indexId, vectorRows);
+      wal.wrote(0, removed);
+      return { done };
     },
     noteWallClock: ({ nowMs }) => {
       this.#live().catalog.noteWallClock(nowMs);

@@ -5,11 +5,13 @@ import { DocumentStore } from './document-store.ts';
 import type { AppliedWrite, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 import type { StorageCalls } from './storage-calls.ts';
+import { VectorStore } from './vector-store.ts';
 
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
 export class StoredRange {
   readonly rangeId: RangeId;
   readonly documents: DocumentStore;
+  readonly vectors: VectorStore;
   readonly feed: ChangeFeed;
   /** What opening found that an operator should read. */
   readonly warnings: readonly string[];
@@ -17,6 +19,7 @@ export class StoredRange {
   readonly #onClose: () => void;
   readonly #path: string;
   #snapshot: RangeSnapshot;
+  #isClosed = false;
 
   constructor(
     path: string,
@@ -27,6 +30,7 @@ export class StoredRange {
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
     this.documents = new DocumentStore(path, this.rangeId);
+    this.vectors = new VectorStore(this.documents.database, this.rangeId);
     this.feed = new ChangeFeed(this.documents.database, this.rangeId);
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
@@ -71,8 +75,21 @@ export class StoredRange {
     }
   }
 
+  /**
+   * Removes the vectors of an index that is not in the catalog any more, in small transactions. What a stop leaves is
+   * removed when the range is next opened.
+   */
+  async dropVectors(indexId: number): Promise<void> {
+    while (!this.#isClosed) {
+      const { done } = await this.#channel.call('dropVectors', { rangeId: this.rangeId, indexId });
+      if (done) return;
+    }
+  }
+
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#onClose();
+    this.vectors.close();
     this.feed.close();
     this.documents.close();
     await this.#channel.call('closeRange', { rangeId: this.rangeId });

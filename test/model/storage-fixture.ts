@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
+import { vectorDeleteBody } from '../../src/lib/vector-body.ts';
 import type { TableRecord } from '../../src/storage/catalog-records.ts';
 import type { AppliedWrite, EntryGroup, RangeWrite } from '../../src/storage/entry-group.ts';
 import { openStorage, type Storage } from '../../src/storage/open-storage.ts';
@@ -28,12 +29,18 @@ export function openTestStorage(directory: string): Promise<Storage> {
 }
 
 /** A table of `rangeCount` ranges, cut at "r1", "r2", ...; the first begins at the start of the key space. */
-export function createTable(storage: Storage, name = 'things', rangeCount = 1): Promise<TableRecord> {
+export function createTable(
+  storage: Storage,
+  name = 'things',
+  rangeCount = 1,
+  indexNames: readonly string[] = [],
+): Promise<TableRecord> {
   const ranges = Array.from({ length: rangeCount }, (_, place) => ({
     startKey: place === 0 ? '' : `r${place}`,
     endKey: place === rangeCount - 1 ? null : `r${place + 1}`,
   }));
-  return storage.catalog.createTable({ name, createdMs: requestTimeMs, record: '{}', ranges, indexes: [] });
+  const indexes = indexNames.map((index) => ({ name: index, config: '{}', state: 'extra' }));
+  return storage.catalog.createTable({ name, createdMs: requestTimeMs, record: '{}', ranges, indexes });
 }
 
 export interface FrameContent {
@@ -41,6 +48,18 @@ export interface FrameContent {
   deletes?: readonly string[];
   transforms?: readonly { key: string; operations: TransformOperation[]; upsert?: boolean }[];
   ttlBaseMs?: number;
+  /** For puts: key -> index id -> dense vector, or null to delete it. */
+  vectors?: Record<string, Record<number, readonly number[] | null>>;
+}
+
+/** The body of a dense vector's row, or of its deletion. */
+export function vectorBody(indexId: number, vector: readonly number[] | null): Uint8Array {
+  if (vector === null) return vectorDeleteBody(indexId);
+  const body = new Uint8Array(8 + 4 * vector.length);
+  body.set(vectorDeleteBody(indexId));
+  body[4] = 1;
+  body.set(new Uint8Array(Float32Array.from(vector).buffer), 8);
+  return body;
 }
 
 export function frameOf({
@@ -48,11 +67,16 @@ export function frameOf({
   deletes = [],
   transforms = [],
   ttlBaseMs = 0,
+  vectors = {},
 }: FrameContent): Uint8Array<ArrayBuffer> {
   const frame = new FrameBuilder();
   const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
   for (const [key, document] of Object.entries(puts)) {
     frame.setTtlBaseMs(frame.append(rowKind.put, key, bytes(document)), ttlBaseMs);
+    for (const [indexId, vector] of Object.entries(vectors[key] ?? {})) {
+      const kind = vector === null ? rowKind.vectorDelete : rowKind.vectorPut;
+      frame.append(kind, key, vectorBody(Number(indexId), vector));
+    }
   }
   for (const key of deletes) frame.append(rowKind.delete, key, new Uint8Array(0));
   for (const { key, operations, upsert } of transforms) {

@@ -4,25 +4,31 @@ import {
   engineVersion,
   entryWords,
   type FrameOptions,
+  holdsVectors,
+  renderVector,
   scanJson,
   scanWrite,
   sectionEntries,
+  type VectorIndexSpec,
 } from '../../src/engine/binding.ts';
 import { awaitNative, callNative } from '../../src/engine/engine-error.ts';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { TableSchema } from '../../src/engine/table-schema.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
+import { readVectorBody, vectorIndexId } from '../../src/lib/vector-body.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 
 const options: FrameOptions = { timestamp: '2026-05-04T03:02:01.500Z', timestampMs: 1_777_863_721_500 };
 const bytesOf = (value: unknown) => new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-async function frameOf(value: unknown, schema?: TableSchema) {
+async function frameOf(value: unknown, schema?: TableSchema, vectorIndexes?: VectorIndexSpec[]) {
   const bytes = bytesOf(value);
   const scanned = await scanWrite(bytes, 'batch');
-  return readFrame(await buildFrame(bytes, sectionEntries(scanned, 0), options, schema));
+  const entries = sectionEntries(scanned, 0);
+  expect(holdsVectors(entries)).toBe(vectorIndexes !== undefined);
+  return readFrame(await buildFrame(bytes, entries, { ...options, ...(vectorIndexes && { vectorIndexes }) }, schema));
 }
 
 async function refusal(work: () => unknown): Promise<ServiceError> {
@@ -54,7 +60,7 @@ describe('the native boundary', () => {
 
   test('a fault of ours is an assertion, not an answer', async () => {
     const bytes = bytesOf('{}');
-    const outside = new Uint32Array([0, 1, 0, 1, 50, 10, 0]);
+    const outside = new Uint32Array([0, 1, 0, 1, 50, 10, 0, 0, 0]);
     await expect(buildFrame(bytes, outside, options)).rejects.toBeInstanceOf(AssertionError);
     await expect(buildFrame(bytes, new Uint32Array(3), options)).rejects.toBeInstanceOf(AssertionError);
   });
@@ -93,6 +99,38 @@ describe('scanWrite and buildFrame', () => {
     expect((await refusal(() => frameOf({ inserts, deletes: ['k7'] }))).code).toBe('conflicting_operations');
   });
 
+  test('vectors become rows behind their document, in a frame of any size', async () => {
+    const indexes: VectorIndexSpec[] = [
+      { name: 'taste', id: 3, kind: 'dense', dimension: 64, metric: 'cosine' },
+      { name: 'tags', id: 4, kind: 'sparse' },
+    ];
+    const ones = new Float32Array(64).fill(1);
+    const tags = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [index, 1]));
+    const document = (taste: unknown) => ({ n: 1, _embeddings: { taste, tags } });
+    const base64 = Buffer.from(ones.buffer).toString('base64');
+    for (const [count, taste] of [
+      [1, [...ones]],
+      [1, base64],
+      [500, [...ones]],
+      [500, base64],
+    ] as const) {
+      const inserts = Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, document(taste)]));
+      const frame = await frameOf({ inserts, deletes: ['d'] }, undefined, indexes);
+      expect(frame.rowCount).toBe(3 * count + 1);
+      const last = 3 * count - 3;
+      expect([0, 1, 2, 3].map((row) => frame.kind(last + row))).toEqual([1, 4, 4, 2]);
+      expect(textOf(frame.body(last))).toBe(`{"n":1,"_timestamp":"${options.timestamp}"}`);
+      expect([0, 1, 2].map((row) => frame.key(last + row))).toEqual(Array(3).fill(`k${count - 1}`));
+      expect(vectorIndexId(frame.body(last + 1))).toBe(3);
+      expect(readVectorBody(frame.body(last + 1))).toEqual({ dense: ones });
+      expect(readVectorBody(frame.body(last + 2))).toEqual({
+        indices: Uint32Array.from({ length: 40 }, (_, index) => index),
+        values: new Float32Array(40).fill(1),
+      });
+      expect(JSON.parse(renderVector(frame.body(last + 1)))).toEqual([...ones]);
+    }
+  });
+
   test('tables are sections', async () => {
     const bytes = bytesOf({
       tables: { a: { inserts: { x: {} } }, b: {}, c: { deletes: ['y', 'z'] } },
@@ -119,6 +157,7 @@ describe('scanWrite and buildFrame', () => {
       [batch('{"inserts":{"a":{}},"deletes":["a"]}'), 'conflicting_operations'],
       [batch('{"inserts":{"a":{"_timestamp":"soon"}}}'), 'validation_failed'],
       [batch('{"inserts":{"a":{"_edges":{}}}}'), 'not_implemented'],
+      [() => frameOf('{"inserts":{"a":{"_embeddings":{"v":[1]}}}}', undefined, []), 'invalid_embedding'],
       [() => scanJson(bytesOf('[1,]')), 'invalid_json'],
       [() => scanJson(bytesOf('[[1]]'), { depthMax: 1 }), 'json_too_deep'],
       [() => scanWrite(bytesOf({ deletes: ['a', 'b'] }), 'batch', { keysMax: 1 }), 'limit_exceeded'],

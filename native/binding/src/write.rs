@@ -8,6 +8,7 @@ use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
 use sundew_engine::table_schema::TableSchema;
+use sundew_engine::vector_scan::{self, VectorIndex, VectorsTaken};
 use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
@@ -56,7 +57,8 @@ pub struct ScannedWrite {
     pub envelope_json: String,
     /// Table names for `tables`; one empty name otherwise.
     pub sections: Vec<String>,
-    /// Seven words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags.
+    /// Nine words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags, and offset and bytes
+    /// of the member `_embeddings`.
     #[napi(ts_type = "Uint32Array")]
     pub entries: OwnedArray<u32>,
 }
@@ -70,6 +72,23 @@ pub struct FrameOptions {
     /// Dotted path of the TTL base; absent when the table has no TTL.
     pub ttl_field: Option<String>,
     pub key_bytes_max: Option<u32>,
+    /// The table's indexes; needed when a document has `_embeddings`.
+    pub vector_indexes: Option<Vec<VectorIndexSpec>>,
+}
+
+/// An index of a table, as far as the vectors of a write concern it.
+#[napi(object)]
+pub struct VectorIndexSpec {
+    pub name: String,
+    /// Its incarnation.
+    pub id: u32,
+    /// `managed`: its embedder makes the vectors. `full_text`: it takes none.
+    #[napi(ts_type = "'dense' | 'sparse' | 'managed' | 'full_text'")]
+    pub kind: String,
+    /// Of a dense index.
+    pub dimension: Option<u32>,
+    /// Of a dense index: `cosine` refuses vectors of zero norm.
+    pub metric: Option<String>,
 }
 
 /// Checks one JSON text of any type.
@@ -178,5 +197,25 @@ fn frame_options(options: FrameOptions) -> EngineFrameOptions {
         timestamp_ms: options.timestamp_ms as i64,
         ttl_field: options.ttl_field,
         key_bytes_max: options.key_bytes_max.unwrap_or(KEY_BYTES_MAX) as usize,
+        vector_indexes: options.vector_indexes.unwrap_or_default().into_iter().map(vector_index).collect(),
     }
+}
+
+fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorIndexSpec) -> VectorIndex {
+    let takes = match kind.as_str() {
+        "dense" => VectorsTaken::Dense {
+            dimension: dimension.unwrap_or(0),
+            needs_direction: metric.as_deref() == Some("cosine"),
+        },
+        "sparse" => VectorsTaken::Sparse,
+        "managed" => VectorsTaken::Managed,
+        _ => VectorsTaken::None,
+    };
+    VectorIndex { name, id, takes }
+}
+
+/// The JSON text of a stored vector, given as the body of a vector row.
+#[napi]
+pub fn render_vector(env: Env, body: &[u8]) -> napi::Result<String> {
+    call(&env, || vector_scan::render_vector(body))
 }

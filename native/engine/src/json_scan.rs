@@ -110,9 +110,9 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// From here on, at most `members_max` members until the next call.
-    pub fn restart_member_count(&mut self, members_max: u32) {
-        self.members_left = members_max;
+    /// From here on, at most `members_max` members until the next call; answers what was left of the last bound.
+    pub fn restart_member_count(&mut self, members_max: u32) -> u32 {
+        std::mem::replace(&mut self.members_left, members_max)
     }
 
     #[inline]

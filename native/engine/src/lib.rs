@@ -9,10 +9,11 @@ pub mod retrieval;
 mod schema_shape;
 pub mod table_schema;
 mod transform_scan;
+pub mod vector_scan;
 pub mod write_frame;
 pub mod write_scan;
 
-pub use sundew_base::{error, failpoint, frame};
+pub use sundew_base::{self as base, error, failpoint, frame};
 
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -155,7 +155,10 @@ fn check_path(path: &str, limits: &ScanLimits, place: &str) -> Result<(), Engine
         if segment.is_empty() || segment.contains('\0') || (count == 1 && segment == "$") {
             return Err(shape(format!("`{place}` must be a path such as \"$.a.b\" or \"a.b\"")));
         }
-        if count == 1 && matches!(segment, "_embeddings" | "_edges") {
+        if count == 1 && segment == "_embeddings" {
+            return Err(shape(format!("`{place}`: transforms leave vectors alone; write them with `inserts`")));
+        }
+        if count == 1 && segment == "_edges" {
             let message = format!("`{place}`: {segment} cannot be written yet");
             return Err(EngineError::new("not_implemented", message));
         }

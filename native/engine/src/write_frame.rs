@@ -1,19 +1,19 @@
 //! Turns the entries of a scanned write request into a document frame: keys decoded and checked, `_timestamp` added,
-//! the TTL base computed, bodies otherwise as sent.
+//! the TTL base computed, vectors checked and made rows of their own, bodies otherwise as sent.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::error::EngineError;
 use crate::frame::{FrameWriter, RowKind};
-use crate::json_scan::{decode_string, find_member, shorten};
+use crate::json_scan::{ScanLimits, Scanner, decode_string, find_member, shorten};
 use crate::table_schema::TableSchema;
-use crate::write_scan::{
-    ENTRY_WORDS, FLAG_EDGES, FLAG_EMBEDDINGS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT,
-};
+use crate::vector_scan::{VectorIndex, VectorRows};
+use crate::write_scan::{ENTRY_WORDS, FLAG_EDGES, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
 
 const TIMESTAMP_MEMBER: &str = "_timestamp";
 
@@ -26,46 +26,62 @@ pub struct FrameOptions {
     /// Dotted path of the member that holds a document's TTL base; `None` when the table has no TTL.
     pub ttl_field: Option<String>,
     pub key_bytes_max: usize,
+    /// The table's indexes; they are looked at only for documents with `_embeddings`.
+    pub vector_indexes: Vec<VectorIndex>,
 }
 
 struct Entry<'a> {
     kind: RowKind,
     key: Cow<'a, str>,
-    body: &'a [u8],
+    /// Without the member `_embeddings`.
+    body: Cow<'a, [u8]>,
     flags: u32,
+    /// The member `_embeddings` with its name; empty without one.
+    embeddings: &'a [u8],
+    /// Its vectors among those of the request.
+    vectors: Range<usize>,
 }
 
 /// Builds the frame of one section's entries (`ENTRY_WORDS` words each) of the request `bytes`. Rows lie as given,
-/// puts first, then deletes, then transforms. Puts are validated against `schema`, when the table has one.
-/// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `not_implemented`, `limit_exceeded`.
+/// puts first, each followed by the rows of its vectors, then deletes, then transforms. Puts are validated against
+/// `schema`, when the table has one.
+/// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`, `not_implemented`,
+/// `limit_exceeded`.
 pub fn build_frame(
     bytes: &[u8],
     entries: &[u32],
     options: &FrameOptions,
     schema: Option<&TableSchema>,
 ) -> Result<Vec<u8>, EngineError> {
-    let rows = read_entries(bytes, entries, options.key_bytes_max)?;
+    let mut rows = read_entries(bytes, entries, options.key_bytes_max)?;
     refuse_conflicts(&rows)?;
+    let vectors = read_vectors(&mut rows, &options.vector_indexes)?;
     let added = format!("\"{TIMESTAMP_MEMBER}\":\"{}\"", options.timestamp);
     let overhead = (added.len() + 1).max(TRANSFORM_HEAD.len() + TRANSFORM_UPSERT_TAIL.len() + 1);
-    let heap_bytes = rows.iter().map(|row| row.key.len() + row.body.len() + overhead).sum();
-    let mut writer = FrameWriter::new(rows.len(), heap_bytes)?;
+    let heap_bytes: usize = rows.iter().map(|row| row.key.len() + row.body.len() + overhead).sum();
+    let key_bytes_max = rows.iter().map(|row| row.key.len()).max().unwrap_or(0);
+    let vector_bytes = vectors.payloads.len() + vectors.rows.len() * (8 + key_bytes_max);
+    let mut writer = FrameWriter::new(rows.len() + vectors.rows.len(), heap_bytes + vector_bytes)?;
     let ttl_path: Option<Vec<&str>> = options.ttl_field.as_deref().map(|field| field.split('.').collect());
     for row in rows.iter().filter(|row| row.kind == RowKind::Put) {
         check_document(row)?;
         if let Some(schema) = schema {
-            schema.validate(&row.key, row.body)?;
+            schema.validate(&row.key, &row.body)?;
         }
         let ttl_base_ms = match &ttl_path {
             Some(path) => ttl_base(row, path, options.timestamp_ms)?,
             None => 0,
         };
         if row.flags & FLAG_TIMESTAMP != 0 {
-            writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &[row.body]);
+            writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &[&row.body]);
         } else {
-            let (members, separator) = open_document(row.body);
+            let (members, separator) = open_document(&row.body);
             let body = [members, separator, added.as_bytes(), b"}"];
             writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &body);
+        }
+        for vector in &vectors.rows[row.vectors.clone()] {
+            let payload = &vectors.payloads[vector.payload.clone()];
+            writer.push(vector.kind, 0, row.key.as_bytes(), &[&vector.head, payload]);
         }
     }
     for row in rows.iter().filter(|row| row.kind == RowKind::Delete) {
@@ -73,7 +89,7 @@ pub fn build_frame(
     }
     for row in rows.iter().filter(|row| row.kind == RowKind::Transform) {
         let tail = if row.flags & FLAG_UPSERT != 0 { TRANSFORM_UPSERT_TAIL } else { TRANSFORM_TAIL };
-        writer.push(RowKind::Transform, 0, row.key.as_bytes(), &[TRANSFORM_HEAD, row.body, tail]);
+        writer.push(RowKind::Transform, 0, row.key.as_bytes(), &[TRANSFORM_HEAD, &row.body, tail]);
     }
     Ok(writer.finish())
 }
@@ -91,6 +107,11 @@ fn read_entries<'a>(bytes: &'a [u8], entries: &[u32], key_bytes_max: usize) -> R
             .get(offset as usize..offset as usize + length as usize)
             .ok_or_else(|| EngineError::internal("a scan entry points outside the request"))
     };
+    let without = |body: &'a [u8], body_offset: u32, member: &[u8], offset: u32| {
+        let start = offset.checked_sub(body_offset).map(|start| start as usize);
+        let start = start.filter(|start| start + member.len() < body.len());
+        start.map(|start| without_member(body, start..start + member.len()))
+    };
     let mut rows = Vec::with_capacity(entries.len() / ENTRY_WORDS);
     for entry in entries.chunks_exact(ENTRY_WORDS) {
         let kind = u8::try_from(entry[1]).ok().and_then(RowKind::from_code);
@@ -98,9 +119,56 @@ fn read_entries<'a>(bytes: &'a [u8], entries: &[u32], key_bytes_max: usize) -> R
         let flags = entry[6];
         let key = decode_string(slice(entry[2], entry[3])?, flags & FLAG_KEY_ESCAPED != 0);
         check_key(&key, key_bytes_max)?;
-        rows.push(Entry { kind, key, body: slice(entry[4], entry[5])?, flags });
+        let body = slice(entry[4], entry[5])?;
+        let embeddings = slice(entry[7], entry[8])?;
+        let body = if embeddings.is_empty() {
+            Cow::Borrowed(body)
+        } else {
+            let cut = without(body, entry[4], embeddings, entry[7]);
+            Cow::Owned(cut.ok_or_else(|| EngineError::internal("a scan entry whose vectors lie outside it"))?)
+        };
+        rows.push(Entry { kind, key, body, flags, embeddings, vectors: 0..0 });
     }
     Ok(rows)
+}
+
+/// The object without the member at `member`, and without the comma that came with it.
+fn without_member(object: &[u8], member: Range<usize>) -> Vec<u8> {
+    let (mut head, tail) = (&object[..member.start], &object[member.end..]);
+    let mut tail_start = 0;
+    let rest = tail.trim_ascii_start();
+    if rest.first() == Some(&b',') {
+        tail_start = tail.len() - rest.len() + 1;
+    } else {
+        let before = head.trim_ascii_end();
+        head = before.strip_suffix(b",").unwrap_or(before);
+    }
+    [head, &tail[tail_start..]].concat()
+}
+
+/// The vector rows of all documents; each entry learns which are its own.
+fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorIndex]) -> Result<VectorRows, EngineError> {
+    let mut vectors = VectorRows::default();
+    for row in rows.iter_mut().filter(|row| !row.embeddings.is_empty()) {
+        let start = vectors.rows.len();
+        vectors.read(member_value(row.embeddings)?, &row.key, indexes)?;
+        row.vectors = start..vectors.rows.len();
+    }
+    Ok(vectors)
+}
+
+/// The value of a member that begins with its quoted name.
+fn member_value(member: &[u8]) -> Result<&[u8], EngineError> {
+    let limits = ScanLimits::default();
+    let mut scanner = Scanner::new(member, &limits)?;
+    if scanner.peek() == Some(b'"') {
+        scanner.string()?;
+        scanner.skip_whitespace();
+        if scanner.peek() == Some(b':') {
+            return Ok(member[scanner.position() + 1..].trim_ascii_start());
+        }
+    }
+    Err(EngineError::internal("a scan entry whose vectors are no member"))
 }
 
 fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
@@ -137,17 +205,15 @@ fn conflict(key: &str, what: &str) -> EngineError {
 /// Checks the members that Sundew itself reads.
 fn check_document(row: &Entry<'_>) -> Result<(), EngineError> {
     let refuse = |what: &str| Err(invalid_document(&row.key, what));
-    for (flag, member) in [(FLAG_EMBEDDINGS, "_embeddings"), (FLAG_EDGES, "_edges")] {
-        if row.flags & flag != 0 {
-            let message = format!("document {:?}: {member} cannot be written yet", shorten(&row.key));
-            return Err(EngineError::new("not_implemented", message));
-        }
+    if row.flags & FLAG_EDGES != 0 {
+        let message = format!("document {:?}: _edges cannot be written yet", shorten(&row.key));
+        return Err(EngineError::new("not_implemented", message));
     }
-    if row.flags & FLAG_TYPE != 0 && find_member(row.body, &["_type"])?.is_none_or(|value| value[0] != b'"') {
+    if row.flags & FLAG_TYPE != 0 && find_member(&row.body, &["_type"])?.is_none_or(|value| value[0] != b'"') {
         return refuse("_type must be a string");
     }
     if row.flags & FLAG_TIMESTAMP != 0 {
-        let value = find_member(row.body, &[TIMESTAMP_MEMBER])?;
+        let value = find_member(&row.body, &[TIMESTAMP_MEMBER])?;
         if value.and_then(date_time_ms).is_none() {
             return refuse("_timestamp must be an RFC 3339 date and time");
         }
@@ -160,7 +226,7 @@ fn ttl_base(row: &Entry<'_>, path: &[&str], timestamp_ms: i64) -> Result<i64, En
     if path == [TIMESTAMP_MEMBER] && row.flags & FLAG_TIMESTAMP == 0 {
         return Ok(timestamp_ms.max(1));
     }
-    let Some(value) = find_member(row.body, path)? else {
+    let Some(value) = find_member(&row.body, path)? else {
         return Ok(timestamp_ms.max(1));
     };
     let base = date_time_ms(value).or_else(|| nanoseconds_to_ms(value)).ok_or_else(|| {

@@ -1,12 +1,15 @@
 //! Scans the body of a write request: checks the JSON policy and the request's shape, and answers where each document,
 //! deleted key and transform lies, without building values.
 
+use std::ops::Range;
+
 use crate::error::EngineError;
 use crate::json_scan::{RawString, ScanLimits, Scanner, shorten};
 use crate::transform_scan::scan_transform;
 
-/// Words of one entry in `ScannedWrite::entries`: section, kind, key offset, key bytes, body offset, body bytes, flags.
-pub const ENTRY_WORDS: usize = 7;
+/// Words of one entry in `ScannedWrite::entries`: section, kind, key offset, key bytes, body offset, body bytes, flags,
+/// and offset and bytes of the member `_embeddings`, its name included (0 and 0 without one).
+pub const ENTRY_WORDS: usize = 9;
 
 /// The key's literal contains escapes.
 pub const FLAG_KEY_ESCAPED: u32 = 1;
@@ -55,6 +58,14 @@ pub fn scan_write(bytes: &[u8], kind: WriteKind, limits: &ScanLimits) -> Result<
     };
     scan.scanner.end()?;
     Ok(ScannedWrite { envelope_json, sections, entries: scan.entries })
+}
+
+/// What a document's scan has met at its top level.
+#[derive(Default)]
+struct ScannedDocument {
+    flags: u32,
+    /// Where the member `_embeddings` lies, its name included.
+    embeddings: Range<usize>,
 }
 
 struct WriteScan<'a> {
@@ -120,7 +131,7 @@ impl WriteScan<'_> {
                 return Err(shape(format!("`{member}`: the document {:?} must be an object", shorten(&key))));
             }
             self.scanner.restart_member_count(self.limits.members_max);
-            let flags = self.document()?;
+            let document = self.document()?;
             self.scanner.restart_member_count(u32::MAX);
             let bytes = self.scanner.position() - start;
             if bytes > self.limits.document_bytes_max as usize {
@@ -132,28 +143,37 @@ impl WriteScan<'_> {
                 );
                 return Err(EngineError::new("limit_exceeded", message));
             }
-            self.entry(section, 1, key, start, bytes, flags)?;
+            self.entry(section, 1, key, start..start + bytes, document)?;
         }
         Ok(())
     }
 
-    /// Steps over the document at the cursor; answers which reserved members it has.
-    fn document(&mut self) -> Result<u32, EngineError> {
-        let mut flags = 0;
+    /// Steps over the document at the cursor; answers which reserved members it has. Those of vectors have bounds of
+    /// their own and are not counted.
+    fn document(&mut self) -> Result<ScannedDocument, EngineError> {
+        let mut document = ScannedDocument::default();
         let mut object = self.scanner.open_object(0)?;
         while let Some(name) = self.scanner.next_member(&mut object)? {
             if name.escaped || self.scanner.text()[name.start] == b'_' {
-                flags |= match &*self.scanner.decode(name) {
+                let flag = match &*self.scanner.decode(name) {
                     "_timestamp" => FLAG_TIMESTAMP,
                     "_embeddings" => FLAG_EMBEDDINGS,
                     "_edges" => FLAG_EDGES,
                     "_type" => FLAG_TYPE,
                     _ => 0,
                 };
+                document.flags |= flag;
+                if flag == FLAG_EMBEDDINGS {
+                    let members_left = self.scanner.restart_member_count(u32::MAX);
+                    self.scanner.value(1)?;
+                    self.scanner.restart_member_count(members_left);
+                    document.embeddings = name.start - 1..self.scanner.position();
+                    continue;
+                }
             }
             self.scanner.value(1)?;
         }
-        Ok(flags)
+        Ok(document)
     }
 
     fn deletes(&mut self, section: u32) -> Result<(), EngineError> {
@@ -165,7 +185,7 @@ impl WriteScan<'_> {
         while self.scanner.next_element(&mut is_first)? {
             self.expect(b'"', "`deletes` must hold strings only")?;
             let key = self.scanner.string()?;
-            self.entry(section, 2, key, 0, 0, 0)?;
+            self.entry(section, 2, key, 0..0, ScannedDocument::default())?;
         }
         Ok(())
     }
@@ -180,8 +200,8 @@ impl WriteScan<'_> {
         while self.scanner.next_element(&mut is_first)? {
             let transform = scan_transform(&mut self.scanner, self.limits, index)?;
             let flags = if transform.upsert { FLAG_UPSERT } else { 0 };
-            let bytes = transform.operations.len();
-            self.entry(section, 3, transform.key, transform.operations.start, bytes, flags)?;
+            let document = ScannedDocument { flags, ..ScannedDocument::default() };
+            self.entry(section, 3, transform.key, transform.operations, document)?;
             index += 1;
         }
         Ok(())
@@ -192,17 +212,18 @@ impl WriteScan<'_> {
         section: u32,
         kind: u32,
         key: RawString,
-        body_offset: usize,
-        body_bytes: usize,
-        flags: u32,
+        body: Range<usize>,
+        document: ScannedDocument,
     ) -> Result<(), EngineError> {
         if self.entries.len() / ENTRY_WORDS >= self.limits.keys_max as usize {
             let message = format!("one request writes at most {} keys", self.limits.keys_max);
             return Err(EngineError::new("limit_exceeded", message));
         }
+        let ScannedDocument { flags, embeddings } = document;
         let flags = flags | if key.escaped { FLAG_KEY_ESCAPED } else { 0 };
         let key_bytes = (key.end - key.start) as u32;
-        self.entries.extend([section, kind, key.start as u32, key_bytes, body_offset as u32, body_bytes as u32, flags]);
+        self.entries.extend([section, kind, key.start as u32, key_bytes, body.start as u32, body.len() as u32, flags]);
+        self.entries.extend([embeddings.start as u32, embeddings.len() as u32]);
         Ok(())
     }
 

@@ -44,6 +44,7 @@ fn options() -> FrameOptions {
         timestamp_ms: 5,
         ttl_field: Some("a.key".into()),
         key_bytes_max: 1024,
+        vector_indexes: Vec::new(),
     }
 }
 

@@ -10,7 +10,13 @@ const TIMESTAMP: &str = "2026-05-04T03:02:01.5Z";
 const TIMESTAMP_MS: i64 = 1_777_863_721_500;
 
 fn options() -> FrameOptions {
-    FrameOptions { timestamp: TIMESTAMP.to_owned(), timestamp_ms: TIMESTAMP_MS, ttl_field: None, key_bytes_max: 1024 }
+    FrameOptions {
+        timestamp: TIMESTAMP.to_owned(),
+        timestamp_ms: TIMESTAMP_MS,
+        ttl_field: None,
+        key_bytes_max: 1024,
+        vector_indexes: Vec::new(),
+    }
 }
 
 fn scan(text: &str, kind: WriteKind) -> ScannedWrite {
@@ -223,8 +229,6 @@ fn reserved_members_are_checked() {
     assert_eq!(put(r#"{"_type":3}"#).unwrap_err().0, "validation_failed");
     assert_eq!(put(r#"{"_\u0074ype":3}"#).unwrap_err().0, "validation_failed");
     assert!(put(r#"{"_type":"x"}"#).is_ok());
-    let (code, message) = put(r#"{"_embeddings":{}}"#).unwrap_err();
-    assert!(code == "not_implemented" && message.contains("_embeddings"), "{message}");
     assert_eq!(put(r#"{"_edges":null}"#).unwrap_err().0, "not_implemented");
     assert!(put(r#"{"nested":{"_edges":1,"_type":2}}"#).is_ok(), "reserved at the top level only");
 }

@@ -1,0 +1,354 @@
+//! Reads the `_embeddings` member of a document: each vector, in whatever form it was sent, is checked against the index
+//! that it is for and becomes the body of a vector row.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use sundew_base::vector_body::{VectorForm, f32_at, u32_at, vector_head};
+
+use crate::error::EngineError;
+use crate::frame::RowKind;
+use crate::json_scan::{ScanLimits, Scanner, shorten};
+
+/// Entries of one sparse vector.
+pub const SPARSE_ENTRIES_MAX: usize = 65_536;
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// An index of the table, as far as the vectors of a write concern it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VectorIndex {
+    pub name: String,
+    /// Its incarnation: what vector rows carry.
+    pub id: u32,
+    pub takes: VectorsTaken,
+}
+
+/// What may be written to an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VectorsTaken {
+    /// `needs_direction`: a vector of zero norm is refused.
+    Dense {
+        dimension: u32,
+        needs_direction: bool,
+    },
+    Sparse,
+    /// Its embedder makes the vectors.
+    Managed,
+    /// It is no embeddings index.
+    None,
+}
+
+/// A vector row to be written; `payload` lies in `VectorRows::payloads`.
+#[derive(Debug)]
+pub(crate) struct VectorRow {
+    pub kind: RowKind,
+    pub head: [u8; 8],
+    pub payload: Range<usize>,
+}
+
+/// The vector rows of many documents.
+#[derive(Debug, Default)]
+pub(crate) struct VectorRows {
+    pub rows: Vec<VectorRow>,
+    pub payloads: Vec<u8>,
+    entries: Vec<(u32, f32)>,
+}
+
+impl VectorRows {
+    /// Reads the value of one document's `_embeddings`, which a scan has accepted, and appends a row for each index
+    /// named in it. Error: `invalid_embedding`, naming document and index.
+    pub fn read(&mut self, value: &[u8], key: &str, indexes: &[VectorIndex]) -> Result<(), EngineError> {
+        if value == b"null" {
+            return Ok(());
+        }
+        if value.first() != Some(&b'{') {
+            let message = format!("document {:?}: `_embeddings` must be an object of index names and vectors", key);
+            return Err(EngineError::new("invalid_embedding", message));
+        }
+        let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
+        let mut scanner = Scanner::new(value, &limits)?;
+        let mut object = scanner.open_object(0)?;
+        while let Some(name) = scanner.next_member(&mut object)? {
+            let name = scanner.decode(name);
+            self.index(&mut scanner, &name, indexes).map_err(|fault| fault.of(key, &name))?;
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, scanner: &mut Scanner<'_>, name: &str, indexes: &[VectorIndex]) -> Result<(), Fault> {
+        let Some(index) = indexes.iter().find(|index| index.name == name) else {
+            return refuse("names no index of the table; create an embeddings index of this name first");
+        };
+        match index.takes {
+            VectorsTaken::None => return refuse("names an index that is no embeddings index and holds no vectors"),
+            VectorsTaken::Managed => {
+                return refuse("cannot be written: the vectors of a managed index are made by its embedder");
+            }
+            VectorsTaken::Dense { .. } | VectorsTaken::Sparse => {}
+        }
+        if scanner.peek() == Some(b'n') {
+            scanner.value(1)?;
+            let head = vector_head(index.id, VectorForm::Deleted);
+            self.rows.push(VectorRow { kind: RowKind::VectorDelete, head, payload: 0..0 });
+            return Ok(());
+        }
+        let start = self.payloads.len();
+        let form = if let VectorsTaken::Dense { dimension, needs_direction } = index.takes {
+            self.dense(scanner, dimension as usize)?;
+            self.check_dense(start, dimension as usize, needs_direction)?;
+            VectorForm::Dense
+        } else {
+            self.sparse(scanner)?;
+            VectorForm::Sparse
+        };
+        let payload = start..self.payloads.len();
+        self.rows.push(VectorRow { kind: RowKind::VectorPut, head: vector_head(index.id, form), payload });
+        Ok(())
+    }
+
+    /// Appends the float32s of an array of numbers or of a base64 string.
+    fn dense(&mut self, scanner: &mut Scanner<'_>, dimension: usize) -> Result<(), Fault> {
+        match scanner.peek() {
+            Some(b'[') => {
+                let mut count = 0;
+                let mut is_first = scanner.open_array(1)?;
+                while scanner.next_element(&mut is_first)? {
+                    let number = read_float(scanner)?;
+                    if count < dimension {
+                        self.payloads.extend_from_slice(&number.to_le_bytes());
+                    }
+                    count += 1;
+                }
+                if count == dimension { Ok(()) } else { Err(wrong_dimension(count, dimension)) }
+            }
+            Some(b'"') => decode_words(scanner, &mut self.payloads),
+            Some(b'{') => refuse("has the form of a sparse vector; the index is dense and takes an array of numbers"),
+            _ => refuse("must be an array of numbers, a base64 string of little-endian float32s, or null"),
+        }
+    }
+
+    fn check_dense(&self, start: usize, dimension: usize, needs_direction: bool) -> Result<(), Fault> {
+        let payload = &self.payloads[start..];
+        if payload.len() / 4 != dimension {
+            return Err(wrong_dimension(payload.len() / 4, dimension));
+        }
+        let mut norm = 0.0;
+        for bytes in payload.chunks_exact(4) {
+            let value = f64::from(f32_at(bytes, 0));
+            norm += value * value;
+        }
+        if !norm.is_finite() {
+            return Err(not_finite());
+        }
+        if needs_direction && norm == 0.0 {
+            return refuse("is the zero vector, which has no direction for `cosine`; leave it out or send null");
+        }
+        Ok(())
+    }
+
+    /// Appends the indices, ascending, and then the values.
+    fn sparse(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+        match scanner.peek() {
+            Some(b'{') => {}
+            Some(b'[' | b'"') => {
+                return refuse("has the form of a dense vector; the index is sparse and takes {\"token\": weight}");
+            }
+            _ => return refuse("must be an object of tokens and weights, {indices, values}, or null"),
+        }
+        self.entries.clear();
+        read_sparse(scanner, &mut self.entries)?;
+        let entries = &mut self.entries;
+        if entries.len() > SPARSE_ENTRIES_MAX {
+            return Err(too_many());
+        }
+        if !entries.is_sorted_by_key(|entry| entry.0) {
+            entries.sort_unstable_by_key(|entry| entry.0);
+        }
+        if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return refuse(format!("has the index {} twice", pair[0].0));
+        }
+        if entries.iter().any(|entry| !entry.1.is_finite()) {
+            return Err(not_finite());
+        }
+        entries.retain(|entry| entry.1 != 0.0);
+        self.payloads.extend(entries.iter().flat_map(|entry| entry.0.to_le_bytes()));
+        self.payloads.extend(entries.iter().flat_map(|entry| entry.1.to_le_bytes()));
+        Ok(())
+    }
+}
+
+/// Reads `{"5": 0.3}`, `{indices, values}` or `{packed_indices, packed_values}`.
+fn read_sparse(scanner: &mut Scanner<'_>, entries: &mut Vec<(u32, f32)>) -> Result<(), Fault> {
+    let mut indices: Option<Vec<u32>> = None;
+    let mut values: Option<Vec<f32>> = None;
+    let mut object = scanner.open_object(1)?;
+    while let Some(name) = scanner.next_member(&mut object)? {
+        match &*scanner.decode(name) {
+            "indices" => indices = Some(read_array(scanner, "indices", read_index)?),
+            "values" => values = Some(read_array(scanner, "values", read_float)?),
+            "packed_indices" => indices = Some(read_packed(scanner, "packed_indices", u32_at)?),
+            "packed_values" => values = Some(read_packed(scanner, "packed_values", f32_at)?),
+            token => {
+                let index = token.parse::<u32>().ok().filter(|_| token.as_bytes()[0].is_ascii_digit());
+                let Some(index) = index else {
+                    let shown = shorten(token);
+                    return refuse(format!("has the token {shown:?}; tokens are integers from 0 to 4294967295"));
+                };
+                entries.push((index, read_float(scanner)?));
+            }
+        }
+        if entries.len() > SPARSE_ENTRIES_MAX {
+            return Err(too_many());
+        }
+    }
+    match (indices, values) {
+        (None, None) => Ok(()),
+        (Some(indices), Some(values)) if entries.is_empty() => {
+            if indices.len() != values.len() {
+                return refuse(format!("has {} indices and {} values; give as many", indices.len(), values.len()));
+            }
+            entries.extend(indices.into_iter().zip(values));
+            Ok(())
+        }
+        (Some(_), Some(_)) => refuse("mixes tokens with indices and values; use one form"),
+        (Some(_), None) => refuse("has indices without values; give as many of both"),
+        (None, Some(_)) => refuse("has values without indices; give as many of both"),
+    }
+}
+
+fn read_array<T>(
+    scanner: &mut Scanner<'_>,
+    member: &str,
+    read: impl Fn(&mut Scanner<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    if scanner.peek() != Some(b'[') {
+        return refuse(format!("needs an array as `{member}`"));
+    }
+    let mut items = Vec::new();
+    let mut is_first = scanner.open_array(2)?;
+    while scanner.next_element(&mut is_first)? {
+        items.push(read(scanner)?);
+        if items.len() > SPARSE_ENTRIES_MAX {
+            return Err(too_many());
+        }
+    }
+    Ok(items)
+}
+
+fn read_packed<T>(scanner: &mut Scanner<'_>, member: &str, word: impl Fn(&[u8], usize) -> T) -> Result<Vec<T>, Fault> {
+    if scanner.peek() != Some(b'"') {
+        return refuse(format!("needs a base64 string as `{member}`"));
+    }
+    let mut bytes = Vec::new();
+    decode_words(scanner, &mut bytes)?;
+    Ok(bytes.chunks_exact(4).map(|chunk| word(chunk, 0)).collect())
+}
+
+/// Appends what a base64 string of four-byte words holds.
+fn decode_words(scanner: &mut Scanner<'_>, bytes: &mut Vec<u8>) -> Result<(), Fault> {
+    let start = bytes.len();
+    let literal = scanner.string()?;
+    let content: Cow<'_, [u8]> = if literal.escaped {
+        Cow::Owned(scanner.decode(literal).into_owned().into_bytes())
+    } else {
+        Cow::Borrowed(&scanner.text()[literal.start..literal.end])
+    };
+    if BASE64.decode_vec(content, bytes).is_err() {
+        return refuse("is a string that is not base64 of the standard alphabet");
+    }
+    if (bytes.len() - start).is_multiple_of(4) {
+        return Ok(());
+    }
+    refuse("is base64 of bytes that are no whole number of four-byte little-endian words")
+}
+
+/// The number at the cursor; an overflow becomes an infinity.
+fn read_float(scanner: &mut Scanner<'_>) -> Result<f32, Fault> {
+    let digits = number_text(scanner)?;
+    digits.parse().map_err(|_| not_a_number())
+}
+
+fn read_index(scanner: &mut Scanner<'_>) -> Result<u32, Fault> {
+    let digits = number_text(scanner)?;
+    digits.parse().map_err(|_| {
+        Fault::Refused(format!("has the index {}; indices are integers from 0 to 4294967295", shorten(digits)).into())
+    })
+}
+
+fn number_text<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Fault> {
+    if !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
+        return Err(not_a_number());
+    }
+    let start = scanner.position();
+    scanner.value(2)?;
+    std::str::from_utf8(&scanner.text()[start..scanner.position()]).map_err(|_| not_a_number())
+}
+
+/// Why a vector is not taken, without its place.
+#[derive(Debug)]
+enum Fault {
+    Refused(Cow<'static, str>),
+    Json(EngineError),
+}
+
+impl Fault {
+    fn of(self, key: &str, index: &str) -> EngineError {
+        match self {
+            Self::Json(error) => error,
+            Self::Refused(what) => {
+                let message = format!("document {:?}: `_embeddings.{}` {what}", shorten(key), shorten(index));
+                EngineError::new("invalid_embedding", message)
+            }
+        }
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Self {
+        Self::Json(error)
+    }
+}
+
+fn refuse<T>(what: impl Into<Cow<'static, str>>) -> Result<T, Fault> {
+    Err(Fault::Refused(what.into()))
+}
+
+fn not_a_number() -> Fault {
+    Fault::Refused("must hold numbers only".into())
+}
+
+fn not_finite() -> Fault {
+    Fault::Refused("has a value that is NaN, infinite, or too large for a float32; send finite numbers".into())
+}
+
+fn too_many() -> Fault {
+    Fault::Refused(format!("has more than {SPARSE_ENTRIES_MAX} entries; keep the greatest weights").into())
+}
+
+fn wrong_dimension(count: usize, dimension: usize) -> Fault {
+    Fault::Refused(format!("has dimension {count}; the index takes dimension {dimension}").into())
+}
+
+/// The JSON text of a stored vector: an array of numbers, or `{"indices":[..],"values":[..]}`; every number is the
+/// shortest that stands for its float32. Error: `internal` for bytes that are not a vector.
+pub fn render_vector(body: &[u8]) -> Result<String, EngineError> {
+    let body = sundew_base::vector_body::VectorBody::parse(body)?;
+    let json = match body.form {
+        VectorForm::Deleted => Ok("null".to_owned()),
+        VectorForm::Dense => serde_json::to_string(&body.dense().collect::<Vec<_>>()),
+        VectorForm::Sparse => {
+            let (indices, values): (Vec<u32>, Vec<f32>) = body.sparse().unzip();
+            serde_json::to_string(&indices).and_then(|indices| {
+                serde_json::to_string(&values).map(|values| format!("{{\"indices\":{indices},\"values\":{values}}}"))
+            })
+        }
+    };
+    json.map_err(|error| EngineError::internal(format!("a vector that cannot be written as JSON: {error}")))
+}
