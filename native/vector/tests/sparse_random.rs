@@ -2,9 +2,12 @@
 
 mod sparse_support;
 
+use std::sync::Arc;
+
 use sparse_support::*;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::sparse::SparseIndex;
 
 struct Run {
     random: Random,
@@ -16,6 +19,8 @@ struct Run {
     lowest: f64,
     /// Weights are whole numbers, so that many documents tie.
     is_coarse: bool,
+    /// Merges run beside the commits, so that documents leave segments while they are merged.
+    merges_beside: bool,
 }
 
 impl Run {
@@ -24,9 +29,18 @@ impl Run {
         let mut random = Random::new(seed);
         let lowest = if random.below(2) == 0 { -1.0 } else { 0.1 };
         let is_coarse = random.below(3) == 0;
+        let merges_beside = random.below(2) == 0;
         let dimensions = [12, 300, 3000][random.below(3) as usize];
         let documents = [50, 900, 20_000][random.below(3) as usize];
-        Self { random, model: Model::new(), sequence: 0, dimensions, documents, lowest, is_coarse }
+        Self { random, model: Model::new(), sequence: 0, dimensions, documents, lowest, is_coarse, merges_beside }
+    }
+
+    fn open(&self, scratch: &Scratch) -> Arc<SparseIndex> {
+        let mut options = options();
+        if self.merges_beside {
+            options.commit_merge_postings_max = 0;
+        }
+        SparseIndex::open(scratch.path(), options).expect("the index opens")
     }
 
     fn entries(&mut self, count_max: u64) -> Entries {
@@ -72,7 +86,7 @@ impl Run {
         Some((first..self.documents as u32).filter(|_| self.random.share() < share).collect())
     }
 
-    fn compare(&mut self, index: &sundew_vector::sparse::SparseIndex) {
+    fn compare(&mut self, index: &SparseIndex) {
         for _ in 0..6 {
             let query = self.entries(9);
             let limit = 1 + self.random.below(20) as usize;
@@ -88,7 +102,7 @@ fn answers_equal_brute_force_whatever_was_written() {
     for seed in 1..=20 {
         let mut run = Run::new(seed);
         let scratch = Scratch::new();
-        let mut index = open(scratch.path());
+        let mut index = run.open(&scratch);
         let mut durable = (Model::new(), 0);
         for _ in 0..30 {
             let first = run.sequence + 1;
@@ -106,7 +120,7 @@ fn answers_equal_brute_force_whatever_was_written() {
                 }
                 1 => {
                     index.close().expect("closed");
-                    index = open(scratch.path());
+                    index = run.open(&scratch);
                     assert_eq!(index.stats().applied_sequence, durable.1, "at the last checkpoint");
                     run.model = durable.0.clone();
                     run.sequence = durable.1;
@@ -136,4 +150,42 @@ fn a_document_of_another_segment_ties_and_orders_as_in_one() {
     let hits = found(&search(&index, &query, 1, None));
     let score = entries.iter().fold(0f32, |score, entry| score + entry.1);
     assert_eq!(hits, [(0, 1, score), (1, 2, score), (2, 3, score)], "all that tie with the last hit");
+}
+
+#[test]
+fn the_cost_of_a_search_does_not_grow_with_what_was_replaced() {
+    let mut random = Random::new(5);
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    let (documents, mut sequence, mut visited_first, mut bytes_first) = (4000u64, 0u64, 0, 0);
+    let queries: Vec<Entries> = (0..50).map(|_| random.entries(12, 2000, 0.1)).collect();
+    let mut model = Model::new();
+    for round in 0..=20 {
+        // All documents at first, then half of them, at random, in commits of a hundred.
+        for part in 0..if round == 0 { documents / 100 } else { documents / 200 } {
+            let mut changes = Vec::new();
+            for at in 0..100 {
+                let ordinal = if round == 0 { part * 100 + at } else { random.below(documents) } as u32;
+                let entries = random.entries(20, 2000, 0.1);
+                model.insert(ordinal, (sequence + at + 1, entries.clone()));
+                changes.push(Change::Put(ordinal, entries));
+            }
+            index.apply(&frame(&changes, sequence + 1)).expect("applied");
+            sequence += 100;
+            index.commit(sequence).expect("a commit");
+        }
+        index.release_writer().expect("merged");
+        let hits: Vec<_> = queries.iter().map(|query| search(&index, query, 10, None)).collect();
+        let visited: u64 = hits.iter().map(|hits| hits.report.visited).sum();
+        let stats = index.stats();
+        if round == 0 {
+            (visited_first, bytes_first) = (visited, stats.memory_bytes);
+        }
+        assert_eq!((stats.doc_count, stats.segment_count < 16), (documents, true));
+        assert!(visited * 2 < visited_first * 3, "round {round}: {visited} visited, {visited_first} at first");
+        assert!(stats.memory_bytes * 2 < bytes_first * 3, "round {round}: {} bytes", stats.memory_bytes);
+    }
+    for query in &queries {
+        assert_eq!(found(&search(&index, query, 10, None)), brute_force(&model, query, 10, None));
+    }
 }

@@ -35,16 +35,16 @@ pub struct DurableSegments {
 }
 
 impl DurableSegments {
-    /// Errors: `index_damaged`, `index_incompatible`.
-    pub fn open(root: &Path, fingerprint: String) -> Result<(Self, SegmentList), EngineError> {
+    /// The last checkpoint, and the id of the next segment. Errors: `index_damaged`, `index_incompatible`.
+    pub fn open(root: &Path, fingerprint: String) -> Result<(Self, Snapshot, u64), EngineError> {
         let (files, checkpoint) = CheckpointFiles::open::<SegmentsState>(root, fingerprint)?;
         let durable = Self { files, checkpoint };
-        let Some(checkpoint) = &durable.checkpoint else { return Ok((durable, SegmentList::default())) };
-        let segments =
-            checkpoint.state.segments.iter().map(|state| durable.open_segment(state)).collect::<Result<_, _>>()?;
-        let snapshot = Snapshot::new(checkpoint.sequence, segments, checkpoint.state.skipped_count);
-        let list = SegmentList::new(snapshot, checkpoint.state.next_id);
-        Ok((durable, list))
+        let Some(Checkpoint { sequence, state, .. }) = &durable.checkpoint else {
+            return Ok((durable, Snapshot::default(), 0));
+        };
+        let segments = state.segments.iter().map(|state| durable.open_segment(state)).collect::<Result<_, _>>()?;
+        let (snapshot, next_id) = (Snapshot::new(*sequence, segments, state.skipped_count), state.next_id);
+        Ok((durable, snapshot, next_id))
     }
 
     fn open_segment(&self, state: &SegmentState) -> Result<LiveSegment, EngineError> {

@@ -19,6 +19,7 @@ use super::options::SparseOptions;
 use super::search::search_snapshot;
 use super::segment_build::PendingVector;
 use super::segment_list::SegmentList;
+use super::snapshot::Snapshot;
 use crate::search::{SearchBounds, VectorHits};
 
 /// Skipped rows that a report names.
@@ -48,19 +49,20 @@ impl SparseIndex {
     /// Errors: `index_damaged` (delete the directory and build again), `index_incompatible` (made by other options or
     /// an older format; the same remedy).
     pub fn open(path: &Path, options: SparseOptions) -> Result<Arc<Self>, EngineError> {
-        let (durable, segments) = if options.mem_only {
-            (None, SegmentList::default())
+        let (durable, snapshot, next_id) = if options.mem_only {
+            (None, Snapshot::default(), 0)
         } else {
-            let (durable, segments) = DurableSegments::open(path, options.fingerprint())?;
-            (Some(Mutex::new(durable)), segments)
+            let (durable, snapshot, next_id) = DurableSegments::open(path, options.fingerprint())?;
+            (Some(Mutex::new(durable)), snapshot, next_id)
         };
-        let snapshot = segments.current();
+        let (sequence, skipped_count) = (snapshot.sequence, snapshot.skipped_count);
+        let segments = SegmentList::new(snapshot, next_id, options.commit_merge_postings_max);
         Ok(Arc::new(Self {
             options,
             segments: Arc::new(segments),
-            writing: Mutex::new(Writing { pending: BTreeMap::new(), skipped_count: snapshot.skipped_count }),
+            writing: Mutex::new(Writing { pending: BTreeMap::new(), skipped_count }),
             durable,
-            checkpoint_sequence: AtomicU64::new(snapshot.sequence),
+            checkpoint_sequence: AtomicU64::new(sequence),
             uncommitted_rows: AtomicU64::new(0),
         }))
     }

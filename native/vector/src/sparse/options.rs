@@ -20,9 +20,28 @@ pub struct SparseOptions {
     /// Weights nearer to zero than this are left out of the index.
     #[serde(default)]
     pub min_weight: f32,
+    /// Segments of so many postings together are merged by the commit itself, larger ones on a thread beside it.
+    #[serde(default = "default_commit_merge_postings_max")]
+    pub commit_merge_postings_max: usize,
+}
+
+fn default_commit_merge_postings_max() -> usize {
+    400_000
 }
 
 impl SparseOptions {
+    /// The defaults for an index on disk.
+    pub fn named(name: &str, index_id: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            incarnation: String::new(),
+            mem_only: false,
+            index_id,
+            min_weight: 0.0,
+            commit_merge_postings_max: default_commit_merge_postings_max(),
+        }
+    }
+
     pub(super) fn fingerprint(&self) -> String {
         let Self { name, incarnation, index_id, min_weight, .. } = self;
         format!("sparse-{INDEX_FORMAT}-{index_id}-{min_weight}-{incarnation}-{name}")

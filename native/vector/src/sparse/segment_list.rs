@@ -13,14 +13,11 @@ use super::segment_build::{PendingVector, build_segment};
 use super::segment_merge::merge_segments;
 use super::snapshot::{LiveSegment, Snapshot};
 
-/// Segments of so many postings together are merged by the commit itself, larger ones beside it.
-const COMMIT_MERGE_POSTINGS_MAX: usize = 400_000;
 /// Segments of more documents than this are merged no further.
 const MERGED_DOCUMENTS_MAX: usize = 16 << 20;
 /// A commit that leaves more segments than this waits for the merge beside it.
 const SEGMENTS_MAX: usize = 64;
 
-#[derive(Default)]
 pub struct SegmentList {
     current: RwLock<Arc<Snapshot>>,
     /// Held by whoever replaces `current`.
@@ -29,12 +26,22 @@ pub struct SegmentList {
     merging: Mutex<Option<JoinHandle<()>>>,
     is_merging: AtomicBool,
     is_closed: AtomicBool,
+    /// Segments of so many postings together are merged by the commit itself, larger ones beside it.
+    commit_merge_postings_max: usize,
 }
 
 impl SegmentList {
     /// `next_id` is above the ids of all segments that ever were.
-    pub fn new(snapshot: Snapshot, next_id: u64) -> Self {
-        Self { current: RwLock::new(Arc::new(snapshot)), next_id: AtomicU64::new(next_id), ..Self::default() }
+    pub fn new(snapshot: Snapshot, next_id: u64, commit_merge_postings_max: usize) -> Self {
+        Self {
+            current: RwLock::new(Arc::new(snapshot)),
+            changing: Mutex::default(),
+            next_id: AtomicU64::new(next_id),
+            merging: Mutex::default(),
+            is_merging: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            commit_merge_postings_max,
+        }
     }
 
     pub fn current(&self) -> Arc<Snapshot> {
@@ -100,7 +107,7 @@ impl SegmentList {
         loop {
             let chosen = choose(segments);
             let postings: usize = chosen.iter().map(|live| live.segment.posting_count()).sum();
-            if chosen.is_empty() || postings > COMMIT_MERGE_POSTINGS_MAX {
+            if chosen.is_empty() || postings > self.commit_merge_postings_max {
                 return Ok(());
             }
             let merged = merge_segments(self.take_id(), &chosen)?;

@@ -41,13 +41,7 @@ impl Drop for Scratch {
 }
 
 pub fn options() -> SparseOptions {
-    SparseOptions {
-        name: "tags".to_owned(),
-        incarnation: "1".to_owned(),
-        mem_only: false,
-        index_id: INDEX_ID,
-        min_weight: 0.0,
-    }
+    SparseOptions { incarnation: "1".to_owned(), ..SparseOptions::named("tags", INDEX_ID) }
 }
 
 pub fn open(path: &Path) -> Arc<SparseIndex> {
