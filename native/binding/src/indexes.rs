@@ -11,6 +11,8 @@ use serde::Deserialize;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{DerivedIndex, IndexOptions, TextIndex};
 use sundew_engine::retrieval::VectorIndex;
+use sundew_vector::dense::{DenseIndex, DenseOptions};
+use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
 use crate::guard::{EngineTask, Started, call};
 use crate::json::{from_json, to_json};
@@ -21,7 +23,6 @@ static INDEXES: Registry<OpenIndex> = Registry::new("index");
 #[derive(Clone)]
 pub enum OpenIndex {
     Text(Arc<TextIndex>),
-    #[expect(dead_code, reason = "no kind of vector index can be opened yet")]
     Vector(VectorIndex),
 }
 
@@ -38,6 +39,8 @@ impl OpenIndex {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum OptionsOfKind {
     FullText(IndexOptions),
+    Dense(DenseOptions),
+    Sparse(SparseOptions),
 }
 
 type IndexTask<T> = Started<OpenIndex, T>;
@@ -67,6 +70,8 @@ pub fn open_index(directory: String, options_json: String) -> Started<(String, S
         let path = Path::new(directory);
         let index = match from_json(options, "index options")? {
             OptionsOfKind::FullText(options) => OpenIndex::Text(TextIndex::open(path, options)?),
+            OptionsOfKind::Dense(options) => OpenIndex::Vector(VectorIndex::Dense(DenseIndex::open(path, options)?)),
+            OptionsOfKind::Sparse(options) => OpenIndex::Vector(VectorIndex::Sparse(SparseIndex::open(path, options)?)),
         };
         Ok(INDEXES.insert(index))
     })

@@ -18,6 +18,25 @@ impl OrdinalSet {
         self.len += usize::from(self.words[word] != before);
     }
 
+    pub fn remove(&mut self, ordinal: u32) {
+        if let Some(word) = self.words.get_mut(ordinal as usize / 64) {
+            let before = *word;
+            *word &= !(1 << (ordinal % 64));
+            self.len -= usize::from(*word != before);
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn extend_from(&mut self, other: &Self) {
+        if other.words.len() > self.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, more) in self.words.iter_mut().zip(&other.words) {
+            self.len += (more & !*word).count_ones() as usize;
+            *word |= more;
+        }
+    }
+
     pub fn contains(&self, ordinal: u32) -> bool {
         self.words.get(ordinal as usize / 64).is_some_and(|word| word >> (ordinal % 64) & 1 == 1)
     }
@@ -39,6 +58,11 @@ impl OrdinalSet {
 
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Memory that the set takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.words.as_slice())
     }
 
     /// Ascending.
@@ -81,5 +105,17 @@ mod tests {
         assert!(set.has_any(5, 5) && set.has_any(0, 5) && set.has_any(65, 200) && set.has_any(64, u32::MAX));
         assert!(!set.has_any(6, 63) && !set.has_any(0, 4) && !set.has_any(65, 199) && !set.has_any(201, u32::MAX));
         assert!(!set.has_any(6, 5) && !OrdinalSet::default().has_any(0, u32::MAX));
+    }
+
+    #[test]
+    fn sets_grow_by_others_and_shrink() {
+        let mut set = OrdinalSet::from_iter([1, 64]);
+        set.extend_from(&OrdinalSet::from_iter([64, 65, 300]));
+        set.extend_from(&OrdinalSet::default());
+        assert_eq!((set.iter().collect::<Vec<_>>(), set.len()), (vec![1, 64, 65, 300], 4));
+        for ordinal in [64, 64, 2, 9_999] {
+            set.remove(ordinal);
+        }
+        assert_eq!((set.iter().collect::<Vec<_>>(), set.len()), (vec![1, 65, 300], 3));
     }
 }

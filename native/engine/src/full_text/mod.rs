@@ -37,3 +37,10 @@ pub use slots::tokens_of;
 pub use sundew_base::derived_index::DerivedIndex;
 pub use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 pub use text_index::TextIndex;
+
+pub(crate) use aggregate::aggregate_documents;
+pub(crate) use errors::damaged;
+pub(crate) use query::{
+    DocBits, Explained, Keys, RangeView, Stop, explain_hits, filter_bits, filter_name, query_pool, query_views,
+};
+pub(crate) use segment_columns::SegmentColumns;

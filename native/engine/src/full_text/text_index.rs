@@ -28,6 +28,7 @@ use super::storage::{IndexDirectory, open_directory, write_checkpoint};
 use crate::error::EngineError;
 use crate::failpoint;
 use crate::frame::{Frame, Row, RowKind};
+use crate::retrieval::OrdinalCache;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 
@@ -65,6 +66,7 @@ pub struct TextIndex {
     reader: IndexReader,
     pub(super) columns: ColumnCache,
     pub(super) filters: Arc<FilterCache>,
+    ordinals: Arc<OrdinalCache>,
     writing: Mutex<Writing>,
     /// Files of the last durable checkpoint.
     durable: Mutex<HashSet<PathBuf>>,
@@ -146,6 +148,7 @@ impl TextIndex {
             reader,
             columns: ColumnCache::default(),
             filters: Arc::default(),
+            ordinals: Arc::default(),
             writing: Mutex::new(Writing {
                 writer: None,
                 pending: PendingDocuments::default(),
@@ -163,6 +166,11 @@ impl TextIndex {
 
     pub fn options(&self) -> &IndexOptions {
         &self.options
+    }
+
+    /// What retrieval keeps between queries.
+    pub(crate) fn ordinals(&self) -> Arc<OrdinalCache> {
+        Arc::clone(&self.ordinals)
     }
 
     pub(super) fn schema(&self) -> &Schema {

@@ -1,30 +1,41 @@
 //! Retrieval over several indexes: text, dense and sparse legs under one plan, fused into one list.
+//!
+//! All legs obey the plan's filters, exclusions, key prefix and expiry. Each leg is merged over the ranges first, best
+//! score first and ties by key, and cut to the window; then the legs are fused once, so that the answer does not depend
+//! on how the documents are spread over ranges.
 
+mod allowed;
+mod describe;
+mod fuse;
+mod legs;
+mod ordinal_cache;
 mod plan;
+mod prune;
+mod ranges;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-use sundew_base::derived_index::DerivedIndex;
-
+use self::allowed::allowed_ordinals;
+use self::describe::{Counts, Taking, explanations, leg_scores, profile, text_profile};
+use self::fuse::{Fused, Ranked, fuse};
+use self::legs::{LegContext, LegHit, QueryVector};
+use self::prune::prune;
+use self::ranges::{Place, Ranges, by_key};
 use crate::error::EngineError;
-use crate::full_text::{self, CancelFlag, Hits, QueryPlan, TextIndex};
+use crate::full_text::{self, CancelFlag, Hit, Hits, Keys, QueryPlan, Stop, TextIndex, aggregate_documents};
 
+pub(crate) use ordinal_cache::OrdinalCache;
+
+pub use legs::VectorIndex;
 pub use plan::{Fusion, Leg, LegKind, Pruner, Strategy};
-
-/// An index of vectors of one range.
-#[derive(Clone)]
-pub enum VectorIndex {}
-
-impl VectorIndex {
-    pub fn derived(&self) -> &dyn DerivedIndex {
-        match *self {}
-    }
-}
 
 /// The answer of `plan` over the ranges of a table. `texts`: the text index of each range. `vectors`: for each leg its
 /// index of each range, leg after leg. `query_vectors`: those of the legs, one after another.
 ///
-/// Errors: those of `full_text::query`; `internal` when the parts do not fit together.
+/// Errors: those of `full_text::query`; `invalid_query` for a query vector that its index cannot compare; `internal` when
+/// the parts do not fit together.
 pub fn query(
     texts: &[Arc<TextIndex>],
     vectors: &[VectorIndex],
@@ -32,9 +43,140 @@ pub fn query(
     query_vectors: &[u8],
     cancel: &CancelFlag,
 ) -> Result<Hits, EngineError> {
-    let bytes: usize = plan.legs.iter().map(|leg| leg.bytes).sum();
-    if vectors.len() != plan.legs.len() * texts.len() || query_vectors.len() != bytes {
-        return Err(EngineError::internal("the legs of a plan and their indexes and vectors do not fit together"));
+    if vectors.len() != plan.legs.len() * texts.len() {
+        return Err(EngineError::internal("the legs of the plan and the vector indexes do not fit together"));
     }
-    full_text::query(texts, plan, cancel)
+    let query_vectors = QueryVector::of_legs(&plan.legs, query_vectors)?;
+    if plan.legs.is_empty() {
+        let mut hits = full_text::query(texts, plan, cancel)?;
+        if plan.profile {
+            hits.profile = text_profile(&hits)?;
+        }
+        return Ok(hits);
+    }
+    if !plan.sort.is_empty() {
+        return Err(EngineError::new("invalid_query", "a query with vector legs is ordered by its scores alone"));
+    }
+    let started = Instant::now();
+    let ranges = Ranges::of(texts)?;
+    let stop = Stop::new(cancel, plan.timeout_ms);
+    let mut hits = match retrieve(&ranges, plan, vectors, &query_vectors, &stop) {
+        Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
+            Ok(Hits { is_partial: true, ..Hits::default() })
+        }
+        outcome => outcome,
+    }?;
+    hits.took_micros = started.elapsed().as_micros() as u64;
+    Ok(hits)
+}
+
+fn retrieve(
+    ranges: &Ranges,
+    plan: &QueryPlan,
+    indexes: &[VectorIndex],
+    vectors: &[QueryVector],
+    stop: &Stop,
+) -> Result<Hits, EngineError> {
+    let started = Instant::now();
+    let allowed = (0..ranges.views.len()).map(|range| allowed_ordinals(ranges, range, plan, stop));
+    let allowed = allowed.collect::<Result<Vec<_>, _>>()?;
+    let filter_micros = started.elapsed().as_micros() as u64;
+    let page_end = plan.offset + plan.limit;
+    let is_alone = plan.legs.len() == 1 && plan.query.is_none();
+    let window = plan.fusion.window.map_or(page_end, |window| if is_alone { window.max(page_end) } else { window });
+    let context = LegContext { ranges, plan, indexes, vectors, allowed: &allowed, window, stop };
+    let mut keys = Keys::new(&ranges.views);
+    let taking = run_legs(&context, &mut keys)?;
+    let is_partial = taking.iter().any(|leg| leg.answer.is_partial);
+    if is_partial && !(plan.allows_partial && stop.is_end_of_time(&stop.error())) {
+        return Err(stop.error());
+    }
+
+    let fusing = Instant::now();
+    let (documents, lists) = numbered(&taking);
+    let mut fused = fuse(&lists, documents.len(), &plan.fusion);
+    fused.sort_unstable_by(|a, b| {
+        let by_score = b.score.total_cmp(&a.score);
+        by_score.then_with(|| by_key(&mut keys, &documents[a.document].found, &documents[b.document].found))
+    });
+    keys.into_failure()?;
+    let fused_count = fused.len();
+    prune(&mut fused, &plan.pruner);
+    let mut hits = Hits {
+        total: fused.len() as u64,
+        total_is_exact: taking.iter().all(|leg| leg.answer.is_exhausted),
+        is_partial,
+        max_score: fused.first().map_or(0.0, |best| best.score),
+        ..Hits::default()
+    };
+    if let Some(aggregations) = &plan.aggregations {
+        let found = fused.iter().map(|found| documents[found.document].found);
+        let places = found.filter_map(|found| Some((found.range as usize, found.place?)));
+        let places = places.map(|(range, Place { segment, doc, .. })| (range, segment as usize, doc));
+        hits.aggregations = aggregate_documents(&ranges.views, plan, aggregations, places.collect(), stop)?;
+    }
+    let fusion_micros = fusing.elapsed().as_micros() as u64;
+    let counts = Counts { fused: fused_count, left: fused.len(), fusion_micros, filter_micros };
+    let wanted = if plan.count_only { 0 } else { plan.limit };
+    let page: Vec<Fused> = fused.into_iter().skip(plan.offset).take(wanted).collect();
+    for found in &page {
+        hits.hits.push(hit(ranges, found, &documents[found.document])?);
+        hits.distances.push(documents[found.document].distance);
+    }
+    hits.leg_scores = leg_scores(&page, &taking)?;
+    if plan.explain {
+        hits.explanations = explanations(ranges, plan, &page, &documents, &taking)?;
+    }
+    if plan.profile {
+        hits.profile = profile(plan, &taking, &allowed, &counts)?;
+    }
+    Ok(hits)
+}
+
+/// The legs that make the answer: the text leg first.
+fn run_legs<'p>(context: &LegContext<'p>, keys: &mut Keys<'_>) -> Result<Vec<Taking<'p>>, EngineError> {
+    let plan = context.plan;
+    let has_text = plan.query.is_some();
+    let is_failover = plan.fusion.strategy == Strategy::Failover;
+    let (vectors, text) = context.run(has_text && !is_failover, keys)?;
+    if has_text && is_failover && vectors.iter().all(|answer| answer.hits.is_empty() && !answer.is_partial) {
+        return Ok(vec![Taking::text(plan, context.text_leg()?)]);
+    }
+    let mut taking: Vec<Taking<'p>> = text.map(|answer| Taking::text(plan, answer)).into_iter().collect();
+    taking.extend(Taking::vectors(plan, vectors));
+    Ok(taking)
+}
+
+/// Each document that a leg has found, once, under a number, with the distance of the first leg that has one.
+fn numbered(taking: &[Taking<'_>]) -> (Vec<LegHit>, Vec<Ranked>) {
+    let mut documents: Vec<LegHit> = Vec::new();
+    let mut numbers = HashMap::new();
+    let mut lists = Vec::with_capacity(taking.len());
+    for leg in taking {
+        let mut ranked = Vec::with_capacity(leg.answer.hits.len());
+        for hit in &leg.answer.hits {
+            let number = *numbers.entry((hit.found.range, hit.found.ordinal)).or_insert(documents.len());
+            match documents.get_mut(number) {
+                Some(known) if known.distance.is_nan() => known.distance = hit.distance,
+                Some(_) => {}
+                None => documents.push(*hit),
+            }
+            ranked.push((number, hit.score));
+        }
+        lists.push(Ranked { weight: leg.weight, hits: ranked });
+    }
+    (documents, lists)
+}
+
+fn hit(ranges: &Ranges, found: &Fused, document: &LegHit) -> Result<Hit, EngineError> {
+    let place = document.found.place;
+    Ok(Hit {
+        range: document.found.range,
+        ordinal: document.found.ordinal,
+        sequence: ranges.sequence(&document.found)?,
+        score: found.score,
+        sort: Vec::new(),
+        position: String::new(),
+        place: place.map_or((u32::MAX, 0), |place| (place.segment, place.doc)),
+    })
 }

@@ -25,4 +25,4 @@ pub use plan::{
     Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
     NumberBounds, NumberMetric, SignificanceAlgorithm,
 };
-pub use run::aggregate;
+pub use run::{aggregate, aggregate_documents};

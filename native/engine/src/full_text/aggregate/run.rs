@@ -1,8 +1,11 @@
 //! Runs the aggregations of a plan over the indexes of all ranges.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use rayon::prelude::*;
-use tantivy::query::{EnableScoring, Weight};
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocSet, TERMINATED};
+use tantivy::query::{EnableScoring, Query, Weight};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, TERMINATED};
 
 use super::budget::Budget;
 use super::columns::Pairs;
@@ -13,7 +16,9 @@ use super::segment_tree::{Collector, Context};
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;
-use crate::full_text::query::{IndexFields, Node, QueryPlan, RangeView, Stop, Visible, compile_for, query_pool};
+use crate::full_text::query::{
+    BitsQuery, DocBits, IndexFields, Node, QueryPlan, RangeView, Stop, Visible, compile_for, query_pool,
+};
 
 /// Documents that the collectors take at a time.
 const BLOCK_DOCS: usize = 2048;
@@ -36,12 +41,50 @@ pub fn aggregate(
     aggregations: &AggregationPlan,
     stop: &Stop,
 ) -> Result<Aggregated, EngineError> {
+    aggregate_matches(views, plan, aggregations, None, stop)
+}
+
+/// The same over `documents` alone, each a range, segment and document of `views`, once. Answers an object as JSON.
+pub fn aggregate_documents(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    aggregations: &AggregationPlan,
+    documents: Vec<(usize, usize, DocId)>,
+    stop: &Stop,
+) -> Result<String, EngineError> {
+    let mut by_segment: BTreeMap<(usize, usize), Vec<DocId>> = BTreeMap::new();
+    for (range, segment, doc) in documents {
+        by_segment.entry((range, segment)).or_default().push(doc);
+    }
+    let mut matches = Vec::with_capacity(views.len());
+    for (range, view) in views.iter().enumerate() {
+        let mut bits = Vec::new();
+        for (segment, reader) in view.searcher.segment_readers().iter().enumerate() {
+            let docs = by_segment.remove(&(range, segment)).unwrap_or_default();
+            bits.push(Arc::new(DocBits::collect(reader.max_doc(), |take| {
+                docs.into_iter().for_each(take);
+                Ok(())
+            })?));
+        }
+        matches.push(BitsQuery::new(view, bits));
+    }
+    Ok(aggregate_matches(views, plan, aggregations, Some(&matches), stop)?.json)
+}
+
+/// Over what the plan matches, or over given matches of each range.
+fn aggregate_matches(
+    views: &[RangeView],
+    plan: &QueryPlan,
+    aggregations: &AggregationPlan,
+    matches: Option<&[BitsQuery]>,
+    stop: &Stop,
+) -> Result<Aggregated, EngineError> {
     if let Some(view) = views.first() {
         check_all(&view.index, &aggregations.list)?;
     }
     let budget = Budget::new();
     let context = Context { budget: &budget, stop, allows_partial: plan.allows_partial };
-    let Collected { partials, total, mut is_partial } = collect(views, plan, &aggregations.list, &context)?;
+    let Collected { partials, total, mut is_partial } = collect(views, plan, matches, &aggregations.list, &context)?;
     let mut backgrounds = Vec::with_capacity(aggregations.backgrounds.len());
     for background in &aggregations.backgrounds {
         let collected = collect_background(views, plan, background, &context)?;
@@ -99,7 +142,7 @@ fn collect_background(
         expired_at_or_before_ms: plan.expired_at_or_before_ms,
         ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
     };
-    collect(views, &of_background, std::slice::from_ref(&terms), context)
+    collect(views, &of_background, None, std::slice::from_ref(&terms), context)
 }
 
 /// What was found for each aggregation of a list.
@@ -125,12 +168,16 @@ struct Task<'a> {
 fn collect(
     views: &[RangeView],
     plan: &QueryPlan,
+    matches: Option<&[BitsQuery]>,
     list: &[Aggregation],
     context: &Context<'_>,
 ) -> Result<Collected, EngineError> {
     let mut weights = Vec::with_capacity(views.len());
-    for view in views {
-        let query = compile_for(view, plan, context.stop)?;
+    for (range, view) in views.iter().enumerate() {
+        let query: Box<dyn Query> = match matches {
+            Some(matches) => Box::new(matches[range].clone()),
+            None => compile_for(view, plan, context.stop)?,
+        };
         weights.push(query.weight(EnableScoring::disabled_from_schema(&view.schema)).map_err(tantivy_failed)?);
     }
     let mut tasks = Vec::new();

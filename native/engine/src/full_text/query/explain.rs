@@ -9,7 +9,7 @@ use tantivy::query::{EnableScoring, Explanation, Weight};
 
 use super::compile::compile_plan;
 use super::fields_of_path::IndexFields;
-use super::hits::Hits;
+use super::hits::Hit;
 use super::plan::QueryPlan;
 use super::search::RangeView;
 use super::statistics::GlobalStatistics;
@@ -18,19 +18,19 @@ use crate::full_text::errors::tantivy_failed;
 
 /// A score and the parts that it is made of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Explained {
-    value: f64,
-    description: String,
+pub struct Explained {
+    pub value: f64,
+    pub description: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    details: Vec<Explained>,
+    pub details: Vec<Explained>,
 }
 
-/// For each hit the tree of its score, in the order of the page: a JSON array.
-pub fn explain_hits(views: &[RangeView], plan: &QueryPlan, hits: &Hits) -> Result<String, EngineError> {
+/// For each hit the tree of its score, in the order of the page.
+pub fn explain_hits(views: &[RangeView], plan: &QueryPlan, hits: &[Hit]) -> Result<Vec<Explained>, EngineError> {
     let statistics = GlobalStatistics::new(views.iter().map(|view| (&view.searcher, &view.index)).collect());
     let mut weights: BTreeMap<usize, Box<dyn Weight>> = BTreeMap::new();
-    let mut explained = Vec::with_capacity(hits.hits.len());
-    for hit in &hits.hits {
+    let mut explained = Vec::with_capacity(hits.len());
+    for hit in hits {
         let range = hit.range as usize;
         if let Entry::Vacant(entry) = weights.entry(range) {
             let for_range = statistics.for_range(range);
@@ -43,7 +43,7 @@ pub fn explain_hits(views: &[RangeView], plan: &QueryPlan, hits: &Hits) -> Resul
             weights[&range].explain(&view.searcher.segment_readers()[segment as usize], doc).map_err(tantivy_failed)?;
         explained.push(readable(&view.index, &explanation)?);
     }
-    serde_json::to_string(&explained).map_err(|error| EngineError::internal(format!("explanation: {error}")))
+    Ok(explained)
 }
 
 fn readable(index: &IndexFields, explanation: &Explanation) -> Result<Explained, EngineError> {

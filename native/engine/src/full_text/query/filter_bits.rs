@@ -36,7 +36,7 @@ pub struct DocBits {
 
 impl DocBits {
     /// `docs` are below `max_doc`, each once.
-    fn collect(
+    pub fn collect(
         max_doc: u32,
         visit: impl FnOnce(&mut dyn FnMut(DocId)) -> Result<(), EngineError>,
     ) -> Result<Self, EngineError> {
@@ -47,11 +47,6 @@ impl DocBits {
             len += 1;
         })?;
         Ok(Self { words, len })
-    }
-
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the retrieval over vectors"))]
-    pub fn contains(&self, doc: DocId) -> bool {
-        self.words.get(doc as usize / 64).is_some_and(|word| word >> (doc % 64) & 1 == 1)
     }
 
     /// Number of documents.
@@ -75,7 +70,6 @@ impl DocBits {
     }
 
     /// Ascending.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the retrieval over vectors"))]
     pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
         let next = |doc: DocId| Some(self.from(doc)).filter(|doc| *doc != TERMINATED);
         std::iter::successors(next(0), move |doc| next(doc + 1))
@@ -160,7 +154,7 @@ impl FilterCache {
 }
 
 /// What tells the filters of plans apart. A condition without a field means the fields that there are.
-fn filter_name(view: &RangeView, plan: &QueryPlan) -> Result<Arc<str>, EngineError> {
+pub fn filter_name(view: &RangeView, plan: &QueryPlan) -> Result<Arc<str>, EngineError> {
     let parts = (view.index.slots.len(), &plan.filter, &plan.exclusion, &plan.key_prefix);
     let name = serde_json::to_string(&parts).map_err(|error| EngineError::internal(format!("a filter: {error}")))?;
     Ok(Arc::from(name))
@@ -174,7 +168,6 @@ fn is_filtered(plan: &QueryPlan) -> bool {
 /// deleted and expired ones too. `None` when they let everything through.
 ///
 /// Errors: `invalid_query`; `query_timeout`.
-#[expect(dead_code, reason = "for the retrieval over vectors")]
 pub fn filter_bits(view: &RangeView, plan: &QueryPlan, stop: &Stop) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
     if !is_filtered(plan) {
         return Ok(None);
@@ -303,7 +296,6 @@ mod tests {
         let bits = bits(201, &docs);
         assert_eq!((bits.iter().collect::<Vec<_>>(), bits.len()), (docs.to_vec(), 4));
         assert_eq!([1, 64, 65, 201, TERMINATED].map(|doc| bits.from(doc)), [63, 64, 200, TERMINATED, TERMINATED]);
-        assert!(bits.contains(64) && !bits.contains(65) && !bits.contains(100_000));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Hit {
     /// The same values for a `PageCursor`; empty when the plan does not sort.
     pub position: String,
     /// Segment and document within its commit.
-    pub(super) place: (u32, DocId),
+    pub(crate) place: (u32, DocId),
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -26,12 +26,15 @@ mod word_nodes;
 mod word_positions;
 
 pub(super) use collect::Visible;
+pub(crate) use explain::{Explained, explain_hits};
 pub(super) use fields_of_path::{IndexFields, column_name};
-pub(super) use filter_bits::FilterCache;
+pub(super) use filter_bits::{BitsQuery, FilterCache};
+pub(crate) use filter_bits::{DocBits, filter_bits, filter_name};
 pub(super) use matching::mapping_of;
 pub(super) use near_words::{NearWord, near_words};
-pub(super) use search::{RangeView, compile_for, query_pool};
-pub(super) use stop::Stop;
+pub(super) use search::compile_for;
+pub(crate) use search::{Keys, RangeView, query_pool, query_views};
+pub(crate) use stop::Stop;
 pub(super) use term_expansion::TokenTest;
 pub(super) use term_pattern::Pattern;
 

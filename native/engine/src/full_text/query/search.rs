@@ -43,7 +43,7 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    fn of(index: &TextIndex) -> Result<Self, EngineError> {
+    pub fn of(index: &TextIndex) -> Result<Self, EngineError> {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
@@ -69,7 +69,9 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
         None => query_views(&views, plan, &stop)?,
     };
     if plan.explain {
-        hits.explanations = explain_hits(&views, plan, &hits)?;
+        let explained = explain_hits(&views, plan, &hits.hits)?;
+        let json = serde_json::to_string(&explained);
+        hits.explanations = json.map_err(|error| EngineError::internal(format!("explanation: {error}")))?;
     }
     hits.took_micros = started.elapsed().as_micros() as u64;
     Ok(hits)
@@ -93,7 +95,7 @@ fn query_and_aggregate(
 }
 
 /// What ends before any document was visited (terms are still being looked up) has found nothing.
-fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
+pub fn query_views(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
     match query_whole(views, plan, stop) {
         Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
             Ok(Hits { is_partial: true, ..Hits::default() })
@@ -226,13 +228,22 @@ impl Match for Sorted {
 }
 
 /// Keys are looked up only where matches of different segments tie.
-struct Keys<'a> {
+pub struct Keys<'a> {
     views: &'a [RangeView],
     known: HashMap<(usize, u32, u64), Arc<str>>,
     failed: Option<EngineError>,
 }
 
-impl Keys<'_> {
+impl<'a> Keys<'a> {
+    pub fn new(views: &'a [RangeView]) -> Self {
+        Self { views, known: HashMap::new(), failed: None }
+    }
+
+    /// Keys that could not be read compared as empty.
+    pub fn into_failure(self) -> Result<(), EngineError> {
+        self.failed.map_or(Ok(()), Err)
+    }
+
     fn of(&mut self, range: usize, segment: u32, key_rank: u64) -> Arc<str> {
         if let Some(key) = self.known.get(&(range, segment, key_rank)) {
             return Arc::clone(key);
@@ -257,7 +268,8 @@ impl Keys<'_> {
         Ok(key)
     }
 
-    fn compare(
+    /// Range, then segment, document and rank of the key within the segment.
+    pub fn compare(
         &mut self,
         (range_a, a): (usize, (u32, DocId, u64)),
         (range_b, b): (usize, (u32, DocId, u64)),
@@ -285,15 +297,13 @@ fn merge<T: Match>(
         hits.max_score = hits.max_score.max(collected.max_score);
         matches.extend(collected.matches.into_iter().map(|found| (range, found)));
     }
-    let mut keys = Keys { views, known: HashMap::new(), failed: None };
+    let mut keys = Keys::new(views);
     let backwards = plan.reads_backwards();
     matches.sort_unstable_by(|(range_a, a), (range_b, b)| {
         let forwards = order(a, b).then_with(|| keys.compare((*range_a, a.place()), (*range_b, b.place())));
         if backwards { forwards.reverse() } else { forwards }
     });
-    if let Some(error) = keys.failed {
-        return Err(error);
-    }
+    keys.into_failure()?;
     for (range, found) in matches.into_iter().skip(plan.offset).take(plan.limit) {
         hits.hits.push(hit(views, range, &found)?);
     }

@@ -1,0 +1,121 @@
+//! The documents of a range that the legs may find, as a set of ordinals.
+
+use std::sync::Arc;
+
+use sundew_vector::ordinal_set::OrdinalSet;
+use tantivy::SegmentReader;
+
+use super::ordinal_cache::{SetName, all_values};
+use super::ranges::Ranges;
+use crate::error::EngineError;
+use crate::full_text::{DocBits, QueryPlan, Stop, filter_bits, filter_name};
+
+/// Segments of fewer documents are gone through again whenever another segment has changed.
+const KEPT_DOCS_MIN: u32 = 20_000;
+
+/// For a range what filters, exclusions, key prefix and expiry of `plan` let through; `None` when that is everything.
+/// Documents that the text index does not show are in no set.
+pub fn allowed_ordinals(
+    ranges: &Ranges,
+    range: usize,
+    plan: &QueryPlan,
+    stop: &Stop,
+) -> Result<Option<Arc<OrdinalSet>>, EngineError> {
+    let bits = filter_bits(&ranges.views[range], plan, stop)?;
+    let has_expired = has_expired(ranges, range, plan);
+    if bits.is_none() && !has_expired {
+        return Ok(None);
+    }
+    let name: Arc<str> = match &bits {
+        Some(_) => filter_name(&ranges.views[range], plan)?,
+        None => Arc::from(""),
+    };
+    let set = live_set(ranges, range, bits.as_deref(), &name)?;
+    Ok(Some(if has_expired { without_expired(ranges, range, plan, &set)? } else { set }))
+}
+
+/// What `bits` let through, and is not deleted.
+fn live_set(
+    ranges: &Ranges,
+    range: usize,
+    bits: Option<&[Arc<DocBits>]>,
+    filter: &Arc<str>,
+) -> Result<Arc<OrdinalSet>, EngineError> {
+    let (view, cache) = (&ranges.views[range], &ranges.caches[range]);
+    let readers = view.searcher.segment_readers();
+    cache.set(name_of(readers, filter), || {
+        let mut all = OrdinalSet::default();
+        for (segment, reader) in readers.iter().enumerate() {
+            let insert = |set: &mut OrdinalSet| insert_segment(ranges, range, segment, bits, set);
+            if reader.max_doc() < KEPT_DOCS_MIN || readers.len() == 1 {
+                insert(&mut all)?;
+                continue;
+            }
+            let own = cache.set(name_of(std::slice::from_ref(reader), filter), || {
+                let mut own = OrdinalSet::default();
+                insert(&mut own)?;
+                Ok(own)
+            })?;
+            all.extend_from(&own);
+        }
+        Ok(all)
+    })
+}
+
+fn name_of(readers: &[SegmentReader], filter: &Arc<str>) -> SetName {
+    let segments = readers.iter().map(|reader| (reader.segment_id(), reader.num_deleted_docs()));
+    (segments.collect(), Arc::clone(filter))
+}
+
+fn insert_segment(
+    ranges: &Ranges,
+    range: usize,
+    segment: usize,
+    bits: Option<&[Arc<DocBits>]>,
+    set: &mut OrdinalSet,
+) -> Result<(), EngineError> {
+    let view = &ranges.views[range];
+    let reader = &view.searcher.segment_readers()[segment];
+    let ordinals = all_values(&view.columns[segment].ordinal, reader.max_doc())?;
+    let mut insert = |doc: u32| {
+        if !reader.is_deleted(doc) {
+            set.insert(ordinals[doc as usize]);
+        }
+    };
+    match bits {
+        Some(bits) => bits[segment].iter().for_each(&mut insert),
+        None => (0..reader.max_doc()).for_each(&mut insert),
+    }
+    Ok(())
+}
+
+/// The expired documents of each segment, deleted ones too.
+fn expired<'a>(ranges: &'a Ranges, range: usize, plan: &QueryPlan) -> impl Iterator<Item = (usize, &'a [u32])> {
+    let view = &ranges.views[range];
+    let segments = view.columns.iter().zip(view.searcher.segment_readers()).zip(ranges.segment_ordinals(range));
+    let bound = plan.expired_at_or_before_ms;
+    segments.enumerate().filter_map(move |(segment, ((columns, reader), ordinals))| {
+        Some((segment, ordinals.expired(&columns.ttl_base, reader.max_doc(), bound?)))
+    })
+}
+
+fn has_expired(ranges: &Ranges, range: usize, plan: &QueryPlan) -> bool {
+    expired(ranges, range, plan).any(|(_, docs)| !docs.is_empty())
+}
+
+fn without_expired(
+    ranges: &Ranges,
+    range: usize,
+    plan: &QueryPlan,
+    set: &OrdinalSet,
+) -> Result<Arc<OrdinalSet>, EngineError> {
+    let view = &ranges.views[range];
+    let mut left = set.clone();
+    for (segment, docs) in expired(ranges, range, plan) {
+        let reader = &view.searcher.segment_readers()[segment];
+        for doc in docs.iter().filter(|doc| !reader.is_deleted(**doc)) {
+            left.remove(view.columns[segment].ordinal.first(*doc).unwrap_or(u64::MAX) as u32);
+        }
+    }
+    Ok(Arc::new(left))
+}

@@ -1,0 +1,223 @@
+//! Runs the legs of a plan over all ranges, side by side, and merges each over the ranges.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sundew_vector::dense::{DenseIndex, DistanceBounds};
+use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::search::{SearchBounds, SearchReport, VectorHits};
+use sundew_vector::sparse::SparseIndex;
+
+use super::plan::{Leg, LegKind};
+use super::ranges::{Found, Ranges, by_key};
+use crate::error::EngineError;
+use crate::full_text::{DerivedIndex, Keys, QueryPlan, Stop, query_pool, query_views};
+
+/// An index of vectors of one range.
+#[derive(Clone)]
+pub enum VectorIndex {
+    Dense(Arc<DenseIndex>),
+    Sparse(Arc<SparseIndex>),
+}
+
+impl VectorIndex {
+    pub fn derived(&self) -> &dyn DerivedIndex {
+        match self {
+            Self::Dense(index) => &**index,
+            Self::Sparse(index) => &**index,
+        }
+    }
+}
+
+/// The query vector of a leg.
+pub enum QueryVector {
+    Dense(Vec<f32>),
+    Sparse(Vec<(u32, f32)>),
+}
+
+impl QueryVector {
+    /// The vectors of `legs`, which lie in `bytes` one after another.
+    pub fn of_legs(legs: &[Leg], mut bytes: &[u8]) -> Result<Vec<Self>, EngineError> {
+        let broken = || EngineError::internal("the query vectors do not fit the legs of the plan");
+        let mut vectors = Vec::with_capacity(legs.len());
+        for leg in legs {
+            let (own, rest) = bytes.split_at_checked(leg.bytes).ok_or_else(broken)?;
+            let (words, odd) = own.as_chunks::<4>();
+            let is_whole = odd.is_empty() && (leg.kind == LegKind::Dense || words.len().is_multiple_of(2));
+            if !is_whole {
+                return Err(broken());
+            }
+            bytes = rest;
+            vectors.push(match leg.kind {
+                LegKind::Dense => Self::Dense(words.iter().map(|word| f32::from_le_bytes(*word)).collect()),
+                LegKind::Sparse => {
+                    let (indices, values) = words.split_at(words.len() / 2);
+                    let pairs = indices.iter().zip(values);
+                    Self::Sparse(
+                        pairs.map(|(at, value)| (u32::from_le_bytes(*at), f32::from_le_bytes(*value))).collect(),
+                    )
+                }
+            });
+        }
+        if bytes.is_empty() { Ok(vectors) } else { Err(broken()) }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct LegHit {
+    pub found: Found,
+    pub score: f32,
+    /// The raw distance of a dense leg; NaN of others.
+    pub distance: f32,
+}
+
+/// What a leg has found in all ranges, best first.
+#[derive(Default)]
+pub struct LegAnswer {
+    pub hits: Vec<LegHit>,
+    /// There is no more to find.
+    pub is_exhausted: bool,
+    pub is_partial: bool,
+    pub report: SearchReport,
+    /// Of the range that took the longest.
+    pub took_micros: u64,
+}
+
+/// What every leg works with.
+pub struct LegContext<'a> {
+    pub ranges: &'a Ranges,
+    pub plan: &'a QueryPlan,
+    /// For each leg its index of each range, leg after leg.
+    pub indexes: &'a [VectorIndex],
+    pub vectors: &'a [QueryVector],
+    /// The documents of each range that may be found.
+    pub allowed: &'a [Option<Arc<OrdinalSet>>],
+    /// Hits wanted of each leg.
+    pub window: usize,
+    pub stop: &'a Stop,
+}
+
+type OfRange = Result<(VectorHits, u64), EngineError>;
+
+impl LegContext<'_> {
+    /// The answers of the vector legs, and of the text leg when it is wanted.
+    pub fn run(
+        &self,
+        with_text: bool,
+        keys: &mut Keys<'_>,
+    ) -> Result<(Vec<LegAnswer>, Option<LegAnswer>), EngineError> {
+        let tasks = self.indexes.len();
+        let mut found: Vec<Option<OfRange>> = (0..tasks).map(|_| None).collect();
+        let mut text = None;
+        match query_pool(tasks + usize::from(with_text), self.ranges.document_count()) {
+            // This thread works too: a thread of the pool takes microseconds to wake up.
+            Some(pool) => pool.in_place_scope(|scope| {
+                if with_text {
+                    scope.spawn(|_| text = Some(self.text_leg()));
+                }
+                let mut slots = found.iter_mut().enumerate();
+                let own = slots.next();
+                for (task, slot) in slots {
+                    scope.spawn(move |_| *slot = Some(self.search(task)));
+                }
+                if let Some((task, slot)) = own {
+                    *slot = Some(self.search(task));
+                }
+            }),
+            None => {
+                text = with_text.then(|| self.text_leg());
+                for (task, slot) in found.iter_mut().enumerate() {
+                    *slot = Some(self.search(task));
+                }
+            }
+        }
+        let mut found = found.into_iter().flatten();
+        let ranges = self.ranges.views.len();
+        let mut answers = Vec::with_capacity(self.plan.legs.len());
+        for leg in &self.plan.legs {
+            answers.push(self.merge(leg, found.by_ref().take(ranges), keys)?);
+        }
+        Ok((answers, text.transpose()?))
+    }
+
+    /// One leg in one range.
+    fn search(&self, task: usize) -> OfRange {
+        let started = Instant::now();
+        let (leg, range) = (task / self.ranges.views.len(), task % self.ranges.views.len());
+        let allowed = self.allowed[range].as_deref();
+        let hits = if self.window == 0 || allowed.is_some_and(OrdinalSet::is_empty) {
+            VectorHits::default()
+        } else {
+            let is_due = || self.stop.is_due();
+            let bounds = SearchBounds { limit: self.window, allowed, is_due: &is_due };
+            match (&self.indexes[task], &self.vectors[leg]) {
+                (VectorIndex::Dense(index), QueryVector::Dense(vector)) => {
+                    let distance = DistanceBounds { under: self.plan.distance_under, over: self.plan.distance_over };
+                    index.search(vector, self.plan.legs[leg].effort, distance, &bounds)?
+                }
+                (VectorIndex::Sparse(index), QueryVector::Sparse(vector)) => index.search(vector, &bounds)?,
+                _ => return Err(EngineError::internal("a leg of the plan has an index of another kind")),
+            }
+        };
+        Ok((hits, started.elapsed().as_micros() as u64))
+    }
+
+    fn merge(
+        &self,
+        leg: &Leg,
+        found: impl Iterator<Item = OfRange>,
+        keys: &mut Keys<'_>,
+    ) -> Result<LegAnswer, EngineError> {
+        let mut answer = LegAnswer::default();
+        for (range, outcome) in found.enumerate() {
+            let (VectorHits { hits, is_partial, report }, took_micros) = outcome?;
+            answer.took_micros = answer.took_micros.max(took_micros);
+            answer.is_partial |= is_partial;
+            for arm in report.arms {
+                if !answer.report.arms.contains(&arm) {
+                    answer.report.arms.push(arm);
+                }
+            }
+            answer.report.candidates += report.candidates;
+            answer.report.visited += report.visited;
+            answer.report.segments += report.segments;
+            answer.hits.extend(hits.iter().map(|hit| LegHit {
+                found: self.ranges.find(range, hit.ordinal),
+                score: hit.score,
+                distance: if leg.kind == LegKind::Dense { hit.distance } else { f32::NAN },
+            }));
+        }
+        answer.hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| by_key(keys, &a.found, &b.found)));
+        answer.is_exhausted = answer.hits.len() < self.window && !answer.is_partial;
+        answer.hits.truncate(self.window);
+        Ok(answer)
+    }
+
+    /// The plan's own query, as it would be answered without vector legs.
+    pub fn text_leg(&self) -> Result<LegAnswer, EngineError> {
+        let started = Instant::now();
+        let plan = QueryPlan {
+            limit: self.window,
+            offset: 0,
+            count_only: false,
+            aggregations: None,
+            // The number of its matches is not asked for.
+            exact_total: false,
+            total_exact_up_to: 0,
+            ..self.plan.clone()
+        };
+        let text = query_views(&self.ranges.views, &plan, self.stop)?;
+        let hits = text.hits.iter().map(|hit| {
+            let place = self.ranges.place(hit.range as usize, hit.place.0, hit.place.1);
+            let found = Found { range: hit.range, ordinal: hit.ordinal, place: Some(place) };
+            LegHit { found, score: hit.score, distance: f32::NAN }
+        });
+        Ok(LegAnswer {
+            hits: hits.collect(),
+            is_exhausted: text.hits.len() < self.window && !text.is_partial,
+            is_partial: text.is_partial,
+            report: SearchReport { arms: vec!["text"], ..SearchReport::default() },
+            took_micros: started.elapsed().as_micros() as u64,
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! What retrieval keeps of a text index between queries: the way back from ordinals to documents, and filters as sets of
+//! ordinals.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use sundew_vector::ordinal_set::OrdinalSet;
+use tantivy::columnar::{Cardinality, Column};
+use tantivy::index::SegmentId;
+use tantivy::{DocId, SegmentReader};
+
+use crate::error::EngineError;
+use crate::full_text::{RangeView, SegmentColumns, damaged};
+
+/// Bytes of ordinal sets that are kept: 256 filters over a million documents.
+const SET_BYTES_MAX: usize = 32 << 20;
+
+/// A table by ordinal is made when so many of its places are taken: one in this many.
+const TABLE_SPARSENESS_MAX: u64 = 4;
+
+const NO_DOCUMENT: DocId = DocId::MAX;
+
+/// Where the documents of a segment are, by their ordinals.
+pub struct SegmentOrdinals {
+    places: Places,
+    expiring: OnceLock<Box<[DocId]>>,
+}
+
+enum Places {
+    /// By ordinal, from `first`.
+    Table { first: u32, docs: Box<[DocId]> },
+    /// Ascending.
+    Pairs(Box<[(u32, DocId)]>),
+}
+
+impl SegmentOrdinals {
+    fn read(reader: &SegmentReader, columns: &SegmentColumns) -> Result<Self, EngineError> {
+        let ordinals = all_values(&columns.ordinal, reader.max_doc())?;
+        Ok(Self { places: Places::new(&ordinals), expiring: OnceLock::new() })
+    }
+
+    /// The newest document of this ordinal, whether or not it is deleted.
+    pub fn document(&self, ordinal: u32) -> Option<DocId> {
+        match &self.places {
+            Places::Table { first, docs } => {
+                docs.get(ordinal.checked_sub(*first)? as usize).copied().filter(|doc| *doc != NO_DOCUMENT)
+            }
+            Places::Pairs(pairs) => {
+                let at = pairs.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal).ok()?;
+                Some(pairs[at].1)
+            }
+        }
+    }
+
+    /// The documents whose TTL base is set and at or before `bound`, deleted ones too.
+    pub fn expired(&self, ttl_base: &Column<i64>, max_doc: u32, bound: i64) -> &[DocId] {
+        let base = |doc: &DocId| ttl_base.first(*doc).unwrap_or(0);
+        let by_expiry = self.expiring.get_or_init(|| {
+            let mut docs: Vec<DocId> = (0..max_doc).filter(|doc| base(doc) > 0).collect();
+            docs.sort_by_cached_key(base);
+            docs.into_boxed_slice()
+        });
+        &by_expiry[..by_expiry.partition_point(|doc| base(doc) <= bound)]
+    }
+}
+
+impl Places {
+    /// Of two documents of an ordinal the later one is the newer.
+    fn new(ordinals: &[u32]) -> Self {
+        let (Some(&first), Some(&last)) = (ordinals.iter().min(), ordinals.iter().max()) else {
+            return Self::Pairs(Box::default());
+        };
+        let spread = u64::from(last - first) + 1;
+        if spread > TABLE_SPARSENESS_MAX * ordinals.len() as u64 {
+            let mut pairs: Vec<(u32, DocId)> = ordinals.iter().copied().zip(0..).collect();
+            pairs.sort_unstable_by_key(|(ordinal, doc)| (*ordinal, std::cmp::Reverse(*doc)));
+            pairs.dedup_by_key(|(ordinal, _)| *ordinal);
+            return Self::Pairs(pairs.into_boxed_slice());
+        }
+        let mut docs = vec![NO_DOCUMENT; spread as usize].into_boxed_slice();
+        for (&ordinal, doc) in ordinals.iter().zip(0..) {
+            docs[(ordinal - first) as usize] = doc;
+        }
+        Self::Table { first, docs }
+    }
+}
+
+/// The ordinals of the documents 0..`max_doc`.
+pub fn all_values(column: &Column<u64>, max_doc: u32) -> Result<Vec<u32>, EngineError> {
+    if column.get_cardinality() != Cardinality::Full {
+        return Err(damaged("a document has no ordinal".to_owned()));
+    }
+    let mut values = vec![0u64; max_doc as usize];
+    column.values.get_range(0, &mut values);
+    Ok(values.into_iter().map(|ordinal| ordinal as u32).collect())
+}
+
+/// Segments, each with the number of its deleted documents, and a filter: what a set of ordinals is of.
+pub type SetName = (Vec<(SegmentId, u32)>, Arc<str>);
+
+struct KeptSet {
+    set: Arc<OrdinalSet>,
+    used_at: u64,
+}
+
+#[derive(Default)]
+struct Sets {
+    kept: HashMap<SetName, KeptSet>,
+    bytes: usize,
+    /// Counts uses.
+    now: u64,
+}
+
+#[derive(Default)]
+pub struct OrdinalCache {
+    segments: Mutex<HashMap<SegmentId, Arc<SegmentOrdinals>>>,
+    sets: Mutex<Sets>,
+}
+
+impl OrdinalCache {
+    /// In the order of the view's segments.
+    pub fn of(&self, view: &RangeView) -> Result<Vec<Arc<SegmentOrdinals>>, EngineError> {
+        let mut known = unpoisoned(&self.segments);
+        let readers = view.searcher.segment_readers();
+        if known.len() > 2 * readers.len() {
+            known.retain(|id, _| readers.iter().any(|reader| reader.segment_id() == *id));
+        }
+        let mut all = Vec::with_capacity(readers.len());
+        for (reader, columns) in readers.iter().zip(&view.columns) {
+            let ordinals = match known.get(&reader.segment_id()) {
+                Some(ordinals) => Arc::clone(ordinals),
+                None => {
+                    let read = Arc::new(SegmentOrdinals::read(reader, columns)?);
+                    known.insert(reader.segment_id(), Arc::clone(&read));
+                    read
+                }
+            };
+            all.push(ordinals);
+        }
+        Ok(all)
+    }
+
+    /// The set of this name; `make` is called when it is not kept.
+    pub fn set(
+        &self,
+        name: SetName,
+        make: impl FnOnce() -> Result<OrdinalSet, EngineError>,
+    ) -> Result<Arc<OrdinalSet>, EngineError> {
+        if let Some(set) = unpoisoned(&self.sets).find(&name) {
+            return Ok(set);
+        }
+        let set = Arc::new(make()?);
+        unpoisoned(&self.sets).keep(name, Arc::clone(&set), SET_BYTES_MAX);
+        Ok(set)
+    }
+}
+
+impl Sets {
+    fn find(&mut self, name: &SetName) -> Option<Arc<OrdinalSet>> {
+        self.now += 1;
+        let kept = self.kept.get_mut(name)?;
+        kept.used_at = self.now;
+        Some(Arc::clone(&kept.set))
+    }
+
+    fn keep(&mut self, name: SetName, set: Arc<OrdinalSet>, bytes_max: usize) {
+        self.now += 1;
+        self.bytes += bytes_of(&name, &set);
+        let before = self.kept.insert(name.clone(), KeptSet { set, used_at: self.now });
+        self.bytes -= before.map_or(0, |before| bytes_of(&name, &before.set));
+        if self.bytes <= bytes_max {
+            return;
+        }
+        // In one go further down, so that not every query that comes has to look for the oldest.
+        let mut by_age: Vec<(u64, SetName)> =
+            self.kept.iter().map(|(name, kept)| (kept.used_at, name.clone())).collect();
+        by_age.sort_unstable_by_key(|(used_at, _)| *used_at);
+        for (_, name) in by_age {
+            if self.bytes <= bytes_max / 4 * 3 {
+                break;
+            }
+            self.bytes -= self.kept.remove(&name).map_or(0, |kept| bytes_of(&name, &kept.set));
+        }
+    }
+}
+
+fn bytes_of((segments, filter): &SetName, set: &OrdinalSet) -> usize {
+    set.bytes() + filter.len() + size_of_val(segments.as_slice()) + size_of::<(SetName, KeptSet)>()
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(ordinals: &[u32]) -> SegmentOrdinals {
+        SegmentOrdinals { places: Places::new(ordinals), expiring: OnceLock::new() }
+    }
+
+    #[test]
+    fn ordinals_lead_to_the_newest_document() {
+        for ordinals in [[7, 5, 6, 5, 9].as_slice(), &[700_000, 5, 6, 5, 9]] {
+            let found = places(ordinals);
+            let wanted = [(ordinals[0], Some(0)), (5, Some(3)), (6, Some(2)), (9, Some(4)), (4, None), (8, None)];
+            for (ordinal, document) in wanted {
+                assert_eq!(found.document(ordinal), document, "{ordinal} of {ordinals:?}");
+            }
+            assert_eq!(found.document(u32::MAX), None);
+        }
+        assert_eq!(places(&[]).document(0), None);
+    }
+
+    #[test]
+    fn sets_that_were_used_longest_ago_go_first() {
+        let mut sets = Sets::default();
+        let segment = SegmentId::generate_random();
+        let name = |at: usize| (vec![(segment, 0)], Arc::from(at.to_string()));
+        let set = Arc::new(OrdinalSet::from_iter([64_000]));
+        let one = bytes_of(&name(0), &set);
+        for at in 0..4 {
+            sets.keep(name(at), Arc::clone(&set), 4 * one);
+        }
+        assert!(sets.find(&name(0)).is_some());
+        sets.keep(name(4), set, 4 * one);
+        let left: Vec<bool> = (0..5).map(|at| sets.find(&name(at)).is_some()).collect();
+        assert_eq!((left, sets.bytes), (vec![true, false, false, true, true], 3 * one));
+    }
+}

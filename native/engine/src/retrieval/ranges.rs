@@ -1,0 +1,83 @@
+//! The ranges of a query: where documents are, and the order of their keys.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tantivy::DocId;
+
+use super::ordinal_cache::{OrdinalCache, SegmentOrdinals};
+use crate::error::EngineError;
+use crate::full_text::{Keys, RangeView, TextIndex, damaged};
+
+/// A document of one of the ranges.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    pub range: u32,
+    pub ordinal: u32,
+    /// `None` while the range's text index does not show the document: it is not there yet, or not any more.
+    pub place: Option<Place>,
+}
+
+/// Where a text index has a document.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub segment: u32,
+    pub doc: DocId,
+    /// Of its key among those of its segment.
+    pub key_rank: u64,
+}
+
+pub struct Ranges {
+    pub views: Vec<RangeView>,
+    pub caches: Vec<Arc<OrdinalCache>>,
+    ordinals: Vec<Vec<Arc<SegmentOrdinals>>>,
+}
+
+impl Ranges {
+    pub fn of(texts: &[Arc<TextIndex>]) -> Result<Self, EngineError> {
+        let views: Vec<RangeView> = texts.iter().map(|text| RangeView::of(text)).collect::<Result<_, _>>()?;
+        let caches: Vec<Arc<OrdinalCache>> = texts.iter().map(|text| text.ordinals()).collect();
+        let ordinals = views.iter().zip(&caches).map(|(view, cache)| cache.of(view)).collect::<Result<_, _>>()?;
+        Ok(Self { views, caches, ordinals })
+    }
+
+    pub fn segment_ordinals(&self, range: usize) -> &[Arc<SegmentOrdinals>] {
+        &self.ordinals[range]
+    }
+
+    pub fn document_count(&self) -> u64 {
+        self.views.iter().map(|view| view.searcher.num_docs()).sum()
+    }
+
+    pub fn find(&self, range: usize, ordinal: u32) -> Found {
+        let readers = self.views[range].searcher.segment_readers().iter().zip(&self.ordinals[range]);
+        let mut shown = readers.enumerate().filter_map(|(segment, (reader, ordinals))| {
+            let doc = ordinals.document(ordinal).filter(|doc| !reader.is_deleted(*doc))?;
+            Some(self.place(range, segment as u32, doc))
+        });
+        Found { range: range as u32, ordinal, place: shown.next() }
+    }
+
+    pub fn place(&self, range: usize, segment: u32, doc: DocId) -> Place {
+        let keys = self.views[range].columns[segment as usize].keys.ords();
+        Place { segment, doc, key_rank: keys.first(doc).unwrap_or(u64::MAX) }
+    }
+
+    /// The version that the text index has of the document; 0 when it does not show it.
+    pub fn sequence(&self, found: &Found) -> Result<u64, EngineError> {
+        let Some(Place { segment, doc, .. }) = found.place else { return Ok(0) };
+        let sequence = &self.views[found.range as usize].columns[segment as usize].sequence;
+        sequence.first(doc).ok_or_else(|| damaged("a document has no sequence".to_owned()))
+    }
+}
+
+/// By key. Documents that no text index shows come last, by range and ordinal.
+pub fn by_key(keys: &mut Keys<'_>, a: &Found, b: &Found) -> Ordering {
+    let place = |place: &Place| (place.segment, place.doc, place.key_rank);
+    match (&a.place, &b.place) {
+        (Some(of_a), Some(of_b)) => keys.compare((a.range as usize, place(of_a)), (b.range as usize, place(of_b))),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => (a.range, a.ordinal).cmp(&(b.range, b.ordinal)),
+    }
+}
