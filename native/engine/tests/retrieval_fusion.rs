@@ -142,8 +142,7 @@ fn a_leg_alone_answers_with_its_own_scores() {
         let weights = [3.0, 3.0];
         let by_dense = Query { plan: plan.clone(), dense: Some(dense), sparse: None, weights };
         let by_sparse = Query { plan, dense: None, sparse: Some(sparse.clone()), weights };
-        for (asked, list) in
-            [(by_dense, dense_list(&documents, dense)), (by_sparse, sparse_list(&documents, &sparse))]
+        for (asked, list) in [(by_dense, dense_list(&documents, dense)), (by_sparse, sparse_list(&documents, &sparse))]
         {
             let hits = run(&table, &asked);
             let wanted = ordered(&documents, list, 30);
@@ -186,7 +185,8 @@ fn failover_answers_by_text_only_when_no_vector_is_found() {
     let table = table(&documents, 1, Metric::L2Squared);
     let node = json!({ "kind": "match", "field": "title", "text": "leek" });
     let plan = json!({ "query": node, "limit": 10, "fusion": { "strategy": "failover" } });
-    let asked = |index| Query { plan: plan.clone(), dense: None, sparse: Some(vec![(index, 1.0)]), weights: [1.0, 1.0] };
+    let asked =
+        |index| Query { plan: plan.clone(), dense: None, sparse: Some(vec![(index, 1.0)]), weights: [1.0, 1.0] };
 
     let by_vector = run(&table, &asked(3));
     assert_eq!((keys(&documents, 1, &by_vector), scores(&by_vector)), (vec!["c"], vec![2.0]));

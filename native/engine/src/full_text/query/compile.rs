@@ -32,7 +32,7 @@ pub fn compile_plan(index: &IndexFields, plan: &QueryPlan) -> Result<Box<dyn Que
 /// Filters, exclusions and key prefix without the query; `None` when they let everything through.
 pub fn compile_filter(index: &IndexFields, plan: &QueryPlan) -> Result<Option<Box<dyn Query>>, EngineError> {
     let filter = compile_conditions(index, plan, &walk_stop(plan))?;
-    Ok(if filter.is_empty() { None } else { Some(filter.as_query()) })
+    Ok(if filter.is_empty() { None } else { Some(filter.into_query()) })
 }
 
 /// What a plan lets through besides its query.
@@ -52,7 +52,7 @@ impl Conditions {
     }
 
     /// All of them; every document when there are none.
-    pub fn as_query(self) -> Box<dyn Query> {
+    pub fn into_query(self) -> Box<dyn Query> {
         let mut filters = self.filters;
         if filters.is_empty() {
             filters.push(Box::new(AllQuery));
@@ -81,7 +81,7 @@ impl CompiledPlan {
         let Self { scored, constant, conditions } = self;
         match scored {
             // The filters find the documents, instead of a walk over all of them.
-            None => Box::new(ConstScoreQuery::new(conditions.as_query(), constant)),
+            None => Box::new(ConstScoreQuery::new(conditions.into_query(), constant)),
             Some(scored) if conditions.is_empty() => scored,
             Some(scored) => {
                 let mut clauses = vec![(Occur::Must, scored)];
