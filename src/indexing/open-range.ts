@@ -72,9 +72,10 @@ export class OpenRange {
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;
     const events = this.#parts.onIndexEvent(this.rangeId, definition);
+    const vectorIndexId = definition.kind === 'full_text' ? undefined : definition.incarnation;
     const applier = new IndexApplier({
       open: this.#parts.openIndex(indexesDirectory, definition),
-      source: { head: () => this.#head, read: (after) => stored.feed.read(after) },
+      source: { head: () => this.#head, read: (after) => stored.feed.read(after, vectorIndexId) },
       clock,
       bounds,
       events: {
@@ -94,6 +95,9 @@ export class OpenRange {
     this.#indexes.delete(indexName);
     await followed.applier.close();
     this.#parts.removeIndexFiles(this.#parts.indexesDirectory, followed.definition);
+    void this.stored.dropVectors(followed.definition.incarnation).catch(() => {
+      // They are dropped when the range is next opened; until then they cost only space.
+    });
   }
 
   /** Closes and opens an index again, with the same files and a new definition. */

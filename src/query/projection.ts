@@ -8,6 +8,8 @@ export interface Projection {
   isWhole: boolean;
   /** The JSON text of the document with only the chosen members, each spelled as it was. */
   apply(document: string): string;
+  /** Whether the vectors for this embeddings index are shown; they are not part of the stored document. */
+  showsVectors(indexName: string): boolean;
 }
 
 /** What a position in a document means for a list of paths. */
@@ -24,7 +26,7 @@ const projectionPathsMax = 256;
 const pathSegmentsMax = 64;
 /** Members that only an answer that names them shows. */
 const hiddenByDefault = ['_embeddings', '_chunks'];
-const whole: Projection = { isWhole: true, apply: (document) => document };
+const whole: Projection = { isWhole: true, apply: (document) => document, showsVectors: () => false };
 
 /**
  * Compiles a list of names (`title`), dotted paths (`author.name`), paths with `*` for any name (`_chunks.*`),
@@ -54,6 +56,10 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   return {
     isWhole: false,
     apply: (document) => projectObject(document, skipSpace(document, 0), [included], [excluded]).text || '{}',
+    showsVectors: (indexName) => {
+      const reach = (root: PathNode) => follow(follow([root], '_embeddings'), indexName).some((node) => node.isEnd);
+      return reach(included) && !reach(excluded);
+    },
   };
 }
 

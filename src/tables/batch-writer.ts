@@ -1,5 +1,12 @@
 import { limits } from '../config/limits.ts';
-import { buildFrame, type ScannedWrite, scanWrite, sectionEntries } from '../engine/binding.ts';
+import {
+  buildFrame,
+  type FrameOptions,
+  holdsVectors,
+  type ScannedWrite,
+  scanWrite,
+  sectionEntries,
+} from '../engine/binding.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -12,6 +19,7 @@ import { intervalOf, splitFrame } from './frame-split.ts';
 import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
+import { vectorIndexOf } from './vector-indexes.ts';
 
 export interface TableLookup {
   get(name: string): Table;
@@ -134,12 +142,14 @@ export class BatchWriter {
   }
 
   #frame(table: Table, body: Uint8Array, entries: Uint32Array, at: Stamp) {
-    return buildFrame(
-      body,
-      entries,
-      { timestamp: at.timestamp, timestampMs: at.timeMs, ttlField: table.ttlField, keyBytesMax: limits.keyBytesMax },
-      table.compiledSchema,
-    );
+    const options: FrameOptions = {
+      timestamp: at.timestamp,
+      timestampMs: at.timeMs,
+      ttlField: table.ttlField,
+      keyBytesMax: limits.keyBytesMax,
+    };
+    if (holdsVectors(entries)) options.vectorIndexes = table.indexes.map(vectorIndexOf);
+    return buildFrame(body, entries, options, table.compiledSchema);
   }
 
   async #commit(parts: TableWrites[], readSet: ReadAssertion[], requestId: string, at: Stamp): Promise<AppliedWrite[]> {

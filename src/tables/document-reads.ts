@@ -9,9 +9,11 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { compileProjection, type Projection } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
 import type { StoredDocument } from '../storage/document-store.ts';
+import type { StoredRange } from '../storage/stored-range.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { synonymsOf } from './document-schema.ts';
 import { intervalOf } from './frame-split.ts';
+import { ShownVectors, withVectors } from './shown-vectors.ts';
 import type { Table } from './table.ts';
 import { matchStored } from './table-queries.ts';
 
@@ -23,6 +25,13 @@ interface ScanBounds {
   includeFrom: boolean;
   to: string | null;
   includeTo: boolean;
+}
+
+/** How a scan makes the lines of a page. */
+interface ScanLines {
+  render(document: StoredDocument, embeddings: string | undefined): string;
+  vectors: ShownVectors | undefined;
+  matches: ((documents: StoredDocument[]) => Promise<boolean[]>) | undefined;
 }
 
 /** Reads by key: one document, or all of an interval. */
@@ -50,8 +59,10 @@ export class DocumentReads {
     if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) {
       throw new ServiceError('key_not_found', `Table ${JSON.stringify(tableName)} has no document of this key.`);
     }
-    const json = decoder.decode(document.body);
-    return { json: projection.isWhole ? json : projection.apply(json), version: document.sequence };
+    const stored = decoder.decode(document.body);
+    const json = projection.isWhole ? stored : projection.apply(stored);
+    const vectors = ShownVectors.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
+    return { json: withVectors(json, vectors?.get(document.ordinal)), version: document.sequence };
   }
 
   /**
@@ -65,10 +76,13 @@ export class DocumentReads {
     const context = { ttlDurationMs: table.ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema) };
     const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
     const keysOnly = request.fields === undefined || request.fields.length === 0;
-    const render = (document: StoredDocument) => renderLine(document, projection, keysOnly);
+    const render = (document: StoredDocument, embeddings: string | undefined) =>
+      renderLine(document, projection, keysOnly, embeddings);
+    const vectors = ShownVectors.of(projection, table.indexes);
     const matches = filter && ((documents: StoredDocument[]) => matchStored(table, filter, documents));
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
+      vectors,
       matches,
       signal,
     });
@@ -78,11 +92,7 @@ export class DocumentReads {
     table: Table,
     bounds: ScanBounds,
     limit: number,
-    how: {
-      render: (document: StoredDocument) => string;
-      matches: ((documents: StoredDocument[]) => Promise<boolean[]>) | undefined;
-      signal: AbortSignal;
-    },
+    how: ScanLines & { signal: AbortSignal },
   ): AsyncGenerator<string[]> {
     using lease = await table.lease();
     let left = limit;
@@ -98,7 +108,7 @@ export class DocumentReads {
         );
         const last = page.documents.at(-1);
         if (!last) break;
-        const lines = await this.#lines(table, page.documents, how);
+        const lines = await this.#lines(table, range.stored, page.documents, how);
         const shown = lines.slice(0, left);
         left -= shown.length;
         if (shown.length > 0) yield shown;
@@ -108,19 +118,14 @@ export class DocumentReads {
     }
   }
 
-  async #lines(
-    table: Table,
-    page: StoredDocument[],
-    how: {
-      render: (document: StoredDocument) => string;
-      matches: ((documents: StoredDocument[]) => Promise<boolean[]>) | undefined;
-    },
-  ): Promise<string[]> {
+  async #lines(table: Table, stored: StoredRange, page: StoredDocument[], how: ScanLines): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
     const living = page.filter((document) => !hasExpired(document, bound));
-    if (!how.matches) return living.map(how.render);
-    const matches = await how.matches(living);
-    return living.filter((_, index) => matches[index]).map(how.render);
+    const matches = await how.matches?.(living);
+    const shown = matches ? living.filter((_, index) => matches[index]) : living;
+    const ordinals = shown.map(({ ordinal }) => ordinal);
+    const embeddings = how.vectors?.read(stored, ordinals);
+    return shown.map((document) => how.render(document, embeddings?.get(document.ordinal)));
   }
 }
 
@@ -143,12 +148,17 @@ function readBounds(request: ScanRequest): ScanBounds {
   };
 }
 
-function renderLine(document: StoredDocument, projection: Projection, keysOnly: boolean): string {
+function renderLine(
+  document: StoredDocument,
+  projection: Projection,
+  keysOnly: boolean,
+  embeddings: string | undefined,
+): string {
   const key = JSON.stringify(document.key);
   const bothNames = `{"_id":${key},"key":${key}`;
   if (keysOnly) return `${bothNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
-  const source = projection.isWhole ? stored : projection.apply(stored);
+  const source = withVectors(projection.isWhole ? stored : projection.apply(stored), embeddings);
   // A member of the document's own goes before our second name for its key.
   const head = hasMember(source, 'key') ? `{"_id":${key}` : bothNames;
   const members = source.slice(1).trimStart();

@@ -42,6 +42,22 @@ describe('projections', () => {
     test(`${fields.join(' ')} shows ${shown}`, () => expect(apply(fields)).toBe(shown));
   }
 
+  test.each([
+    [undefined, []],
+    [['*'], []],
+    [['title'], []],
+    [['_embeddings'], ['taste', 'my.tags']],
+    [['_embeddings.taste'], ['taste']],
+    [['title', '_embeddings.my.tags'], ['my.tags']],
+    [['_embeddings.*'], ['taste', 'my.tags']],
+    [['_embeddings', '-_embeddings.taste'], ['my.tags']],
+    [['_embeddings', '-_embeddings'], []],
+    [['_embeddings.taste.values'], []],
+  ])('%j shows the vectors of %j', (fields, shown) => {
+    const projection = compileProjection(fields);
+    expect(['taste', 'my.tags'].filter((name) => projection.showsVectors(name))).toEqual(shown);
+  });
+
   test('without a list, or with an empty one, a document is shown as stored', () => {
     for (const fields of [undefined, []]) {
       const projection = compileProjection(fields);
