@@ -69,6 +69,8 @@ struct Search<'a> {
     candidates: Vec<u16>,
     /// The blocks of the window that are not read in full, those that can add most first.
     looked_up: Vec<LookedUp>,
+    /// Postings of the window that were sought one by one.
+    lookups: usize,
 }
 
 struct LookedUp {
@@ -89,6 +91,7 @@ impl<'a> Search<'a> {
             active: Vec::new(),
             candidates: Vec::new(),
             looked_up: Vec::new(),
+            lookups: 0,
         }
     }
 
@@ -128,7 +131,6 @@ impl<'a> Search<'a> {
 
     fn read_windows(&mut self, place: &Place, mut terms: QueryTerms) {
         self.took("block_max");
-        let mut floor_of_choice = f32::NEG_INFINITY;
         let windows = place.sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
         for window in 0..windows {
             if window % WINDOWS_PER_CHECK == 0 && (self.bounds.is_due)() {
@@ -137,9 +139,8 @@ impl<'a> Search<'a> {
             }
             // What is below the bound is below the floor in whatever order it was added up.
             let bound = terms.slack.map_or(f32::NEG_INFINITY, |slack| self.top.floor() - slack);
-            if self.top.floor() > floor_of_choice {
+            if bound > 0.0 {
                 terms.choose_read(bound);
-                floor_of_choice = self.top.floor();
             }
             self.enter_window(place, &mut terms, window);
             let reachable: f32 = self.active.iter().map(|active| active.upper).sum();
@@ -148,6 +149,8 @@ impl<'a> Search<'a> {
             }
             if bound > 0.0 {
                 self.read_window_above(place, window, terms.slack.unwrap_or(0.0));
+                let spared = self.looked_up.iter().map(|one| place.sections.block(one.block).0.len()).sum();
+                terms.learn(self.lookups * LOOKUP_POSTINGS, spared);
             } else {
                 self.read_whole_window(place, window);
             }
@@ -211,6 +214,8 @@ impl<'a> Search<'a> {
             postings += offsets.len();
         }
         self.report.visited += postings as u64;
+        self.candidates.clear();
+        self.lookups = 0;
         if postings == 0 {
             return;
         }
@@ -223,9 +228,11 @@ impl<'a> Search<'a> {
                 self.take_if_live(place, local, sum);
             } else if self.may_take(place, local) && self.may_reach(place, offset, sum, slack) {
                 let score = self.score_in_order(place, offset);
+                self.lookups += self.active.len();
                 self.take(place, local, score);
             }
         }
+        self.report.visited += self.lookups as u64;
         self.clear_sums(place, postings);
     }
 
@@ -253,7 +260,7 @@ impl<'a> Search<'a> {
             if sum + one.upper < bound {
                 return false;
             }
-            self.report.visited += 1;
+            self.lookups += 1;
             sum += one.weight * place.sections.weight_in(one.block, offset).unwrap_or(0.0);
         }
         sum >= bound
@@ -270,7 +277,6 @@ impl<'a> Search<'a> {
 
     /// Collects the documents whose sum reaches `threshold`, which is above 0.
     fn find_candidates(&mut self, place: &Place, postings: usize, threshold: f32) {
-        self.candidates.clear();
         if postings >= SPARSE_WINDOW_POSTINGS {
             for (at, sums) in self.sums.as_chunks::<16>().0.iter().enumerate() {
                 if sums.iter().fold(false, |any, &sum| any | (sum >= threshold)) {
