@@ -189,3 +189,36 @@ fn the_cost_of_a_search_does_not_grow_with_what_was_replaced() {
         assert_eq!(found(&search(&index, query, 10, None)), brute_force(&model, query, 10, None));
     }
 }
+
+#[test]
+fn terms_that_add_little_are_not_read_in_full_and_answers_stay_exact() {
+    let mut random = Random::new(9);
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    let mut model = Model::new();
+    let mut postings_of_frequent = 0;
+    let changes: Vec<Change> = (0..20_000u32)
+        .map(|ordinal| {
+            let mut entries: Entries = (0..4).map(|term| (term, (random.share() * 0.1 - 0.03) as f32)).collect();
+            entries.retain(|_| random.share() < 0.8);
+            postings_of_frequent += entries.len() as u64;
+            entries.extend(random.entries(5, 400, 0.5).into_iter().map(|(term, weight)| (term + 4, weight)));
+            model.insert(ordinal, (u64::from(ordinal) + 1, entries.clone()));
+            Change::Put(ordinal, entries)
+        })
+        .collect();
+    index.apply(&frame(&changes, 1)).expect("applied");
+    index.commit(20_000).expect("a commit");
+    for limit in [1, 3, 10, 40] {
+        for _ in 0..15 {
+            let mut query: Entries = (0..4).map(|term| (term, (random.share() - 0.2) as f32)).collect();
+            query.extend(random.entries(6, 400, 0.5).into_iter().map(|(term, weight)| (term + 4, weight)));
+            let allowed = (random.below(3) == 0).then(|| (0..20_000).filter(|_| random.share() < 0.3).collect());
+            let hits = search(&index, &query, limit, allowed.as_ref());
+            assert_eq!(found(&hits), brute_force(&model, &query, limit, allowed.as_ref()), "query {query:?}");
+            if allowed.is_none() && limit <= 10 {
+                assert!(hits.report.visited * 2 < postings_of_frequent, "{:?}", hits.report);
+            }
+        }
+    }
+}
