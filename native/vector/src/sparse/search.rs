@@ -109,10 +109,10 @@ impl<'a> Search<'a> {
                 self.is_partial = true;
                 return;
             }
-            let Some(local) = place.live.segment.local_of(ordinal).filter(|&local| !place.live.dead.contains(local))
-            else {
+            let Ok(local) = place.sections.ordinals.binary_search(&ordinal) else { continue };
+            if place.live.dead.contains(local) {
                 continue;
-            };
+            }
             let (mut score, mut is_found) = (0.0, false);
             for term in &terms.terms {
                 let windows = &place.sections.block_windows[term.blocks.clone()];
