@@ -15,6 +15,8 @@ export const limits = {
   /** Batch, multi-table batch, commit and merge; after inflation. */
   batchBodyBytesMax: 64 * MiB,
   queryBodyBytesMax: 4 * MiB,
+  /** One query of a body: it is read in one go, which must not hold the event loop. */
+  queryBytesMax: 1 * MiB,
   /** Every other route that takes a body. */
   smallBodyBytesMax: 1 * MiB,
   /** The runtime's own answer to a larger body has no text, so ours must come first. */
@@ -60,6 +62,8 @@ export const limits = {
   queryLimitMax: 10_000,
   queryNodesMax: 1_024,
   queryNestingMax: 64,
+  /** Characters of all texts to be searched for in one query. */
+  queryTextCharsMax: 65_536,
   /** Groups of a table, terms of a group, words of a term. */
   synonymGroupsMax: 10_000,
   synonymTermsMax: 64,
@@ -119,6 +123,8 @@ type Relation = readonly [holds: (bounds: LimitOptions) => boolean, promise: str
 const relations: readonly Relation[] = [
   [(b) => b.batchBodyBytesMax < b.bunBodyBytesMax, 'our body limit answers before the runtime'],
   [(b) => b.smallBodyBytesMax <= b.queryBodyBytesMax, 'a query may be larger than a small body'],
+  [(b) => b.queryBytesMax <= b.queryBodyBytesMax, 'a body holds at least one query'],
+  [(b) => b.queryTextCharsMax < b.queryBytesMax, 'the longest text fits in a query'],
   [(b) => b.queryBodyBytesMax <= b.batchBodyBytesMax, 'a batch is the largest body'],
   [(b) => b.documentBytesMax <= b.batchBodyBytesMax, 'the largest document fits in a batch'],
   [(b) => b.memberNameBytesMax < b.documentBytesMax, 'the longest member name fits in a document'],

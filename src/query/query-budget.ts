@@ -7,12 +7,22 @@ const expansionsMax = 64;
 export class QueryBudget {
   #nodes = 0;
   #expansions = 0;
+  #textChars = 0;
 
   /** Takes nodes from what the request may still use. */
   spend(nodes = 1): void {
     this.#nodes += nodes;
     if (this.#nodes > limits.queryNodesMax) {
       throw new ServiceError('limit_exceeded', `A query has at most ${limits.queryNodesMax} clauses.`);
+    }
+  }
+
+  /** Takes a text that is to be cut into words. */
+  spendText(text: string): void {
+    this.#textChars += text.length;
+    if (this.#textChars > limits.queryTextCharsMax) {
+      const message = `The texts of a query have at most ${limits.queryTextCharsMax} characters together.`;
+      throw new ServiceError('limit_exceeded', message);
     }
   }
 

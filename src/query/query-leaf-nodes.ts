@@ -36,10 +36,10 @@ const multiMatchFieldsMax = 64;
 export function readMatch(node: Members, { where, budget }: NodeScope): PlanNode {
   checkMembers(node, ['match', 'field', 'path', 'analyzer', 'operator', 'fuzziness', 'prefix_length', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'match', 'text', where);
-  const near = nearWords(textOf(value, 'match', where), options, where, budget);
+  const text = textOf(value, 'match', where, budget);
+  const near = nearWords(text, options, where, budget);
   const operator = readString(options, 'operator', where)?.toLowerCase() ?? 'or';
   if (operator !== 'or' && operator !== 'and') throw invalidQuery(where, '"operator" must be "or" or "and".');
-  const text = textOf(value, 'match', where);
   return {
     kind: 'match',
     ...optionalField(field),
@@ -58,9 +58,9 @@ export function readMatchPhrase(node: Members, { where, budget }: NodeScope): Pl
     where,
   );
   const { field, value, options } = readFieldValue(node, 'match_phrase', 'text', where);
-  const near = nearWords(textOf(value, 'match_phrase', where), options, where, budget);
+  const text = textOf(value, 'match_phrase', where, budget);
+  const near = nearWords(text, options, where, budget);
   const slop = readInteger(options, 'slop', { min: 0, max: phraseSlopMax }, where) ?? 0;
-  const text = textOf(value, 'match_phrase', where);
   return {
     kind: 'phrase',
     ...optionalField(field),
@@ -108,7 +108,7 @@ export function readTerms(node: Members, { where, budget }: NodeScope): PlanNode
   return anyOf(values.map((value: unknown) => ({ kind: 'term', field, value: scalar(value, where), boost })));
 }
 
-export function readMultiMatch(node: Members, { where }: NodeScope): PlanNode {
+export function readMultiMatch(node: Members, { where, budget }: NodeScope): PlanNode {
   checkMembers(node, ['multi_match', 'boost'], where);
   const inner = `${where}.multi_match`;
   const body = member(node, 'multi_match');
@@ -119,6 +119,7 @@ export function readMultiMatch(node: Members, { where }: NodeScope): PlanNode {
   const text = readString(body, 'query', inner);
   if (text === undefined || text.trim() === '')
     throw invalidQuery(inner, '"query" must be a text with something in it.');
+  budget.spendText(text);
   const fields = readStrings(body, 'fields', multiMatchFieldsMax, inner);
   if (!fields || fields.length === 0) throw invalidQuery(inner, '"fields" must name at least one field.');
   const boost = readBoost(body, inner) * readBoost(node, where);
@@ -210,8 +211,11 @@ function nearWords(
   return near;
 }
 
-function textOf(value: unknown, name: string, where: string): string {
-  if (typeof value === 'string') return value;
+function textOf(value: unknown, name: string, where: string, budget: QueryBudget): string {
+  if (typeof value === 'string') {
+    budget.spendText(value);
+    return value;
+  }
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   throw invalidQuery(where, `"${name}" must be a text.`);
 }

@@ -129,6 +129,7 @@ function readQueryStringNode(node: Members, { where, budget, depth }: NodeScope)
   checkMembers(node, ['query', 'field', 'path', 'default_operator', 'boost'], where);
   const text = readString(node, 'query', where);
   if (text === undefined) throw invalidQuery(where, '"query" must be a string.');
+  budget.spendText(text);
   const operator = readString(node, 'default_operator', where)?.toLowerCase() ?? 'and';
   if (operator !== 'and' && operator !== 'or') throw invalidQuery(where, '"default_operator" must be "and" or "or".');
   const field = readField(node, where);

@@ -46,6 +46,9 @@ function readObject(body: string, position: number, requests: string[]): number 
   if (requests.length === limits.multiQueryMax) {
     throw new ServiceError('limit_exceeded', `A body holds at most ${limits.multiQueryMax} queries.`);
   }
+  if (end - position > limits.queryBytesMax) {
+    throw new ServiceError('limit_exceeded', `One query has at most ${limits.queryBytesMax} bytes.`);
+  }
   requests.push(body.slice(position, end));
   return end;
 }

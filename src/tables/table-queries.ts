@@ -1,7 +1,10 @@
+import { limits } from '../config/limits.ts';
 import { scanJson } from '../engine/binding.ts';
 import { highlightDocuments, matchDocuments } from '../engine/text-index.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
+import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
+import { inSlices } from '../lib/in-slices.ts';
 import { skipSpace } from '../lib/json-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -52,20 +55,23 @@ export class TableQueries {
    * request; among several, a failed one answers in its place.
    */
   async run(pathTable: string | undefined, body: Uint8Array, signal: AbortSignal): Promise<string[]> {
-    const requests = readRequests(body);
+    const requests = await readRequests(body);
     const [only] = requests;
     if (requests.length === 1) return [await this.#one(only, pathTable, signal)];
-    return Promise.all(
-      requests.map(async (request) => {
-        const started = this.#parts.clock.monotonicMs();
-        try {
-          return await this.#one(request, pathTable, signal);
-        } catch (error) {
-          if (!(error instanceof ServiceError)) throw error;
-          return renderFailure(error, this.#parts.clock.monotonicMs() - started);
-        }
-      }),
-    );
+    const results: Promise<string>[] = [];
+    const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, signal));
+    await inSlices(requests.length, start, 1);
+    return Promise.all(results);
+  }
+
+  async #oneOfSeveral(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
+    const started = this.#parts.clock.monotonicMs();
+    try {
+      return await this.#one(request, pathTable, signal);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      return renderFailure(error, this.#parts.clock.monotonicMs() - started);
+    }
   }
 
   async #one(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
@@ -198,7 +204,7 @@ function isFresh(ranges: readonly OpenRange[], indexNames: string[]): boolean {
   return indexNames.every((name) => ranges.every((range) => range.applier(name)?.isServing === true));
 }
 
-function readRequests(body: Uint8Array): unknown[] {
+async function readRequests(body: Uint8Array): Promise<unknown[]> {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body);
@@ -206,13 +212,18 @@ function readRequests(body: Uint8Array): unknown[] {
     throw new ServiceError('invalid_json', 'The body is not valid UTF-8.');
   }
   // Nearly always it is one object: then there is nothing to cut.
-  if (text[skipSpace(text, 0)] === '{' && isJson(body)) return [JSON.parse(text)];
-  const requests = splitQueryRequests(text);
+  const mayBeOne = body.byteLength <= limits.queryBytesMax && text[skipSpace(text, 0)] === '{';
+  if (mayBeOne && isJson(body)) return [JSON.parse(text)];
+  const texts = splitQueryRequests(text);
   const encoder = new TextEncoder();
-  return requests.map((request) => {
-    scanJson(requests.length === 1 ? body : encoder.encode(request));
-    return JSON.parse(request) as unknown;
-  });
+  const requests: unknown[] = [];
+  const read = (index: number) => {
+    const request = must(texts[index], 'a text for each request');
+    scanJson(texts.length === 1 ? body : encoder.encode(request));
+    requests.push(JSON.parse(request));
+  };
+  await inSlices(texts.length, read, 1);
+  return requests;
 }
 
 function isJson(bytes: Uint8Array): boolean {

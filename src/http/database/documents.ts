@@ -32,7 +32,7 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       summary: 'Scan documents in key order',
       description: 'One JSON object a line; a JSON array when only `application/json` is accepted. Not a snapshot.',
       tag: 'documents',
-      body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBodyBytesMax, optional: true },
+      body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBytesMax, optional: true },
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
       handler: async ({ params, body, request, signal }) => {
         const asArray = request.headers.get('accept') === 'application/json';
