@@ -1,26 +1,26 @@
 import type { IndexDefinition } from '../engine/index-definition.ts';
 import { readFrame, rowKind } from '../lib/document-frame.ts';
-import { vectorIndexId } from '../lib/vector-body.ts';
 
 /** What a frame holds, as far as indexes have to tell it apart. */
 export interface FrameContents {
   puts: boolean;
-  /** Documents that are gone: every index looks at them. */
+  /** Documents that are gone: every index looks at them, whatever else there is. */
   deletes: boolean;
   /** Indexes whose vectors were written or deleted. */
   vectors: ReadonlySet<number>;
 }
 
-export function contentsOf(bytes: Uint8Array<ArrayBuffer>): FrameContents {
+/** `vectorIndexes`: how many indexes take vectors. The frame is read as far as needed to know what concerns whom. */
+export function contentsOf(bytes: Uint8Array<ArrayBuffer>, vectorIndexes: number): FrameContents {
   const frame = readFrame(bytes);
   const vectors = new Set<number>();
   let puts = false;
   let deletes = false;
-  for (let row = 0; row < frame.rowCount; row += 1) {
+  for (let row = 0; row < frame.rowCount && !deletes && !(puts && vectors.size >= vectorIndexes); row += 1) {
     const kind = frame.kind(row);
     if (kind === rowKind.put) puts = true;
     else if (kind === rowKind.delete) deletes = true;
-    else vectors.add(vectorIndexId(frame.body(row)));
+    else vectors.add(frame.vectorIndexId(row));
   }
   return { puts, deletes, vectors };
 }

@@ -312,6 +312,8 @@ export class IndexApplier {
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
     if (readFrame(page.frame).rowCount === 0) {
       this.#applied = page.lastSequence;
+      // Reading the feed through what is none of its business must not hold the event loop.
+      await new Promise<void>((resolve) => setImmediate(resolve));
       return 0;
     }
     const report = await this.#timed('apply', index.apply(page.frame));

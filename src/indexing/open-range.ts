@@ -1,4 +1,4 @@
-import type { IndexDefinition } from '../engine/index-definition.ts';
+import { type IndexDefinition, vectorIndexIdOf } from '../engine/index-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AppliedWrite } from '../storage/entry-group.ts';
@@ -68,11 +68,11 @@ export class OpenRange {
     }));
   }
 
-  /** Starts to follow an index; it is built from the documents when it holds nothing yet. */
+  /** Starts to follow an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;
     const events = this.#parts.onIndexEvent(this.rangeId, definition);
-    const vectorIndexId = definition.kind === 'full_text' ? undefined : definition.incarnation;
+    const vectorIndexId = vectorIndexIdOf(definition);
     const applier = new IndexApplier({
       open: this.#parts.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after, vectorIndexId) },
@@ -89,14 +89,17 @@ export class OpenRange {
     this.#indexes.set(definition.name, { definition, applier });
   }
 
+  /** Stops to follow an index that is not in the catalog any more; its files go now, its vectors in the background. */
   async removeIndex(indexName: string): Promise<void> {
     const followed = this.#indexes.get(indexName);
     if (!followed) return;
     this.#indexes.delete(indexName);
     await followed.applier.close();
     this.#parts.removeIndexFiles(this.#parts.indexesDirectory, followed.definition);
-    void this.stored.dropVectors(followed.definition.incarnation).catch(() => {
-      // They are dropped when the range is next opened; until then they cost only space.
+    const vectorIndexId = vectorIndexIdOf(followed.definition);
+    if (vectorIndexId === undefined) return;
+    void this.stored.dropVectors(vectorIndexId).catch(() => {
+      // What is left is removed when the range is next opened; until then it costs only space.
     });
   }
 
@@ -120,7 +123,8 @@ export class OpenRange {
   applied(write: AppliedWrite): void {
     if (!write.images) return;
     this.#head = Math.max(this.#head, write.images.lastSequence);
-    const contents = this.#holdsVectors() ? contentsOf(write.images.frame) : undefined;
+    const vectorIndexes = this.#vectorIndexCount();
+    const contents = vectorIndexes > 0 ? contentsOf(write.images.frame, vectorIndexes) : undefined;
     for (const { definition, applier } of this.#indexes.values()) {
       if (!contents || concerns(definition, contents)) applier.offer(write.images);
       else applier.pass(write.images);
@@ -154,9 +158,10 @@ export class OpenRange {
     await this.stored.close();
   }
 
-  #holdsVectors(): boolean {
-    for (const { definition } of this.#indexes.values()) if (definition.kind !== 'full_text') return true;
-    return false;
+  #vectorIndexCount(): number {
+    let count = 0;
+    for (const { definition } of this.#indexes.values()) if (definition.kind !== 'full_text') count += 1;
+    return count;
   }
 
   /** Tombstones are needed by an index that stands below them; one that keeps nothing on disk starts from nothing. */

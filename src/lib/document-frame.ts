@@ -121,6 +121,11 @@ export class DocumentFrame extends RowTable {
     return this.view.getUint32(this.at(row) + 36, true);
   }
 
+  /** The index that a vector row belongs to, as `vector-body.ts` reads it. */
+  vectorIndexId(row: number): number {
+    return this.view.getUint32(this.view.getUint32(this.at(row) + 32, true), true);
+  }
+
   /** CRC-32 (IEEE) of the body, as `Bun.hash.crc32` computes it. */
   crc(row: number): number {
     return this.view.getUint32(this.at(row) + 40, true);

@@ -1,5 +1,4 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
-import { ServiceError } from '../protocol/service-error.ts';
 import type { IndexRecord } from '../storage/catalog-records.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import type { CheckedIndexConfig } from './index-config.ts';
@@ -14,7 +13,6 @@ interface StoredIndex {
 /** The catalog row of an index to be created. */
 export function newIndex(config: CheckedIndexConfig, schema: TableSchema, role: IndexRole): NewIndex {
   const hasVectors = config.type === 'embeddings';
-  if (hasVectors) throw new ServiceError('not_implemented', 'Embeddings indexes are not built yet.');
   return { name: config.name, config: indexRecordJson(config, schema), state: role, hasVectors };
 }
 

@@ -66,7 +66,6 @@ describe('indexes', () => {
   });
 
   test.each([
-    ['v', { type: 'embeddings', external: true, dimension: 3 }, 'not_implemented'],
     ['g', { type: 'graph' }, 'not_implemented'],
     ['x', { type: 'fulltext' }, 'invalid_request'],
     ['x', { type: 'full_text', mem_olny: true }, 'invalid_request'],

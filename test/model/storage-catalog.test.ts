@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,6 +53,23 @@ test('a failed change leaves the table as it was; a new index never takes an old
   expect(storage.catalog.tableById(tableId)).toMatchObject({ record: '{}', indexes: [{ name: 'text' }] });
   const [second] = await storage.catalog.changeTable({ tableId, dropIndexes: ['text'], addIndexes: [index] });
   expect(must(second, 'no index').incarnation).toBeGreaterThan(must(first, 'no index').incarnation);
+  await storage.close();
+});
+
+test('an index with vectors takes one of the ids that row ids have room for; when they are used up, others go on', async () => {
+  using directory = temporaryDirectory();
+  const before = await openTestStorage(directory.path);
+  const { tableId } = await createTable(before);
+  await before.close();
+  const catalog = new Database(join(directory.path, 'catalog.db'));
+  catalog.run(`INSERT OR REPLACE INTO counters (name, value) VALUES ('incarnation', ${2 ** 20 - 2})`);
+  catalog.close();
+  const storage = await openTestStorage(directory.path);
+  const add = (name: string, hasVectors: boolean) =>
+    storage.catalog.changeTable({ tableId, addIndexes: [{ name, config: '{}', state: 'extra', hasVectors }] });
+  expect((await add('last', true)).map(({ incarnation }) => incarnation)).toEqual([2 ** 20 - 1]);
+  expect(await failure(add('none', true))).toMatchObject({ code: 'limit_exceeded' });
+  expect((await add('text', false)).map(({ name }) => name)).toEqual(['last', 'text']);
   await storage.close();
 });
 

@@ -19,7 +19,7 @@ function concerned(...rows: [RowKind, number?][]): boolean[] {
   const builder = new FrameBuilder();
   for (const [kind, indexId = 0] of rows)
     builder.append(kind, 'k', new Uint8Array(new Uint32Array([indexId, 1]).buffer));
-  const contents = contentsOf(builder.finish());
+  const contents = contentsOf(builder.finish(), 2);
   return [text, sparse, dense].map((definition) => concerns(definition, contents));
 }
 
@@ -28,5 +28,6 @@ test('an index is concerned by its own rows and by documents that are gone', () 
   expect(concerned([rowKind.put], [rowKind.vectorPut, 300])).toEqual([true, false, true]);
   expect(concerned([rowKind.vectorPut, 2], [rowKind.vectorDelete, 300])).toEqual([false, true, true]);
   expect(concerned([rowKind.vectorPut, 7])).toEqual([false, false, false]);
+  expect(concerned([rowKind.vectorPut, 2], [rowKind.put], [rowKind.vectorPut, 300])).toEqual([true, true, true]);
   expect(concerned([rowKind.put], [rowKind.delete])).toEqual([true, true, true]);
 });
