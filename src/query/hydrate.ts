@@ -4,6 +4,8 @@ import { type NativePlan, textPlan } from './native-plan.ts';
 import type { HydratedDocument, NativeHits, QueryTarget } from './query-target.ts';
 
 export interface Hit {
+  /** Position of its range in the query's target. */
+  range: number;
   document: HydratedDocument;
   score: number;
   /** Typed sort values, one for each `order_by`; undefined without a sort. */
@@ -34,11 +36,13 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
   const found: Hit[] = [];
   const changed: number[] = [];
   for (let index = 0; index < hits.ordinals.length; index += 1) {
-    const document = rows[hits.ranges[index] ?? 0]?.get(hits.ordinals[index] ?? 0);
+    const range = hits.ranges[index] ?? 0;
+    const document = rows[range]?.get(hits.ordinals[index] ?? 0);
     if (!document || hasExpired(document, target)) continue;
     if (document.sequence !== hits.sequences[index]) changed.push(found.length);
     const [sort, position] = sorts?.[index] ?? [];
     found.push({
+      range,
       document,
       score: hits.scores[index] ?? 0,
       sort,

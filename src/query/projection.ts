@@ -63,6 +63,14 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   };
 }
 
+/** The JSON text of a document with its vectors as last member; unchanged without vectors. */
+export function withVectors(document: string, embeddings: string | undefined): string {
+  if (embeddings === undefined) return document;
+  const members = document.slice(0, document.lastIndexOf('}')).trimEnd();
+  const isEmpty = skipSpace(members, members.indexOf('{') + 1) >= members.length;
+  return `${members}${isEmpty ? '' : ','}"_embeddings":${embeddings}}`;
+}
+
 function newNode(): PathNode {
   return { isEnd: false, children: new Map(), any: undefined, anyExcept: [] };
 }

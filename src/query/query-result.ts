@@ -1,7 +1,7 @@
 import { inSlices } from '../lib/in-slices.ts';
 import type { Hit } from './hydrate.ts';
 import type { CursorPosition } from './page-cursor.ts';
-import type { Projection } from './projection.ts';
+import { type Projection, withVectors } from './projection.ts';
 import type { ExecutedQuery } from './query-executor.ts';
 
 export interface ResultContext {
@@ -12,6 +12,8 @@ export interface ResultContext {
   seal(values: unknown[], at: CursorPosition): string;
   /** For each hit a JSON object of path -> fragments. */
   highlights?: string[] | undefined;
+  /** JSON objects of index -> vector, for hits whose vectors are shown. */
+  embeddings?: ReadonlyMap<Hit, string> | undefined;
   /** JSON object. */
   profile?: string | undefined;
 }
@@ -39,13 +41,10 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
   );
 }
 
-function renderHit(
-  { document, score, sort, position, explanation, distance, legScores }: Hit,
-  highlight: string | undefined,
-  { projection, seal }: ResultContext,
-): string {
+function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {
+  const { document, score, sort, position, explanation, distance, legScores } = hit;
   const stored = decoder.decode(document.body);
-  const source = projection.isWhole ? stored : projection.apply(stored);
+  const source = withVectors(projection.isWhole ? stored : projection.apply(stored), embeddings?.get(hit));
   const sorted =
     sort === undefined || position === undefined
       ? ''
@@ -53,10 +52,15 @@ function renderHit(
   const explained = explanation === undefined ? '' : `,"_explanation":${JSON.stringify(explanation)}`;
   const marked = highlight === undefined ? '' : `,"_highlight":${highlight}`;
   const near = Number.isNaN(distance) ? '' : `,"_distance":${renderScore(distance)}`;
-  const scores = legScores === undefined ? '' : `,"_index_scores":${JSON.stringify(legScores)}`;
+  const scores = legScores === undefined ? '' : `,"_index_scores":${renderScores(legScores)}`;
   const ranked = `"_score":${renderScore(score)}${near}${scores}`;
   const head = `{"_id":${JSON.stringify(document.key)},${ranked},"_source":${source}`;
   return `${head}${sorted}${marked}${explained}}`;
+}
+
+function renderScores(scores: Readonly<Record<string, number>>): string {
+  const members = Object.entries(scores).map(([leg, score]) => `${JSON.stringify(leg)}:${renderScore(score)}`);
+  return `{${members.join(',')}}`;
 }
 
 /** Scores are single precision; seven digits say all that they hold. */

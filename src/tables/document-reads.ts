@@ -6,14 +6,14 @@ import { compareKeys } from '../lib/key-order.ts';
 import type { ScanRequest } from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { compileProjection, type Projection } from '../query/projection.ts';
+import { compileProjection, type Projection, withVectors } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
 import type { StoredDocument } from '../storage/document-store.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { synonymsOf } from './document-schema.ts';
 import { intervalOf } from './frame-split.ts';
-import { ShownVectors, withVectors } from './shown-vectors.ts';
+import { ShownVectors } from './shown-vectors.ts';
 import type { Table } from './table.ts';
 import { matchStored } from './table-queries.ts';
 

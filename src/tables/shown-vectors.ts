@@ -1,8 +1,12 @@
 import { renderVector } from '../engine/binding.ts';
-import { skipSpace } from '../lib/json-text.ts';
+import { inSlices } from '../lib/in-slices.ts';
+import type { Hit } from '../query/hydrate.ts';
 import type { Projection } from '../query/projection.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import type { TableIndex } from './table.ts';
+
+/** Hits whose vectors are read before other requests get their turn. */
+const sliceHits = 128;
 
 /** Vectors are shown by the server, not stored in documents: this reads those that a projection names. */
 export class ShownVectors {
@@ -33,12 +37,25 @@ export class ShownVectors {
     }
     return shown;
   }
-}
 
-/** The JSON text of a document with its vectors as last member; unchanged without vectors. */
-export function withVectors(document: string, embeddings: string | undefined): string {
-  if (embeddings === undefined) return document;
-  const members = document.slice(0, document.lastIndexOf('}')).trimEnd();
-  const isEmpty = skipSpace(members, members.indexOf('{') + 1) >= members.length;
-  return `${members}${isEmpty ? '' : ','}"_embeddings":${embeddings}}`;
+  /** The value of `_embeddings` for each hit of a page that has vectors; `stored` are the ranges that were searched. */
+  async ofHits(hits: readonly Hit[], stored: readonly StoredRange[]): Promise<Map<Hit, string>> {
+    const found = new Map<Hit, string>();
+    const load = (slice: number) => {
+      const some = hits.slice(slice * sliceHits, (slice + 1) * sliceHits);
+      for (const [at, range] of stored.entries()) {
+        const own = some.filter((hit) => hit.range === at);
+        const vectors = this.read(
+          range,
+          own.map(({ document }) => document.ordinal),
+        );
+        for (const hit of own) {
+          const embeddings = vectors.get(hit.document.ordinal);
+          if (embeddings !== undefined) found.set(hit, embeddings);
+        }
+      }
+    };
+    await inSlices(Math.ceil(hits.length / sliceHits), load, 1);
+    return found;
+  }
 }

@@ -20,6 +20,7 @@ import type { QueryIndex } from '../query/query-vector.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { framesOf } from './document-frames.ts';
 import { synonymsOf } from './document-schema.ts';
+import { ShownVectors } from './shown-vectors.ts';
 import type { Table, TableIndex } from './table.ts';
 
 /** What a finished query tells to metrics and the slow-query log. */
@@ -101,6 +102,8 @@ export class TableQueries {
     const executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, signal);
     const documents = executed.hits.map((hit) => hit.document);
     const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
+    const stored = lease.ranges.map((range) => range.stored);
+    const embeddings = await ShownVectors.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
     const finished = clock.monotonicMs();
     const report = {
       table: table.name,
@@ -114,6 +117,7 @@ export class TableQueries {
       projection: planned.projection,
       tookMs: report.tookMs,
       highlights,
+      embeddings,
       seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
       profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
     });

@@ -177,9 +177,33 @@ export const queryHit = Type.Object({
   ),
 });
 
+const legProfile = Type.Object({
+  name: Type.String(),
+  kind: Type.Union([Type.Literal('full_text'), Type.Literal('dense'), Type.Literal('sparse')]),
+  weight: Type.Optional(Type.Number()),
+  arms: Type.Array(Type.String(), { description: 'Ways of searching that were chosen, such as `scan` or `graph`.' }),
+  candidates: Type.Optional(Type.Integer({ description: 'Vectors whose exact score was computed.' })),
+  visited: Type.Optional(Type.Integer({ description: 'Vectors or postings that were looked at.' })),
+  segments: Type.Optional(Type.Integer()),
+  hits: Type.Integer(),
+  took_ms: Type.Number(),
+});
+
 export const queryProfile = Type.Object({
   shards: Type.Object({ total: Type.Integer(), successful: Type.Integer(), failed: Type.Integer() }),
   stages: Type.Object({ plan_ms: Type.Number(), search_ms: Type.Number() }),
+  legs: Type.Array(legProfile, { description: 'How each search went; text is called `full_text`.' }),
+  merge: Type.Optional(
+    Type.Object({
+      strategy: Type.String(),
+      full_text_hits: Type.Integer(),
+      semantic_hits: Type.Integer({ description: 'Hits of all searches by vectors.' }),
+      fused_hits: Type.Integer(),
+      pruned_hits: Type.Integer(),
+      duration_ms: Type.Number(),
+    }),
+  ),
+  filter: Type.Optional(Type.Object({ documents: Type.Integer(), took_ms: Type.Number() })),
 });
 
 export const queryResult = Type.Object({
