@@ -55,7 +55,6 @@ export const limits = {
   indexesPerTableMax: 64,
   openRangesMax: 512,
   vectorDimensionMax: 16_384,
-  /** Entries in a block of a sparse index. */
   sparseChunkMax: 65_536,
 
   // Queries

@@ -24,7 +24,7 @@ export type SparseConfig = CommonIndexConfig & {
   top_k: number;
   /** Entries of a smaller absolute weight are not indexed. */
   min_weight: number;
-  /** Entries in a block of the inverted lists. */
+  /** Kept for clients that send it; the engine sizes its blocks itself. */
   chunk_size: number;
 };
 

@@ -1,6 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { must } from '../../src/lib/assert.ts';
+import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
@@ -9,12 +11,21 @@ setDefaultTimeout(30_000);
 
 const timeout = { timeout: 30_000 };
 
+interface Details {
+  status: { doc_count: number; rebuilding: boolean };
+}
+
 async function filled(place: FaultPlace): Promise<void> {
   await using server = await place.start();
   const wire = new WireClient(server.url);
-  await wire.createTable('t', { num_shards: 3 });
-  const inserts = Object.fromEntries(['!a', '!b', 'k', '~z'].map((key) => [key, { words: 'amber' }]));
-  await wire.batch('t', { inserts, sync_level: 'full_text' });
+  const indexes = {
+    dense: { type: 'embeddings', external: true, dimension: 2 },
+    sparse: { type: 'embeddings', external: true, sparse: true },
+  };
+  await wire.createTable('t', { num_shards: 3, indexes });
+  const document = { words: 'amber', _embeddings: { dense: [1, 2], sparse: { '3': 0.5 } } };
+  const inserts = Object.fromEntries(['!a', '!b', 'k', '~z'].map((key) => [key, document]));
+  await wire.batch('t', { inserts, sync_level: 'full_index' });
   await wire.batch('t', { deletes: ['!b'] });
   await server.stop();
 }
@@ -40,7 +51,7 @@ describe('sundew check', () => {
         tables: 1,
         ranges: 3,
         documents: 3,
-        indexes: 3,
+        indexes: 9,
         findings: [],
         notes: [],
       });
@@ -55,6 +66,12 @@ describe('sundew check', () => {
     ['a counter', 'documents.db', 'UPDATE changes SET documents = documents + 1', /counters/],
     ['a body', 'documents.db', "UPDATE documents SET body = CAST('{}' AS BLOB)", /does not match its checksum/],
     ['a key of another range', 'documents.db', "UPDATE documents SET key = CAST('zzz' AS BLOB)", /outside/],
+    [
+      'a vector',
+      'documents.db',
+      'UPDATE vectors SET crc = crc + 1',
+      /the vector of "!a" .* does not match its checksum/,
+    ],
     ['a change that is missing', 'documents.db', 'DELETE FROM changes WHERE deleted = 0', /change feed|counters/],
     ['a gap between ranges', 'catalog.db', "UPDATE ranges SET start_key = 'd' WHERE start_key = 'c'", /starts at/],
     ['a table record', 'catalog.db', "UPDATE tables SET record = '{'", /record is not JSON/],
@@ -70,6 +87,35 @@ describe('sundew check', () => {
       const { code, text } = offlineCheck(place.dataDir);
       expect(text).toMatch(finding);
       expect(code).toBe(1);
+    },
+    timeout,
+  );
+
+  test.each(['dense', 'sparse'])(
+    'finds damage in a %s index, and the next start builds it from the stored vectors',
+    async (index) => {
+      using place = new FaultPlace();
+      await filled(place);
+      const largest = place
+        .files(`/${index}@`)
+        .filter((path) => !path.endsWith('checkpoint.json'))
+        .sort((left, right) => statSync(right).size - statSync(left).size)[0];
+      const path = must(largest, 'a file of the index');
+      const bytes = readFileSync(path);
+      bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
+      writeFileSync(path, bytes);
+      const { code, text } = offlineCheck(place.dataDir);
+      expect(text).toMatch(new RegExp(`index "${index}": .*; the next start builds it anew`));
+      expect(code).toBe(1);
+      await using server = await place.start();
+      const details = `${server.url}/db/v1/tables/t/indexes/${index}`;
+      await until(async () => {
+        if (existsSync(path) && readFileSync(path).equals(bytes)) return false;
+        const { status } = (await (await fetch(details)).json()) as Details;
+        return status.doc_count === 3 && !status.rebuilding;
+      });
+      await server.stop();
+      expect(offlineCheck(place.dataDir).code).toBe(0);
     },
     timeout,
   );

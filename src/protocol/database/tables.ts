@@ -57,7 +57,7 @@ export const indexConfig = Type.Object(
       Type.Number({ description: 'sparse embeddings: entries of a smaller absolute weight are not indexed' }),
     ),
     chunk_size: Type.Optional(
-      Type.Number({ description: 'sparse embeddings: entries in a block of the inverted lists; 1024 when absent' }),
+      Type.Number({ description: 'sparse embeddings: taken and kept; the engine sizes its blocks itself' }),
     ),
     field: Type.Optional(Type.String({ description: 'managed embeddings: path of the member to embed' })),
     template: Type.Optional(Type.String({ description: 'managed embeddings: template of the text to embed' })),

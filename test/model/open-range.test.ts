@@ -1,0 +1,162 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import type { IndexDefinition } from '../../src/engine/index-definition.ts';
+import { OpenRange } from '../../src/indexing/open-range.ts';
+import type { RangeIndex } from '../../src/indexing/range-index.ts';
+import { must } from '../../src/lib/assert.ts';
+import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
+import { FakeClock, settle } from '../support/fake-clock.ts';
+import { until } from '../support/fault/until.ts';
+import {
+  createTable,
+  type FrameContent,
+  openTestStorage,
+  rangeId,
+  temporaryDirectory,
+  write,
+} from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
+
+const { put: document, delete: gone, vectorPut: vector } = rowKind;
+const bounds = {
+  visibilityMs: 200,
+  busyVisibilityMs: 2_000,
+  visibilityBytes: 1_000,
+  queueBytesMax: 2_000,
+  backlogBytesMax: 2_000,
+  checkpointMs: 30_000,
+  checkpointBytes: 10_000,
+  writerIdleMs: 5_000,
+};
+
+/** An index that keeps the kinds of the rows that it was given, and waits while it is held. */
+class KeepingIndex {
+  readonly given: number[][] = [];
+  /** Set to hold every native call until it resolves. */
+  held: Promise<void> | undefined;
+
+  open(): RangeIndex {
+    let sequence = 0;
+    return {
+      handle: 1,
+      openedAtSequence: 0,
+      apply: async (bytes) => {
+        await this.held;
+        const frame = readFrame(bytes as Uint8Array<ArrayBuffer>);
+        const rows = Array.from({ length: frame.rowCount }, (_, row) => frame.kind(row));
+        this.given.push(rows);
+        return { rows: rows.length, skipped: [] };
+      },
+      commit: async (to) => {
+        sequence = to;
+      },
+      checkpoint: async () => ({ sequence, bytes: 0 }),
+      stats: () => ({
+        appliedSequence: sequence,
+        checkpointSequence: sequence,
+        docCount: 0,
+        termCount: 0,
+        segmentCount: 0,
+        diskBytes: 0,
+        memoryBytes: 0,
+      }),
+      releaseWriter: async () => {},
+      verify: async () => {},
+      close: async () => {},
+    };
+  }
+}
+
+/** An open range of a real store with one index of each kind; `indexes` by name. */
+async function openRange(directory: string) {
+  const storage = await openTestStorage(directory);
+  const table = await createTable(storage, 'things', 1, ['text', 'dense', 'sparse']);
+  const of = (name: string) => ({
+    name,
+    incarnation: must(table.indexes.find((index) => index.name === name)?.incarnation, 'an index of the table'),
+    memOnly: false,
+  });
+  const definitions: IndexDefinition[] = [
+    { ...of('text'), kind: 'full_text', schema: null },
+    { ...of('dense'), kind: 'dense', dimension: 2, metric: 'cosine' },
+    { ...of('sparse'), kind: 'sparse', minWeight: 0 },
+  ];
+  const indexes = { text: new KeepingIndex(), dense: new KeepingIndex(), sparse: new KeepingIndex() };
+  const stored = await storage.openRange(rangeId(table));
+  const removed: string[] = [];
+  const range = new OpenRange(
+    {
+      stored,
+      indexesDirectory: directory,
+      openIndex:
+        (_, { name }) =>
+        async () =>
+          indexes[name as keyof typeof indexes].open(),
+      removeIndexFiles: (_, { name }) => void removed.push(name),
+      clock: new FakeClock(),
+      bounds,
+      onIndexEvent: () => ({}),
+    },
+    definitions,
+  );
+  await settle();
+  const put = async (content: FrameContent) => range.applied(await write(storage, rangeId(table), content));
+  const close = async () => {
+    await range.close();
+    await storage.close();
+  };
+  return { storage, table, range, stored, indexes, removed, put, close, dense: of('dense').incarnation };
+}
+
+test('every index gets the rows that concern it, and shows the others without work', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, dense } = await openRange(directory.path);
+  const given = async () => {
+    await range.waitForIndexes('all', range.head);
+    return Object.values(indexes).map((index) => index.given.splice(0).flat());
+  };
+  await put({ puts: { a: {}, b: {} } });
+  expect(await given()).toEqual([[document, document], [], []]);
+  await put({ puts: { a: {} }, vectors: { a: { [dense]: [1, 2] } } });
+  expect(await given()).toEqual([[document, vector], [document, vector], []]);
+  await put({ deletes: ['a'] });
+  expect(await given()).toEqual([[gone], [gone], [gone]]);
+  expect(range.indexLags().map(({ lag }) => lag)).toEqual([0, 0, 0]);
+  await close();
+});
+
+test('writes are refused while an index of vectors is too far behind, and taken again when it has caught up', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, dense } = await openRange(directory.path);
+  const release = Promise.withResolvers<void>();
+  indexes.dense.held = release.promise;
+  const numbers = Array.from({ length: 100 }, () => 1);
+  for (let count = 0; count < 8; count += 1) {
+    await put({ puts: { [`k${count}`]: {} }, vectors: { [`k${count}`]: { [dense]: numbers } } });
+  }
+  expect(() => range.assertKeepsUp()).toThrow(expect.objectContaining({ code: 'backpressure', retryAfterMs: 250 }));
+  indexes.dense.held = undefined;
+  release.resolve();
+  await range.waitForIndexes('all', range.head);
+  await settle();
+  range.assertKeepsUp();
+  expect(indexes.dense.given.flat().filter((kind) => kind === vector).length).toBeGreaterThanOrEqual(8);
+  await close();
+});
+
+test('an index that is removed takes its stored vectors along', async () => {
+  using directory = temporaryDirectory();
+  const { storage, table, range, stored, removed, put, close, dense } = await openRange(directory.path);
+  await put({ puts: { a: {} }, vectors: { a: { [dense]: [1, 2] } } });
+  const bytes = stored.info().bytes;
+  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: ['dense'] });
+  await range.removeIndex('dense');
+  expect(removed).toEqual(['dense']);
+  await until(async () => {
+    await put({ puts: { b: {} } });
+    return stored.info().bytes < bytes;
+  });
+  const page = must(stored.feed.read(0, dense), 'the changes of the documents');
+  expect(readFrame(page.frame).rowCount).toBe(0);
+  await close();
+});
