@@ -150,7 +150,10 @@ function buildScrubber({ clock, config, logger, metrics }: Shared, tables: Table
     intervalMs: config.config.scrubIntervalMs,
     onDamaged(table, key) {
       metrics.increment('damagedDocuments');
-      logger.error('a stored document does not match its checksum; write it again', { table, key_bytes: key.length });
+      logger.error('a stored document or vector does not match its checksum; write it again', {
+        table,
+        key_bytes: key.length,
+      });
     },
     onFailed: (table, error) => logger.warn('a table could not be scrubbed', { table }, error),
   });

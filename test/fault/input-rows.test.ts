@@ -317,3 +317,37 @@ describe('I08 paging bounds', () => {
     await expectClean(server, answer, 400, 'invalid_request');
   });
 });
+
+describe('I09 vectors that fit no index', () => {
+  const indexes = {
+    dense: { type: 'embeddings', external: true, dimension: 2 },
+    angle: { type: 'embeddings', external: true, dimension: 2, distance_metric: 'cosine' },
+    sparse: { type: 'embeddings', external: true, sparse: true },
+  };
+  const path = '/db/v1/tables/vectors/batch';
+  beforeAll(() => wire.createTable('vectors', { num_shards: 3, indexes }));
+
+  const packed = (values: number[]) => JSON.stringify(Buffer.from(Float32Array.from(values).buffer).toString('base64'));
+  test.each([
+    ['dense', 'NaN', packed([1, Number.NaN])],
+    ['dense', 'Infinity', packed([1, Number.NEGATIVE_INFINITY])],
+    ['dense', 'a number beyond float32', '[1,1e39]'],
+    ['dense', 'one dimension too few', '[1]'],
+    ['dense', '100,000 dimensions', `[${'1,'.repeat(99_999)}1]`],
+    ['angle', 'zero norm', '[0,-0.0]'],
+    ['sparse', 'a duplicate index', '{"indices":[4,4],"values":[1,2]}'],
+    ['sparse', 'a negative index', '{"-4":1}'],
+    ['nowhere', 'an unknown index', '[1,2]'],
+  ])('%s: %s is refused with its place, and nothing is written', async (index, _, vector) => {
+    const bad = `"k":{"_embeddings":{${JSON.stringify(index)}:${vector}}}`;
+    const answer = await wire.send('POST', path, withWitness(bad));
+    await expectClean(server, answer, 400, 'invalid_embedding');
+    expect(JSON.stringify(answer.body)).toContain(`_embeddings.${index}`);
+    expect(await wire.lookup('vectors', 'witness')).toBeUndefined();
+  });
+
+  test('indices may come in any order', async () => {
+    const body = '{"inserts":{"k":{"_embeddings":{"sparse":{"indices":[9,2],"values":[1,2]}}}}}';
+    expect((await wire.send('POST', path, body)).status).toBe(201);
+  });
+});

@@ -3,8 +3,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { openStorage } from '../../src/storage/open-storage.ts';
 import { frameOf, group } from './storage-fixture.ts';
 
-// usage: storage-crash-child DIRECTORY FAILPOINT. Opens a table of three ranges made before, writes pairs of documents
-// over all ranges and single ones beside them, and prints the number of each write when it is acknowledged.
+// usage: storage-crash-child DIRECTORY FAILPOINT. Opens a table of three ranges made before, writes documents with
+// vectors over all ranges and single ones beside them, and prints the number of each write when it is acknowledged.
 const [directory, failpoint] = [must(process.argv[2], 'no directory'), must(process.argv[3], 'no failpoint')];
 const storage = await openStorage({
   directory,
@@ -22,6 +22,7 @@ for (let round = 1; round <= 6; round += 1) {
     rangeId,
     frame: frameOf({
       puts: { [`${startKey}-${round}`]: { round } },
+      vectors: { [`${startKey}-${round}`]: { 1: [round] } },
       transforms: [{ key: `${startKey}-sum`, operations: [increment], upsert: true }],
     }),
   }));

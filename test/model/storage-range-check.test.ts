@@ -5,12 +5,12 @@ import { createTable, failure, openTestStorage, rangeId, temporaryDirectory, wri
 
 setDefaultTimeout(60_000);
 
-/** A closed range file with the documents a, b and c, and a tombstone. */
+/** A closed range file with the documents a, b and c, a vector of b, and a tombstone. */
 async function closedRange(directory: string): Promise<{ file: string; id: number }> {
   const storage = await openTestStorage(directory);
-  const id = rangeId(await createTable(storage));
+  const id = rangeId(await createTable(storage, 'things', 1, ['v0']));
   const file = storage.directory.documentsFile(id, 1);
-  await write(storage, id, { puts: { a: { n: 1 }, b: { n: 2 }, gone: {} } });
+  await write(storage, id, { puts: { a: { n: 1 }, b: { n: 2 }, gone: {} }, vectors: { b: { 1: [1, 2] } } });
   await write(storage, id, { puts: { c: { n: 3 } }, deletes: ['gone'] });
   await storage.close();
   return { file, id };
@@ -58,12 +58,32 @@ const damages: [what: string, statement: string, finding: { problem: string; key
   [
     'counters that do not count',
     'UPDATE changes SET documents = 4 WHERE documents = 3',
-    { problem: 'counters', message: 'the counters say 4 documents and 21 bytes; there are 3 and 21' },
+    { problem: 'counters', message: 'the counters say 4 documents and 37 bytes; there are 3 and 37' },
   ],
   [
     'an ordinal that would be given twice',
     'UPDATE changes SET next_ordinal = 4 WHERE next_ordinal = 5',
     { problem: 'counters', message: 'the next ordinal 4 has been given already' },
+  ],
+  [
+    'a vector that changed under its checksum',
+    'UPDATE vectors SET body = zeroblob(16)',
+    { problem: 'vector', key: 'b', message: 'the vector of "b" for index 1 does not match its checksum' },
+  ],
+  [
+    'a vector without its document',
+    'UPDATE vectors SET id = id + 50',
+    { problem: 'vector', message: 'the vector of ordinal 52 for index 1 has lost its document' },
+  ],
+  [
+    'a vector that the feed does not know',
+    'DELETE FROM changes WHERE index_id = 1',
+    { problem: 'feed', message: '1 vectors are missing from the change feed' },
+  ],
+  [
+    'a vector that is gone',
+    'DELETE FROM vectors',
+    { problem: 'counters', message: 'the counters say 3 documents and 37 bytes; there are 3 and 21' },
   ],
 ];
 
@@ -82,6 +102,24 @@ test('keys outside the range are found, at both of its ends', async () => {
     checkRangeFile(file, { startKey, endKey }).findings.map(({ key }) => key);
   expect(keys('a', null)).toEqual([]);
   expect(keys('b', 'c')).toEqual(['a', 'c']);
+});
+
+test('a file from before there were vectors is sound, and takes them', async () => {
+  using directory = temporaryDirectory();
+  let storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage, 'things', 1, ['v0']));
+  await write(storage, id, { puts: { a: {}, b: {} }, deletes: [] });
+  await storage.close();
+  const file = storage.directory.documentsFile(id, 1);
+  change(file, 'DROP TABLE vectors', 'ALTER TABLE changes DROP COLUMN index_id', 'PRAGMA user_version = 1');
+  expect(checkRangeFile(file)).toMatchObject({ findings: [], documents: 2 });
+  storage = await openTestStorage(directory.path);
+  const range = await storage.openRange(id);
+  await write(storage, id, { puts: { b: {} }, vectors: { b: { 1: [1] } } });
+  expect(range.vectors.read([1, 2], [1]).size).toBe(1);
+  expect(range.feed.read(0)).toMatchObject({ damaged: [], lastSequence: range.info().head });
+  await storage.close();
+  expect(checkRangeFile(file).findings).toEqual([]);
 });
 
 test('a file that is no database is a finding', async () => {

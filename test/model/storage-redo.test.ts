@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
+import { readVectorBody } from '../../src/lib/vector-body.ts';
 import { checkRangeFile } from '../../src/storage/range-check.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
@@ -25,7 +26,11 @@ async function checkDirectory(directory: string, acknowledged: string[]): Promis
   for (let round = 1; round <= 6; round += 1) {
     const present = ranges.map((range, place) => {
       const key = `${must(table.ranges[place], 'no range').startKey}-${round}`;
-      return range.documents.get(key) !== undefined;
+      const ordinal = range.documents.get(key)?.ordinal;
+      if (ordinal === undefined) return false;
+      const vector = must(range.vectors.read([ordinal], [1]).get(ordinal)?.get(1), 'a document without its vector');
+      expect(readVectorBody(vector)).toEqual({ dense: Float32Array.of(round) });
+      return true;
     });
     expect(new Set(present).size).toBe(1);
     if (present[0]) groups += 1;
@@ -67,7 +72,7 @@ describe('a write over three ranges is all or nothing', () => {
   test.each(failpoints)('when the process dies at %s', async (failpoint, redoneAtStart) => {
     using directory = temporaryDirectory();
     const storage = await openTestStorage(directory.path);
-    await createTable(storage, 'things', 3);
+    await createTable(storage, 'things', 3, ['v0']);
     await storage.close();
     const { lines, killed } = await acknowledgedBefore(directory.path, failpoint);
     expect(killed).toBe(true);
@@ -79,7 +84,7 @@ describe('a write over three ranges is all or nothing', () => {
   test('and without a crash everything is there', async () => {
     using directory = temporaryDirectory();
     const storage = await openTestStorage(directory.path);
-    await createTable(storage, 'things', 3);
+    await createTable(storage, 'things', 3, ['v0']);
     await storage.close();
     const { lines, killed } = await acknowledgedBefore(directory.path, 'none');
     expect(killed).toBe(false);
