@@ -1,6 +1,7 @@
 import { limits } from '../config/limits.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { textLegName } from '../query/fusion-request.ts';
 import type { CommonIndexConfig } from './index-config.ts';
 
 export const distanceMetrics = ['l2_squared', 'cosine', 'inner_product'] as const;
@@ -36,6 +37,10 @@ const sparseMembers = ['top_k', 'min_weight', 'chunk_size'] as const;
 
 /** Checks what is particular to an embeddings index; the types of the members have been checked before. */
 export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexConfig): EmbeddingsConfig {
+  if (common.name === textLegName) {
+    const message = `"${textLegName}" is what queries call their search for text. Give the index another name.`;
+    throw new ServiceError('invalid_name', message);
+  }
   if ('summarizer' in config) {
     throw refused(
       'An embeddings index takes no `summarizer`. Write the summary into a member of the document and index that.',

@@ -174,13 +174,55 @@ describe('a search by vectors shows what was written', () => {
     expect(hits.hits.map((hit) => hit._source)).toEqual([{ n: 1, _embeddings: { euclid: far.map(() => 2) } }]);
   });
 
+  test('and never a document that its filter does not keep, while writes go on', async () => {
+    await createRecipes(server, 'moving', 4);
+    const keys = Array.from({ length: 40 }, (_, at) => `${'09akluvz'[at % 8]}m${at}`);
+    const state = new Map<string, { vegan: boolean; euclid: number[] } | undefined>();
+    const wanted = { embeddings: { euclid: randomVector(random) }, search_effort: 1, limit: 30 };
+    const asked = [
+      { ...wanted, filter_query: { term: { vegan: true } } },
+      { ...wanted, full_text_search: { query: 'vegan:true soup' }, filter_query: { term: { vegan: true } } },
+    ];
+    const pick = () => keys[Math.floor(random() * keys.length)] ?? '';
+    for (let round = 0; round < 20; round += 1) {
+      const inserts: Record<string, object> = {};
+      for (const key of [pick(), pick(), pick()]) {
+        const recipe = { vegan: random() < 0.5, euclid: randomVector(random) };
+        state.set(key, recipe);
+        inserts[key] = { title: 'soup', vegan: recipe.vegan, _embeddings: { euclid: recipe.euclid } };
+      }
+      const deletes = [pick()].filter((key) => !(key in inserts));
+      for (const key of deletes) state.set(key, undefined);
+      const batch = { inserts, deletes, sync_level: 'write' };
+      expect(await server.send('POST', '/db/v1/tables/moving/batch', batch)).toMatchObject({ status: 201 });
+      for (const request of asked) {
+        const { hits } = await ask(server, 'moving', request);
+        for (const hit of hits.hits) expect([hit._id, hit._source.vegan]).toEqual([hit._id, true]);
+        for (const hit of hits.hits) expect(state.get(hit._id)).toMatchObject({ vegan: true });
+        expect(new Set(hits.hits.map((hit) => hit._id)).size).toBe(hits.hits.length);
+      }
+    }
+    // One in each range, all of which are then up to date.
+    await write(server, 'moving', { inserts: { '0': {}, '9': {}, a: {}, k: {}, l: {}, u: {}, v: {}, z: {} } });
+    const euclid = wanted.embeddings.euclid;
+    const kept = [...state].flatMap(([key, recipe]) =>
+      recipe?.vegan ? [{ key, score: -distanceOf('l2_squared', euclid, recipe.euclid) }] : [],
+    );
+    const { hits } = await ask(server, 'moving', asked[0] ?? {});
+    expect(hits.hits.map((hit) => hit._id)).toEqual(
+      ranked(kept)
+        .map(({ key }) => key)
+        .slice(0, 30),
+    );
+  });
+
   test('and nothing whose lifetime is over', async () => {
     const clock = new FakeClock();
     await using other = await startTestServer({ clock });
     await createRecipes(other, 'passing', 2, { schema: { ttl: { duration: '1h' } } });
     const vector = { _embeddings: { euclid: far } };
     await write(other, 'passing', { inserts: { b: vector, k: vector } });
-    await clock.advance(30 * 60_000);
+    clock.jump(30 * 60_000);
     await write(other, 'passing', { inserts: { later: vector } });
     const keysNow = async (more: object) =>
       (await ask(other, 'passing', { embeddings: { euclid: far }, ...more })).hits.hits.map((hit) => hit._id);

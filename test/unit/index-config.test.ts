@@ -63,6 +63,13 @@ describe('configurations of embeddings indexes', () => {
     expect(refusal(config)).toEqual({ code: 'invalid_request', message: expect.stringContaining(message) });
   });
 
+  test('none may be called what queries call their search for text', () => {
+    expect(() => readIndexConfig('full_text', { external: true, dimension: 3 })).toThrow(
+      'Give the index another name.',
+    );
+    expect(readIndexConfig('full_text', { type: 'full_text' }).name).toBe('full_text');
+  });
+
   test('a complete managed one is not built yet', () => {
     expect(refusal(managed).code).toBe('not_implemented');
   });
