@@ -110,9 +110,9 @@ describe('sundew check', () => {
       await using server = await place.start();
       const details = `${server.url}/db/v1/tables/t/indexes/${index}`;
       await until(async () => {
-        if (existsSync(path) && readFileSync(path).equals(bytes)) return false;
         const { status } = (await (await fetch(details)).json()) as Details;
-        return status.doc_count === 3 && !status.rebuilding;
+        const isDamaged = existsSync(path) && readFileSync(path).equals(bytes);
+        return !isDamaged && status.doc_count === 3 && !status.rebuilding;
       });
       await server.stop();
       expect(offlineCheck(place.dataDir).code).toBe(0);
