@@ -8,7 +8,7 @@ import { limitsOf } from './config/load.ts';
 import { scanJson } from './engine/binding.ts';
 import type { IndexDefinition } from './engine/index-definition.ts';
 import { NativeIndex } from './engine/native-index.ts';
-import { queryIndexes } from './engine/text-index.ts';
+import { queryIndexes } from './engine/native-query.ts';
 import { allRoutes } from './http/all-routes.ts';
 import { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';

@@ -1,6 +1,6 @@
 import { limits } from '../config/limits.ts';
 import { scanJson } from '../engine/binding.ts';
-import { highlightDocuments, matchDocuments } from '../engine/text-index.ts';
+import { highlightDocuments, matchDocuments } from '../engine/native-query.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';

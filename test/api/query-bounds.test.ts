@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { NativeIndex } from '../../src/engine/native-index.ts';
-import { queryIndexes } from '../../src/engine/text-index.ts';
+import { queryIndexes } from '../../src/engine/native-query.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 

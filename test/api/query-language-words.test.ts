@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { matchDocuments } from '../../src/engine/text-index.ts';
+import { matchDocuments } from '../../src/engine/native-query.ts';
 import { planFilter, planQuery } from '../../src/query/query-plan.ts';
 import { framesOf } from '../../src/tables/document-frames.ts';
 import { openSchema } from '../../src/tables/document-schema.ts';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { NativeIndex } from '../../src/engine/native-index.ts';
-import { matchDocuments, queryIndexes } from '../../src/engine/text-index.ts';
+import { matchDocuments, queryIndexes } from '../../src/engine/native-query.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../src/lib/document-frame.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const index of open.splice(0)) await index.close();
 });
 
-describe('full-text indexes through the native boundary', () => {
+describe('indexes through the native boundary', () => {
   test('hits come as typed arrays, one element a hit', async () => {
     const index = await indexOf([{ title: 'a red fox' }, { title: 'whale' }, { title: 'fox, fox and fox' }]);
     const hits = await queryIndexes([index.handle], planOf(words('fox')), calm);
