@@ -52,6 +52,14 @@ impl OrdinalSet {
         first <= last && words.into_iter().any(|(at, &word)| inside(at, word) != 0)
     }
 
+    /// Whether each of the 64 ordinals from `first` on is in the set, the first in the lowest bit.
+    pub fn bits_from(&self, first: u32) -> u64 {
+        let (word, shift) = (first as usize / 64, first % 64);
+        let low = self.words.get(word).copied().unwrap_or(0) >> shift;
+        let high = if shift == 0 { 0 } else { self.words.get(word + 1).copied().unwrap_or(0) << (64 - shift) };
+        low | high
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -97,6 +105,8 @@ mod tests {
         assert_eq!(set.len(), 5);
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 1_000_003]);
         assert!(set.contains(64) && !set.contains(65) && !set.contains(u32::MAX));
+        assert_eq!((set.bits_from(0), set.bits_from(5)), (1 << 63 | 1 << 5 | 1, 1 << 59 | 1 << 58 | 1));
+        assert_eq!((set.bits_from(1_000_000), set.bits_from(2_000_000)), (1 << 3, 0));
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn damage_and_other_options_are_told_apart() {
         broken[middle] ^= 1;
         std::fs::write(&path, &broken).unwrap();
         let outcome = DenseIndex::open(&tested.directory.0, tested.options.clone()).and_then(|index| index.verify());
-        assert_eq!(outcome.err().expect("damage is seen").code, "index_damaged", "{path:?}");
+        assert_eq!(outcome.expect_err("damage is seen").code, "index_damaged", "{path:?}");
         std::fs::write(&path, &sound).unwrap();
     }
 }

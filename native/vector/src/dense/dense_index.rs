@@ -1,8 +1,11 @@
 //! One dense index: open, apply, commit, checkpoint, close.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
@@ -11,16 +14,29 @@ use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 use sundew_base::vector_body::{VectorBody, VectorForm};
 
+use super::builder::{Built, Plan, RowFiles, build, join, plan};
 use super::checkpoint::{Checkpoints, Restored};
-use super::flat_rows::{FlatRows, PendingRows};
+use super::flat_rows::PendingRows;
+use super::graph::Scratch;
 use super::options::DenseOptions;
 use super::part::{Part, PartRows, Snapshot};
 
 /// Skipped rows that a report names.
 const SKIPPED_NAMED_MAX: usize = 100;
 
+/// Working memory of walks that is kept for the next one.
+const SCRATCHES_KEPT: usize = 16;
+
 pub struct DenseIndex {
     options: DenseOptions,
+    /// The builder thread keeps the index alive.
+    this: Weak<Self>,
+    row_files: Option<RowFiles>,
+    /// Signalled whenever a graph has been built or given up.
+    built: Condvar,
+    builders: Mutex<Vec<JoinHandle<()>>>,
+    closed: AtomicBool,
+    scratches: Mutex<Vec<Scratch>>,
     writing: Mutex<Writing>,
     published: RwLock<Arc<Snapshot>>,
     /// `None` for an index in memory.
@@ -35,6 +51,10 @@ struct Writing {
     pending: PendingRows,
     parts: Vec<Part>,
     next_part_id: u64,
+    /// Parts that are being built from; they stay as they are but for their dead rows.
+    busy: HashSet<u64>,
+    /// Threads that build graphs now; two when rows wait while a large graph is being written anew.
+    builders: usize,
     /// The vector of the row at hand.
     vector: Vec<f32>,
 }
@@ -48,21 +68,30 @@ impl DenseIndex {
         let (checkpoints, restored) = if options.mem_only {
             (None, Restored::default())
         } else {
-            let (checkpoints, restored) = Checkpoints::open(&PathBuf::from(path), &options)?;
-            (Some(Mutex::new(checkpoints)), restored)
+            let (checkpoints, restored) = Checkpoints::open(path, &options)?;
+            (Some(checkpoints), restored)
         };
         let snapshot = Snapshot { sequence: restored.sequence, parts: restored.parts };
-        Ok(Arc::new(Self {
+        let row_files = checkpoints.as_ref().map(Checkpoints::row_files);
+        Ok(Arc::new_cyclic(|this| Self {
             writing: Mutex::new(Writing {
                 pending: PendingRows::default(),
                 parts: snapshot.parts.clone(),
                 next_part_id: restored.next_part_id,
+                busy: HashSet::new(),
+                builders: 0,
                 vector: vec![0.0; options.dimension as usize],
             }),
             options,
+            this: this.clone(),
+            row_files,
+            built: Condvar::new(),
+            builders: Mutex::new(Vec::new()),
+            closed: AtomicBool::new(false),
+            scratches: Mutex::new(Vec::new()),
             checkpoint_sequence: AtomicU64::new(snapshot.sequence),
             published: RwLock::new(Arc::new(snapshot)),
-            checkpoints,
+            checkpoints: checkpoints.map(Mutex::new),
             skipped_count: AtomicU64::new(restored.skipped_count),
             uncommitted_rows: AtomicU64::new(0),
         }))
@@ -79,6 +108,109 @@ impl DenseIndex {
 
     fn writing(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn publish(&self, snapshot: Snapshot) {
+        *self.published.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(snapshot);
+    }
+
+    pub(super) fn take_scratch(&self) -> Scratch {
+        self.scratches.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop().unwrap_or_default()
+    }
+
+    pub(super) fn give_scratch(&self, scratch: Scratch) {
+        let mut scratches = self.scratches.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if scratches.len() < SCRATCHES_KEPT {
+            scratches.push(scratch);
+        }
+    }
+
+    /// Waits until the committed rows that no graph holds are within their bound, so that a caller who writes faster
+    /// than graphs are built is slowed down.
+    fn wait_for_room<'a>(&self, mut writing: MutexGuard<'a, Writing>) -> MutexGuard<'a, Writing> {
+        while writing.builders > 0 && writing.flat_bytes() > self.options.backlog_bytes_max {
+            writing = self.built.wait(writing).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        writing
+    }
+
+    /// Waits until nothing is left to build.
+    pub fn settle(&self) {
+        let mut writing = self.writing();
+        while writing.builders > 0 {
+            writing = self.built.wait(writing).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// Starts a builder thread when there is something to build that none of those that run will come to in time.
+    fn start_builder(&self, writing: &mut Writing) {
+        let is_urgent = writing.flat_bytes() > self.options.backlog_bytes_max / 2;
+        let may_start = match writing.builders {
+            0 => true,
+            1 => is_urgent,
+            _ => false,
+        };
+        let is_open = !self.closed.load(Ordering::Relaxed);
+        if !may_start || !is_open || plan(&writing.parts, &writing.busy, &self.options).is_none() {
+            return;
+        }
+        let Some(this) = self.this.upgrade() else { return };
+        let spawned = std::thread::Builder::new().name("dense-builder".to_owned()).spawn(move || this.build_all());
+        // Without the thread the rows stay where they are and are scanned; the next commit tries again.
+        if let Ok(handle) = spawned {
+            writing.builders += 1;
+            let mut builders = self.builders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            builders.retain(|builder| !builder.is_finished());
+            builders.push(handle);
+        }
+    }
+
+    fn build_all(&self) {
+        loop {
+            let mut writing = self.writing();
+            let next = plan(&writing.parts, &writing.busy, &self.options);
+            let Some(plan) = next.filter(|_| !self.closed.load(Ordering::Relaxed)) else {
+                return self.end_builder(writing);
+            };
+            writing.busy.extend(plan.part_ids());
+            writing.next_part_id += 1;
+            let id = writing.next_part_id;
+            drop(writing);
+            let work = || build(&self.options, &plan, id, self.row_files.as_ref(), &self.closed);
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            let mut writing = self.writing();
+            plan.part_ids().for_each(|id| {
+                writing.busy.remove(&id);
+            });
+            match outcome {
+                Ok(Ok(Some(built))) => self.install(&mut writing, &plan, id, &built),
+                // Rows stay where they are and are scanned; the next commit tries again.
+                _ => return self.end_builder(writing),
+            }
+            drop(writing);
+            self.built.notify_all();
+        }
+    }
+
+    fn end_builder(&self, mut writing: MutexGuard<'_, Writing>) {
+        writing.builders -= 1;
+        drop(writing);
+        self.built.notify_all();
+    }
+
+    /// Puts the new graph in the place of the parts that it was built from: in what searches see and in what the next
+    /// commit will show, each with the rows that are dead there.
+    fn install(&self, writing: &mut Writing, plan: &Plan, id: u64, built: &Built) {
+        let replaced: HashSet<u64> = plan.part_ids().collect();
+        let replace = |parts: &[Part]| -> Vec<Part> {
+            let dead = Arc::new(built.dead_rows(plan, parts));
+            let new = Part { id, rows: PartRows::Graph(Arc::clone(&built.rows)), dead };
+            let kept = parts.iter().filter(|part| !replaced.contains(&part.id)).cloned();
+            std::iter::once(new).chain(kept).collect()
+        };
+        writing.parts = replace(&writing.parts);
+        let seen = self.snapshot();
+        self.publish(Snapshot { sequence: seen.sequence, parts: replace(&seen.parts) });
     }
 
     /// The inner error is the reason for which the row is left out.
@@ -130,23 +262,30 @@ impl Writing {
         }
     }
 
+    /// Bytes of the committed rows that no graph holds.
+    fn flat_bytes(&self) -> usize {
+        let flat = self.parts.iter().filter(|part| matches!(part.rows, PartRows::Flat(_)));
+        flat.map(Part::memory_bytes).sum()
+    }
+
     /// Makes the pending rows a part. Neighbouring parts of like size become one, so that there are few of them and
     /// every row is copied a few times only.
-    fn add_pending(&mut self, dimension: usize) {
-        self.parts.retain(|part| part.live_count() > 0);
+    fn add_pending(&mut self, options: &DenseOptions) {
+        let busy = &self.busy;
+        self.parts.retain(|part| part.live_count() > 0 || busy.contains(&part.id));
         if self.pending.len() == 0 {
             return;
         }
-        let rows = self.pending.take(dimension);
+        let rows = self.pending.take(options.dimension as usize);
         let mut part = self.new_part(PartRows::Flat(Arc::new(rows)));
         while let Some(last) = self.parts.pop() {
-            let (PartRows::Flat(older), PartRows::Flat(newer)) = (&last.rows, &part.rows);
-            if older.len() > 2 * newer.len() {
+            let is_like = last.rows.len() <= 2 * part.rows.len() && last.memory_bytes() < options.tail_bytes;
+            let joined = if is_like && !self.busy.contains(&last.id) { join(&last, &part) } else { None };
+            let Some(joined) = joined else {
                 self.parts.push(last);
                 break;
-            }
-            let merged = FlatRows::merged((older, &last.dead), (newer, &part.dead));
-            part = self.new_part(PartRows::Flat(Arc::new(merged)));
+            };
+            part = self.new_part(PartRows::Flat(Arc::new(joined)));
         }
         self.parts.push(part);
     }
@@ -162,7 +301,7 @@ impl DerivedIndex for DenseIndex {
     /// all the same.
     fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
         let frame = Frame::parse(frame)?;
-        let mut writing = self.writing();
+        let mut writing = self.wait_for_room(self.writing());
         let mut report = ApplyReport::default();
         for row in frame.rows() {
             let row = row?;
@@ -182,11 +321,12 @@ impl DerivedIndex for DenseIndex {
     fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
         let started = Instant::now();
         let mut writing = self.writing();
-        writing.add_pending(self.options.dimension as usize);
+        writing.add_pending(&self.options);
         let snapshot = Snapshot { sequence, parts: writing.parts.clone() };
         let doc_count = snapshot.live_count() as u64;
-        *self.published.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(snapshot);
+        self.publish(snapshot);
         self.uncommitted_rows.store(0, Ordering::Relaxed);
+        self.start_builder(&mut writing);
         Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
     }
 
@@ -237,6 +377,11 @@ impl DerivedIndex for DenseIndex {
     }
 
     fn close(&self) -> Result<(), EngineError> {
+        self.closed.store(true, Ordering::Relaxed);
+        let builders = std::mem::take(&mut *self.builders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        for builder in builders {
+            builder.join().map_err(|_| EngineError::internal("the builder of a dense index panicked"))?;
+        }
         let snapshot = self.snapshot();
         let mut writing = self.writing();
         writing.pending = PendingRows::default();

@@ -1,15 +1,20 @@
 //! Dense vectors: the nearest neighbours of a query among the vectors of one embeddings index and one range.
 
+mod builder;
 mod checkpoint;
 mod dense_index;
 mod errors;
 mod flat_rows;
 mod float_kernels;
+mod graph;
+mod graph_rows;
+mod graph_search;
 mod nearest;
 mod options;
 mod part;
 mod prepared;
 mod row_bits;
+mod row_store;
 mod search;
 
 pub use dense_index::DenseIndex;

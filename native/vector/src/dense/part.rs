@@ -3,17 +3,49 @@
 use std::sync::Arc;
 
 use super::flat_rows::FlatRows;
+use super::graph_rows::GraphRows;
 use super::row_bits::RowBits;
 
 #[derive(Debug, Clone)]
 pub enum PartRows {
+    /// Few rows, which are scanned.
     Flat(Arc<FlatRows>),
+    Graph(Arc<GraphRows>),
 }
 
 impl PartRows {
     pub fn len(&self) -> usize {
         match self {
             Self::Flat(rows) => rows.len(),
+            Self::Graph(rows) => rows.len(),
+        }
+    }
+
+    pub fn ordinal(&self, place: u32) -> u32 {
+        match self {
+            Self::Flat(rows) => rows.ordinals[place as usize],
+            Self::Graph(rows) => rows.graph.ordinal(place),
+        }
+    }
+
+    pub fn sequence(&self, place: u32) -> u64 {
+        match self {
+            Self::Flat(rows) => rows.sequences[place as usize],
+            Self::Graph(rows) => rows.graph.sequence(place),
+        }
+    }
+
+    pub fn vector(&self, place: u32) -> &[f32] {
+        match self {
+            Self::Flat(rows) => rows.vector(place),
+            Self::Graph(rows) => rows.vector(place),
+        }
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Flat(rows) => rows.bytes(),
+            Self::Graph(rows) => rows.graph.layout.bytes + rows.rows.memory_bytes(),
         }
     }
 }
@@ -40,6 +72,7 @@ impl Part {
     pub fn place_of(&self, ordinal: u32) -> Option<u32> {
         let place = match &self.rows {
             PartRows::Flat(rows) => rows.place_of(ordinal),
+            PartRows::Graph(rows) => rows.place_of(ordinal),
         };
         place.filter(|&place| !self.dead.contains(place))
     }
@@ -54,10 +87,7 @@ impl Part {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        let rows = match &self.rows {
-            PartRows::Flat(rows) => rows.bytes(),
-        };
-        rows + self.dead.words().len() * 8
+        self.rows.memory_bytes() + self.dead.words().len() * 8
     }
 }
 

@@ -41,4 +41,15 @@ impl RowBits {
         self.count += usize::from(is_new);
         is_new
     }
+
+    /// The places whose bit is set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, &word)| {
+            std::iter::successors((word != 0).then_some(word), |left| {
+                let rest = left & (left - 1);
+                (rest != 0).then_some(rest)
+            })
+            .map(move |left| at as u32 * 64 + left.trailing_zeros())
+        })
+    }
 }

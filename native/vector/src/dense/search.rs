@@ -5,6 +5,8 @@ use sundew_base::error::EngineError;
 use super::dense_index::DenseIndex;
 use super::errors::invalid_query;
 use super::flat_rows::FlatRows;
+use super::graph::{CodedQuery, Scratch};
+use super::graph_search::{GraphSearch, candidates_for};
 use super::nearest::{Found, Nearest};
 use super::options::{DistanceBounds, Metric};
 use super::part::{Part, PartRows};
@@ -20,12 +22,14 @@ pub struct Search<'a> {
     pub query: &'a [f32],
     pub distance: DistanceBounds,
     pub bounds: &'a SearchBounds<'a>,
+    /// Candidates of a walk.
+    pub candidates: usize,
     pub nearest: Nearest,
     pub report: SearchReport,
     pub is_partial: bool,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     pub fn took(&mut self, arm: &'static str) {
         if !self.report.arms.contains(&arm) {
             self.report.arms.push(arm);
@@ -38,16 +42,28 @@ impl Search<'_> {
         }
     }
 
+    /// Whether rows may be too near to be hits, so that a walk towards the query leads away from them.
+    pub fn has_inner_bound(&self) -> bool {
+        match self.metric {
+            Metric::InnerProduct => self.distance.under.is_some(),
+            Metric::L2Squared | Metric::Cosine => self.distance.over.is_some(),
+        }
+    }
+
     /// Whether the time is over; asked between steps that take microseconds.
     pub fn is_due(&mut self) -> bool {
         self.is_partial = self.is_partial || (self.bounds.is_due)();
         self.is_partial
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &Part, scratch: &mut Scratch) {
         self.report.segments += 1;
         match &part.rows {
             PartRows::Flat(rows) => self.scan_flat(rows, &part.dead),
+            PartRows::Graph(rows) => {
+                let query = CodedQuery::new(self.metric, self.query);
+                GraphSearch { search: self, rows, dead: &part.dead, query, scratch }.run();
+            }
         }
     }
 
@@ -114,13 +130,16 @@ impl DenseIndex {
             query: &query,
             distance,
             bounds,
+            candidates: candidates_for(metric, effort, bounds.limit),
             nearest: Nearest::new(bounds.limit),
             report: SearchReport::default(),
             is_partial: false,
         };
+        let mut scratch = self.take_scratch();
         for part in &self.snapshot().parts {
-            search.part(part);
+            search.part(part, &mut scratch);
         }
+        self.give_scratch(scratch);
         Ok(search.finish())
     }
 }

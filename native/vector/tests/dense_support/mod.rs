@@ -153,6 +153,16 @@ impl Tested {
         assert_eq!(report.doc_count, self.rows.len() as u64);
     }
 
+    /// Applies and commits in frames of 500 rows, and waits until all graphs are built.
+    pub fn load(&mut self, rows: &[(u32, Vec<f32>)]) {
+        for frame in rows.chunks(500) {
+            let changes: Vec<Change> = frame.iter().map(|(ordinal, vector)| Change::Put(*ordinal, vector)).collect();
+            self.apply(&changes);
+            self.commit();
+        }
+        self.index.settle();
+    }
+
     pub fn reopen(&mut self) {
         self.index.close().unwrap();
         self.index = DenseIndex::open(&self.directory.0, self.options.clone()).unwrap();
@@ -163,11 +173,11 @@ impl Tested {
     }
 
     /// Share of the true nearest that the index finds, over all queries; at least as many hits as there are.
-    pub fn recall(&self, queries: &[Vec<f32>], limit: usize, allowed: Option<&OrdinalSet>) -> f64 {
+    pub fn recall(&self, queries: &[Vec<f32>], limit: usize, effort: f32, allowed: Option<&OrdinalSet>) -> f64 {
         let (mut found, mut wanted) = (0, 0);
         for query in queries {
             let truth = self.nearest(query, limit, allowed);
-            let hits = search(&self.index, query, limit, allowed).hits;
+            let hits = search_with(&self.index, query, limit, effort, allowed).hits;
             assert!(hits.len() >= truth.len(), "{} hits of {}", hits.len(), truth.len());
             assert!(hits.iter().all(|hit| self.rows.contains_key(&hit.ordinal)), "a dead row was found");
             assert!(hits.iter().all(|hit| allowed.is_none_or(|allowed| allowed.contains(hit.ordinal))));
@@ -211,6 +221,16 @@ pub fn nearest<'a>(
 }
 
 pub fn search(index: &DenseIndex, query: &[f32], limit: usize, allowed: Option<&OrdinalSet>) -> VectorHits {
+    search_with(index, query, limit, 0.5, allowed)
+}
+
+pub fn search_with(
+    index: &DenseIndex,
+    query: &[f32],
+    limit: usize,
+    effort: f32,
+    allowed: Option<&OrdinalSet>,
+) -> VectorHits {
     let bounds = SearchBounds { limit, allowed, is_due: &|| false };
-    index.search(query, 0.5, DistanceBounds::default(), &bounds).unwrap()
+    index.search(query, effort, DistanceBounds::default(), &bounds).unwrap()
 }

@@ -1,0 +1,203 @@
+//! Graphs built in the background: what is built next, and the building.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sundew_base::error::EngineError;
+
+use super::flat_rows::FlatRows;
+use super::graph::{AddedRow, Graph, insert_rows};
+use super::graph_rows::GraphRows;
+use super::options::DenseOptions;
+use super::part::{Part, PartRows};
+use super::row_bits::RowBits;
+use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+
+/// A graph is copied to take in rows when it has at most so many times their number: copying a row costs some hundredths
+/// of linking one.
+const GROWN_ROWS_RATIO: usize = 32;
+
+/// A graph with a greater share of dead rows is written anew.
+const DEAD_SHARE_MAX: f64 = 0.25;
+
+/// A graph with a greater share of dead rows is written anew before rows without a graph get one.
+const DEAD_SHARE_URGENT: f64 = 0.4;
+
+/// Threads that build when the options leave it open, at most.
+const BUILD_THREADS_MAX: usize = 8;
+
+/// What is built next: the graph that grows, if any, and the parts whose rows go into it.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub grown: Option<Part>,
+    pub sources: Vec<Part>,
+}
+
+impl Plan {
+    pub fn part_ids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.grown.iter().chain(&self.sources).map(|part| part.id)
+    }
+}
+
+fn has_dead_share(part: &Part, share: f64) -> bool {
+    part.dead.count() as f64 > share * part.rows.len() as f64
+}
+
+/// What to build from parts of which those in `busy` are being built from already; `None` when all is well.
+pub fn plan(parts: &[Part], busy: &HashSet<u64>, options: &DenseOptions) -> Option<Plan> {
+    let free = || parts.iter().filter(|part| !busy.contains(&part.id) && part.live_count() > 0);
+    let mut graphs: Vec<&Part> = free().filter(|part| matches!(part.rows, PartRows::Graph(_))).collect();
+    graphs.sort_by_key(|part| part.rows.len());
+    if let Some(worst) = graphs.iter().find(|part| has_dead_share(part, DEAD_SHARE_URGENT)) {
+        return Some(Plan { grown: None, sources: vec![(*worst).clone()] });
+    }
+    let flats: Vec<&Part> = free().filter(|part| matches!(part.rows, PartRows::Flat(_))).collect();
+    let flat_rows: usize = flats.iter().map(|part| part.live_count()).sum();
+    let mut sources: Vec<&Part> = Vec::new();
+    if flat_rows * options.dimension as usize * 4 >= options.tail_bytes {
+        sources.extend(flats);
+    }
+    let decayed: Vec<&Part> = graphs.extract_if(.., |part| has_dead_share(part, DEAD_SHARE_MAX)).collect();
+    for part in decayed {
+        let added: usize = sources.iter().map(|part| part.live_count()).sum();
+        if sources.is_empty() || part.live_count() <= 8 * added {
+            sources.push(part);
+        }
+    }
+    if sources.is_empty() {
+        return None;
+    }
+    let added: usize = sources.iter().map(|part| part.live_count()).sum();
+    // The largest graph that is worth copying; the smaller ones go into it.
+    let rows_below = |at: usize| graphs[..at].iter().map(|part| part.live_count()).sum::<usize>();
+    let grown =
+        (0..graphs.len()).rev().find(|&at| graphs[at].rows.len() <= GROWN_ROWS_RATIO * (added + rows_below(at)));
+    if let Some(at) = grown {
+        sources.extend(&graphs[..at]);
+    }
+    Some(Plan { grown: grown.map(|at| graphs[at].clone()), sources: sources.into_iter().cloned().collect() })
+}
+
+/// A new graph and where its rows come from.
+pub struct Built {
+    pub rows: Arc<GraphRows>,
+    /// Source (by its position in the plan) and place of each row behind those of the grown graph.
+    origins: Vec<(u32, u32)>,
+    grown_rows: usize,
+}
+
+impl Built {
+    /// The rows of the new graph that are dead in the parts that it takes the place of.
+    pub fn dead_rows(&self, plan: &Plan, parts: &[Part]) -> RowBits {
+        let part_of = |id: u64| parts.iter().find(|part| part.id == id);
+        let mut dead = RowBits::none(self.rows.len());
+        if let Some(grown) = &plan.grown {
+            let places = part_of(grown.id).unwrap_or(grown);
+            places.dead.iter().for_each(|place| {
+                dead.insert(place);
+            });
+        }
+        let sources: Vec<Option<&Part>> = plan.sources.iter().map(|source| part_of(source.id)).collect();
+        for (&(source, place), at) in self.origins.iter().zip(self.grown_rows as u32..) {
+            // A part that is gone had no live row left.
+            if sources[source as usize].is_none_or(|part| part.dead.contains(place)) {
+                dead.insert(at);
+            }
+        }
+        dead
+    }
+}
+
+/// Where row files go.
+#[derive(Debug, Clone)]
+pub struct RowFiles {
+    pub root: PathBuf,
+    pub in_use: FilesInUse,
+}
+
+/// Builds what was planned; `None` when it was called off. `id` names new files.
+pub fn build(
+    options: &DenseOptions,
+    plan: &Plan,
+    id: u64,
+    files: Option<&RowFiles>,
+    cancelled: &AtomicBool,
+) -> Result<Option<Built>, EngineError> {
+    let mut order: Vec<(u32, u32, u32)> = Vec::new();
+    for (part, source) in plan.sources.iter().zip(0..) {
+        let live = (0..part.rows.len() as u32).filter(|&place| !part.dead.contains(place));
+        order.extend(live.map(|place| (part.rows.ordinal(place), source, place)));
+    }
+    // Ascending ordinals let the index find them without a table of its own.
+    order.sort_unstable();
+    let added: Vec<AddedRow> = order
+        .iter()
+        .map(|&(ordinal, source, place)| {
+            let rows = &plan.sources[source as usize].rows;
+            let level = level_of(ordinal, options.links);
+            AddedRow { ordinal, sequence: rows.sequence(place), vector: rows.vector(place), level }
+        })
+        .collect();
+    let grown = plan.grown.as_ref().and_then(|part| match &part.rows {
+        PartRows::Graph(rows) => Some(rows.as_ref()),
+        PartRows::Flat(_) => None,
+    });
+    let grown_rows = grown.map_or(0, GraphRows::len);
+    let dimension = options.dimension as usize;
+    let mut graph = Graph::new(options.metric, options.links, dimension, grown.map(|rows| &rows.graph), &added)?;
+    let levels: Vec<u32> = added.iter().map(|row| row.level).collect();
+    let threads = match options.build_threads {
+        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(BUILD_THREADS_MAX)),
+        threads => threads,
+    };
+    if insert_rows(&mut graph, grown_rows as u32, &levels, options.build_candidates, threads, cancelled).is_err() {
+        return Ok(None);
+    }
+    graph.seal();
+    let rows = store_rows(files, id, grown, &added)?;
+    let origins = order.into_iter().map(|(_, source, place)| (source, place)).collect();
+    Ok(Some(Built { rows: GraphRows::new(graph, rows), origins, grown_rows }))
+}
+
+fn store_rows(
+    files: Option<&RowFiles>,
+    id: u64,
+    grown: Option<&GraphRows>,
+    added: &[AddedRow<'_>],
+) -> Result<RowStore, EngineError> {
+    let vectors = added.iter().map(|row| row.vector);
+    let earlier = grown.map(|rows| &rows.rows);
+    let Some(files) = files else {
+        let mut values = match earlier {
+            Some(RowStore::Memory(values)) => values.clone(),
+            _ => Vec::new(),
+        };
+        vectors.for_each(|vector| values.extend_from_slice(vector));
+        return Ok(RowStore::Memory(values));
+    };
+    let rows = match earlier {
+        Some(RowStore::File(earlier)) => MappedRows::append(Arc::clone(&earlier.file), Some(earlier), vectors),
+        _ => MappedRows::append(RowFile::new(&files.root, format!("{id}.rows"), &files.in_use), None, vectors),
+    };
+    Ok(RowStore::File(rows?))
+}
+
+/// The layers above the lowest in which a row has links: one in `links` rows has one, one in `links^2` two. The same for
+/// every building of the row.
+fn level_of(ordinal: u32, links: usize) -> u32 {
+    let mut mixed = u64::from(ordinal).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let unit = ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    (-unit.ln() / (links.max(2) as f64).ln()) as u32
+}
+
+/// All rows of two flat parts that live, as one.
+pub fn join(a: &Part, b: &Part) -> Option<FlatRows> {
+    match (&a.rows, &b.rows) {
+        (PartRows::Flat(older), PartRows::Flat(newer)) => Some(FlatRows::merged((older, &a.dead), (newer, &b.dead))),
+        _ => None,
+    }
+}

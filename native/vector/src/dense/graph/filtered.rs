@@ -1,0 +1,172 @@
+//! Walks that look for allowed nodes only.
+//!
+//! `walk_until_kept` steps on every node and widens until enough allowed ones lie within the ball that it has covered:
+//! right where a fair share of the nodes near the query is allowed. `walk_over` steps on allowed nodes only, and where a
+//! neighbour is not allowed, its own neighbours stand in for it (after Patel et al., "ACORN: performant and
+//! predicate-agnostic search over vector embeddings and structured data", 2024): right where the region around the query
+//! is not allowed.
+
+use super::super::row_bits::RowBits;
+use super::codes::CodedQuery;
+use super::storage::Graph;
+use super::walk::{STEPS_BETWEEN_LOOKS, Scratch, linked};
+
+/// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
+const GATHERED_ENOUGH: usize = 32;
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalkEnd {
+    Done,
+    /// More nodes were met than it was worth.
+    OverBudget,
+    Due,
+}
+
+/// What a walk among allowed nodes is given.
+pub struct FilteredWalk<'a> {
+    pub query: &'a CodedQuery,
+    pub allowed: &'a RowBits,
+    /// Nodes that the walk keeps at least while it finds its way.
+    pub candidates: usize,
+    /// Allowed nodes wanted.
+    pub kept: usize,
+    /// Costs that may be computed.
+    pub budget: u64,
+}
+
+impl Graph {
+    /// Fills `kept` with the nearest allowed nodes around a walk from `start`.
+    pub fn walk_until_kept(
+        &self,
+        walk: &FilteredWalk<'_>,
+        start: (f32, u32),
+        scratch: &mut Scratch,
+        is_due: &mut dyn FnMut() -> bool,
+    ) -> WalkEnd {
+        scratch.forget(self.layout.rows);
+        scratch.beam.reset(walk.candidates);
+        scratch.kept.reset(walk.kept);
+        scratch.spilled.clear();
+        scratch.meet(start.1);
+        scratch.fresh.clear();
+        scratch.fresh.push(start.1);
+        self.weigh_and_keep(walk, scratch);
+        let (mut steps, end) = (0, scratch.visits + walk.budget);
+        loop {
+            while let Some(place) = scratch.beam.next() {
+                steps += 1;
+                if steps % STEPS_BETWEEN_LOOKS == 0 && is_due() {
+                    return WalkEnd::Due;
+                }
+                self.meet_linked(place, 0, scratch);
+                self.weigh_and_keep(walk, scratch);
+                if scratch.visits > end {
+                    return WalkEnd::OverBudget;
+                }
+            }
+            let is_covered = scratch.kept.is_full() && scratch.kept.bound() <= scratch.beam.bound();
+            if is_covered || scratch.spilled.is_empty() {
+                return WalkEnd::Done;
+            }
+            scratch.widen();
+        }
+    }
+
+    #[inline(always)]
+    fn weigh_and_keep(&self, walk: &FilteredWalk<'_>, scratch: &mut Scratch) {
+        self.costs(walk.query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
+        scratch.visits += scratch.fresh.len() as u64;
+        for (&place, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
+            if walk.allowed.contains(place) && cost < scratch.kept.bound() {
+                scratch.kept.insert(cost, place);
+            }
+            let out = if cost < scratch.beam.bound() { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
+            scratch.spilled.extend(out);
+        }
+        if let Some(next) = scratch.beam.peek() {
+            self.prefetch_links(next);
+        }
+    }
+
+    /// Fills the beam with the nearest allowed nodes that a walk from `starts` meets; a start need not be allowed.
+    pub fn walk_over(
+        &self,
+        walk: &FilteredWalk<'_>,
+        starts: &[u32],
+        scratch: &mut Scratch,
+        is_due: &mut dyn FnMut() -> bool,
+    ) -> WalkEnd {
+        scratch.forget(self.layout.rows);
+        scratch.beam.reset(walk.candidates);
+        scratch.fresh.clear();
+        for &start in starts {
+            if scratch.meet(start) {
+                scratch.fresh.push(start);
+            }
+        }
+        self.weigh_fresh(walk.query, scratch);
+        let (mut steps, end) = (0, scratch.visits + walk.budget);
+        let mut bridges = Vec::new();
+        while let Some(place) = scratch.beam.next() {
+            steps += 1;
+            if steps % STEPS_BETWEEN_LOOKS == 0 && is_due() {
+                return WalkEnd::Due;
+            }
+            self.meet_allowed(place, walk.allowed, scratch, &mut bridges);
+            self.weigh_fresh(walk.query, scratch);
+            if scratch.visits > end {
+                return WalkEnd::OverBudget;
+            }
+        }
+        WalkEnd::Done
+    }
+
+    /// Gathers the allowed nodes one or two links away that are met for the first time.
+    fn meet_allowed(&self, place: u32, allowed: &RowBits, scratch: &mut Scratch, bridges: &mut Vec<u32>) {
+        let rows = self.layout.rows as u32;
+        scratch.fresh.clear();
+        bridges.clear();
+        for other in linked(self.links(place, 0)) {
+            if other >= rows || scratch.has_met(other) {
+                continue;
+            }
+            if allowed.contains(other) {
+                scratch.meet(other);
+                self.prefetch(other);
+                scratch.fresh.push(other);
+            } else {
+                self.prefetch_links(other);
+                bridges.push(other);
+            }
+        }
+        for &bridge in bridges.iter() {
+            if scratch.fresh.len() >= GATHERED_ENOUGH {
+                break;
+            }
+            scratch.meet(bridge);
+            scratch.visits += 1;
+            for other in linked(self.links(bridge, 0)) {
+                if other < rows && allowed.contains(other) && scratch.meet(other) {
+                    self.prefetch(other);
+                    scratch.fresh.push(other);
+                }
+            }
+        }
+    }
+}
+
+impl Scratch {
+    /// Doubles the beam and fills it with the nearest of what had no room.
+    fn widen(&mut self) {
+        let room = self.beam.limit();
+        self.beam.widen(2 * room);
+        if self.spilled.len() > room {
+            self.spilled.select_nth_unstable_by(room, |a, b| a.0.total_cmp(&b.0));
+        }
+        let nearest = room.min(self.spilled.len());
+        for (cost, place) in self.spilled.drain(..nearest) {
+            self.beam.insert(cost, place);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Linking rows into a graph, by several threads at once.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::codes::CodedQuery;
+use super::storage::Graph;
+use super::walk::{Scratch, linked};
+
+/// Locks for the links of all nodes; a node shares its lock with others.
+const LOCKS: usize = 4096;
+
+/// The building was called off.
+#[derive(Debug)]
+pub struct Cancelled;
+
+struct Inserting<'a> {
+    graph: &'a Graph,
+    locks: Vec<Mutex<()>>,
+    candidates: usize,
+}
+
+/// What one thread works with.
+#[derive(Default)]
+struct Hands {
+    scratch: Scratch,
+    query: CodedQuery,
+    found: Vec<(f32, u32)>,
+    chosen: Vec<u32>,
+    crowd: Crowd,
+}
+
+/// What choosing among too many links works with.
+#[derive(Default)]
+struct Crowd {
+    found: Vec<(f32, u32)>,
+    places: Vec<u32>,
+    chosen: Vec<u32>,
+    costs: Vec<f32>,
+    dots: Vec<i32>,
+}
+
+/// Links the rows from `first` on, whose levels are given. `candidates` nodes are kept while neighbours are looked for.
+pub fn insert_rows(
+    graph: &mut Graph,
+    first: u32,
+    levels: &[u32],
+    candidates: usize,
+    threads: usize,
+    cancelled: &AtomicBool,
+) -> Result<(), Cancelled> {
+    // Rows of high layers come first: every other one then finds the layers that it passes through, and the entry stays.
+    let mut order: Vec<u32> = (0..levels.len() as u32).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(levels[at as usize]));
+    let Some(&highest) = order.first() else { return Ok(()) };
+    let (place, level) = (first + highest, levels[highest as usize]);
+    if first == 0 {
+        (graph.entry, graph.top_level) = (place, level);
+    } else {
+        Inserting::new(graph, candidates).insert(place, level, &mut Hands::default());
+        if level > graph.top_level {
+            (graph.entry, graph.top_level) = (place, level);
+        }
+    }
+    let inserting = Inserting::new(graph, candidates);
+    let next = AtomicUsize::new(1);
+    let work = || {
+        let mut hands = Hands::default();
+        while !cancelled.load(Ordering::Relaxed) {
+            let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            inserting.insert(first + at, levels[at as usize], &mut hands);
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| {
+            scope.spawn(work);
+        });
+        work();
+    });
+    if cancelled.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
+}
+
+impl<'a> Inserting<'a> {
+    fn new(graph: &'a Graph, candidates: usize) -> Self {
+        Self { graph, locks: (0..LOCKS).map(|_| Mutex::new(())).collect(), candidates }
+    }
+
+    fn lock(&self, place: u32) -> std::sync::MutexGuard<'_, ()> {
+        self.locks[place as usize % LOCKS].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn insert(&self, place: u32, level: u32, hands: &mut Hands) {
+        let graph = self.graph;
+        let Hands { scratch, query, found, chosen, crowd } = hands;
+        let head = graph.head(place);
+        query.codes.clear();
+        query.codes.extend_from_slice(graph.codes(place));
+        query.weigh(graph.metric, head.scale, head.norm);
+        let mut start = graph.descend(query, level, scratch);
+        for level in (0..=level.min(graph.top_level)).rev() {
+            graph.walk(query, start, level, self.candidates, scratch, &mut || false);
+            found.clear();
+            found.extend(scratch.beam.iter().filter(|&(_, other)| other != place));
+            let Some(&nearest) = found.first() else { continue };
+            start = nearest;
+            choose(graph, found, graph.layout.links, chosen, &mut crowd.costs, &mut crowd.dots);
+            self.link_own(place, level, chosen);
+            for &other in chosen.iter() {
+                self.link_back(other, place, level, crowd);
+            }
+        }
+    }
+
+    /// Another thread may have linked to the place already; its link is kept.
+    fn link_own(&self, place: u32, level: u32, chosen: &mut Vec<u32>) {
+        let _held = self.lock(place);
+        let links = self.graph.links(place, level);
+        for earlier in linked(links) {
+            if !chosen.contains(&earlier) {
+                chosen.push(earlier);
+            }
+        }
+        chosen.truncate(links.len() - 1);
+        Graph::set_links(links, chosen.iter().copied());
+    }
+
+    fn link_back(&self, from: u32, to: u32, level: u32, crowd: &mut Crowd) {
+        let graph = self.graph;
+        let _held = self.lock(from);
+        let links = graph.links(from, level);
+        crowd.places.clear();
+        crowd.places.extend(linked(links));
+        if crowd.places.contains(&to) || links.is_empty() {
+            return;
+        }
+        crowd.places.push(to);
+        let room = links.len() - 1;
+        if crowd.places.len() > room {
+            graph.costs_between(from, &crowd.places, &mut crowd.dots, &mut crowd.costs);
+            crowd.found.clear();
+            crowd.found.extend(crowd.costs.iter().copied().zip(crowd.places.iter().copied()));
+            crowd.found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            choose(graph, &crowd.found, room, &mut crowd.chosen, &mut crowd.costs, &mut crowd.dots);
+            std::mem::swap(&mut crowd.places, &mut crowd.chosen);
+        }
+        Graph::set_links(links, crowd.places.iter().copied());
+    }
+}
+
+/// Of the nodes found, nearest first, those that no chosen one is nearer to than the node in question: links in all
+/// directions rather than many into one crowd (algorithm 4 of the paper).
+fn choose(
+    graph: &Graph,
+    found: &[(f32, u32)],
+    limit: usize,
+    chosen: &mut Vec<u32>,
+    costs: &mut Vec<f32>,
+    dots: &mut Vec<i32>,
+) {
+    chosen.clear();
+    for &(cost, place) in found {
+        if chosen.len() == limit {
+            return;
+        }
+        let is_hidden = chosen.chunks(4).any(|near| {
+            graph.costs_between(place, near, dots, costs);
+            costs.iter().any(|&other| other < cost)
+        });
+        if !is_hidden {
+            chosen.push(place);
+        }
+    }
+}

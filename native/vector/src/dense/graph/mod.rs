@@ -1,0 +1,18 @@
+//! A navigable graph over vectors (HNSW; Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search
+//! using hierarchical navigable small world graphs", 2016): codes of eight bits a dimension beside the links, so that a
+//! step of a walk touches few cache lines. It knows rows by their places.
+
+mod beam;
+mod code_kernels;
+mod codes;
+mod filtered;
+mod insert;
+mod layout;
+mod storage;
+mod walk;
+
+pub use codes::CodedQuery;
+pub use filtered::{FilteredWalk, WalkEnd};
+pub use insert::insert_rows;
+pub use storage::{AddedRow, Graph, prefetch};
+pub use walk::Scratch;

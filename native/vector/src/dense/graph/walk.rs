@@ -1,0 +1,139 @@
+//! Walks through a graph.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::beam::Beam;
+use super::codes::CodedQuery;
+use super::storage::Graph;
+
+/// Steps between two looks at the clock.
+pub const STEPS_BETWEEN_LOOKS: u64 = 256;
+
+/// What a walk works with; kept between walks because it is large.
+#[derive(Default)]
+pub struct Scratch {
+    pub beam: Beam,
+    /// The nearest allowed nodes of a walk that steps on others too.
+    pub kept: Beam,
+    /// Nodes that were met and did not fit into the beam.
+    pub spilled: Vec<(f32, u32)>,
+    /// Nodes that the walk has met.
+    visited: Vec<u64>,
+    pub fresh: Vec<u32>,
+    pub costs: Vec<f32>,
+    pub dots: Vec<i32>,
+    /// Nodes whose cost was computed, since the caller last set it to 0.
+    pub visits: u64,
+}
+
+impl Scratch {
+    pub fn forget(&mut self, rows: usize) {
+        self.visited.clear();
+        self.visited.resize(rows.div_ceil(64), 0);
+    }
+
+    #[inline(always)]
+    pub fn has_met(&self, place: u32) -> bool {
+        self.visited[place as usize / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// Whether the place is met for the first time.
+    #[inline(always)]
+    pub fn meet(&mut self, place: u32) -> bool {
+        let word = &mut self.visited[place as usize / 64];
+        let bit = 1 << (place % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}
+
+/// The places that are linked.
+#[inline(always)]
+pub fn linked(links: &[AtomicU32]) -> impl Iterator<Item = u32> + '_ {
+    let count = links.first().map_or(0, |count| count.load(Ordering::Acquire) as usize);
+    links.iter().skip(1).take(count).map(|link| link.load(Ordering::Relaxed))
+}
+
+impl Graph {
+    /// Goes down to `level` by single steps towards the query; gives the nearest node met there, and its cost.
+    pub fn descend(&self, query: &CodedQuery, level: u32, scratch: &mut Scratch) -> (f32, u32) {
+        let mut nearest = self.entry;
+        self.costs(query, &[nearest], &mut scratch.dots, &mut scratch.costs);
+        let mut cost = scratch.costs[0];
+        for level in (level + 1..=self.top_level).rev() {
+            loop {
+                scratch.fresh.clear();
+                let rows = self.layout.rows as u32;
+                scratch.fresh.extend(linked(self.links(nearest, level)).filter(|&place| place < rows));
+                self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
+                scratch.visits += scratch.fresh.len() as u64;
+                let before = cost;
+                for (&place, &other) in scratch.fresh.iter().zip(&scratch.costs) {
+                    if other < cost {
+                        (cost, nearest) = (other, place);
+                    }
+                }
+                if cost >= before {
+                    break;
+                }
+            }
+        }
+        (cost, nearest)
+    }
+
+    /// Fills the beam with the `limit` nearest nodes of a layer that a walk from `start` meets. False when `is_due` ended
+    /// it.
+    pub fn walk(
+        &self,
+        query: &CodedQuery,
+        start: (f32, u32),
+        level: u32,
+        limit: usize,
+        scratch: &mut Scratch,
+        is_due: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        scratch.forget(self.layout.rows);
+        scratch.beam.reset(limit);
+        scratch.meet(start.1);
+        scratch.beam.insert(start.0, start.1);
+        let mut steps = 0;
+        while let Some(place) = scratch.beam.next() {
+            steps += 1;
+            if steps % STEPS_BETWEEN_LOOKS == 0 && is_due() {
+                return false;
+            }
+            self.meet_linked(place, level, scratch);
+            self.weigh_fresh(query, scratch);
+        }
+        true
+    }
+
+    /// Gathers the linked nodes that are met for the first time.
+    #[inline(always)]
+    pub fn meet_linked(&self, place: u32, level: u32, scratch: &mut Scratch) {
+        scratch.fresh.clear();
+        let rows = self.layout.rows as u32;
+        for other in linked(self.links(place, level)) {
+            if other < rows && scratch.meet(other) {
+                self.prefetch(other);
+                scratch.fresh.push(other);
+            }
+        }
+    }
+
+    /// Offers the gathered nodes to the beam.
+    #[inline(always)]
+    pub fn weigh_fresh(&self, query: &CodedQuery, scratch: &mut Scratch) {
+        self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
+        scratch.visits += scratch.fresh.len() as u64;
+        for (&place, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
+            if cost < scratch.beam.bound() {
+                scratch.beam.insert(cost, place);
+            }
+        }
+        if let Some(next) = scratch.beam.peek() {
+            self.prefetch_links(next);
+        }
+    }
+}

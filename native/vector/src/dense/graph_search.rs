@@ -1,0 +1,223 @@
+//! The search of one graph: which way to take, and the exact distances of what it finds.
+
+use super::graph::{CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
+use super::graph_rows::GraphRows;
+use super::nearest::Found;
+use super::options::Metric;
+use super::row_bits::RowBits;
+use super::search::Search;
+use crate::ordinal_set::OrdinalSet;
+
+/// Rows that are compared exactly rather than by their codes first.
+const EXACT_ROWS_MAX: usize = 1024;
+
+/// Rows between two looks at the clock.
+const ROWS_BETWEEN_LOOKS: usize = 4096;
+
+/// Candidates of a walk by effort: 12 at 0, 48 at 0.25, 192 at 0.5, 768 at 0.75, 3,072 at 1, and as many more as hits
+/// are wanted; twice as many for the inner product, whose nearest rows are less often neighbours of one another.
+pub fn candidates_for(metric: Metric, effort: f32, limit: usize) -> usize {
+    let candidates = (12.0 * 256f32.powf(effort)) as usize + limit;
+    if metric == Metric::InnerProduct { 2 * candidates } else { candidates }
+}
+
+/// Candidates whose exact distance is computed.
+fn rescored_for(limit: usize) -> usize {
+    3 * limit + 20
+}
+
+/// Nodes whose cost a walk computes for each candidate that it keeps, about.
+const VISITS_PER_CANDIDATE: usize = 14;
+
+/// Allowed rows from all over the graph at which a walk starts when it finds none near the query.
+const SAMPLED_STARTS: usize = 64;
+
+/// Which of the beams holds what a walk has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walked {
+    Beam,
+    Kept,
+}
+
+/// One graph under search.
+pub struct GraphSearch<'s, 'a> {
+    pub search: &'s mut Search<'a>,
+    pub rows: &'s GraphRows,
+    pub dead: &'s RowBits,
+    pub query: CodedQuery,
+    pub scratch: &'s mut Scratch,
+}
+
+impl GraphSearch<'_, '_> {
+    fn graph(&self) -> &Graph {
+        &self.rows.graph
+    }
+
+    pub fn run(mut self) {
+        let found = match self.search.bounds.allowed {
+            None => self.unfiltered(),
+            Some(allowed) => {
+                let places = self.allowed_places(allowed);
+                self.filtered(&places)
+            }
+        };
+        self.search.report.visited += std::mem::take(&mut self.scratch.visits);
+        for found in found {
+            self.search.offer(found);
+        }
+    }
+
+    /// Live places that the filter allows.
+    fn allowed_places(&self, allowed: &OrdinalSet) -> RowBits {
+        let ordinals = self.graph().ordinals();
+        if allowed.len() * 16 < ordinals.len() {
+            let mut places = RowBits::none(ordinals.len());
+            for place in allowed.iter().filter_map(|ordinal| self.rows.place_of(ordinal)) {
+                if !self.dead.contains(place) {
+                    places.insert(place);
+                }
+            }
+            return places;
+        }
+        let dead = self.dead.words().iter();
+        let words = ordinals.chunks(64).zip(dead).map(|(block, dead)| {
+            // Rows that were written one after another have ordinals without a gap.
+            let is_run = block.len() == 64 && block.iter().zip(block[0]..).all(|(&ordinal, next)| ordinal == next);
+            let bits = if is_run {
+                allowed.bits_from(block[0])
+            } else {
+                block.iter().zip(0..).fold(0, |bits, (&at, bit)| bits | u64::from(allowed.contains(at)) << bit)
+            };
+            bits & !dead
+        });
+        RowBits::from_words(words.collect())
+    }
+
+    fn unfiltered(&mut self) -> Vec<Found> {
+        let (rows, live) = (self.rows.len(), self.rows.len() - self.dead.count());
+        let mut limit = self.search.candidates * rows / live.max(1);
+        while limit < rows / 8 {
+            self.search.took("graph");
+            let (graph, query) = (&self.rows.graph, &self.query);
+            let start = graph.descend(query, 0, self.scratch);
+            let search = &mut *self.search;
+            if !graph.walk(query, start, 0, limit, self.scratch, &mut || search.is_due()) {
+                return self.rescore(Walked::Beam, |_| true).0;
+            }
+            let dead = self.dead;
+            let (found, is_complete) = self.rescore(Walked::Beam, |place| !dead.contains(place));
+            if is_complete || found.len() >= self.search.bounds.limit.min(live) {
+                return found;
+            }
+            limit *= 4;
+        }
+        self.search.took("exact_fallback");
+        let dead = self.dead;
+        self.scan((0..rows as u32).filter(|&place| !dead.contains(place)), live)
+    }
+
+    fn filtered(&mut self, allowed: &RowBits) -> Vec<Found> {
+        let (rows, count) = (self.rows.len(), allowed.count());
+        let limit = self.search.bounds.limit;
+        let kept = 2 * limit + 10;
+        let candidates = self.search.candidates;
+        // A ball that holds so many allowed rows holds so many rows, if the allowed ones lie everywhere.
+        let ball = candidates.max(kept * rows / count.max(1));
+        if count <= EXACT_ROWS_MAX || count <= ball * VISITS_PER_CANDIDATE || self.search.has_inner_bound() {
+            self.search.took("scan");
+            return self.scan(allowed.iter(), count);
+        }
+        self.search.took("filtered_graph");
+        let (graph, query) = (&self.rows.graph, &self.query);
+        let start = graph.descend(query, 0, self.scratch);
+        let budget = (2 * ball * VISITS_PER_CANDIDATE) as u64;
+        let walk = FilteredWalk { query, allowed, candidates, kept, budget };
+        let search = &mut *self.search;
+        let end = graph.walk_until_kept(&walk, start, self.scratch, &mut || search.is_due());
+        if end != WalkEnd::OverBudget {
+            let (found, is_complete) = self.rescore(Walked::Kept, |_| true);
+            if end == WalkEnd::Due || is_complete || found.len() >= limit.min(count) {
+                return found;
+            }
+        } else if count > budget as usize {
+            self.search.took("filtered_steps");
+            let mut starts: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
+            starts.push(start.1);
+            starts.extend(allowed.iter().step_by((count / SAMPLED_STARTS).max(1)).take(SAMPLED_STARTS));
+            let walk = FilteredWalk { budget: count as u64, ..walk };
+            let search = &mut *self.search;
+            let end = graph.walk_over(&walk, &starts, self.scratch, &mut || search.is_due());
+            let (found, is_complete) = self.rescore(Walked::Beam, |place| allowed.contains(place));
+            if end == WalkEnd::Due || is_complete || (end == WalkEnd::Done && found.len() >= limit.min(count)) {
+                return found;
+            }
+        }
+        self.search.took("exact_fallback");
+        self.scan(allowed.iter(), count)
+    }
+
+    fn found(&self, place: u32) -> Found {
+        let graph = self.graph();
+        let cost = self.search.metric.cost(self.search.query, self.rows.vector(place));
+        Found { cost, ordinal: graph.ordinal(place), sequence: graph.sequence(place) }
+    }
+
+    fn accepts(&self, found: &Found) -> bool {
+        self.search.distance.accept(self.search.metric.distance(found.cost))
+    }
+
+    /// Whether no row further away than this one can be accepted.
+    fn is_beyond(&self, found: &Found) -> bool {
+        let (metric, bounds) = (self.search.metric, self.search.distance);
+        let distance = metric.distance(found.cost);
+        match metric {
+            Metric::InnerProduct => bounds.over.is_some_and(|over| distance < over),
+            _ => bounds.under.is_some_and(|under| distance > under),
+        }
+    }
+
+    /// Exact distances of the nearest kept nodes of the beam, and whether rows further away are of no interest.
+    fn rescore(&mut self, walked: Walked, is_wanted: impl Fn(u32) -> bool) -> (Vec<Found>, bool) {
+        let has_bounds = !self.search.distance.is_open();
+        let count = if has_bounds { usize::MAX } else { rescored_for(self.search.bounds.limit) };
+        let beam = if walked == Walked::Kept { &self.scratch.kept } else { &self.scratch.beam };
+        let places: Vec<u32> =
+            beam.iter().map(|(_, place)| place).filter(|&place| is_wanted(place)).take(count).collect();
+        self.search.report.candidates += places.len() as u64;
+        places.iter().for_each(|&place| self.rows.prefetch(place));
+        let mut found: Vec<Found> = places.into_iter().map(|place| self.found(place)).collect();
+        let is_complete = has_bounds && found.last().is_some_and(|last| self.is_beyond(last));
+        found.retain(|found| self.accepts(found));
+        (found, is_complete)
+    }
+
+    /// The nearest of the places, `count` of them, by their codes first when they are many.
+    fn scan(&mut self, places: impl Iterator<Item = u32>, count: usize) -> Vec<Found> {
+        let has_bounds = !self.search.distance.is_open();
+        if count <= EXACT_ROWS_MAX || has_bounds {
+            self.search.report.candidates += count as u64;
+            let mut scanned = Vec::with_capacity(count.min(EXACT_ROWS_MAX));
+            for (place, at) in places.zip(0usize..) {
+                if at.is_multiple_of(ROWS_BETWEEN_LOOKS) && self.search.is_due() {
+                    break;
+                }
+                let found = self.found(place);
+                if self.accepts(&found) {
+                    scanned.push(found);
+                }
+            }
+            return scanned;
+        }
+        self.scratch.beam.reset(rescored_for(self.search.bounds.limit) + self.search.bounds.limit);
+        let mut places = places.peekable();
+        while places.peek().is_some() && !self.search.is_due() {
+            for _ in 0..ROWS_BETWEEN_LOOKS / 32 {
+                self.scratch.fresh.clear();
+                self.scratch.fresh.extend(places.by_ref().take(32));
+                self.scratch.fresh.iter().for_each(|&place| self.rows.graph.prefetch(place));
+                self.rows.graph.weigh_fresh(&self.query, self.scratch);
+            }
+        }
+        self.rescore(Walked::Beam, |_| true).0
+    }
+}
