@@ -119,10 +119,11 @@ impl GraphSearch<'_, '_> {
     fn filtered(&mut self, allowed: &RowBits) -> Vec<Found> {
         let (rows, count) = (self.rows.len(), allowed.count());
         let limit = self.search.bounds.limit;
-        let kept = 2 * limit + 10;
-        let candidates = self.search.candidates;
+        let (wanted, kept) = (limit + limit / 2 + 5, rescored_for(limit));
+        // Half as many again, because a walk among few allowed rows must not miss the way to one of them.
+        let candidates = self.search.candidates * 3 / 2;
         // A ball that holds so many allowed rows holds so many rows, if the allowed ones lie everywhere.
-        let ball = candidates.max(kept * rows / count.max(1));
+        let ball = candidates.max(wanted * rows / count.max(1));
         if count <= EXACT_ROWS_MAX || count <= ball * VISITS_PER_CANDIDATE || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
@@ -131,7 +132,7 @@ impl GraphSearch<'_, '_> {
         let (graph, query) = (&self.rows.graph, &self.query);
         let start = graph.descend(query, 0, self.scratch);
         let budget = (2 * ball * VISITS_PER_CANDIDATE) as u64;
-        let walk = FilteredWalk { query, allowed, candidates, kept, budget };
+        let walk = FilteredWalk { query, allowed, candidates, wanted, kept, budget };
         let search = &mut *self.search;
         let end = graph.walk_until_kept(&walk, start, self.scratch, &mut || search.is_due());
         if end != WalkEnd::OverBudget {

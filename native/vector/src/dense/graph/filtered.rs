@@ -29,7 +29,9 @@ pub struct FilteredWalk<'a> {
     pub allowed: &'a RowBits,
     /// Nodes that the walk keeps at least while it finds its way.
     pub candidates: usize,
-    /// Allowed nodes wanted.
+    /// Allowed nodes that must lie in the ball that the walk covers.
+    pub wanted: usize,
+    /// Allowed nodes that are kept, the nearest.
     pub kept: usize,
     /// Costs that may be computed.
     pub budget: u64,
@@ -65,7 +67,8 @@ impl Graph {
                     return WalkEnd::OverBudget;
                 }
             }
-            let is_covered = scratch.kept.is_full() && scratch.kept.bound() <= scratch.beam.bound();
+            let is_covered = scratch.kept.cost_of(walk.wanted) <= scratch.beam.bound();
+            // With nothing left to go on from, an unfilled beam has no bound and covers what there is.
             if is_covered || scratch.spilled.is_empty() {
                 return WalkEnd::Done;
             }
@@ -157,10 +160,10 @@ impl Graph {
 }
 
 impl Scratch {
-    /// Doubles the beam and fills it with the nearest of what had no room.
+    /// Makes the beam half as wide again and fills it with the nearest of what had no room.
     fn widen(&mut self) {
-        let room = self.beam.limit();
-        self.beam.widen(2 * room);
+        let room = self.beam.limit() / 2 + 1;
+        self.beam.widen(self.beam.limit() + room);
         if self.spilled.len() > room {
             self.spilled.select_nth_unstable_by(room, |a, b| a.0.total_cmp(&b.0));
         }
