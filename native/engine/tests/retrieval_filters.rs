@@ -39,7 +39,7 @@ fn filters_exclusions_and_key_prefixes_hold_for_every_leg_while_documents_change
         let mut rows: BTreeMap<u32, Option<Document>> = BTreeMap::new();
         for _ in 0..60 {
             let ordinal = random.below(200) as u32;
-            let key = format!("{}{ordinal}", if ordinal % 2 == 0 { "even:" } else { "odd:" });
+            let key = format!("{}{ordinal}", if ordinal.is_multiple_of(2) { "even:" } else { "odd:" });
             let kind = ["soup", "stew"][random.below(2)];
             let body = json!({ "minutes": random.below(10), "kind": kind });
             let is_put = random.below(5) > 0;

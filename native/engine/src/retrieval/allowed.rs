@@ -8,7 +8,7 @@ use tantivy::SegmentReader;
 use super::ordinal_cache::{SetName, all_values};
 use super::ranges::Ranges;
 use crate::error::EngineError;
-use crate::full_text::{DocBits, QueryPlan, Stop, filter_bits, filter_name};
+use crate::full_text::{DocBits, QueryPlan, Stop, filter_bits, filter_name, is_filtered};
 
 /// Segments of fewer documents are gone through again whenever another segment has changed.
 const KEPT_DOCS_MIN: u32 = 20_000;
@@ -21,16 +21,20 @@ pub fn allowed_ordinals(
     plan: &QueryPlan,
     stop: &Stop,
 ) -> Result<Option<Arc<OrdinalSet>>, EngineError> {
-    let bits = filter_bits(&ranges.views[range], plan, stop)?;
+    let view = &ranges.views[range];
     let has_expired = has_expired(ranges, range, plan);
-    if bits.is_none() && !has_expired {
+    if !is_filtered(plan) && !has_expired {
         return Ok(None);
     }
-    let name: Arc<str> = match &bits {
-        Some(_) => filter_name(&ranges.views[range], plan)?,
-        None => Arc::from(""),
+    let name = filter_name(view, plan)?;
+    let set = match ranges.caches[range].find(&name_of(view.searcher.segment_readers(), &name)) {
+        Some(set) => set,
+        None => match filter_bits(view, plan, stop)? {
+            // What was asked for asks for nothing.
+            None if !has_expired => return Ok(None),
+            bits => live_set(ranges, range, bits.as_deref(), &name)?,
+        },
     };
-    let set = live_set(ranges, range, bits.as_deref(), &name)?;
     Ok(Some(if has_expired { without_expired(ranges, range, plan, &set)? } else { set }))
 }
 
@@ -41,25 +45,26 @@ fn live_set(
     bits: Option<&[Arc<DocBits>]>,
     filter: &Arc<str>,
 ) -> Result<Arc<OrdinalSet>, EngineError> {
-    let (view, cache) = (&ranges.views[range], &ranges.caches[range]);
-    let readers = view.searcher.segment_readers();
-    cache.set(name_of(readers, filter), || {
-        let mut all = OrdinalSet::default();
-        for (segment, reader) in readers.iter().enumerate() {
-            let insert = |set: &mut OrdinalSet| insert_segment(ranges, range, segment, bits, set);
-            if reader.max_doc() < KEPT_DOCS_MIN || readers.len() == 1 {
-                insert(&mut all)?;
-                continue;
-            }
-            let own = cache.set(name_of(std::slice::from_ref(reader), filter), || {
-                let mut own = OrdinalSet::default();
-                insert(&mut own)?;
-                Ok(own)
-            })?;
-            all.extend_from(&own);
+    let cache = &ranges.caches[range];
+    let readers = ranges.views[range].searcher.segment_readers();
+    let mut all = OrdinalSet::default();
+    for (segment, reader) in readers.iter().enumerate() {
+        if readers.len() == 1 || reader.max_doc() < KEPT_DOCS_MIN {
+            insert_segment(ranges, range, segment, bits, &mut all)?;
+            continue;
         }
-        Ok(all)
-    })
+        let name = name_of(std::slice::from_ref(reader), filter);
+        let own = match cache.find(&name) {
+            Some(own) => own,
+            None => {
+                let mut own = OrdinalSet::default();
+                insert_segment(ranges, range, segment, bits, &mut own)?;
+                cache.keep(name, own)
+            }
+        };
+        all.extend_from(&own);
+    }
+    Ok(cache.keep(name_of(readers, filter), all))
 }
 
 fn name_of(readers: &[SegmentReader], filter: &Arc<str>) -> SetName {

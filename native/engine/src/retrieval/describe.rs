@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sundew_vector::ordinal_set::OrdinalSet;
 
 use super::fuse::{Fused, Part};
@@ -51,13 +51,19 @@ fn to_json(value: &impl Serialize) -> Result<String, EngineError> {
     serde_json::to_string(value).map_err(|error| EngineError::internal(format!("answer: {error}")))
 }
 
-/// For each hit an object of leg -> its own score.
+/// For each hit an object of leg -> its own score, in as few digits as single precision needs.
 pub fn leg_scores(page: &[Fused], taking: &[Taking<'_>]) -> Result<String, EngineError> {
-    let scores_of = |found: &Fused| -> Map<String, Value> {
-        let named = taking.iter().zip(&found.parts);
-        named.filter_map(|(leg, part)| Some((leg.name.to_owned(), Value::from(part.as_ref()?.score)))).collect()
+    let names = taking.iter().map(|leg| to_json(&leg.name)).collect::<Result<Vec<_>, _>>()?;
+    let scores_of = |found: &Fused| {
+        let named = names.iter().zip(&found.parts);
+        let members = named.filter_map(|(name, part)| Some(format!("{name}:{}", json_number(part.as_ref()?.score))));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     };
-    to_json(&page.iter().map(scores_of).collect::<Vec<_>>())
+    Ok(format!("[{}]", page.iter().map(scores_of).collect::<Vec<_>>().join(",")))
+}
+
+fn json_number(score: f32) -> String {
+    if score.is_finite() { score.to_string() } else { "null".to_owned() }
 }
 
 /// For each hit the tree of its score: what each leg adds, and for text how its own score comes about.

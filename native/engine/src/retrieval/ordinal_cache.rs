@@ -140,18 +140,14 @@ impl OrdinalCache {
         Ok(all)
     }
 
-    /// The set of this name; `make` is called when it is not kept.
-    pub fn set(
-        &self,
-        name: SetName,
-        make: impl FnOnce() -> Result<OrdinalSet, EngineError>,
-    ) -> Result<Arc<OrdinalSet>, EngineError> {
-        if let Some(set) = unpoisoned(&self.sets).find(&name) {
-            return Ok(set);
-        }
-        let set = Arc::new(make()?);
+    pub fn find(&self, name: &SetName) -> Option<Arc<OrdinalSet>> {
+        unpoisoned(&self.sets).find(name)
+    }
+
+    pub fn keep(&self, name: SetName, set: OrdinalSet) -> Arc<OrdinalSet> {
+        let set = Arc::new(set);
         unpoisoned(&self.sets).keep(name, Arc::clone(&set), SET_BYTES_MAX);
-        Ok(set)
+        set
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) use collect::Visible;
 pub(crate) use explain::{Explained, explain_hits};
 pub(super) use fields_of_path::{IndexFields, column_name};
 pub(super) use filter_bits::{BitsQuery, FilterCache};
-pub(crate) use filter_bits::{DocBits, filter_bits, filter_name};
+pub(crate) use filter_bits::{DocBits, filter_bits, filter_name, is_filtered};
 pub(super) use matching::mapping_of;
 pub(super) use near_words::{NearWord, near_words};
 pub(super) use search::compile_for;
