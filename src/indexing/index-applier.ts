@@ -5,21 +5,13 @@ import { pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
 import { takePages } from './coalesce-pages.ts';
 import { IndexProgress } from './index-progress.ts';
+import { type PublishBounds, PublishSchedule } from './publish-schedule.ts';
 import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexStats } from './range-index.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
-export interface ApplierBounds {
-  /** Rows wait at most this long for their commit when nobody asks for it, in milliseconds. */
-  visibilityMs: number;
-  /** The longest that rows wait while more keep coming, in milliseconds. */
-  busyVisibilityMs: number;
-  /** Unpublished bytes that force a commit. */
-  visibilityBytes: number;
+export interface ApplierBounds extends PublishBounds {
   /** Queued bytes beyond which images are dropped and the change feed is read instead. */
   queueBytesMax: number;
-  /** Change since the last checkpoint that asks for the next, in milliseconds and bytes. */
-  checkpointMs: number;
-  checkpointBytes: number;
   /** Idle time after which the writer's threads and memory are given back, in milliseconds. */
   writerIdleMs: number;
 }
@@ -58,6 +50,7 @@ export class IndexApplier {
   readonly #clock: Clock;
   readonly #bounds: ApplierBounds;
   readonly #events: ApplierEvents;
+  readonly #schedule: PublishSchedule;
   readonly #stop = new AbortController();
   readonly #finished: Promise<void>;
 
@@ -69,12 +62,6 @@ export class IndexApplier {
   #applied = 0;
   /** Sequence of the last row in the queue. */
   #tail = 0;
-  #unpublishedBytes = 0;
-  /** How long the last commit took. */
-  #commitMs = 0;
-  #unpublishedSince: number | undefined;
-  #changedBytes = 0;
-  #changedSince: number | undefined;
   /** Sequence of the native index's last commit; behind what is published when only rows of others came since. */
   #committed = 0;
   /** Sequence of its last durable commit. */
@@ -102,6 +89,7 @@ export class IndexApplier {
     this.#source = parts.source;
     this.#clock = parts.clock;
     this.#bounds = parts.bounds;
+    this.#schedule = new PublishSchedule(parts.bounds);
     this.#events = parts.events ?? {};
     this.#headAtStart = parts.source.head();
     this.#finished = this.#run();
@@ -127,14 +115,12 @@ export class IndexApplier {
   }
 
   get backlogBytes(): number {
-    return this.#queuedBytes + this.#unpublishedBytes;
+    return this.#queuedBytes + this.#schedule.unpublishedBytes;
   }
 
   /** Every row of its own up to this sequence is durable in the index, so the feed may forget it. */
   get checkpointedSequence(): number {
-    return this.#changedSince === undefined
-      ? Math.max(this.#checkpointed, this.progress.published)
-      : this.#checkpointed;
+    return this.#schedule.hasUndurable ? this.#checkpointed : Math.max(this.#checkpointed, this.progress.published);
   }
 
   report() {
@@ -242,10 +228,7 @@ export class IndexApplier {
     this.#committed = sequence;
     this.#checkpointed = sequence;
     this.#tail = sequence;
-    this.#unpublishedBytes = 0;
-    this.#unpublishedSince = undefined;
-    this.#changedBytes = 0;
-    this.#changedSince = undefined;
+    this.#schedule.restart();
     this.#clearQueue();
     this.progress.restartAt(sequence);
   }
@@ -318,10 +301,7 @@ export class IndexApplier {
     }
     const report = await this.#timed('apply', index.apply(page.frame));
     this.#applied = page.lastSequence;
-    this.#unpublishedSince ??= this.#clock.monotonicMs();
-    this.#unpublishedBytes += page.frame.byteLength;
-    this.#changedSince ??= this.#clock.monotonicMs();
-    this.#changedBytes += page.frame.byteLength;
+    this.#schedule.applied(page.frame.byteLength, this.#clock.monotonicMs());
     const skipped = [...report.skipped, ...(page.damaged ?? [])];
     if (skipped.length > 0) {
       this.#skippedCount += skipped.length;
@@ -332,53 +312,35 @@ export class IndexApplier {
 
   async #publishWhenDue(): Promise<void> {
     if (this.#applied === this.progress.published) return;
-    if (this.#unpublishedSince === undefined) return this.#publish();
-    const idle = this.#state === 'live' && this.#queue.length === 0;
-    // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
-    const awaited =
-      this.progress.isAwaited(this.#applied) && (idle || this.#unpublishedBytes >= this.#bounds.visibilityBytes / 8);
-    const age = this.#clock.monotonicMs() - this.#unpublishedSince;
-    const delayMs = idle ? this.#bounds.visibilityMs : this.#busyDelayMs();
-    if (awaited || this.#unpublishedBytes >= this.#bounds.visibilityBytes || age >= delayMs) {
-      await this.#publish();
-    }
-  }
-
-  /**
-   * While rows keep coming, commits that nobody waits for take a tenth of the time at most: each makes a segment of its
-   * own, whose cost hardly depends on what is in it, and which has to be merged later.
-   */
-  #busyDelayMs(): number {
-    return Math.max(this.#bounds.visibilityMs, Math.min(10 * this.#commitMs, this.#bounds.busyVisibilityMs));
+    const isIdle = this.#state === 'live' && this.#queue.length === 0;
+    const isAwaited = this.progress.isAwaited(this.#applied);
+    const isDue = this.#schedule.isCommitDue(this.#clock.monotonicMs(), isIdle, isAwaited);
+    // What needs no commit is shown at once.
+    if (isDue || !this.#schedule.hasUnpublished) await this.#publish();
   }
 
   async #publish(): Promise<void> {
     if (this.#applied === this.progress.published) return;
     const sequence = this.#applied;
-    if (this.#unpublishedSince !== undefined) await this.#commit(sequence);
+    if (this.#schedule.hasUnpublished) await this.#commit(sequence);
     this.progress.publish(sequence);
   }
 
   async #commit(sequence: number): Promise<void> {
     const startedMs = this.#clock.monotonicMs();
     await this.#timed('commit', must(this.#index, 'an open index').commit(sequence));
-    this.#commitMs = this.#clock.monotonicMs() - startedMs;
+    this.#schedule.committed(this.#clock.monotonicMs() - startedMs);
     this.#committed = sequence;
-    this.#unpublishedBytes = 0;
-    this.#unpublishedSince = undefined;
   }
 
   async #checkpointWhenDue(): Promise<void> {
-    if (this.#changedSince === undefined || this.progress.published === this.#checkpointed) return;
-    const age = this.#clock.monotonicMs() - this.#changedSince;
-    if (age < this.#bounds.checkpointMs && this.#changedBytes < this.#bounds.checkpointBytes) return;
-    await this.#checkpoint();
+    if (this.#committed === this.#checkpointed) return;
+    if (this.#schedule.isCheckpointDue(this.#clock.monotonicMs())) await this.#checkpoint();
   }
 
   async #checkpoint(): Promise<void> {
     const report = await this.#timed('checkpoint', must(this.#index, 'an open index').checkpoint());
-    this.#changedSince = undefined;
-    this.#changedBytes = 0;
+    this.#schedule.checkpointed();
     this.#checkpointed = report.sequence;
     this.#events.checkpointed?.(report.sequence);
   }
@@ -394,14 +356,9 @@ export class IndexApplier {
   async #rest(): Promise<void> {
     if (this.#stop.signal.aborted || this.#suspect) return;
     if (this.progress.isAwaited(this.#applied)) return;
-    const now = this.#clock.monotonicMs();
-    const deadlines: number[] = [];
-    if (this.#unpublishedSince !== undefined) deadlines.push(this.#unpublishedSince + this.#bounds.visibilityMs - now);
-    if (this.#changedSince !== undefined) deadlines.push(this.#changedSince + this.#bounds.checkpointMs - now);
-    const woken = await this.#sleep(
-      deadlines.length > 0 ? Math.max(0, Math.min(...deadlines)) : this.#bounds.writerIdleMs,
-    );
-    if (!woken && deadlines.length === 0) {
+    const restMs = this.#schedule.restMs(this.#clock.monotonicMs());
+    const woken = await this.#sleep(restMs ?? this.#bounds.writerIdleMs);
+    if (!woken && restMs === undefined) {
       await this.#index?.releaseWriter();
       if (this.#queue.length > 0 || this.#state !== 'live') return;
       await this.#sleep(undefined);

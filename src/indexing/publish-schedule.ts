@@ -1,0 +1,100 @@
+/** When an index commits and checkpoints; all come from `limits.ts`. */
+export interface PublishBounds {
+  /** Rows wait at most this long for their commit when nobody asks for it, in milliseconds. */
+  visibilityMs: number;
+  /** The longest that rows wait while more keep coming, in milliseconds. */
+  busyVisibilityMs: number;
+  /** Unpublished bytes that force a commit. */
+  visibilityBytes: number;
+  /** Change since the last checkpoint that asks for the next, in milliseconds and bytes. */
+  checkpointMs: number;
+  checkpointBytes: number;
+}
+
+/** Keeps account of what an index has been given and decides when it commits and checkpoints. Times are monotonic. */
+export class PublishSchedule {
+  readonly #bounds: PublishBounds;
+  #unpublishedBytes = 0;
+  #unpublishedSince: number | undefined;
+  /** How long the last commit took. */
+  #commitMs = 0;
+  #changedBytes = 0;
+  #changedSince: number | undefined;
+
+  constructor(bounds: PublishBounds) {
+    this.#bounds = bounds;
+  }
+
+  get unpublishedBytes(): number {
+    return this.#unpublishedBytes;
+  }
+
+  /** Rows were applied that no commit shows yet. */
+  get hasUnpublished(): boolean {
+    return this.#unpublishedSince !== undefined;
+  }
+
+  /** Rows were applied that no checkpoint keeps yet. */
+  get hasUndurable(): boolean {
+    return this.#changedSince !== undefined;
+  }
+
+  /** The index was opened at a checkpoint. */
+  restart(): void {
+    this.committed(this.#commitMs);
+    this.checkpointed();
+  }
+
+  applied(bytes: number, nowMs: number): void {
+    this.#unpublishedSince ??= nowMs;
+    this.#unpublishedBytes += bytes;
+    this.#changedSince ??= nowMs;
+    this.#changedBytes += bytes;
+  }
+
+  committed(tookMs: number): void {
+    this.#commitMs = tookMs;
+    this.#unpublishedBytes = 0;
+    this.#unpublishedSince = undefined;
+  }
+
+  /** A checkpoint keeps the last commit: rows that wait for the next one wait for the next checkpoint, too. */
+  checkpointed(): void {
+    this.#changedBytes = this.#unpublishedBytes;
+    this.#changedSince = this.#unpublishedSince;
+  }
+
+  /** `isIdle`: nothing more waits to be applied. `isAwaited`: a commit would answer somebody. */
+  isCommitDue(nowMs: number, isIdle: boolean, isAwaited: boolean): boolean {
+    if (this.#unpublishedSince === undefined) return false;
+    const { visibilityBytes, visibilityMs } = this.#bounds;
+    if (this.#unpublishedBytes >= visibilityBytes) return true;
+    // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
+    if (isAwaited && (isIdle || this.#unpublishedBytes >= visibilityBytes / 8)) return true;
+    return nowMs - this.#unpublishedSince >= (isIdle ? visibilityMs : this.#busyDelayMs());
+  }
+
+  isCheckpointDue(nowMs: number): boolean {
+    if (this.#changedSince === undefined) return false;
+    const { checkpointMs, checkpointBytes } = this.#bounds;
+    return this.#changedBytes >= checkpointBytes || nowMs - this.#changedSince >= checkpointMs;
+  }
+
+  /** Time until something is due while no row comes; undefined when nothing will be. */
+  restMs(nowMs: number): number | undefined {
+    const { visibilityMs, checkpointMs } = this.#bounds;
+    const due = Math.min(
+      (this.#unpublishedSince ?? Number.POSITIVE_INFINITY) + visibilityMs,
+      (this.#changedSince ?? Number.POSITIVE_INFINITY) + checkpointMs,
+    );
+    return due === Number.POSITIVE_INFINITY ? undefined : Math.max(0, due - nowMs);
+  }
+
+  /**
+   * While rows keep coming, commits that nobody waits for take a tenth of the time at most: each makes a segment of its
+   * own, whose cost hardly depends on what is in it, and which has to be merged later.
+   */
+  #busyDelayMs(): number {
+    return Math.max(this.#bounds.visibilityMs, Math.min(10 * this.#commitMs, this.#bounds.busyVisibilityMs));
+  }
+}
