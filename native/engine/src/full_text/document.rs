@@ -9,7 +9,7 @@ use tantivy::tokenizer::PreTokenizedString;
 
 use super::analysis::Analyzer;
 use super::analyzed_text::write_tokens;
-use super::fields::{Fields, KEY_PATH, ORDINAL_PATH, PRESENT_PATH};
+use super::fields::{Fields, KEY_PATH, LONG_STRING_PATH, ORDINAL_PATH, PRESENT_PATH, long_string_term};
 
 /// Terms that every document has: its ordinal and its key.
 const RESERVED_TERMS: usize = 2;
@@ -90,10 +90,28 @@ impl IndexedDocument {
     fn reserved_term(&self, at: usize) -> (&str, FieldValue<'_>) {
         let (path, leaf) = match at {
             0 => (ORDINAL_PATH, ReferenceValueLeaf::I64(i64::from(self.ordinal))),
-            1 => (KEY_PATH, ReferenceValueLeaf::Str(self.text_of(self.key))),
+            1 => self.string_term(KEY_PATH, self.key),
             _ => (PRESENT_PATH, ReferenceValueLeaf::Str(&self.present[at - RESERVED_TERMS])),
         };
         (path, FieldValue::Leaf(leaf))
+    }
+
+    fn string_term<'a>(&'a self, path: &'a str, span: Span) -> (&'a str, ReferenceValueLeaf<'a>) {
+        let text = self.text_of(span);
+        match long_string_term(path, text) {
+            Some(number) => (LONG_STRING_PATH, ReferenceValueLeaf::I64(number)),
+            None => (path, ReferenceValueLeaf::Str(text)),
+        }
+    }
+
+    /// What equality is asked of; integers are the same however they were written.
+    fn term<'a>(&'a self, path: &'a str, scalar: Scalar) -> Option<(&'a str, ReferenceValueLeaf<'a>)> {
+        match scalar {
+            Scalar::Text(span) => Some(self.string_term(path, span)),
+            Scalar::Float(number) => as_integer(number).map(|integer| (path, ReferenceValueLeaf::I64(integer))),
+            Scalar::Date(_) | Scalar::Shape(_) => None,
+            Scalar::Integer(_) | Scalar::Boolean(_) => Some((path, self.leaf(scalar))),
+        }
     }
 
     fn leaf(&self, scalar: Scalar) -> ReferenceValueLeaf<'_> {
@@ -144,15 +162,6 @@ pub fn as_integer(number: f64) -> Option<i64> {
     (integer as f64 == number && integer != i64::MAX).then_some(integer)
 }
 
-/// What equality is asked of; integers are the same however they were written.
-fn with_term(scalar: Scalar) -> Option<Scalar> {
-    match scalar {
-        Scalar::Float(number) => as_integer(number).map(Scalar::Integer),
-        Scalar::Date(_) | Scalar::Shape(_) => None,
-        other => Some(other),
-    }
-}
-
 impl<'a> Iterator for ValueMembers<'a> {
     type Item = (&'a str, FieldValue<'a>);
 
@@ -166,8 +175,10 @@ impl<'a> Iterator for ValueMembers<'a> {
                 return Some(document.reserved_term(at));
             }
             let (path, scalar) = document.values.get(at - reserved)?;
-            if let Some(scalar) = if self.only_terms { with_term(*scalar) } else { Some(*scalar) } {
-                return Some((path, FieldValue::Leaf(document.leaf(scalar))));
+            let found =
+                if self.only_terms { document.term(path, *scalar) } else { Some((&**path, document.leaf(*scalar))) };
+            if let Some((path, leaf)) = found {
+                return Some((path, FieldValue::Leaf(leaf)));
             }
         }
     }

@@ -24,6 +24,25 @@ pub const KEY_PATH: &str = "\u{2}k";
 /// Paths of values that are in the document but have neither term nor column.
 pub const PRESENT_PATH: &str = "\u{2}p";
 
+/// The path of the terms of long strings.
+pub const LONG_STRING_PATH: &str = "\u{2}h";
+
+/// Longer strings have a number for a term, bytes. Tantivy's dictionary builder does work for every byte of a term that
+/// no other one shares; with whole texts as terms it took as long as everything else in indexing.
+const TERM_BYTES_MAX: usize = 12;
+
+/// The term of a long string under `LONG_STRING_PATH`: 24 bits of a checksum of its path and text. Other strings may
+/// have the same, so that what it finds has to be compared. `None` when the string is a term itself.
+pub fn long_string_term(path: &str, text: &str) -> Option<i64> {
+    if text.len() <= TERM_BYTES_MAX {
+        return None;
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(path.as_bytes());
+    hasher.update(text.as_bytes());
+    Some(i64::from(hasher.finalize() >> 8))
+}
+
 /// Values of documents: numbers, booleans, dates, exact strings.
 pub const VALUES: &str = "kw";
 
@@ -35,7 +54,7 @@ pub struct Fields {
     pub key: Field,
     /// Columns of every value: ranges, sorting, aggregations.
     pub values: Field,
-    /// Terms of whole strings, booleans and integers: equality. Fractions and dates have none: they are nearly as many
+    /// Terms of whole strings, booleans and integers: equality, and nothing else. Fractions and dates have none: they are nearly as many
     /// as documents, are asked for by range, and would cost a tenth of the time that indexing takes. The document's
     /// ordinal and key are terms of reserved paths: a field with terms of its own costs 0.3 ms in every segment, for
     /// Tantivy's dictionary builder clears a megabyte.

@@ -2,9 +2,11 @@
 //!
 //! Tantivy's indexing thread begins every segment with a term table for its whole budget (4 MB, cleared); for a few
 //! documents that takes longer than everything else in a commit.
+//!
+//! The documents of a large commit go to that thread by the dozen: handing over each by itself wakes it each time.
 
 use tantivy::index::SegmentId;
-use tantivy::indexer::{AddOperation, SegmentWriter};
+use tantivy::indexer::{AddOperation, SegmentWriter, UserOperation};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, TermQuery, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, IndexWriter, Score, SegmentReader, Term};
@@ -19,14 +21,19 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 /// Sizes the term table: 32,768 places, and it grows.
 const SEGMENT_BUDGET_BYTES: usize = 1_000_000;
 
+/// What is handed over at once: bounded, because it is written as a whole before the thread looks at its budget.
+const HANDED_OVER_MAX: usize = 64;
+
 #[derive(Default)]
 pub struct PendingDocuments {
     documents: Vec<IndexedDocument>,
     /// Documents that leave the older segments.
     deleted_ordinals: Vec<u32>,
     text_bytes: usize,
-    /// The documents of this commit have been handed over; so are all that follow.
+    /// The documents of this commit go to the indexing thread.
     is_large: bool,
+    /// Of a large commit: what comes next, in order.
+    operations: Vec<UserOperation<IndexedDocument>>,
 }
 
 impl PendingDocuments {
@@ -37,28 +44,54 @@ impl PendingDocuments {
         document: IndexedDocument,
     ) -> tantivy::Result<()> {
         if self.is_large {
-            return writer.add_document(document).map(|_| ());
+            return self.hand_over(writer, UserOperation::Add(document));
         }
         self.text_bytes += document.text.len();
         self.documents.push(document);
         if self.documents.len() > DOCUMENTS_MAX || self.text_bytes > TEXT_BYTES_MAX {
             self.is_large = true;
+            self.text_bytes = 0;
             self.hand_over_deletes(writer, fields, None)?;
-            for document in self.documents.drain(..) {
-                writer.add_document(document)?;
+            for document in std::mem::take(&mut self.documents) {
+                self.hand_over(writer, UserOperation::Add(document))?;
             }
         }
         Ok(())
     }
 
+    fn hand_over(
+        &mut self,
+        writer: &IndexWriter<IndexedDocument>,
+        operation: UserOperation<IndexedDocument>,
+    ) -> tantivy::Result<()> {
+        if let UserOperation::Add(document) = &operation {
+            self.text_bytes += document.text.len();
+        }
+        self.operations.push(operation);
+        if self.operations.len() >= HANDED_OVER_MAX || self.text_bytes > TEXT_BYTES_MAX {
+            return self.hand_over_all(writer);
+        }
+        Ok(())
+    }
+
+    fn hand_over_all(&mut self, writer: &IndexWriter<IndexedDocument>) -> tantivy::Result<()> {
+        self.text_bytes = 0;
+        writer.run(self.operations.drain(..)).map(|_| ())
+    }
+
     /// A newer version of the document comes, or it is deleted.
-    pub fn delete(&mut self, writer: &IndexWriter<IndexedDocument>, fields: &Fields, ordinal: u32) {
+    pub fn delete(
+        &mut self,
+        writer: &IndexWriter<IndexedDocument>,
+        fields: &Fields,
+        ordinal: u32,
+    ) -> tantivy::Result<()> {
         if self.is_large {
-            writer.delete_term(fields.ordinal_term(ordinal));
-            return;
+            return self.hand_over(writer, UserOperation::Delete(fields.ordinal_term(ordinal)));
         }
         self.documents.retain(|document| document.ordinal != ordinal);
         self.deleted_ordinals.push(ordinal);
+        Ok(())
     }
 
     fn hand_over_deletes(
@@ -76,8 +109,7 @@ impl PendingDocuments {
     /// Writes what is held back as a segment of the commit that follows.
     pub fn write_segment(&mut self, writer: &IndexWriter<IndexedDocument>, fields: &Fields) -> tantivy::Result<()> {
         if std::mem::take(&mut self.is_large) {
-            self.text_bytes = 0;
-            return Ok(());
+            return self.hand_over_all(writer);
         }
         self.text_bytes = 0;
         let documents = std::mem::take(&mut self.documents);

@@ -245,7 +245,7 @@ impl DerivedIndex for TextIndex {
             }
             let ordinal = u64::from(row.ordinal);
             if ordinal < *next_ordinal {
-                pending.delete(writer, &self.fields, row.ordinal);
+                pending.delete(writer, &self.fields, row.ordinal).map_err(tantivy_failed)?;
             }
             if let Err(reason) = add_row(writer, pending, &self.fields, documents, &row)? {
                 report.skipped_count += 1;

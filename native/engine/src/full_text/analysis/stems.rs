@@ -39,19 +39,19 @@ impl StemLanguage {
     }
 }
 
-const ENTRY_COUNT: usize = 16_384;
-const ENTRY_BYTES: usize = 64;
+const ENTRY_COUNT: usize = 32_768;
+const ENTRY_BYTES: usize = 32;
 
-/// One cache line.
-#[repr(align(64))]
+/// Half a cache line.
+#[repr(align(32))]
 #[derive(Clone, Copy)]
 struct Entry([u8; ENTRY_BYTES]);
 
-/// Longest word and longest stem that fit an entry: two length bytes, then two equal parts.
-const WORD_BYTES_MAX: usize = (ENTRY_BYTES - 2) / 2;
+/// Bytes of a word and the end of its stem that fit an entry.
+const KEPT_BYTES_MAX: usize = ENTRY_BYTES - 3;
 
-/// A direct-mapped cache from word to stem. An entry is: word length (0 when empty), stem length (0 for a stop word),
-/// word, stem.
+/// A direct-mapped cache from word to stem. An entry is: word length (0 when empty), how many bytes of the word its stem
+/// begins with, how many other bytes follow those (both 0 for a stop word), word, other bytes.
 struct StemCache {
     entries: Box<[Entry]>,
     analyzer: TextAnalyzer,
@@ -71,27 +71,29 @@ impl StemCache {
 
     /// Replaces a lowercase word by its stem; false when it is a stop word.
     fn stem(&mut self, word: &mut String) -> bool {
-        if word.len() > WORD_BYTES_MAX {
+        let length = word.len();
+        if length > KEPT_BYTES_MAX {
             return stem_uncached(&mut self.analyzer, word);
         }
         let entry = &mut self.entries[hash(word.as_bytes()) as usize % ENTRY_COUNT].0;
-        let length = word.len();
-        if entry[0] as usize == length && &entry[2..2 + length] == word.as_bytes() {
-            let stem_length = entry[1] as usize;
-            let stem = &entry[2 + WORD_BYTES_MAX..2 + WORD_BYTES_MAX + stem_length];
-            if stem != word.as_bytes() {
-                word.clear();
-                word.push_str(std::str::from_utf8(stem).expect("stems were stored as UTF-8"));
+        let ([held, same, other], bytes) = (entry.first_chunk().copied().unwrap_or_default(), &mut entry[3..]);
+        let (same, other) = (usize::from(same), usize::from(other));
+        if usize::from(held) == length && &bytes[..length] == word.as_bytes() {
+            if same < length || other > 0 {
+                word.truncate(same);
+                word.push_str(std::str::from_utf8(&bytes[length..length + other]).expect("stems were stored as UTF-8"));
             }
-            return stem_length > 0;
+            return same + other > 0;
         }
-        entry[2..2 + length].copy_from_slice(word.as_bytes());
+        bytes[..length].copy_from_slice(word.as_bytes());
         let kept = stem_uncached(&mut self.analyzer, word);
-        let stem = if kept { word.as_bytes() } else { &[] };
-        if stem.len() <= WORD_BYTES_MAX {
-            entry[0] = length as u8;
-            entry[1] = stem.len() as u8;
-            entry[2 + WORD_BYTES_MAX..2 + WORD_BYTES_MAX + stem.len()].copy_from_slice(stem);
+        let stem = if kept { word.as_str() } else { "" };
+        let same = stem.char_indices().map(|(at, character)| at + character.len_utf8());
+        let same = same.take_while(|&end| bytes[..length].starts_with(&stem.as_bytes()[..end])).last().unwrap_or(0);
+        let other = &stem.as_bytes()[same..];
+        if length + other.len() <= KEPT_BYTES_MAX {
+            bytes[length..length + other.len()].copy_from_slice(other);
+            entry[..3].copy_from_slice(&[length as u8, same as u8, other.len() as u8]);
         } else {
             entry[0] = 0;
         }
@@ -148,6 +150,29 @@ impl Drop for Stems {
     fn drop(&mut self) {
         if let Some(cache) = self.cache.take() {
             IDLE[self.language as usize].lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(cache);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remembered_stem_is_the_stemmers() {
+        let long = "internationalisation".repeat(3);
+        let words = ["running", "happy", "the", "ski", "généralement", "bücher", "überraschungen", "日本", "a", &long];
+        for language in [StemLanguage::English, StemLanguage::French, StemLanguage::German, StemLanguage::Finnish] {
+            let mut cache = StemCache::new(language);
+            for word in words {
+                let mut expected = word.to_owned();
+                let kept = stem_uncached(&mut cache.analyzer, &mut expected);
+                for _ in 0..2 {
+                    let mut found = word.to_owned();
+                    assert_eq!(cache.stem(&mut found), kept, "{word}");
+                    assert!(!kept || found == expected, "{found} for {word}");
+                }
+            }
         }
     }
 }

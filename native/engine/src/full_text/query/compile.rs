@@ -8,7 +8,7 @@ use super::fields_of_path::{IndexFields, TextField};
 use super::geo_nodes::{GeoQuery, GeoTest};
 use super::plan::{Node, QueryPlan, TermValue};
 use super::stop::{CancelFlag, Stop};
-use super::term_range::TermRangeQuery;
+use super::string_columns::StringRangeQuery;
 use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_query};
 use super::value_nodes::{
     RangeBounds, any_of, boolean_query, date_query, exists_query, filter_clause, ids_query, key_prefix_query,
@@ -120,7 +120,7 @@ fn compile_conditions(index: &IndexFields, plan: &QueryPlan, stop: &Stop) -> Res
     let Clauses { found: mut filters, left_out } = compile_all(index, &plan.filter, stop)?;
     let filters_asked = !filters.is_empty();
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
-        filters.push(key_prefix_query(index, prefix));
+        filters.push(key_prefix_query(prefix));
     }
     let exclusions = compile_all(index, &plan.exclusion, stop)?.found;
     Ok(Conditions { filters, exclusions, filters_asked, left_out })
@@ -270,7 +270,7 @@ fn on_text_or_values(
     let texts = index.texts_of(path);
     let mut queries = Vec::new();
     if texts.is_empty() || index.may_be_exact_only(path) {
-        queries.extend(index.exact_paths(path).iter().map(|path| term_query(index.string_term(path, text))));
+        queries.extend(index.exact_places(path).iter().map(|place| index.string_query(place, text)));
     }
     queries.extend(parsed_values(index, path, text));
     if !texts.is_empty() {
@@ -298,9 +298,8 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
     if path == KEY_FIELD {
         return ids_query(index, &[text]);
     }
-    let exact = index.exact_paths(path);
-    let mut queries: Vec<Box<dyn Query>> =
-        exact.iter().map(|path| term_query(index.string_term(path, &text))).collect();
+    let exact = index.exact_places(path);
+    let mut queries: Vec<Box<dyn Query>> = exact.iter().map(|place| index.string_query(place, &text)).collect();
     if exact.is_empty() {
         queries.extend(index.texts_of(path).iter().map(|text_field| term_query(text_field.term(&text))));
     }
@@ -313,11 +312,11 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
 fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dyn Query> {
     let Some(path) = field else { return any_of(prefix_query(&index.default_texts(), prefix)) };
     if path == KEY_FIELD {
-        return key_prefix_query(index, prefix);
+        return key_prefix_query(prefix);
     }
     let mut queries = prefix_query(&index.texts_of(path), prefix);
-    for path in index.exact_paths(path) {
-        queries.push(Box::new(TermRangeQuery::with_prefix(&index.string_term(&path, prefix))));
+    for place in index.exact_places(path) {
+        queries.push(Box::new(StringRangeQuery::with_prefix(place.column, prefix)));
     }
     any_of(queries)
 }

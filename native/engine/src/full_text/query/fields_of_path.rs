@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use tantivy::Term;
-use tantivy::schema::Field;
+use tantivy::query::{Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
 
+use super::long_strings::LongStringQuery;
+use super::value_nodes::term_query;
 use crate::full_text::TextIndex;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::document_reader::{overflow_all_prefix, overflow_prefix};
-use crate::full_text::fields::{Fields, SLOT_COUNT, VALUES};
+use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, SLOT_COUNT, VALUES, long_string_term};
 use crate::full_text::mapping::TableMapping;
 use crate::full_text::slots::{Slot, find_slot};
 
@@ -32,6 +35,14 @@ impl TextField {
         }
         Term::from_field_text(self.field, &format!("{}{token}", self.token_prefix))
     }
+}
+
+/// Whole strings: terms for equality, a column for everything else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExactPlace {
+    /// The path of their terms.
+    pub path: String,
+    pub column: String,
 }
 
 /// Everything that compiling a plan for one index looks at.
@@ -106,6 +117,15 @@ impl IndexFields {
         paths
     }
 
+    /// Where whole strings of `path` lie, keys included.
+    pub fn exact_places(&self, path: &str) -> Vec<ExactPlace> {
+        if path == KEY {
+            return vec![ExactPlace { path: KEY_PATH.to_owned(), column: KEY.to_owned() }];
+        }
+        let place = |path: String| ExactPlace { column: column_name(&path), path };
+        self.exact_paths(path).into_iter().map(place).collect()
+    }
+
     /// Whether some documents hold only the exact form of `path`'s strings.
     pub fn may_be_exact_only(&self, path: &str) -> bool {
         self.mapping.exact_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
@@ -121,10 +141,22 @@ impl IndexFields {
         Term::from_field_json_path(self.fields.values, &escaped(path), true)
     }
 
+    /// The term of `text` itself.
     pub fn string_term(&self, path: &str, text: &str) -> Term {
         let mut term = self.value_term(path);
         term.append_type_and_str(text);
         term
+    }
+
+    /// Documents that hold the whole string.
+    pub fn string_query(&self, place: &ExactPlace, text: &str) -> Box<dyn Query> {
+        let Some(number) = long_string_term(&place.path, text) else {
+            return term_query(self.string_term(&place.path, text));
+        };
+        let mut term = self.value_term(LONG_STRING_PATH);
+        term.append_type_and_fast_value(number);
+        let term = TermQuery::new(term, IndexRecordOption::WithFreqs);
+        Box::new(LongStringQuery { term, column: place.column.clone(), text: text.to_owned() })
     }
 }
 

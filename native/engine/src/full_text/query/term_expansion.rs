@@ -5,11 +5,13 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use tantivy::columnar::Dictionary;
 use tantivy::postings::TermInfo;
 use tantivy::query::{BitSetDocSet, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::termdict::TermDictionary;
 use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+use tantivy_fst::Automaton;
 
 use super::addresses::Network;
 use super::near_words::NearWord;
@@ -84,7 +86,7 @@ impl<T: TokenTest> Walk<'_, T> {
     }
 }
 
-impl<T: TokenTest> tantivy_fst::Automaton for Walk<'_, T> {
+impl<T: TokenTest> Automaton for Walk<'_, T> {
     type State = Place<T::State>;
 
     fn start(&self) -> Self::State {
@@ -118,37 +120,77 @@ impl<T: TokenTest> tantivy_fst::Automaton for Walk<'_, T> {
     }
 }
 
-/// Every term that is `prefix` and a wanted token, with the token's distance.
-fn walk_terms<T: TokenTest>(
-    terms: &TermDictionary,
+/// Takes a string and what is known of it.
+type VisitString<'a, Entry> = &'a mut dyn FnMut(&[u8], &Entry) -> tantivy::Result<()>;
+
+/// Sorted strings that are searched by an automaton: the terms of a field, or the strings of a column.
+pub trait Strings {
+    /// What is known of a string: where its postings are, or its place.
+    type Entry;
+
+    fn search<A: Automaton<State: Clone>>(
+        &self,
+        automaton: A,
+        visit: VisitString<'_, Self::Entry>,
+    ) -> tantivy::Result<()>;
+}
+
+impl Strings for TermDictionary {
+    type Entry = TermInfo;
+
+    fn search<A: Automaton<State: Clone>>(
+        &self,
+        automaton: A,
+        visit: VisitString<'_, TermInfo>,
+    ) -> tantivy::Result<()> {
+        let mut stream = Self::search(self, automaton).into_stream()?;
+        while stream.advance() {
+            visit(stream.key(), stream.value())?;
+        }
+        Ok(())
+    }
+}
+
+impl Strings for Dictionary {
+    type Entry = u64;
+
+    fn search<A: Automaton<State: Clone>>(&self, automaton: A, visit: VisitString<'_, u64>) -> tantivy::Result<()> {
+        let mut stream = Self::search(self, automaton).into_stream()?;
+        while stream.advance() {
+            visit(stream.key(), &stream.term_ord())?;
+        }
+        Ok(())
+    }
+}
+
+/// Every string that is `prefix` and a wanted token, with the token's distance.
+fn walk_strings<S: Strings, T: TokenTest>(
+    strings: &S,
     prefix: &[u8],
     test: &T,
     stop: &Stop,
-    visit: &mut dyn FnMut(&TermInfo, usize) -> tantivy::Result<()>,
+    visit: &mut dyn FnMut(&S::Entry, usize) -> tantivy::Result<()>,
 ) -> tantivy::Result<()> {
     let walk = Walk { test, prefix, stop, steps: Cell::new(0), failure: RefCell::new(None) };
-    let mut stream = terms.search(&walk).into_stream()?;
-    while stream.advance() {
-        if let Some(distance) = test.distance(&stream.key()[prefix.len()..]) {
-            visit(stream.value(), distance)?;
-        }
-    }
-    drop(stream);
+    strings.search(&walk, &mut |string, entry| match test.distance(&string[prefix.len()..]) {
+        Some(distance) => visit(entry, distance),
+        None => Ok(()),
+    })?;
     match walk.failure.into_inner() {
         Some(failure) => Err(carried(failure)),
         None => Ok(()),
     }
 }
 
-fn walk_near(
-    terms: &TermDictionary,
+fn walk_near<S: Strings>(
+    strings: &S,
     prefix: &[u8],
     word: &NearWord,
     stop: &Stop,
-    visit: &mut dyn FnMut(&TermInfo, usize) -> tantivy::Result<()>,
+    visit: &mut dyn FnMut(&S::Entry, usize) -> tantivy::Result<()>,
 ) -> tantivy::Result<()> {
     let prefix = [prefix, word.fixed().as_bytes()].concat();
-    walk_terms(terms, &prefix, &word.walker(), stop, visit)
+    walk_strings(strings, &prefix, &word.walker(), stop, visit)
 }
 
 impl Tokens {
@@ -161,18 +203,20 @@ impl Tokens {
         }
     }
 
-    pub fn walk(
+    pub fn walk<S: Strings>(
         &self,
-        terms: &TermDictionary,
+        strings: &S,
         prefix: &[u8],
         stop: &Stop,
-        visit: &mut dyn FnMut(&TermInfo, usize) -> tantivy::Result<()>,
+        visit: &mut dyn FnMut(&S::Entry, usize) -> tantivy::Result<()>,
     ) -> tantivy::Result<()> {
         match self {
-            Self::Pattern(pattern) => walk_terms(terms, prefix, &pattern.walker(), stop, visit),
-            Self::Addresses(network) => walk_terms(terms, prefix, network, stop, visit),
-            Self::Near(word) => walk_near(terms, prefix, word, stop, visit),
-            Self::NearAny(words) => words.iter().try_for_each(|word| walk_near(terms, prefix, word, stop, &mut *visit)),
+            Self::Pattern(pattern) => walk_strings(strings, prefix, &pattern.walker(), stop, visit),
+            Self::Addresses(network) => walk_strings(strings, prefix, network, stop, visit),
+            Self::Near(word) => walk_near(strings, prefix, word, stop, visit),
+            Self::NearAny(words) => {
+                words.iter().try_for_each(|word| walk_near(strings, prefix, word, stop, &mut *visit))
+            }
         }
     }
 }
@@ -246,14 +290,14 @@ impl Weight for ExpandedTermsQuery {
     }
 }
 
-struct NearestScorer {
+pub struct NearestScorer {
     all: BitSetDocSet,
     by_distance: Vec<BitSet>,
     boost: Score,
 }
 
 impl NearestScorer {
-    fn new(by_distance: Vec<BitSet>, max_doc: u32, boost: Score) -> Self {
+    pub fn new(by_distance: Vec<BitSet>, max_doc: u32, boost: Score) -> Self {
         let mut all = BitSet::with_max_value(max_doc);
         for documents in &by_distance {
             let mut bucket = 0;

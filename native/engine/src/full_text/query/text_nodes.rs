@@ -9,6 +9,7 @@ use super::fields_of_path::{IndexFields, TextField};
 use super::near_words::near_words;
 use super::plan::{Automatic, Fuzziness, Operator, WeightedField};
 use super::stop::Stop;
+use super::string_columns::StringRangeQuery;
 use super::term_range::TermRangeQuery;
 use super::value_nodes::{any_of, term_query};
 use super::word_nodes::{Nearness, PhraseShape, near_any_query, near_token_query, positions_query};
@@ -190,8 +191,8 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
             queries.push(term_query(text_field.term(&joined(&words[from..]))));
         }
         if queries.is_empty() {
-            for path in index.exact_paths(&weighted.field) {
-                queries.push(Box::new(TermRangeQuery::with_prefix(&index.string_term(&path, text))));
+            for place in index.exact_places(&weighted.field) {
+                queries.push(Box::new(StringRangeQuery::with_prefix(place.column, text)));
             }
         }
         let scored = any_of(queries);

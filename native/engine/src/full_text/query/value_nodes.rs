@@ -7,13 +7,14 @@ use tantivy::query::{BooleanQuery, ConstScoreQuery, EmptyQuery, ExistsQuery, Occ
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DateTime, Term};
 
-use super::fields_of_path::{IndexFields, column_name};
+use super::fields_of_path::{ExactPlace, IndexFields, column_name};
 use super::plan::RangeKind;
+use super::string_columns::StringRangeQuery;
 use super::term_range::TermRangeQuery;
 use crate::error::EngineError;
 use crate::full_text::dates::parse_date;
 use crate::full_text::document::as_integer;
-use crate::full_text::fields::{KEY_PATH, PRESENT_PATH};
+use crate::full_text::fields::{KEY, PRESENT_PATH};
 
 pub fn term_query(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
@@ -67,13 +68,14 @@ pub fn parsed_values(index: &IndexFields, path: &str, text: &str) -> Vec<Box<dyn
 }
 
 pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
-    let terms = ids.iter().map(|id| term_query(index.string_term(KEY_PATH, id)));
-    Box::new(ConstScoreQuery::new(any_of(terms.collect()), 1.0))
+    let places = index.exact_places(KEY);
+    let keys = ids.iter().flat_map(|id| places.iter().map(|place| index.string_query(place, id)));
+    Box::new(ConstScoreQuery::new(any_of(keys.collect()), 1.0))
 }
 
 /// Keys that begin with `prefix`.
-pub fn key_prefix_query(index: &IndexFields, prefix: &str) -> Box<dyn Query> {
-    Box::new(TermRangeQuery::with_prefix(&index.string_term(KEY_PATH, prefix)))
+pub fn key_prefix_query(prefix: &str) -> Box<dyn Query> {
+    Box::new(StringRangeQuery::with_prefix(KEY.to_owned(), prefix))
 }
 
 pub fn exists_query(index: &IndexFields, path: &str) -> Box<dyn Query> {
@@ -112,19 +114,10 @@ fn number_range(index: &IndexFields, path: &str, lower: Bound<f64>, upper: Bound
     Box::new(RangeQuery::new(lower.map(term), upper.map(term)))
 }
 
-/// Whole strings of any of the paths, between two bounds.
-fn string_range(index: &IndexFields, paths: &[String], lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
-    let mut queries: Vec<Box<dyn Query>> = Vec::new();
-    for path in paths {
-        let every = index.string_term(path, "");
-        let first = every.serialized_value_bytes().to_vec();
-        let end = super::term_range::end_of_prefix(&first).map_or(Bound::Unbounded, Bound::Excluded);
-        let bytes = |text: &str| index.string_term(path, text).serialized_value_bytes().to_vec();
-        let lower = if lower == Bound::Unbounded { Bound::Included(first) } else { lower.map(bytes) };
-        let upper = if upper == Bound::Unbounded { end } else { upper.map(bytes) };
-        queries.push(Box::new(TermRangeQuery::new(index.fields.terms, lower, upper)));
-    }
-    any_of(queries)
+/// Whole strings at any of the places, between two bounds.
+fn string_range(places: Vec<ExactPlace>, lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
+    let range = |place: ExactPlace| Box::new(StringRangeQuery::new(place.column, lower, upper)) as Box<dyn Query>;
+    any_of(places.into_iter().map(range).collect())
 }
 
 pub struct RangeBounds<'a> {
@@ -192,7 +185,7 @@ pub fn range_query(
     if given.is_empty() {
         return Ok(exists_query(index, path));
     }
-    let kind = if path == "_id" { RangeKind::Term } else { kind };
+    let kind = if path == KEY { RangeKind::Term } else { kind };
     match kind {
         RangeKind::Number => {
             let (lower, upper) =
@@ -205,8 +198,8 @@ pub fn range_query(
         }
         RangeKind::Term | RangeKind::Auto => {
             let (low, high) = (as_text(lower)?, as_text(upper)?);
-            let paths = if path == "_id" { vec![KEY_PATH.to_owned()] } else { index.exact_paths(path) };
-            Ok(string_range(index, &paths, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
+            let places = index.exact_places(path);
+            Ok(string_range(places, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
         }
     }
 }

@@ -2,34 +2,35 @@
 
 use std::sync::Arc;
 
-use tantivy::query::{EmptyQuery, Query};
+use tantivy::query::{DisjunctionMaxQuery, EmptyQuery, Query};
 
 use super::addresses::Network;
-use super::fields_of_path::{IndexFields, TextField};
+use super::fields_of_path::{ExactPlace, IndexFields, TextField};
 use super::near_words::NearWord;
 use super::plan::Fuzziness;
 use super::stop::Stop;
+use super::string_columns::ExpandedStringsQuery;
 use super::term_expansion::{ExpandedTermsQuery, TermPlace, Tokens};
 use super::term_pattern::Pattern;
 use super::value_nodes::{any_of, term_query};
 use super::word_positions::{PhrasePosition, PhraseWord, WordPositionsQuery};
 use crate::error::EngineError;
 use crate::full_text::analysis::{Analyzer, is_paired};
-use crate::full_text::fields::{KEY, KEY_PATH};
+use crate::full_text::fields::KEY;
 use crate::full_text::slots::tokens_of;
 
 /// Where the tokens and the whole strings of a field lie.
 struct Places {
     texts: Vec<TextField>,
-    exact: Vec<TermPlace>,
+    exact: Vec<ExactPlace>,
 }
 
 impl Places {
     fn of(index: &IndexFields, field: Option<&str>) -> Self {
         match field {
             None => Self { texts: index.default_texts(), exact: Vec::new() },
-            Some(KEY) => Self { texts: Vec::new(), exact: vec![TermPlace(index.string_term(KEY_PATH, ""))] },
-            Some(path) => Self { texts: index.texts_of(path), exact: exact_places(index, path) },
+            Some(KEY) => Self { texts: Vec::new(), exact: index.exact_places(KEY) },
+            Some(path) => Self { texts: index.texts_of(path), exact: index.exact_places(path) },
         }
     }
 
@@ -38,17 +39,27 @@ impl Places {
     }
 }
 
-fn exact_places(index: &IndexFields, path: &str) -> Vec<TermPlace> {
-    let paths = index.exact_paths(path);
-    paths.iter().map(|path| TermPlace(index.string_term(path, ""))).collect()
-}
-
 fn place_of(text_field: &TextField) -> TermPlace {
     TermPlace(text_field.term(""))
 }
 
 fn expanded(places: Vec<TermPlace>, tokens: Tokens, stop: &Stop) -> Option<Box<dyn Query>> {
     (!places.is_empty()).then(|| Box::new(ExpandedTermsQuery { places, tokens, stop: stop.clone() }) as Box<dyn Query>)
+}
+
+fn expanded_strings(places: Vec<ExactPlace>, tokens: &Tokens, stop: &Stop) -> Vec<Box<dyn Query>> {
+    let query = |place: ExactPlace| {
+        let (tokens, stop) = (tokens.clone(), stop.clone());
+        Box::new(ExpandedStringsQuery { column: place.column, tokens, stop }) as Box<dyn Query>
+    };
+    places.into_iter().map(query).collect()
+}
+
+/// The nearest of the tokens and whole strings counts.
+fn nearest_of(texts: Vec<TermPlace>, exact: Vec<ExactPlace>, tokens: Tokens, stop: &Stop) -> Box<dyn Query> {
+    let mut queries = expanded_strings(exact, &tokens, stop);
+    queries.extend(expanded(texts, tokens, stop));
+    if queries.len() > 1 { Box::new(DisjunctionMaxQuery::new(queries)) } else { any_of(queries) }
 }
 
 /// Tokens are in lowercase, so the pattern is put in lowercase for them; whole strings are compared as they are.
@@ -61,8 +72,9 @@ pub fn wildcard_query(
     let places = Places::of(index, field);
     let of_tokens = Tokens::Pattern(Arc::new(Pattern::from_wildcard(&pattern.to_lowercase())?));
     let of_strings = Tokens::Pattern(Arc::new(Pattern::from_wildcard(pattern)?));
-    let queries = [expanded(places.tokens(), of_tokens, stop), expanded(places.exact, of_strings, stop)];
-    Ok(any_of(queries.into_iter().flatten().collect()))
+    let mut queries: Vec<_> = expanded(places.tokens(), of_tokens, stop).into_iter().collect();
+    queries.extend(expanded_strings(places.exact, &of_strings, stop));
+    Ok(any_of(queries))
 }
 
 pub fn regexp_query(
@@ -73,8 +85,7 @@ pub fn regexp_query(
 ) -> Result<Box<dyn Query>, EngineError> {
     let places = Places::of(index, field);
     let tokens = Tokens::Pattern(Arc::new(Pattern::from_expression(pattern)?));
-    let places = [places.tokens(), places.exact].concat();
-    Ok(expanded(places, tokens, stop).unwrap_or_else(|| Box::new(EmptyQuery)))
+    Ok(nearest_of(places.tokens(), places.exact, tokens, stop))
 }
 
 /// How near a word has to be.
@@ -105,14 +116,18 @@ pub fn fuzzy_query(
             add(token.text.clone(), place_of(text_field));
         }
     }
-    for place in places.exact {
-        add(word.to_owned(), place);
+    if by_word.iter().all(|(known, _)| known != word) {
+        by_word.push((word.to_owned(), Vec::new()));
     }
     let mut queries = Vec::new();
-    for (word, places) in by_word {
-        match NearWord::new(&word, near.fuzziness, near.prefix_length) {
-            Some(near) => queries.extend(expanded(places, Tokens::Near(Arc::new(near)), stop)),
-            None => queries.extend(places.iter().map(|place| term_query(place.term(&word)))),
+    for (near_word, texts) in by_word {
+        let exact = if near_word == word { places.exact.clone() } else { Vec::new() };
+        match NearWord::new(&near_word, near.fuzziness, near.prefix_length) {
+            Some(near) => queries.push(nearest_of(texts, exact, Tokens::Near(Arc::new(near)), stop)),
+            None => {
+                queries.extend(texts.iter().map(|place| term_query(place.term(&near_word))));
+                queries.extend(exact.iter().map(|place| index.string_query(place, word)));
+            }
         }
     }
     any_of(queries)
@@ -205,5 +220,5 @@ pub fn terms_phrase_query(
 
 pub fn ip_range_query(index: &IndexFields, path: &str, cidr: &str, stop: &Stop) -> Result<Box<dyn Query>, EngineError> {
     let network = Tokens::Addresses(Network::parse(cidr)?);
-    Ok(expanded(exact_places(index, path), network, stop).unwrap_or_else(|| Box::new(EmptyQuery)))
+    Ok(any_of(expanded_strings(index.exact_places(path), &network, stop)))
 }
