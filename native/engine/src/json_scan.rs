@@ -110,6 +110,11 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// Moves the cursor: the caller has read the text up to there itself.
+    pub fn jump(&mut self, position: usize) {
+        self.at = position;
+    }
+
     /// From here on, at most `members_max` members until the next call; answers what was left of the last bound.
     pub fn restart_member_count(&mut self, members_max: u32) -> u32 {
         std::mem::replace(&mut self.members_left, members_max)
@@ -449,8 +454,19 @@ fn integer_is_out_of_range(digits: &[u8]) -> bool {
     value.is_none_or(|value| value > INTEGER_MAX)
 }
 
+/// The first position from `at` that holds no digit; eight bytes a step, as in `next_special`.
 #[inline]
-fn skip_digits(text: &[u8], mut at: usize) -> usize {
+pub(crate) fn skip_digits(text: &[u8], mut at: usize) -> usize {
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        // Digits become 0 to 9; adding 0x76 to the low seven bits of anything else sets its highest bit.
+        let word = u64::from_le_bytes(*chunk) ^ u64::from_le_bytes([b'0'; 8]);
+        let others = ((word & !HIGH).wrapping_add(u64::from_le_bytes([0x76; 8])) | word) & HIGH;
+        if others != 0 {
+            return at + (others.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
     while let Some(b'0'..=b'9') = text.get(at) {
         at += 1;
     }

@@ -2,6 +2,7 @@
 //! all kinds of indexes. No JavaScript in here;
 //! `native/binding` is the N-API surface.
 
+mod float_scan;
 pub mod full_text;
 pub mod json_scan;
 pub mod name_pattern;

@@ -10,6 +10,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use sundew_base::vector_body::{VectorForm, f32_at, u32_at, vector_head};
 
 use crate::error::EngineError;
+use crate::float_scan::float_at;
 use crate::frame::RowKind;
 use crate::json_scan::{ScanLimits, Scanner, shorten};
 
@@ -62,18 +63,24 @@ pub(crate) struct VectorRows {
 }
 
 impl VectorRows {
-    /// Reads the value of one document's `_embeddings`, which a scan has accepted, and appends a row for each index
-    /// named in it. Error: `invalid_embedding`, naming document and index.
-    pub fn read(&mut self, value: &[u8], key: &str, indexes: &[VectorIndex]) -> Result<(), EngineError> {
-        if value == b"null" {
+    /// Reads one document's member `_embeddings`, given with its name, which a scan has accepted, and appends a row for
+    /// each index named in it. Error: `invalid_embedding`, naming document and index.
+    pub fn read(&mut self, member: &[u8], key: &str, indexes: &[VectorIndex]) -> Result<(), EngineError> {
+        let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
+        let mut scanner = Scanner::new(member, &limits)?;
+        if scanner.peek() != Some(b'"') {
+            return Err(EngineError::internal("a scan entry whose vectors are no member"));
+        }
+        scanner.string()?;
+        scanner.jump(skip_whitespace(member, skip_whitespace(member, scanner.position()) + 1));
+        if scanner.peek() == Some(b'n') {
             return Ok(());
         }
-        if value.first() != Some(&b'{') {
-            let message = format!("document {:?}: `_embeddings` must be an object of index names and vectors", key);
+        if scanner.peek() != Some(b'{') {
+            let message =
+                format!("document {:?}: `_embeddings` must be an object of index names and vectors", shorten(key));
             return Err(EngineError::new("invalid_embedding", message));
         }
-        let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
-        let mut scanner = Scanner::new(value, &limits)?;
         let mut object = scanner.open_object(0)?;
         while let Some(name) = scanner.next_member(&mut object)? {
             let name = scanner.decode(name);
@@ -117,15 +124,15 @@ impl VectorRows {
     fn dense(&mut self, scanner: &mut Scanner<'_>, dimension: usize) -> Result<(), Fault> {
         match scanner.peek() {
             Some(b'[') => {
-                let mut count = 0;
-                let mut is_first = scanner.open_array(1)?;
-                while scanner.next_element(&mut is_first)? {
-                    let number = read_float(scanner)?;
+                let (mut count, payloads) = (0, &mut self.payloads);
+                each_element(scanner, |text, at| {
+                    let (number, end) = float_item(text, at)?;
                     if count < dimension {
-                        self.payloads.extend_from_slice(&number.to_le_bytes());
+                        payloads.extend_from_slice(&number.to_le_bytes());
                     }
                     count += 1;
-                }
+                    Ok(end)
+                })?;
                 if count == dimension { Ok(()) } else { Err(wrong_dimension(count, dimension)) }
             }
             Some(b'"') => decode_words(scanner, &mut self.payloads),
@@ -139,11 +146,13 @@ impl VectorRows {
         if payload.len() / 4 != dimension {
             return Err(wrong_dimension(payload.len() / 4, dimension));
         }
-        let mut norm = 0.0;
-        for bytes in payload.chunks_exact(4) {
+        // Four sums, so that no addition waits for the one before.
+        let mut sums = [0.0; 4];
+        for (place, bytes) in payload.chunks_exact(4).enumerate() {
             let value = f64::from(f32_at(bytes, 0));
-            norm += value * value;
+            sums[place % 4] += value * value;
         }
+        let norm: f64 = sums.iter().sum();
         if !norm.is_finite() {
             return Err(not_finite());
         }
@@ -191,8 +200,8 @@ fn read_sparse(scanner: &mut Scanner<'_>, entries: &mut Vec<(u32, f32)>) -> Resu
     let mut object = scanner.open_object(1)?;
     while let Some(name) = scanner.next_member(&mut object)? {
         match &*scanner.decode(name) {
-            "indices" => indices = Some(read_array(scanner, "indices", read_index)?),
-            "values" => values = Some(read_array(scanner, "values", read_float)?),
+            "indices" => indices = Some(read_array(scanner, "indices", index_item)?),
+            "values" => values = Some(read_array(scanner, "values", float_item)?),
             "packed_indices" => indices = Some(read_packed(scanner, "packed_indices", u32_at)?),
             "packed_values" => values = Some(read_packed(scanner, "packed_values", f32_at)?),
             token => {
@@ -226,20 +235,46 @@ fn read_sparse(scanner: &mut Scanner<'_>, entries: &mut Vec<(u32, f32)>) -> Resu
 fn read_array<T>(
     scanner: &mut Scanner<'_>,
     member: &str,
-    read: impl Fn(&mut Scanner<'_>) -> Result<T, Fault>,
+    read: impl Fn(&[u8], usize) -> Result<(T, usize), Fault>,
 ) -> Result<Vec<T>, Fault> {
     if scanner.peek() != Some(b'[') {
         return refuse(format!("needs an array as `{member}`"));
     }
     let mut items = Vec::new();
-    let mut is_first = scanner.open_array(2)?;
-    while scanner.next_element(&mut is_first)? {
-        items.push(read(scanner)?);
-        if items.len() > SPARSE_ENTRIES_MAX {
-            return Err(too_many());
+    each_element(scanner, |text, at| {
+        let (item, end) = read(text, at)?;
+        items.push(item);
+        if items.len() > SPARSE_ENTRIES_MAX { Err(too_many()) } else { Ok(end) }
+    })?;
+    Ok(items)
+}
+
+/// Steps over the array of numbers at the cursor; `item` reads the number at a position and answers where it ends.
+fn each_element(
+    scanner: &mut Scanner<'_>,
+    mut item: impl FnMut(&[u8], usize) -> Result<usize, Fault>,
+) -> Result<(), Fault> {
+    let text = scanner.text();
+    let mut at = skip_whitespace(text, scanner.position() + 1);
+    if text.get(at) != Some(&b']') {
+        loop {
+            at = skip_whitespace(text, item(text, at)?);
+            match text.get(at) {
+                Some(b',') => at = skip_whitespace(text, at + 1),
+                Some(b']') => break,
+                _ => return Err(not_a_number()),
+            }
         }
     }
-    Ok(items)
+    scanner.jump(at + 1);
+    Ok(())
+}
+
+fn skip_whitespace(text: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = text.get(at) {
+        at += 1;
+    }
+    at
 }
 
 fn read_packed<T>(scanner: &mut Scanner<'_>, member: &str, word: impl Fn(&[u8], usize) -> T) -> Result<Vec<T>, Fault> {
@@ -271,24 +306,22 @@ fn decode_words(scanner: &mut Scanner<'_>, bytes: &mut Vec<u8>) -> Result<(), Fa
 
 /// The number at the cursor; an overflow becomes an infinity.
 fn read_float(scanner: &mut Scanner<'_>) -> Result<f32, Fault> {
-    let digits = number_text(scanner)?;
-    digits.parse().map_err(|_| not_a_number())
+    let (number, end) = float_at(scanner.text(), scanner.position()).ok_or_else(not_a_number)?;
+    scanner.jump(end);
+    Ok(number)
 }
 
-fn read_index(scanner: &mut Scanner<'_>) -> Result<u32, Fault> {
-    let digits = number_text(scanner)?;
-    digits.parse().map_err(|_| {
+fn float_item(text: &[u8], at: usize) -> Result<(f32, usize), Fault> {
+    float_at(text, at).ok_or_else(not_a_number)
+}
+
+fn index_item(text: &[u8], at: usize) -> Result<(u32, usize), Fault> {
+    let (_, end) = float_item(text, at)?;
+    let digits = std::str::from_utf8(&text[at..end]).map_err(|_| not_a_number())?;
+    let index = digits.parse().map_err(|_| {
         Fault::Refused(format!("has the index {}; indices are integers from 0 to 4294967295", shorten(digits)).into())
-    })
-}
-
-fn number_text<'a>(scanner: &mut Scanner<'a>) -> Result<&'a str, Fault> {
-    if !matches!(scanner.peek(), Some(b'-' | b'0'..=b'9')) {
-        return Err(not_a_number());
-    }
-    let start = scanner.position();
-    scanner.value(2)?;
-    std::str::from_utf8(&scanner.text()[start..scanner.position()]).map_err(|_| not_a_number())
+    })?;
+    Ok((index, end))
 }
 
 /// Why a vector is not taken, without its place.

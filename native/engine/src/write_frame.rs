@@ -10,7 +10,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::error::EngineError;
 use crate::frame::{FrameWriter, RowKind};
-use crate::json_scan::{ScanLimits, Scanner, decode_string, find_member, shorten};
+use crate::json_scan::{decode_string, find_member, shorten};
 use crate::table_schema::TableSchema;
 use crate::vector_scan::{VectorIndex, VectorRows};
 use crate::write_scan::{ENTRY_WORDS, FLAG_EDGES, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
@@ -151,24 +151,10 @@ fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorIndex]) -> Result<Vecto
     let mut vectors = VectorRows::default();
     for row in rows.iter_mut().filter(|row| !row.embeddings.is_empty()) {
         let start = vectors.rows.len();
-        vectors.read(member_value(row.embeddings)?, &row.key, indexes)?;
+        vectors.read(row.embeddings, &row.key, indexes)?;
         row.vectors = start..vectors.rows.len();
     }
     Ok(vectors)
-}
-
-/// The value of a member that begins with its quoted name.
-fn member_value(member: &[u8]) -> Result<&[u8], EngineError> {
-    let limits = ScanLimits::default();
-    let mut scanner = Scanner::new(member, &limits)?;
-    if scanner.peek() == Some(b'"') {
-        scanner.string()?;
-        scanner.skip_whitespace();
-        if scanner.peek() == Some(b':') {
-            return Ok(member[scanner.position() + 1..].trim_ascii_start());
-        }
-    }
-    Err(EngineError::internal("a scan entry whose vectors are no member"))
 }
 
 fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
