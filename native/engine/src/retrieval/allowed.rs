@@ -8,10 +8,13 @@ use tantivy::SegmentReader;
 use super::ordinal_cache::{SetName, all_values};
 use super::ranges::Ranges;
 use crate::error::EngineError;
-use crate::full_text::{DocBits, QueryPlan, Stop, filter_bits, filter_name, is_filtered};
+use crate::full_text::{DocBits, QueryPlan, Stop, damaged, filter_bits, filter_name, is_filtered};
 
 /// Segments of fewer documents are gone through again whenever another segment has changed.
 const KEPT_DOCS_MIN: u32 = 20_000;
+
+/// Below one in this many, ordinals are looked up one by one instead of all together.
+const FEW_DOCS_SHARE: u32 = 8;
 
 /// For a range what filters, exclusions, key prefix and expiry of `plan` let through; `None` when that is everything.
 /// Documents that the text index does not show are in no set.
@@ -81,7 +84,15 @@ fn insert_segment(
 ) -> Result<(), EngineError> {
     let view = &ranges.views[range];
     let reader = &view.searcher.segment_readers()[segment];
-    let ordinals = all_values(&view.columns[segment].ordinal, reader.max_doc())?;
+    let column = &view.columns[segment].ordinal;
+    if let Some(bits) = bits.map(|bits| &bits[segment]).filter(|bits| bits.len() < reader.max_doc() / FEW_DOCS_SHARE) {
+        for doc in bits.iter().filter(|doc| !reader.is_deleted(*doc)) {
+            let ordinal = column.first(doc).ok_or_else(|| damaged("a document has no ordinal".to_owned()))?;
+            set.insert(ordinal as u32);
+        }
+        return Ok(());
+    }
+    let ordinals = all_values(column, reader.max_doc())?;
     let mut insert = |doc: u32| {
         if !reader.is_deleted(doc) {
             set.insert(ordinals[doc as usize]);
