@@ -7,7 +7,7 @@ import type { SeededRandom } from '../support/fault/seeded-random.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { DocumentModel } from './document-model.ts';
 import { type KillPlan, planKill } from './kill-plan.ts';
-import { LoadClient, type LoadedTable } from './load-client.ts';
+import { LoadClient, type LoadedTable, vectorIndex, vectorIndexConfig } from './load-client.ts';
 import { ScratchTables } from './scratch-tables.ts';
 import { resolveDoubts, verifyDatabase } from './verify-database.ts';
 
@@ -93,7 +93,7 @@ export class CrashRun {
       ['one', 3],
       ['two', 1],
     ] as const) {
-      await wire.createTable(name, { num_shards: shards });
+      await wire.createTable(name, { num_shards: shards, indexes: { [vectorIndex]: vectorIndexConfig } });
       this.#model.addTable(name);
       this.#tables.push({ name, prefixes: await rangePrefixes(wire, name) });
     }

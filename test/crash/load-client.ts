@@ -17,6 +17,10 @@ export interface LoadedTable {
 /** Words of the documents; each is searched for after every crash. */
 export const vocabulary = ['amber', 'birch', 'cedar', 'dune', 'ember', 'fjord', 'grove', 'heath', 'islet', 'jade'];
 
+/** The index of the vectors that some documents have. */
+export const vectorIndex = 'place';
+export const vectorIndexConfig = { type: 'embeddings', external: true, dimension: 2 };
+
 /** The database did something that it promises not to do. */
 export class Violation extends Error {}
 
@@ -162,7 +166,12 @@ export class LoadClient {
       const dice = this.#random.next();
       let after: JsonDocument | undefined;
       if (dice < 0.6 || effects.length === 0) {
-        inserts[key] = after = { owner: this.#id, n: 0, ...fresh };
+        const document = { owner: this.#id, n: 0, ...fresh };
+        const given = this.#vector();
+        inserts[key] = given === undefined ? document : { ...document, _embeddings: { [vectorIndex]: given } };
+        // An omitted vector stays, null deletes it.
+        const embeddings = given === undefined ? before?._embeddings : given && { [vectorIndex]: given };
+        after = embeddings ? { ...document, _embeddings: embeddings } : document;
       } else if (dice < 0.8) {
         transforms.push({ key, operations: changesOf(fresh), upsert: false });
         after = before && { ...before, ...fresh, n: Number(before.n) + 1 };
@@ -173,6 +182,13 @@ export class LoadClient {
     if (deletes.length > 0) batch.deletes = deletes;
     if (transforms.length > 0) batch.transforms = transforms;
     return { batch, effects };
+  }
+
+  /** Half of the inserts bring a vector, some delete it. */
+  #vector(): number[] | null | undefined {
+    const dice = this.#random.next();
+    if (dice < 0.5) return [this.#id, this.#serial];
+    return dice < 0.65 ? null : undefined;
   }
 
   #fresh(): { words: string; unique: string } {

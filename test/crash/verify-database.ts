@@ -1,7 +1,7 @@
 import { compareKeys } from '../../src/lib/key-order.ts';
 import { type JsonDocument, WireClient, withoutServerMembers } from '../support/fault/wire-client.ts';
 import type { DocumentModel } from './document-model.ts';
-import { type LoadClient, type LoadedTable, Violation, vocabulary } from './load-client.ts';
+import { type LoadClient, type LoadedTable, Violation, vectorIndex, vocabulary } from './load-client.ts';
 
 /** Finds out what became of the operations that were not answered: wholly there, or not at all. */
 export async function resolveDoubts(base: string, clients: LoadClient[]): Promise<void> {
@@ -11,7 +11,7 @@ export async function resolveDoubts(base: string, clients: LoadClient[]): Promis
     if (!doubt) continue;
     const found = await Promise.all(
       doubt.effects.map(async ({ table, key }) => {
-        const read = await wire.lookup(table, key);
+        const read = await wire.lookup(table, key, '*,_embeddings');
         return read && withoutServerMembers(read.document);
       }),
     );
@@ -38,7 +38,7 @@ export async function verifyDatabase(
   const reported = await wire.reportedDocuments();
   for (const { name } of tables) {
     const expected = model.documents(name);
-    verifyScan(name, await wire.scan(name), expected);
+    verifyScan(name, await wire.scan(name, { fields: ['*', '_embeddings'] }), expected);
     equal(`count of ${name}`, await wire.count(name), expected.size);
     equal(`reported documents of ${name}`, reported.get(name) ?? 0, expected.size);
     for (const word of vocabulary) {
@@ -46,25 +46,33 @@ export async function verifyDatabase(
       const keys = wanted.map(([key]) => key).sort();
       equal(`documents of ${name} with "${word}"`, await search(wire, name, 'words', word), keys);
     }
+    const withVectors = [...expected].filter(([, document]) => '_embeddings' in document);
+    equal(`documents of ${name} with vectors`, await searchVectors(wire, name), withVectors.map(([key]) => key).sort());
     for (const word of staleWords.slice(-5)) {
       equal(`documents of ${name} with the overwritten "${word}"`, await search(wire, name, 'unique', word), []);
     }
   }
 }
 
-/** A write to every range that waits for full text: all that was written before is visible after it. */
+/** A write to every range that waits for every index: all that was written before is visible after it. */
 async function publishEverything(wire: WireClient, model: DocumentModel, tables: LoadedTable[]): Promise<void> {
   for (const { name, prefixes } of tables) {
     const marker: JsonDocument = { words: 'marker', unique: 'marker' };
     const inserts = Object.fromEntries(prefixes.map((prefix) => [`${prefix}marker`, marker]));
-    const answer = await wire.batch(name, { inserts, sync_level: 'full_text' });
-    equal('a write that waits for full text', answer.status, 201);
+    const answer = await wire.batch(name, { inserts, sync_level: 'full_index' });
+    equal('a write that waits for every index', answer.status, 201);
     for (const key of Object.keys(inserts)) model.apply([{ table: name, key, before: undefined, after: marker }]);
   }
 }
 
 async function search(wire: WireClient, table: string, field: string, word: string): Promise<string[]> {
   const found = await wire.query({ table, full_text_search: { field, match: word }, fields: ['n'], limit: 10_000 });
+  return found.hits.map(({ _id }) => _id).sort();
+}
+
+/** Keys of all documents that have a vector. */
+async function searchVectors(wire: WireClient, table: string): Promise<string[]> {
+  const found = await wire.query({ table, embeddings: { [vectorIndex]: [0, 0] }, fields: ['n'], limit: 10_000 });
   return found.hits.map(({ _id }) => _id).sort();
 }
 

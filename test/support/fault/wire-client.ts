@@ -78,9 +78,14 @@ export class WireClient {
     return this.send('POST', '/db/v1/transactions/commit', { read_set: readSet, tables });
   }
 
-  /** The document and its version; undefined when there is none. */
-  async lookup(table: string, key: string): Promise<{ document: JsonDocument; version: string } | undefined> {
-    const answer = await this.send('GET', `/db/v1/tables/${table}/lookup/${encodeURIComponent(key)}`);
+  /** The document and its version; undefined when there is none. `fields` as in the interface. */
+  async lookup(
+    table: string,
+    key: string,
+    fields?: string,
+  ): Promise<{ document: JsonDocument; version: string } | undefined> {
+    const projection = fields === undefined ? '' : `?fields=${encodeURIComponent(fields)}`;
+    const answer = await this.send('GET', `/db/v1/tables/${table}/lookup/${encodeURIComponent(key)}${projection}`);
     if (answer.status === 404) return undefined;
     if (answer.status !== 200) throw new WireError(`lookup ${table} ${key}`, answer);
     return { document: answer.body as JsonDocument, version: answer.headers.get('x-service-version') ?? '' };
