@@ -110,7 +110,7 @@ const child = new URL('./storage-crash-child.ts', import.meta.url).pathname;
 /** A data directory whose writer was killed, with everything in the log of its one range. */
 async function killedDirectory(directory: string): Promise<{ id: number; file: string }> {
   const storage = await openTestStorage(directory);
-  const id = rangeId(await createTable(storage));
+  const id = rangeId(await createTable(storage, 'things', 1, ['v0']));
   const file = storage.directory.documentsFile(id, 1);
   await storage.close();
   const running = Bun.spawn([process.execPath, child, directory, 'storage.wal-checkpoint:1'], { stdout: 'ignore' });
@@ -129,7 +129,7 @@ describe('a range whose writer was killed', () => {
     // The last frame that is not zeros belongs to the last transaction.
     let end = log.byteLength;
     while (log.readUInt8(end - 1) === 0) end -= 1;
-    const lastFrame = header + Math.floor((end - header) / frame) * frame;
+    const lastFrame = header + Math.floor((end - header - 1) / frame) * frame;
     truncateSync(`${file}-wal`, lastFrame + 100);
     const storage = await openTestStorage(directory.path);
     const range = await storage.openRange(id);
