@@ -62,7 +62,7 @@ fn recall_holds_with_every_metric_and_every_filter() {
         assert!(recall >= 0.95, "{metric:?} without a filter: {recall}");
         let mut arms = search_with(&tested.index, &queries[0], 10, EFFORT, None).report.arms;
         // In thousandths of the rows.
-        for kept in [500, 200, 100, 50, 10, 1] {
+        for kept in [800, 500, 200, 100, 50, 10, 1] {
             let mixed = |what: u64| (what + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let independent: OrdinalSet = (0..ROWS).filter(|&at| mixed(u64::from(at)) % 1000 < kept).collect();
             let correlated: OrdinalSet =

@@ -148,10 +148,7 @@ pub fn build(
     let dimension = options.dimension as usize;
     let mut graph = Graph::new(options.metric, options.links, dimension, grown.map(|rows| &rows.graph), &added)?;
     let levels: Vec<u32> = added.iter().map(|row| row.level).collect();
-    let threads = match options.build_threads {
-        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(BUILD_THREADS_MAX)),
-        threads => threads,
-    };
+    let threads = build_threads(options, added.len());
     if insert_rows(&mut graph, grown_rows as u32, &levels, options.build_candidates, threads, cancelled).is_err() {
         return Ok(None);
     }
@@ -159,6 +156,16 @@ pub fn build(
     let rows = store_rows(files, id, grown, &added)?;
     let origins = order.into_iter().map(|(_, source, place)| (source, place)).collect();
     Ok(Some(Built { rows: GraphRows::new(graph, rows), origins, grown_rows }))
+}
+
+/// Half of the cores, which leaves the others to queries; all when much waits.
+fn build_threads(options: &DenseOptions, rows: usize) -> usize {
+    if options.build_threads > 0 {
+        return options.build_threads;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(BUILD_THREADS_MAX));
+    let is_much = rows * options.dimension as usize * 4 > options.backlog_bytes_max / 8;
+    if is_much { cores } else { cores.div_ceil(2) }
 }
 
 fn store_rows(

@@ -42,6 +42,8 @@ pub struct DenseIndex {
     /// `None` for an index in memory.
     checkpoints: Option<Mutex<Checkpoints>>,
     checkpoint_sequence: AtomicU64,
+    /// Of the last checkpoint.
+    disk_bytes: AtomicU64,
     skipped_count: AtomicU64,
     uncommitted_rows: AtomicU64,
 }
@@ -90,6 +92,7 @@ impl DenseIndex {
             closed: AtomicBool::new(false),
             scratches: Mutex::new(Vec::new()),
             checkpoint_sequence: AtomicU64::new(snapshot.sequence),
+            disk_bytes: AtomicU64::new(checkpoints.as_ref().map_or(0, Checkpoints::bytes)),
             published: RwLock::new(Arc::new(snapshot)),
             checkpoints: checkpoints.map(Mutex::new),
             skipped_count: AtomicU64::new(restored.skipped_count),
@@ -340,6 +343,7 @@ impl DerivedIndex for DenseIndex {
         };
         let skipped_count = self.skipped_count.load(Ordering::Relaxed);
         let (files_written, bytes_written) = checkpoints.write(&snapshot, next_part_id, skipped_count)?;
+        self.disk_bytes.store(checkpoints.bytes(), Ordering::Relaxed);
         self.checkpoint_sequence.store(snapshot.sequence, Ordering::Release);
         let took_micros = started.elapsed().as_micros() as u64;
         Ok(CheckpointReport { sequence: snapshot.sequence, files_written, bytes_written, took_micros })
@@ -351,17 +355,13 @@ impl DerivedIndex for DenseIndex {
 
     fn stats(&self) -> IndexStats {
         let snapshot = self.snapshot();
-        let disk_bytes = match &self.checkpoints {
-            Some(checkpoints) => checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).bytes(),
-            None => 0,
-        };
         IndexStats {
             applied_sequence: snapshot.sequence,
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
             doc_count: snapshot.live_count() as u64,
             term_count: 0,
             segment_count: snapshot.parts.len(),
-            disk_bytes,
+            disk_bytes: self.disk_bytes.load(Ordering::Relaxed),
             memory_bytes: snapshot.parts.iter().map(|part| part.memory_bytes() as u64).sum(),
             skipped_count: self.skipped_count.load(Ordering::Relaxed),
             uncommitted_rows: self.uncommitted_rows.load(Ordering::Relaxed),

@@ -3,15 +3,23 @@
 use std::sync::{Arc, OnceLock};
 
 use super::graph::{Graph, prefetch};
+use super::row_bits::RowBits;
 use super::row_store::RowStore;
+use crate::ordinal_set::OrdinalSet;
 
 const PREFETCHED_BYTES: usize = 512;
+
+/// In a set with fewer ordinals than one in so many rows, each is looked for; in others, each row is looked up.
+const SPARSE_SET: usize = 16;
 
 pub struct GraphRows {
     pub graph: Graph,
     pub rows: RowStore,
     /// Places by ordinal, equal ones by place; made when it is first needed.
     by_ordinal: OnceLock<Option<Vec<u32>>>,
+    /// Blocks of 64 rows whose ordinals follow one another without a gap, as those of rows that were written one after
+    /// another do; made when it is first needed.
+    runs: OnceLock<RowBits>,
 }
 
 impl std::fmt::Debug for GraphRows {
@@ -22,7 +30,7 @@ impl std::fmt::Debug for GraphRows {
 
 impl GraphRows {
     pub fn new(graph: Graph, rows: RowStore) -> Arc<Self> {
-        Arc::new(Self { graph, rows, by_ordinal: OnceLock::new() })
+        Arc::new(Self { graph, rows, by_ordinal: OnceLock::new(), runs: OnceLock::new() })
     }
 
     pub fn len(&self) -> usize {
@@ -31,6 +39,38 @@ impl GraphRows {
 
     pub fn vector(&self, place: u32) -> &[f32] {
         self.rows.vector(place, self.graph.layout.dimension)
+    }
+
+    /// The places whose ordinals are in the set and that are not dead.
+    pub fn places_of(&self, set: &OrdinalSet, dead: &RowBits) -> RowBits {
+        let ordinals = self.graph.ordinals();
+        if set.len() * SPARSE_SET < ordinals.len() {
+            let mut places = RowBits::none(ordinals.len());
+            for place in set.iter().filter_map(|ordinal| self.place_of(ordinal)) {
+                if !dead.contains(place) {
+                    places.insert(place);
+                }
+            }
+            return places;
+        }
+        let runs = self.runs.get_or_init(|| {
+            let mut runs = RowBits::none(ordinals.len().div_ceil(64));
+            for (block, at) in ordinals.as_chunks::<64>().0.iter().zip(0..) {
+                if block.iter().zip(0..).all(|(&ordinal, step)| Some(ordinal) == block[0].checked_add(step)) {
+                    runs.insert(at);
+                }
+            }
+            runs
+        });
+        let words = ordinals.chunks(64).zip(dead.words()).zip(0..).map(|((block, dead), at)| {
+            let bits = if runs.contains(at) {
+                set.bits_from(block[0])
+            } else {
+                block.iter().zip(0..).fold(0, |bits, (&at, bit)| bits | u64::from(set.contains(at)) << bit)
+            };
+            bits & !dead
+        });
+        RowBits::from_words(words.collect())
     }
 
     /// Has the beginning of a vector brought near; the processor sees the rest coming.

@@ -6,7 +6,6 @@ use super::nearest::Found;
 use super::options::Metric;
 use super::row_bits::RowBits;
 use super::search::Search;
-use crate::ordinal_set::OrdinalSet;
 
 /// Rows that are compared exactly rather than by their codes first.
 const EXACT_ROWS_MAX: usize = 1024;
@@ -29,8 +28,14 @@ fn rescored_for(limit: usize) -> usize {
 /// Nodes whose cost a walk computes for each candidate that it keeps, about.
 const VISITS_PER_CANDIDATE: usize = 14;
 
+/// Rows whose scan costs what a walk with one candidate costs: a scan knows where it goes next.
+const SCANNED_PER_CANDIDATE: usize = 24;
+
+/// A scan may cost so many times a walk where walks find too little.
+const SCAN_OVER_WALK: usize = 4;
+
 /// Allowed rows from all over the graph at which a walk starts when it finds none near the query.
-const SAMPLED_STARTS: usize = 64;
+const SAMPLED_STARTS: usize = 256;
 
 /// Which of the beams holds what a walk has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +62,7 @@ impl GraphSearch<'_, '_> {
         let found = match self.search.bounds.allowed {
             None => self.unfiltered(),
             Some(allowed) => {
-                let places = self.allowed_places(allowed);
+                let places = self.rows.places_of(allowed, self.dead);
                 self.filtered(&places)
             }
         };
@@ -65,32 +70,6 @@ impl GraphSearch<'_, '_> {
         for found in found {
             self.search.offer(found);
         }
-    }
-
-    /// Live places that the filter allows.
-    fn allowed_places(&self, allowed: &OrdinalSet) -> RowBits {
-        let ordinals = self.graph().ordinals();
-        if allowed.len() * 16 < ordinals.len() {
-            let mut places = RowBits::none(ordinals.len());
-            for place in allowed.iter().filter_map(|ordinal| self.rows.place_of(ordinal)) {
-                if !self.dead.contains(place) {
-                    places.insert(place);
-                }
-            }
-            return places;
-        }
-        let dead = self.dead.words().iter();
-        let words = ordinals.chunks(64).zip(dead).map(|(block, dead)| {
-            // Rows that were written one after another have ordinals without a gap.
-            let is_run = block.len() == 64 && block.iter().zip(block[0]..).all(|(&ordinal, next)| ordinal == next);
-            let bits = if is_run {
-                allowed.bits_from(block[0])
-            } else {
-                block.iter().zip(0..).fold(0, |bits, (&at, bit)| bits | u64::from(allowed.contains(at)) << bit)
-            };
-            bits & !dead
-        });
-        RowBits::from_words(words.collect())
     }
 
     fn unfiltered(&mut self) -> Vec<Found> {
@@ -124,7 +103,7 @@ impl GraphSearch<'_, '_> {
         let candidates = self.search.candidates * 3 / 2;
         // A ball that holds so many allowed rows holds so many rows, if the allowed ones lie everywhere.
         let ball = candidates.max(wanted * rows / count.max(1));
-        if count <= EXACT_ROWS_MAX || count <= ball * VISITS_PER_CANDIDATE || self.search.has_inner_bound() {
+        if count <= EXACT_ROWS_MAX || count <= ball * SCANNED_PER_CANDIDATE || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
         }
@@ -140,7 +119,7 @@ impl GraphSearch<'_, '_> {
             if end == WalkEnd::Due || is_complete || found.len() >= limit.min(count) {
                 return found;
             }
-        } else if count > budget as usize {
+        } else if count > SCAN_OVER_WALK * candidates * SCANNED_PER_CANDIDATE {
             self.search.took("filtered_steps");
             let mut starts: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
             starts.push(start.1);

@@ -33,7 +33,7 @@ pub struct DenseOptions {
     /// Bytes of committed float32 rows that may wait for the graph builder; beyond, `apply` waits.
     #[serde(default = "default_backlog_bytes_max")]
     pub backlog_bytes_max: usize,
-    /// Threads that build graphs; 0 for one on each core, at most eight.
+    /// Threads that build a graph; 0 for half of the cores, or all when much waits, at most eight.
     #[serde(default)]
     pub build_threads: usize,
     /// Links of a node in the upper layers of a graph; twice as many in the lowest.

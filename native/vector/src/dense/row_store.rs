@@ -72,6 +72,11 @@ impl MappedRows {
         // SAFETY: bytes that a graph sees are never written again; whoever truncates them breaks the data directory.
         let map =
             unsafe { memmap2::MmapOptions::new().len(bytes).map(&handle) }.map_err(io_failed("map a row file"))?;
+        #[cfg(unix)]
+        {
+            // A search reads a few rows here and there.
+            let _ = map.advise(memmap2::Advice::Random);
+        }
         Ok(Self { file, map, crc })
     }
 

@@ -51,6 +51,11 @@ impl Beam {
         count.checked_sub(1).and_then(|at| self.entries.get(at)).map_or(f32::INFINITY, |entry| entry.cost)
     }
 
+    /// Nodes that cost no more than this.
+    pub fn count_within(&self, cost: f32) -> usize {
+        self.entries.partition_point(|entry| entry.cost <= cost)
+    }
+
     pub fn limit(&self) -> usize {
         self.limit
     }

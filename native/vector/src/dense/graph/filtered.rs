@@ -9,7 +9,7 @@
 use super::super::row_bits::RowBits;
 use super::codes::CodedQuery;
 use super::storage::Graph;
-use super::walk::{STEPS_BETWEEN_LOOKS, Scratch, linked};
+use super::walk::{STEPS_BETWEEN_LOOKS, Scratch};
 
 /// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
 const GATHERED_ENOUGH: usize = 32;
@@ -18,7 +18,7 @@ const GATHERED_ENOUGH: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
     Done,
-    /// More nodes were met than it was worth.
+    /// More nodes were met than it was worth, or would be.
     OverBudget,
     Due,
 }
@@ -71,6 +71,12 @@ impl Graph {
             // With nothing left to go on from, an unfilled beam has no bound and covers what there is.
             if is_covered || scratch.spilled.is_empty() {
                 return WalkEnd::Done;
+            }
+            // Far fewer allowed nodes near the query than elsewhere: a wider ball would hardly hold more.
+            let share = walk.allowed.count() as f64 / self.layout.rows as f64;
+            let expected = share * scratch.beam.limit() as f64;
+            if (scratch.kept.count_within(scratch.beam.bound()) as f64) < expected / 8.0 {
+                return WalkEnd::OverBudget;
             }
             scratch.widen();
         }
@@ -127,11 +133,10 @@ impl Graph {
 
     /// Gathers the allowed nodes one or two links away that are met for the first time.
     fn meet_allowed(&self, place: u32, allowed: &RowBits, scratch: &mut Scratch, bridges: &mut Vec<u32>) {
-        let rows = self.layout.rows as u32;
         scratch.fresh.clear();
         bridges.clear();
-        for other in linked(self.links(place, 0)) {
-            if other >= rows || scratch.has_met(other) {
+        for other in self.linked(place, 0) {
+            if scratch.has_met(other) {
                 continue;
             }
             if allowed.contains(other) {
@@ -149,8 +154,8 @@ impl Graph {
             }
             scratch.meet(bridge);
             scratch.visits += 1;
-            for other in linked(self.links(bridge, 0)) {
-                if other < rows && allowed.contains(other) && scratch.meet(other) {
+            for other in self.linked(bridge, 0) {
+                if allowed.contains(other) && scratch.meet(other) {
                     self.prefetch(other);
                     scratch.fresh.push(other);
                 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::codes::CodedQuery;
 use super::storage::Graph;
-use super::walk::{Scratch, linked};
+use super::walk::Scratch;
 
 /// Locks for the links of all nodes; a node shares its lock with others.
 const LOCKS: usize = 4096;
@@ -115,7 +115,7 @@ impl<'a> Inserting<'a> {
     fn link_own(&self, place: u32, level: u32, chosen: &mut Vec<u32>) {
         let _held = self.lock(place);
         let links = self.graph.links(place, level);
-        for earlier in linked(links) {
+        for earlier in self.graph.linked(place, level) {
             if !chosen.contains(&earlier) {
                 chosen.push(earlier);
             }
@@ -129,7 +129,7 @@ impl<'a> Inserting<'a> {
         let _held = self.lock(from);
         let links = graph.links(from, level);
         crowd.places.clear();
-        crowd.places.extend(linked(links));
+        crowd.places.extend(graph.linked(from, level));
         if crowd.places.contains(&to) || links.is_empty() {
             return;
         }

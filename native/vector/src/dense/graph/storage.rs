@@ -160,6 +160,11 @@ impl Graph {
     pub fn map(metric: Metric, file: &File, dimension: usize, rows: usize) -> Result<Self, EngineError> {
         // SAFETY: files of a checkpoint are never written again; whoever truncates them breaks the data directory.
         let map = unsafe { Mmap::map(file) }.map_err(io_failed("map a graph"))?;
+        #[cfg(unix)]
+        {
+            // Walks read all over the file; a kernel that refuses reads page by page.
+            let _ = map.advise(memmap2::Advice::WillNeed);
+        }
         let word = |at: usize| u32::from_le_bytes([map[at], map[at + 1], map[at + 2], map[at + 3]]);
         if map.len() < HEADER_BYTES || word(0) != GRAPH_MAGIC {
             return Err(damaged("a graph file without its header"));

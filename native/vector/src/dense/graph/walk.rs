@@ -1,6 +1,6 @@
 //! Walks through a graph.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::beam::Beam;
 use super::codes::CodedQuery;
@@ -48,14 +48,15 @@ impl Scratch {
     }
 }
 
-/// The places that are linked.
-#[inline(always)]
-pub fn linked(links: &[AtomicU32]) -> impl Iterator<Item = u32> + '_ {
-    let count = links.first().map_or(0, |count| count.load(Ordering::Acquire) as usize);
-    links.iter().skip(1).take(count).map(|link| link.load(Ordering::Relaxed))
-}
-
 impl Graph {
+    /// The places that a node is linked to in a layer; in a damaged file some may be none, and are left out.
+    #[inline(always)]
+    pub fn linked(&self, place: u32, level: u32) -> impl Iterator<Item = u32> + '_ {
+        let (links, rows) = (self.links(place, level), self.layout.rows as u32);
+        let count = links.first().map_or(0, |count| count.load(Ordering::Acquire) as usize);
+        links.iter().skip(1).take(count).map(|link| link.load(Ordering::Relaxed)).filter(move |&place| place < rows)
+    }
+
     /// Goes down to `level` by single steps towards the query; gives the nearest node met there, and its cost.
     pub fn descend(&self, query: &CodedQuery, level: u32, scratch: &mut Scratch) -> (f32, u32) {
         let mut nearest = self.entry;
@@ -64,8 +65,7 @@ impl Graph {
         for level in (level + 1..=self.top_level).rev() {
             loop {
                 scratch.fresh.clear();
-                let rows = self.layout.rows as u32;
-                scratch.fresh.extend(linked(self.links(nearest, level)).filter(|&place| place < rows));
+                scratch.fresh.extend(self.linked(nearest, level));
                 self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
                 scratch.visits += scratch.fresh.len() as u64;
                 let before = cost;
@@ -113,9 +113,8 @@ impl Graph {
     #[inline(always)]
     pub fn meet_linked(&self, place: u32, level: u32, scratch: &mut Scratch) {
         scratch.fresh.clear();
-        let rows = self.layout.rows as u32;
-        for other in linked(self.links(place, level)) {
-            if other < rows && scratch.meet(other) {
+        for other in self.linked(place, level) {
+            if scratch.meet(other) {
                 self.prefetch(other);
                 scratch.fresh.push(other);
             }
