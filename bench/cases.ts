@@ -1,5 +1,6 @@
 import type { BenchCase } from './case.ts';
 import { aggregations } from './cases/aggregations.ts';
+import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { httpLayer } from './cases/http-layer.ts';
@@ -21,4 +22,6 @@ export const benchCases: readonly BenchCase[] = [
   eventLoop,
   queryLatency,
   aggregations,
+  denseWords,
+  denseClustered,
 ];

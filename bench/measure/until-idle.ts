@@ -1,0 +1,24 @@
+const pollMs = 25;
+const quietMs = 500;
+/** Share of a core below which a process counts as idle. */
+const idleShare = 0.1;
+
+/**
+ * Waits until a process has used next to no processor time for half a second, which is when indexes that are built in the
+ * background are done. Answers when it was last busy, on the clock of `performance.now`. `cpuUs` tells the time used.
+ */
+export async function untilIdle(cpuUs: () => number): Promise<number> {
+  let lastBusy = performance.now();
+  let usedThen = cpuUs();
+  for (;;) {
+    await Bun.sleep(pollMs);
+    const now = performance.now();
+    const used = cpuUs();
+    // The kernel counts in ticks, so that a single one says nothing yet.
+    if (used - usedThen > Math.max(20_000, (now - lastBusy) * 1_000 * idleShare)) {
+      lastBusy = now;
+      usedThen = used;
+    }
+    if (now - lastBusy >= quietMs) return lastBusy;
+  }
+}

@@ -1,0 +1,119 @@
+/** zvec through its own addon, answering the commands of `vector-engine.ts`. */
+import { join } from 'node:path';
+import { installPackage, loadPackage } from '../processes/cached-package.ts';
+import { sparseQueries, sparseRows } from '../workloads/sparse-vectors.ts';
+import { readBuckets, readQueries, readRows } from '../workloads/vector-set.ts';
+import { type BuildCommand, peerGraph, serveVectorEngine } from './vector-engine.ts';
+
+type Vector = Float32Array | Record<number, number>;
+interface Document {
+  id: string;
+  vectors: { vector: Vector };
+  fields?: Record<string, number>;
+}
+interface Collection {
+  insertSync(documents: Document[]): { ok: boolean; message: string }[];
+  optimizeSync(): void;
+  querySync(query: object): { id: string }[];
+}
+interface Zvec {
+  ZVecDataType: Record<'INT32' | 'VECTOR_FP32' | 'SPARSE_VECTOR_FP32', number>;
+  ZVecIndexType: Record<'HNSW' | 'INVERT', number>;
+  ZVecMetricType: Record<'COSINE' | 'IP', number>;
+  ZVecCollectionSchema: new (schema: object) => object;
+  ZVecCreateAndOpen(path: string, schema: object): Collection;
+}
+
+await installPackage('@zvec/zvec');
+const zvec = loadPackage<Zvec>('@zvec/zvec');
+const batch = 1_000;
+let collection: Collection | undefined;
+let queries: Vector[] = [];
+
+await serveVectorEngine<{ id: string }[]>({
+  async build(command) {
+    const start = performance.now();
+    collection = zvec.ZVecCreateAndOpen(join(command.directory, 'zvec'), schemaOf(command));
+    let waiting: Document[] = [];
+    for (const document of documentsOf(command)) {
+      waiting.push(document);
+      if (waiting.length < batch) continue;
+      insert(collection, waiting);
+      waiting = [];
+    }
+    if (waiting.length > 0) insert(collection, waiting);
+    collection.optimizeSync();
+    const seconds = (performance.now() - start) / 1_000;
+    queries = command.dense ? readQueries(command.dense) : command.sparse ? sparseQueries(command.sparse).map(map) : [];
+    return { seconds };
+  },
+  prepare({ effort, limit, filter }) {
+    const built = collection;
+    if (!built) throw new Error('nothing is built');
+    const common = {
+      fieldName: 'vector',
+      topk: limit,
+      outputFields: [],
+      params: { indexType: zvec.ZVecIndexType.HNSW, ef: effort },
+      ...(filter ? { filter: `${filter.field} < ${filter.below}` } : {}),
+    };
+    return { queries: queries.length, search: (query) => built.querySync({ ...common, vector: queries[query] }) };
+  },
+  rowsOf: (hits) => hits.map(({ id }) => Number(id)),
+});
+
+function schemaOf({ dense }: BuildCommand): object {
+  const { ZVecDataType, ZVecIndexType, ZVecMetricType } = zvec;
+  const { links: m, buildCandidates: efConstruction } = peerGraph;
+  const graph = { indexType: ZVecIndexType.HNSW, m, efConstruction };
+  const number = { dataType: ZVecDataType.INT32, indexParams: { indexType: ZVecIndexType.INVERT } };
+  const vectors = dense
+    ? {
+        name: 'vector',
+        dataType: ZVecDataType.VECTOR_FP32,
+        dimension: dense.dimension,
+        indexParams: { ...graph, metricType: ZVecMetricType.COSINE },
+      }
+    : {
+        name: 'vector',
+        dataType: ZVecDataType.SPARSE_VECTOR_FP32,
+        indexParams: { ...graph, metricType: ZVecMetricType.IP },
+      };
+  const fields = dense?.bucketsFile
+    ? [
+        { name: 'independent', ...number },
+        { name: 'correlated', ...number },
+      ]
+    : [];
+  return new zvec.ZVecCollectionSchema({ name: 'bench', vectors, fields });
+}
+
+function* documentsOf({ dense, sparse }: BuildCommand): Generator<Document> {
+  if (sparse) {
+    let row = 0;
+    for (const vector of sparseRows(sparse)) {
+      yield { id: String(row), vectors: { vector: map(vector) } };
+      row += 1;
+    }
+  }
+  if (!dense) return;
+  const { dimension, rows } = dense;
+  const buckets = readBuckets(dense);
+  for (let first = 0; first < rows; first += batch) {
+    const block = readRows(dense, first, batch);
+    for (let row = first; row < Math.min(rows, first + batch); row += 1) {
+      const vector = block.slice((row - first) * dimension, (row - first + 1) * dimension);
+      const fields = { independent: buckets?.[row * 2] ?? 0, correlated: buckets?.[row * 2 + 1] ?? 0 };
+      yield { id: String(row), vectors: { vector }, ...(buckets ? { fields } : {}) };
+    }
+  }
+}
+
+function map({ indices, values }: { indices: Uint32Array; values: Float32Array }): Record<number, number> {
+  return Object.fromEntries(Array.from(indices, (token, at) => [token, values[at] ?? 0]));
+}
+
+function insert(into: Collection, documents: Document[]): void {
+  const failed = into.insertSync(documents).find(({ ok }) => !ok);
+  if (failed) throw new Error(`zvec refused a document: ${failed.message}`);
+}
