@@ -3,10 +3,13 @@ import { aggregations } from './cases/aggregations.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { eventLoop } from './cases/event-loop.ts';
+import { filteredVectors } from './cases/filtered-vectors.ts';
 import { httpLayer } from './cases/http-layer.ts';
+import { hybridQuery } from './cases/hybrid-query.ts';
 import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
+import { sparseVectors } from './cases/sparse-vectors.ts';
 import { startUp } from './cases/start-up.ts';
 import { visibleWrite } from './cases/visible-write.ts';
 
@@ -24,4 +27,7 @@ export const benchCases: readonly BenchCase[] = [
   aggregations,
   denseWords,
   denseClustered,
+  filteredVectors,
+  sparseVectors,
+  hybridQuery,
 ];
