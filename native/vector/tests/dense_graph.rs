@@ -55,7 +55,7 @@ fn recall_holds_with_every_metric_and_every_filter() {
     const ROWS: u32 = 9000;
     for metric in METRICS {
         let mut world = World::new(42);
-        let mut tested = Tested::new(options(metric));
+        let mut tested = Tested::new(DenseOptions { mem_only: metric == Metric::L2Squared, ..options(metric) });
         tested.load(&world.rows(0..ROWS));
         let queries = world.queries(40);
         let recall = tested.recall(&queries, 10, EFFORT, None);

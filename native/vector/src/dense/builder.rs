@@ -155,7 +155,9 @@ pub fn build(
     graph.seal();
     let rows = store_rows(files, id, grown, &added)?;
     let origins = order.into_iter().map(|(_, source, place)| (source, place)).collect();
-    Ok(Some(Built { rows: GraphRows::new(graph, rows), origins, grown_rows }))
+    let rows = GraphRows::new(graph, rows);
+    rows.prepare();
+    Ok(Some(Built { rows, origins, grown_rows }))
 }
 
 /// Half of the cores, which leaves the others to queries; all when much waits.

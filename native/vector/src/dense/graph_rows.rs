@@ -41,6 +41,39 @@ impl GraphRows {
         self.rows.vector(place, self.graph.layout.dimension)
     }
 
+    /// Makes what is made when it is first needed, so that no search waits for it.
+    pub fn prepare(&self) {
+        self.by_ordinal();
+        self.runs();
+    }
+
+    /// `None` where the places themselves are in the order of the ordinals.
+    fn by_ordinal(&self) -> Option<&Vec<u32>> {
+        let ordinals = self.graph.ordinals();
+        let order = self.by_ordinal.get_or_init(|| {
+            if ordinals.is_sorted() {
+                return None;
+            }
+            let mut order: Vec<u32> = (0..ordinals.len() as u32).collect();
+            order.sort_unstable_by_key(|&place| (ordinals[place as usize], place));
+            Some(order)
+        });
+        order.as_ref()
+    }
+
+    fn runs(&self) -> &RowBits {
+        let ordinals = self.graph.ordinals();
+        self.runs.get_or_init(|| {
+            let mut runs = RowBits::none(ordinals.len().div_ceil(64));
+            for (block, at) in ordinals.as_chunks::<64>().0.iter().zip(0..) {
+                if block.iter().zip(0..).all(|(&ordinal, step)| Some(ordinal) == block[0].checked_add(step)) {
+                    runs.insert(at);
+                }
+            }
+            runs
+        })
+    }
+
     /// The places whose ordinals are in the set and that are not dead.
     pub fn places_of(&self, set: &OrdinalSet, dead: &RowBits) -> RowBits {
         let ordinals = self.graph.ordinals();
@@ -53,15 +86,7 @@ impl GraphRows {
             }
             return places;
         }
-        let runs = self.runs.get_or_init(|| {
-            let mut runs = RowBits::none(ordinals.len().div_ceil(64));
-            for (block, at) in ordinals.as_chunks::<64>().0.iter().zip(0..) {
-                if block.iter().zip(0..).all(|(&ordinal, step)| Some(ordinal) == block[0].checked_add(step)) {
-                    runs.insert(at);
-                }
-            }
-            runs
-        });
+        let runs = self.runs();
         let words = ordinals.chunks(64).zip(dead.words()).zip(0..).map(|((block, dead), at)| {
             let bits = if runs.contains(at) {
                 set.bits_from(block[0])
@@ -82,14 +107,7 @@ impl GraphRows {
     /// The last place of the ordinal. Earlier ones are dead.
     pub fn place_of(&self, ordinal: u32) -> Option<u32> {
         let ordinals = self.graph.ordinals();
-        let order = self.by_ordinal.get_or_init(|| {
-            if ordinals.is_sorted() {
-                return None;
-            }
-            let mut order: Vec<u32> = (0..ordinals.len() as u32).collect();
-            order.sort_unstable_by_key(|&place| (ordinals[place as usize], place));
-            Some(order)
-        });
+        let order = self.by_ordinal();
         let place = match order {
             None => ordinals.partition_point(|&other| other <= ordinal).checked_sub(1)? as u32,
             Some(order) => {

@@ -20,6 +20,12 @@ pub fn candidates_for(metric: Metric, effort: f32, limit: usize) -> usize {
     if metric == Metric::InnerProduct { 2 * candidates } else { candidates }
 }
 
+/// Candidates of a walk through one of several graphs: fewer where fewer of the hits are to be expected.
+pub fn candidates_in(rows: usize, all_rows: usize, candidates: usize, limit: usize) -> usize {
+    let share = (rows as f64 / all_rows.max(1) as f64).sqrt().max(0.25);
+    limit + (candidates.saturating_sub(limit) as f64 * share) as usize
+}
+
 /// Candidates whose exact distance is computed.
 fn rescored_for(limit: usize) -> usize {
     3 * limit + 20

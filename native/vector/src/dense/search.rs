@@ -6,7 +6,7 @@ use super::dense_index::DenseIndex;
 use super::errors::invalid_query;
 use super::flat_rows::FlatRows;
 use super::graph::{CodedQuery, Scratch};
-use super::graph_search::{GraphSearch, candidates_for};
+use super::graph_search::{GraphSearch, candidates_for, candidates_in};
 use super::nearest::{Found, Nearest};
 use super::options::{DistanceBounds, Metric};
 use super::part::{Part, PartRows};
@@ -135,8 +135,13 @@ impl DenseIndex {
             report: SearchReport::default(),
             is_partial: false,
         };
+        let snapshot = self.snapshot();
+        let (candidates, rows) = (search.candidates, snapshot.live_count());
         let mut scratch = self.take_scratch();
-        for part in &self.snapshot().parts {
+        for part in &snapshot.parts {
+            if bounds.allowed.is_none() {
+                search.candidates = candidates_in(part.live_count(), rows, candidates, bounds.limit);
+            }
             search.part(part, &mut scratch);
         }
         self.give_scratch(scratch);
