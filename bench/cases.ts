@@ -11,6 +11,7 @@ import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
 import { startUp } from './cases/start-up.ts';
+import { vectorsOverHttp } from './cases/vectors-over-http.ts';
 import { visibleWrite } from './cases/visible-write.ts';
 
 /** Every case, in the order in which `bun bench` runs them. */
@@ -30,4 +31,5 @@ export const benchCases: readonly BenchCase[] = [
   filteredVectors,
   sparseVectors,
   hybridQuery,
+  vectorsOverHttp,
 ];

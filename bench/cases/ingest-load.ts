@@ -17,14 +17,15 @@ export interface IngestResult {
 
 /**
  * Loads the batches into a fresh table through the public route and drops it. The last batch must carry
- * `sync_level: full_text`, so that the clock stops when the whole load is searchable.
+ * `sync_level: full_text` (with vectors `full_index`), so that the clock stops when the whole load is searchable.
  */
 export async function ingestOnce(
   server: SundewServer,
   table: string,
   batches: readonly Batch[],
+  definition: object = {},
 ): Promise<IngestResult> {
-  await server.createTable(table);
+  await server.createTable(table, definition);
   const path = `/db/v1/tables/${table}/batch`;
   const messages = batches.map((batch) => requestBytes('POST', path, batch.body));
   const connections = await Promise.all(Array.from({ length: lanes }, () => HttpConnection.open(server.port)));

@@ -1,10 +1,21 @@
-import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wordnetBodies } from './wordnet-documents.ts';
 import { workloadSeed, zipfBody, zipfDocuments } from './zipf-documents.ts';
 
 /** Generated data are kept here between runs; the folder is ignored by git and safe to delete. */
 export const cacheDirectory = join(import.meta.dir, '..', '.cache');
+
+/** What `make` gives, from the file of this name in the cache when it is there. */
+export function cachedJson<Value>(name: string, make: () => Value): Value {
+  const path = join(cacheDirectory, name);
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'));
+  const value = make();
+  mkdirSync(cacheDirectory, { recursive: true });
+  writeFileSync(`${path}.part`, JSON.stringify(value));
+  renameSync(`${path}.part`, path);
+  return value;
+}
 
 /** Raised whenever a generator changes, so that an old file is never read as a new one. */
 const generatorVersion = 2;

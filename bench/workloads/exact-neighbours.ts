@@ -1,6 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { cacheDirectory } from './document-file.ts';
+import { cachedJson } from './document-file.ts';
 import { readBuckets, readQueries, readRows, type VectorFilter, type VectorSet } from './vector-set.ts';
 
 /** Neighbours that recall is measured by. */
@@ -20,11 +18,7 @@ export function exactNeighbours(
 ): Neighbours[] {
   const names = filters.map((filter) => (filter ? `${filter.field[0]}${filter.below}` : 'all'));
   const shape = `${set.name}-${set.rows}-${set.queries}`;
-  const path = join(cacheDirectory, `${shape}-${Bun.hash.crc32(names.join(' ')).toString(16)}-truth.json`);
-  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'));
-  const found = search(set, filters);
-  writeFileSync(path, JSON.stringify(found));
-  return found;
+  return cachedJson(`${shape}-${Bun.hash.crc32(names.join(' ')).toString(16)}-truth.json`, () => search(set, filters));
 }
 
 function search(set: VectorSet, filters: readonly (VectorFilter | undefined)[]): Neighbours[] {

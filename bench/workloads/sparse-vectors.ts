@@ -1,3 +1,4 @@
+import { cachedJson } from './document-file.ts';
 import { neighbours } from './exact-neighbours.ts';
 import { Xorshift32 } from './xorshift32.ts';
 
@@ -14,6 +15,7 @@ export interface SparseVector {
   values: Float32Array;
 }
 
+const generatorVersion = 1;
 const tokens = 30_000;
 const skew = 2.2;
 const rowEntries = { least: 60, most: 120 };
@@ -30,8 +32,13 @@ export function sparseQueries({ queries, seed }: SparseSet): SparseVector[] {
   return Array.from({ length: queries }, () => sparseVector(random, queryEntries));
 }
 
-/** For each query the rows of the greatest dot products, by adding up every posting. */
+/** For each query the rows of the greatest dot products, by adding up every posting. Kept in the cache: this takes up to a minute. */
 export function exactSparse(set: SparseSet): number[][] {
+  const name = `sparse-v${generatorVersion}-seed${set.seed}-${set.rows}-${set.queries}`;
+  return cachedJson(`${name}-truth.json`, () => addUp(set));
+}
+
+function addUp(set: SparseSet): number[][] {
   const queries = sparseQueries(set).map(({ indices, values }) => {
     const weights = new Float64Array(tokens);
     for (const [at, token] of indices.entries()) weights[token] = values[at] ?? 0;

