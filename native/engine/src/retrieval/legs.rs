@@ -10,6 +10,7 @@ use sundew_vector::sparse::SparseIndex;
 
 use super::plan::{Leg, LegKind};
 use super::ranges::{Found, Ranges, by_key};
+use super::shared_work::share;
 use crate::error::EngineError;
 use crate::full_text::{DerivedIndex, Keys, QueryPlan, Stop, query_pool, query_views};
 
@@ -83,65 +84,58 @@ pub struct LegAnswer {
     pub took_micros: u64,
 }
 
-/// What every leg works with.
-pub struct LegContext<'a> {
-    pub ranges: &'a Ranges,
-    pub plan: &'a QueryPlan,
+/// What every leg works with; its own, so that a thread that comes too late finds it still there.
+pub struct LegContext {
+    pub ranges: Arc<Ranges>,
+    pub plan: QueryPlan,
     /// For each leg its index of each range, leg after leg.
-    pub indexes: &'a [VectorIndex],
-    pub vectors: &'a [QueryVector],
+    pub indexes: Vec<VectorIndex>,
+    pub vectors: Vec<QueryVector>,
     /// The documents of each range that may be found.
-    pub allowed: &'a [Option<Arc<OrdinalSet>>],
+    pub allowed: Vec<Option<Arc<OrdinalSet>>>,
     /// Hits wanted of each leg.
     pub window: usize,
-    pub stop: &'a Stop,
+    pub stop: Stop,
 }
 
-type OfRange = Result<(VectorHits, u64), EngineError>;
+/// What one task answers.
+enum Answer {
+    Text(LegAnswer),
+    /// One leg in one range, and the microseconds that it took.
+    Vectors(VectorHits, u64),
+}
 
-impl LegContext<'_> {
+impl LegContext {
     /// The answers of the vector legs, and of the text leg when it is wanted.
     pub fn run(
-        &self,
+        self: &Arc<Self>,
         with_text: bool,
         keys: &mut Keys<'_>,
     ) -> Result<(Vec<LegAnswer>, Option<LegAnswer>), EngineError> {
-        let tasks = self.indexes.len();
-        let mut found: Vec<Option<OfRange>> = (0..tasks).map(|_| None).collect();
+        let texts = usize::from(with_text);
+        let tasks = texts + self.indexes.len();
+        let pool = query_pool(tasks, self.ranges.document_count());
+        let own = Arc::clone(self);
+        let answers = share(pool, tasks, move |task| match task.checked_sub(texts) {
+            None => own.text_leg().map(Answer::Text),
+            Some(task) => own.search(task),
+        });
         let mut text = None;
-        match query_pool(tasks + usize::from(with_text), self.ranges.document_count()) {
-            // This thread works too: a thread of the pool takes microseconds to wake up.
-            Some(pool) => pool.in_place_scope(|scope| {
-                if with_text {
-                    scope.spawn(|_| text = Some(self.text_leg()));
-                }
-                let mut slots = found.iter_mut().enumerate();
-                let own = slots.next();
-                for (task, slot) in slots {
-                    scope.spawn(move |_| *slot = Some(self.search(task)));
-                }
-                if let Some((task, slot)) = own {
-                    *slot = Some(self.search(task));
-                }
-            }),
-            None => {
-                text = with_text.then(|| self.text_leg());
-                for (task, slot) in found.iter_mut().enumerate() {
-                    *slot = Some(self.search(task));
-                }
+        let mut found = Vec::with_capacity(self.indexes.len());
+        for answer in answers {
+            match answer? {
+                Answer::Text(answer) => text = Some(answer),
+                Answer::Vectors(hits, took_micros) => found.push((hits, took_micros)),
             }
         }
-        let mut found = found.into_iter().flatten();
+        let mut found = found.into_iter();
         let ranges = self.ranges.views.len();
-        let mut answers = Vec::with_capacity(self.plan.legs.len());
-        for leg in &self.plan.legs {
-            answers.push(self.merge(leg, found.by_ref().take(ranges), keys)?);
-        }
-        Ok((answers, text.transpose()?))
+        let merge = |leg: &Leg| self.merge(leg, found.by_ref().take(ranges), keys);
+        Ok((self.plan.legs.iter().map(merge).collect(), text))
     }
 
     /// One leg in one range.
-    fn search(&self, task: usize) -> OfRange {
+    fn search(&self, task: usize) -> Result<Answer, EngineError> {
         let started = Instant::now();
         let (leg, range) = (task / self.ranges.views.len(), task % self.ranges.views.len());
         let allowed = self.allowed[range].as_deref();
@@ -159,18 +153,12 @@ impl LegContext<'_> {
                 _ => return Err(EngineError::internal("a leg of the plan has an index of another kind")),
             }
         };
-        Ok((hits, started.elapsed().as_micros() as u64))
+        Ok(Answer::Vectors(hits, started.elapsed().as_micros() as u64))
     }
 
-    fn merge(
-        &self,
-        leg: &Leg,
-        found: impl Iterator<Item = OfRange>,
-        keys: &mut Keys<'_>,
-    ) -> Result<LegAnswer, EngineError> {
+    fn merge(&self, leg: &Leg, found: impl Iterator<Item = (VectorHits, u64)>, keys: &mut Keys<'_>) -> LegAnswer {
         let mut answer = LegAnswer::default();
-        for (range, outcome) in found.enumerate() {
-            let (VectorHits { hits, is_partial, report }, took_micros) = outcome?;
+        for (range, (VectorHits { hits, is_partial, report }, took_micros)) in found.enumerate() {
             answer.took_micros = answer.took_micros.max(took_micros);
             answer.is_partial |= is_partial;
             for arm in report.arms {
@@ -190,7 +178,7 @@ impl LegContext<'_> {
         answer.hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| by_key(keys, &a.found, &b.found)));
         answer.is_exhausted = answer.hits.len() < self.window && !answer.is_partial;
         answer.hits.truncate(self.window);
-        Ok(answer)
+        answer
     }
 
     /// The plan's own query, as it would be answered without vector legs.
@@ -206,7 +194,7 @@ impl LegContext<'_> {
             total_exact_up_to: 0,
             ..self.plan.clone()
         };
-        let text = query_views(&self.ranges.views, &plan, self.stop)?;
+        let text = query_views(&self.ranges.views, &plan, &self.stop)?;
         let hits = text.hits.iter().map(|hit| {
             let place = self.ranges.place(hit.range as usize, hit.place.0, hit.place.1);
             let found = Found { range: hit.range, ordinal: hit.ordinal, place: Some(place) };

@@ -12,10 +12,13 @@ mod ordinal_cache;
 mod plan;
 mod prune;
 mod ranges;
+mod shared_work;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+use tantivy::DocId;
 
 use self::allowed::allowed_ordinals;
 use self::describe::{Counts, Taking, explanations, leg_scores, profile, text_profile};
@@ -58,9 +61,9 @@ pub fn query(
         return Err(EngineError::new("invalid_query", "a query with vector legs is ordered by its scores alone"));
     }
     let started = Instant::now();
-    let ranges = Ranges::of(texts)?;
+    let ranges = Arc::new(Ranges::of(texts)?);
     let stop = Stop::new(cancel, plan.timeout_ms);
-    let mut hits = match retrieve(&ranges, plan, vectors, &query_vectors, &stop) {
+    let mut hits = match retrieve(ranges, plan, vectors, query_vectors, &stop) {
         Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
             Ok(Hits { is_partial: true, ..Hits::default() })
         }
@@ -71,20 +74,29 @@ pub fn query(
 }
 
 fn retrieve(
-    ranges: &Ranges,
+    ranges: Arc<Ranges>,
     plan: &QueryPlan,
     indexes: &[VectorIndex],
-    vectors: &[QueryVector],
+    vectors: Vec<QueryVector>,
     stop: &Stop,
 ) -> Result<Hits, EngineError> {
     let started = Instant::now();
-    let allowed = (0..ranges.views.len()).map(|range| allowed_ordinals(ranges, range, plan, stop));
+    let allowed = (0..ranges.views.len()).map(|range| allowed_ordinals(&ranges, range, plan, stop));
     let allowed = allowed.collect::<Result<Vec<_>, _>>()?;
     let filter_micros = started.elapsed().as_micros() as u64;
     let page_end = plan.offset + plan.limit;
     let is_alone = plan.legs.len() == 1 && plan.query.is_none();
     let window = plan.fusion.window.map_or(page_end, |window| if is_alone { window.max(page_end) } else { window });
-    let context = LegContext { ranges, plan, indexes, vectors, allowed: &allowed, window, stop };
+    let context = Arc::new(LegContext {
+        ranges,
+        plan: plan.clone(),
+        indexes: indexes.to_vec(),
+        vectors,
+        allowed,
+        window,
+        stop: stop.clone(),
+    });
+    let (ranges, allowed) = (&*context.ranges, &*context.allowed);
     let mut keys = Keys::new(&ranges.views);
     let taking = run_legs(&context, &mut keys)?;
     let is_partial = taking.iter().any(|leg| leg.answer.is_partial);
@@ -110,10 +122,8 @@ fn retrieve(
         ..Hits::default()
     };
     if let Some(aggregations) = &plan.aggregations {
-        let found = fused.iter().map(|found| documents[found.document].found);
-        let places = found.filter_map(|found| Some((found.range as usize, found.place?)));
-        let places = places.map(|(range, Place { segment, doc, .. })| (range, segment as usize, doc));
-        hits.aggregations = aggregate_documents(&ranges.views, plan, aggregations, places.collect(), stop)?;
+        let places = places_of(&fused, &documents);
+        hits.aggregations = aggregate_documents(&ranges.views, plan, aggregations, places, stop)?;
     }
     let fusion_micros = fusing.elapsed().as_micros() as u64;
     let counts = Counts { fused: fused_count, left: fused.len(), fusion_micros, filter_micros };
@@ -128,14 +138,14 @@ fn retrieve(
         hits.explanations = explanations(ranges, plan, &page, &documents, &taking)?;
     }
     if plan.profile {
-        hits.profile = profile(plan, &taking, &allowed, &counts)?;
+        hits.profile = profile(plan, &taking, allowed, &counts)?;
     }
     Ok(hits)
 }
 
 /// The legs that make the answer: the text leg first.
-fn run_legs<'p>(context: &LegContext<'p>, keys: &mut Keys<'_>) -> Result<Vec<Taking<'p>>, EngineError> {
-    let plan = context.plan;
+fn run_legs<'p>(context: &'p Arc<LegContext>, keys: &mut Keys<'_>) -> Result<Vec<Taking<'p>>, EngineError> {
+    let plan = &context.plan;
     let has_text = plan.query.is_some();
     let is_failover = plan.fusion.strategy == Strategy::Failover;
     let (vectors, text) = context.run(has_text && !is_failover, keys)?;
@@ -166,6 +176,13 @@ fn numbered(taking: &[Taking<'_>]) -> (Vec<LegHit>, Vec<Ranked>) {
         lists.push(Ranked { weight: leg.weight, hits: ranked });
     }
     (documents, lists)
+}
+
+/// Range, segment and document of each hit that a text index shows.
+fn places_of(fused: &[Fused], documents: &[LegHit]) -> Vec<(usize, usize, DocId)> {
+    let found = fused.iter().map(|found| documents[found.document].found);
+    let places = found.filter_map(|found| Some((found.range as usize, found.place?)));
+    places.map(|(range, Place { segment, doc, .. })| (range, segment as usize, doc)).collect()
 }
 
 fn hit(ranges: &Ranges, found: &Fused, document: &LegHit) -> Result<Hit, EngineError> {
