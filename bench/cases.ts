@@ -11,6 +11,7 @@ import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
 import { startUp } from './cases/start-up.ts';
+import { vectorScale } from './cases/vector-scale.ts';
 import { vectorsOverHttp } from './cases/vectors-over-http.ts';
 import { visibleWrite } from './cases/visible-write.ts';
 
@@ -32,4 +33,5 @@ export const benchCases: readonly BenchCase[] = [
   sparseVectors,
   hybridQuery,
   vectorsOverHttp,
+  vectorScale,
 ];

@@ -1,6 +1,6 @@
 import type { BenchCase, BenchContext } from '../case.ts';
 import { closedLoop } from '../client/closed-loop.ts';
-import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { requestBytes } from '../client/http-connection.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { recallOf } from '../measure/recall.ts';
@@ -9,8 +9,9 @@ import { SundewServer } from '../processes/sundew-server.ts';
 import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { clusteredVectors } from '../workloads/clustered-vectors.ts';
 import { exactNeighbours, neighbours } from '../workloads/exact-neighbours.ts';
-import { rowsOfAnswer, vectorBatches, vectorQueries, vectorTable } from '../workloads/vector-requests.ts';
+import { vectorBatches, vectorQueries, vectorTable } from '../workloads/vector-requests.ts';
 import { ingestBatchSize, ingestOnce } from './ingest-load.ts';
+import { vectorAnswers } from './vector-answers.ts';
 
 const rows = { smoke: 5_000, full: 20_000, scale: 100_000 } as const;
 const dimension = 384;
@@ -38,7 +39,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   const { placement, tier, seed, pairs } = context;
   const set = clusteredVectors({ rows: rows[tier], queries, dimension, seed });
   const [truth = []] = exactNeighbours(set);
-  const batches = vectorBatches(set, ingestBatchSize);
+  const batches = [...vectorBatches(set, ingestBatchSize)];
   const messages = vectorQueries(set, neighbours).map((body) =>
     requestBytes('POST', '/db/v1/tables/vectors/query', body),
   );
@@ -58,7 +59,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   await engine.build({ dense: set });
 
   context.progress('asking');
-  const recall = recallOf(await answers(server.port, messages), truth);
+  const recall = recallOf(await vectorAnswers(server.port, messages), truth);
   const nextMessage = (number: number) => messages[number % messages.length] ?? new Uint8Array();
   const load = (clients: number) => () =>
     server.process.alone(() => closedLoop({ port: server.port, clients, durationMs: roundMs[tier], nextMessage }));
@@ -99,12 +100,4 @@ async function run(context: BenchContext): Promise<Comparison[]> {
       notes: { ...notes, clientCpuShare: Math.max(...results.many.map(({ clientCpuShare }) => clientCpuShare)) },
     }),
   ];
-}
-
-async function answers(port: number, messages: readonly Uint8Array[]): Promise<number[][]> {
-  const connection = await HttpConnection.open(port);
-  const found: number[][] = [];
-  for (const message of messages) found.push(rowsOfAnswer(expectSuccess(await connection.send(message)).body));
-  connection.close();
-  return found;
 }

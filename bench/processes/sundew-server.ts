@@ -25,12 +25,12 @@ export async function setUp(placement: Placement): Promise<void> {
 
 /** Our server in a process of its own on a fresh data directory, without the set-up check. */
 export class SundewServer implements AsyncDisposable {
-  readonly process: ChildProcess;
   readonly metricsPort: number;
   readonly #directory: TemporaryDirectory;
+  #process: ChildProcess;
 
   private constructor(child: ChildProcess, metricsPort: number, directory: TemporaryDirectory) {
-    this.process = child;
+    this.#process = child;
     this.metricsPort = metricsPort;
     this.#directory = directory;
   }
@@ -40,15 +40,7 @@ export class SundewServer implements AsyncDisposable {
     const port = freePort();
     const metricsPort = freePort();
     try {
-      const child = await ChildProcess.start({
-        name: 'sundew',
-        command: [process.execPath, main, ...serveArguments(directory.path, port, metricsPort)],
-        port,
-        readyPath: '/readyz',
-        placement: options.placement,
-        role: options.role ?? 'server',
-        environment: { SUNDEW__LOG__LEVEL: 'warn' },
-      });
+      const child = await startChild(directory, port, metricsPort, options);
       return new SundewServer(child, metricsPort, directory);
     } catch (error) {
       directory[Symbol.dispose]();
@@ -56,8 +48,19 @@ export class SundewServer implements AsyncDisposable {
     }
   }
 
+  get process(): ChildProcess {
+    return this.#process;
+  }
+
+  /** Stops the server and starts another process on the same data; answers once that is ready. */
+  async restart(options: { placement: Placement; role?: Role }): Promise<void> {
+    const { port } = this.#process;
+    await this.#process[Symbol.asyncDispose]();
+    this.#process = await startChild(this.#directory, port, this.metricsPort, options);
+  }
+
   get port(): number {
-    return this.process.port;
+    return this.#process.port;
   }
 
   async createTable(name: string, body: unknown = {}): Promise<void> {
@@ -69,13 +72,13 @@ export class SundewServer implements AsyncDisposable {
   }
 
   /** Sends ready batches one after another on one connection; an acknowledged batch is durable. */
-  async load(table: string, batches: readonly Batch[]): Promise<void> {
-    const messages = batches.map((batch) => requestBytes('POST', `/db/v1/tables/${table}/batch`, batch.body));
-    await this.sendAll(messages);
+  async load(table: string, batches: Iterable<Batch>): Promise<void> {
+    const path = `/db/v1/tables/${table}/batch`;
+    await this.sendAll(Iterator.from(batches).map((batch) => requestBytes('POST', path, batch.body)));
   }
 
   /** Sends ready messages one after another on one connection; every answer must be 2xx. A 503 is waited out and resent. */
-  async sendAll(messages: readonly Uint8Array[]): Promise<void> {
+  async sendAll(messages: Iterable<Uint8Array>): Promise<void> {
     const connection = await HttpConnection.open(this.port);
     try {
       for (const message of messages) {
@@ -109,9 +112,26 @@ export class SundewServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.process[Symbol.asyncDispose]();
+    await this.#process[Symbol.asyncDispose]();
     this.#directory[Symbol.dispose]();
   }
+}
+
+function startChild(
+  directory: TemporaryDirectory,
+  port: number,
+  metricsPort: number,
+  options: { placement: Placement; role?: Role },
+): Promise<ChildProcess> {
+  return ChildProcess.start({
+    name: 'sundew',
+    command: [process.execPath, main, ...serveArguments(directory.path, port, metricsPort)],
+    port,
+    readyPath: '/readyz',
+    placement: options.placement,
+    role: options.role ?? 'server',
+    environment: { SUNDEW__LOG__LEVEL: 'warn' },
+  });
 }
 
 function retryDelayMs(body: Uint8Array): number {

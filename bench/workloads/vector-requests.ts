@@ -11,8 +11,7 @@ export function vectorTable({ dimension }: VectorSet): object {
 }
 
 /** Ready bodies that write every row as a small document with its vector in base64; the last waits until all are searchable. */
-export function vectorBatches(set: VectorSet, batchSize: number): Batch[] {
-  const batches: Batch[] = [];
+export function* vectorBatches(set: VectorSet, batchSize: number): Generator<Batch> {
   for (let first = 0; first < set.rows; first += batchSize) {
     const rows = readRows(set, first, batchSize);
     const documents = rows.length / set.dimension;
@@ -21,9 +20,8 @@ export function vectorBatches(set: VectorSet, batchSize: number): Batch[] {
       return `"${zipfKey(first + at)}":{"row":${first + at},"_embeddings":{"${vectorIndexName}":"${vector}"}}`;
     });
     const level = first + documents === set.rows ? ',"sync_level":"full_index"' : '';
-    batches.push({ body: Buffer.from(`{"inserts":{${inserts.join(',')}}${level}}`), documents });
+    yield { body: Buffer.from(`{"inserts":{${inserts.join(',')}}${level}}`), documents };
   }
-  return batches;
 }
 
 /** Ready bodies that ask for the nearest documents of each query, the vector in base64. */
