@@ -1,10 +1,24 @@
-import { Metric } from './metric.ts';
-import { type MetricName, metricDefinitions } from './metric-definitions.ts';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { assert } from '../lib/assert.ts';
+import { type MetricDefinition, type MetricName, metricDefinitions } from './metric-definitions.ts';
 
-/** All metrics, and their text form (Prometheus exposition format 0.0.4). */
+type Instrument = Counter | Gauge | Histogram;
+/** One series of an instrument, kept so that a hot path does not build label sets again and again. */
+type Series = Counter.Internal | Gauge.Internal<string> | Histogram.Internal<string>;
+
+/** The registry of all metrics, and their text form (Prometheus exposition format 0.0.4). */
 export class Metrics {
-  readonly #metrics = metricsByName();
+  readonly #registry = new Registry();
+  readonly #instruments = new Map<MetricName, Instrument>();
+  readonly #series = new Map<MetricName, Map<string, Series>>();
   readonly #collectors: (() => void)[] = [];
+
+  constructor() {
+    for (const name of Object.keys(metricDefinitions) as MetricName[]) {
+      this.#instruments.set(name, this.#instrument(metricDefinitions[name]));
+      this.#series.set(name, new Map());
+    }
+  }
 
   /** Called before every scrape, to refresh gauges. */
   onCollect(collect: () => void): void {
@@ -12,31 +26,50 @@ export class Metrics {
   }
 
   increment(name: MetricName, labels: readonly string[] = [], by = 1): void {
-    this.#metrics[name].add(labels, by);
+    (this.#at(name, labels) as Counter.Internal).inc(by);
   }
 
   set(name: MetricName, labels: readonly string[], value: number): void {
-    this.#metrics[name].set(labels, value);
+    (this.#at(name, labels) as Gauge.Internal<string>).set(value);
   }
 
   /** Adds one observation to a histogram, in the unit of its name. */
   observe(name: MetricName, labels: readonly string[], value: number): void {
-    this.#metrics[name].observe(labels, value);
+    (this.#at(name, labels) as Histogram.Internal<string>).observe(value);
   }
 
   /** Forgets every series, before a collector fills it again: what is gone must not linger. */
   clear(name: MetricName): void {
-    this.#metrics[name].clear();
+    this.#instruments.get(name)?.reset();
+    this.#series.get(name)?.clear();
   }
 
-  render(): string {
+  render(): Promise<string> {
     for (const collect of this.#collectors) collect();
-    const texts = Object.values(this.#metrics).map((metric) => metric.render());
-    return `${texts.join('\n\n')}\n`;
+    return this.#registry.metrics();
   }
-}
 
-function metricsByName(): Record<MetricName, Metric> {
-  const entries = Object.entries(metricDefinitions).map(([name, definition]) => [name, new Metric(definition)]);
-  return Object.fromEntries(entries) as Record<MetricName, Metric>;
+  #instrument({ kind, name, help, labels, buckets }: MetricDefinition): Instrument {
+    const common = { name, help, labelNames: [...labels], registers: [this.#registry] };
+    if (kind === 'counter') return new Counter(common);
+    if (kind === 'gauge') return new Gauge(common);
+    return new Histogram({ ...common, buckets: [...(buckets ?? [])] });
+  }
+
+  #at(name: MetricName, labels: readonly string[]): Series {
+    const known = this.#series.get(name);
+    const instrument = this.#instruments.get(name);
+    assert(known && instrument, 'every metric is defined');
+    const key = labels.length === 1 ? (labels[0] ?? '') : labels.join('\u0000');
+    const found = known.get(key);
+    if (found) return found;
+    const definition: MetricDefinition = metricDefinitions[name];
+    assert(
+      labels.length === definition.labels.length,
+      `${definition.name} takes the labels ${definition.labels.join(', ')}`,
+    );
+    const series = instrument.labels(...labels);
+    known.set(key, series);
+    return series;
+  }
 }
