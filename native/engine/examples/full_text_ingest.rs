@@ -2,44 +2,26 @@
 //!
 //! `full_text_ingest DOCUMENTS.ndjson [QUERIES.ndjson] [--commit-every N]` prints JSON lines.
 
+#[path = "shared/our_index.rs"]
+mod our_index;
+
 use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 
+use our_index::{FRAME_ROWS, frame, node_of};
 use serde_json::{Value, json};
-use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{CancelFlag, DerivedIndex, IndexOptions, QueryPlan, TextIndex, match_documents, query};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const FRAME_ROWS: usize = 1000;
 const QUERY_ROUNDS: usize = 200;
 const SINGLE_COMMITS: usize = 200;
-
-fn frame(lines: &[&str], first: usize) -> Vec<u8> {
-    let heap = lines.iter().map(|line| line.len() + 16).sum();
-    let mut writer = FrameWriter::new(lines.len(), heap).expect("a frame");
-    for (at, line) in lines.iter().enumerate() {
-        writer.push(RowKind::Put, 0, format!("doc{:08}", first + at).as_bytes(), &[line.as_bytes()]);
-        writer.set_position(at, (first + at) as u32, (first + at) as u64 + 1, 1);
-    }
-    writer.finish()
-}
 
 fn p50(mut samples: Vec<u128>) -> u64 {
     samples.sort_unstable();
     samples[samples.len() / 2] as u64
-}
-
-fn plan_of(query: &Value) -> Value {
-    let (field, text) = (&query["field"], &query["text"]);
-    match query["kind"].as_str() {
-        Some("and") => json!({"kind": "match", "field": field, "text": text, "operator": "and"}),
-        Some("phrase") => json!({"kind": "phrase", "field": field, "text": text}),
-        Some("prefix") => json!({"kind": "prefix", "field": field, "value": text}),
-        _ => json!({"kind": "match", "field": field, "text": text}),
-    }
 }
 
 fn time_query(index: &Arc<TextIndex>, plan: &QueryPlan) -> (u64, u64) {
@@ -87,11 +69,11 @@ fn main() {
     let queries = queries.map(|path| fs::read_to_string(path).expect("queries")).unwrap_or_default();
     for line in queries.lines() {
         let query: Value = serde_json::from_str(line).expect("a JSON query");
-        let plan: QueryPlan = serde_json::from_value(json!({"query": plan_of(&query), "limit": 10})).expect("a plan");
+        let plan: QueryPlan = serde_json::from_value(json!({"query": node_of(&query), "limit": 10})).expect("a plan");
         let (micros, total) = time_query(&index, &plan);
         let filter = json!([{"kind": "range", "field": "n", "gte": 0, "lt": lines.len() / 100}]);
         let filtered: QueryPlan =
-            serde_json::from_value(json!({"query": plan_of(&query), "filter": filter, "limit": 10})).expect("a plan");
+            serde_json::from_value(json!({"query": node_of(&query), "filter": filter, "limit": 10})).expect("a plan");
         let (filtered_micros, filtered_total) = time_query(&index, &filtered);
         println!(
             "{}",

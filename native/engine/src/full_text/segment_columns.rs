@@ -15,6 +15,8 @@ pub struct SegmentColumns {
     pub ordinal: Column<u64>,
     pub sequence: Column<u64>,
     pub ttl_base: Column<i64>,
+    /// Some documents may expire.
+    pub expires: bool,
     pub keys: StrColumn,
 }
 
@@ -22,10 +24,12 @@ impl SegmentColumns {
     pub fn open(reader: &SegmentReader) -> Result<Self, EngineError> {
         let columns = reader.fast_fields();
         let keys = columns.str(KEY).map_err(tantivy_failed)?;
+        let ttl_base = columns.i64(TTL_BASE).map_err(tantivy_failed)?;
         Ok(Self {
             ordinal: columns.u64(ORDINAL).map_err(tantivy_failed)?,
             sequence: columns.u64(SEQUENCE).map_err(tantivy_failed)?,
-            ttl_base: columns.i64(TTL_BASE).map_err(tantivy_failed)?,
+            expires: ttl_base.max_value() > 0,
+            ttl_base,
             keys: keys.ok_or_else(|| damaged("a segment has no key column".to_owned()))?,
         })
     }

@@ -216,7 +216,7 @@ fn collect_segment(
     let Task { view, segment, weight } = task;
     let reader = &view.searcher.segment_readers()[*segment];
     let visible = Visible::new(reader, &view.columns[*segment], plan);
-    let shows_all = !reader.has_deletes() && plan.expired_at_or_before_ms.is_none();
+    let shows_all = visible.shows_all();
     let open = |aggregation: &Aggregation| Collector::open(reader, &view.index, aggregation, true);
     let mut collectors: Vec<Collector> = list.iter().map(open).collect::<Result<_, _>>()?;
     let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;

@@ -49,6 +49,10 @@ impl DocBits {
         Ok(Self { words, len })
     }
 
+    pub fn contains(&self, doc: DocId) -> bool {
+        self.words.get(doc as usize / 64).is_some_and(|word| word >> (doc % 64) & 1 == 1)
+    }
+
     /// Number of documents.
     pub fn len(&self) -> u32 {
         self.len
@@ -229,6 +233,11 @@ impl BitsQuery {
         let segments = view.searcher.segment_readers().iter().map(SegmentReader::segment_id);
         Self(Arc::new(segments.zip(bits).collect()))
     }
+
+    /// The documents of one segment.
+    pub fn docs(bits: &Arc<DocBits>) -> impl DocSet + use<> {
+        BitsDocs { bits: Arc::clone(bits), doc: bits.from(0) }
+    }
 }
 
 impl Query for BitsQuery {
@@ -241,7 +250,7 @@ impl Weight for BitsQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let bits = self.0.get(&reader.segment_id());
         let bits = bits.ok_or_else(|| TantivyError::InternalError("a segment of another commit".to_owned()))?;
-        Ok(Box::new(ConstScorer::new(BitsDocs { bits: Arc::clone(bits), doc: bits.from(0) }, boost)))
+        Ok(Box::new(ConstScorer::new(Self::docs(bits), boost)))
     }
 
     fn explain(&self, _: &SegmentReader, _: DocId) -> tantivy::Result<Explanation> {

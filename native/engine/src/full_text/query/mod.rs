@@ -1,6 +1,7 @@
 //! Queries: a plan, compiled for each range's index, run over all of them, merged.
 
 mod addresses;
+mod best;
 mod collect;
 mod compile;
 mod explain;
@@ -12,6 +13,7 @@ mod long_strings;
 mod matching;
 mod near_words;
 mod plan;
+mod point_scorer;
 mod position;
 mod search;
 mod sort_values;

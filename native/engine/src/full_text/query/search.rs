@@ -10,9 +10,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use tantivy::columnar::Column;
 use tantivy::query::{EmptyQuery, EnableScoring, Query, Weight};
 use tantivy::schema::Schema;
-use tantivy::{DocId, Searcher};
+use tantivy::{DocId, Searcher, SegmentReader};
 
-use super::collect::{Collected, Scored, Segments, can_skip, collect_best, count};
+use super::best::{BestQuery, collect_best};
+use super::collect::{Collected, Scored, Segments, count};
 use super::compile::compile_parts;
 use super::explain::explain_hits;
 use super::fields_of_path::IndexFields;
@@ -49,6 +50,15 @@ impl RangeView {
         let columns = index.columns.of(&searcher)?;
         let filters = Arc::clone(&index.filters);
         Ok(Self { searcher, columns, index: IndexFields::of(index), schema: index.schema().clone(), filters })
+    }
+
+    /// Documents that are deleted or may have expired, at most.
+    fn hidden_at_most(&self, plan: &QueryPlan) -> u64 {
+        let hidden = |(_, reader, columns): (u32, &SegmentReader, &SegmentColumns)| {
+            let may_expire = columns.expires && plan.expired_at_or_before_ms.is_some();
+            u64::from(if may_expire { reader.max_doc() } else { reader.num_deleted_docs() })
+        };
+        self.segments().iter().map(hidden).sum()
     }
 
     fn segments(&self) -> Segments<'_> {
@@ -111,7 +121,7 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     let statistics = GlobalStatistics::new(views.iter().map(|view| (&view.searcher, &view.index)).collect());
     if plan.count_only {
         let totals = over_ranges(views, |range| {
-            let (weight, _) = weight_for(views, range, plan, &statistics, false, stop)?;
+            let weight = weight_for(views, range, plan, &statistics, false, stop)?;
             count(views[range].segments(), &*weight, plan, stop)
         })?;
         let total = totals.iter().map(|counted| counted.total).sum();
@@ -119,15 +129,16 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
         return Ok(Hits { total, total_is_exact: !is_partial, is_partial, ..Hits::default() });
     }
     if plan.sort.is_empty() {
+        let hidden = views.iter().map(|view| view.hidden_at_most(plan)).sum();
         let found = over_ranges(views, |range| {
-            let (weight, skips) = weight_for(views, range, plan, &statistics, true, stop)?;
-            collect_best(views[range].segments(), &*weight, skips, plan, stop)
+            let query = BestQuery::new(&views[range], plan, &statistics.for_range(range), stop)?;
+            collect_best(views[range].segments(), &query, plan, hidden, stop)
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, |range| {
-        let (weight, _) = weight_for(views, range, plan, &statistics, scores, stop)?;
+        let weight = weight_for(views, range, plan, &statistics, scores, stop)?;
         collect_sorted(views[range].segments(), &*weight, scores, plan, stop)
     })?;
     merge(views, plan, found, |a: &Sorted, b: &Sorted| {
@@ -145,15 +156,14 @@ pub fn compile_for(view: &RangeView, plan: &QueryPlan, stop: &Stop) -> Result<Bo
     })
 }
 
-/// The compiled query, and whether Tantivy may skip over matches that cannot be among the best.
-pub fn weight_for(
+fn weight_for(
     views: &[RangeView],
     range: usize,
     plan: &QueryPlan,
     statistics: &GlobalStatistics<'_>,
     scores: bool,
     stop: &Stop,
-) -> Result<(Box<dyn Weight>, bool), EngineError> {
+) -> Result<Box<dyn Weight>, EngineError> {
     let view = &views[range];
     let query = compile_for(view, plan, stop)?;
     let for_range = statistics.for_range(range);
@@ -162,8 +172,7 @@ pub fn weight_for(
     } else {
         EnableScoring::disabled_from_schema(&view.schema)
     };
-    let weight = query.weight(scoring).map_err(tantivy_failed)?;
-    Ok((weight, scores && can_skip(&*query)))
+    query.weight(scoring).map_err(tantivy_failed)
 }
 
 /// Threads for `tasks` tasks over `docs` documents together, when they are worth it.
@@ -290,6 +299,7 @@ fn merge<T: Match>(
 ) -> Result<Hits, EngineError> {
     let mut hits = Hits { total_is_exact: true, ..Hits::default() };
     let mut matches: Vec<(usize, T)> = Vec::new();
+    let matches_at_least = found.iter().map(|collected| collected.matches_at_least).max().unwrap_or(0);
     for (range, collected) in found.into_iter().enumerate() {
         hits.total += collected.total;
         hits.total_is_exact &= collected.total_is_exact;
@@ -297,6 +307,7 @@ fn merge<T: Match>(
         hits.max_score = hits.max_score.max(collected.max_score);
         matches.extend(collected.matches.into_iter().map(|found| (range, found)));
     }
+    hits.total = hits.total.max(matches_at_least);
     let mut keys = Keys::new(views);
     let backwards = plan.reads_backwards();
     matches.sort_unstable_by(|(range_a, a), (range_b, b)| {

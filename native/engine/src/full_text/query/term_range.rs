@@ -58,12 +58,22 @@ impl Weight for TermRangeQuery {
             Bound::Excluded(bound) => range.lt(bound),
             Bound::Unbounded => range,
         };
-        let mut terms = range.into_stream()?;
+        let mut terms = range.without_keys().into_stream()?;
         let mut documents = BitSet::with_max_value(reader.max_doc());
         let mut found = false;
+        let mut reused = None;
         while terms.advance() {
-            let mut postings =
-                inverted_index.read_block_postings_from_terminfo(terms.value(), IndexRecordOption::Basic)?;
+            let term = terms.value();
+            let postings = match &mut reused {
+                Some(postings) => {
+                    inverted_index.reset_block_postings_from_terminfo(term, postings)?;
+                    postings
+                }
+                None => {
+                    let opened = inverted_index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+                    reused.insert(opened)
+                }
+            };
             loop {
                 let block = postings.docs();
                 if block.is_empty() {

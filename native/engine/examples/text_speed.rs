@@ -1,0 +1,104 @@
+//! Our queries beside Tantivy's own, in one process, turn by turn, each over an index of the same documents.
+//!
+//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only]` prints a JSON line for the indexes and one
+//! for each query. A query line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..]}`; with
+//! `filter`, conditions of a plan, our side is timed with it as well.
+
+#[path = "shared/bare_index.rs"]
+mod bare_index;
+#[path = "shared/our_index.rs"]
+mod our_index;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, QueryPlan, TextIndex, query};
+use tantivy::collector::TopDocs;
+use tantivy::{Index, Searcher};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUNDS: usize = 100;
+const LIMIT: usize = 10;
+
+/// What a caller does: the plan comes as text.
+fn ask(index: &Arc<TextIndex>, plan: &str) -> Hits {
+    let plan: QueryPlan = serde_json::from_str(plan).expect("a plan");
+    query(std::slice::from_ref(index), &plan, &CancelFlag::default()).expect("hits")
+}
+
+fn micros(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
+    work();
+    started.elapsed().as_secs_f64() * 1e6
+}
+
+fn p50(mut samples: Vec<f64>) -> f64 {
+    samples.sort_unstable_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn build_bare(directory: &Path, lines: &[&str]) -> (Index, Searcher) {
+    fs::create_dir_all(directory).expect("a directory");
+    let (index, writer) = bare_index::build(directory, lines, None);
+    writer.wait_merging_threads().expect("merges end");
+    let searcher = bare_index::reader(&index).searcher();
+    (index, searcher)
+}
+
+fn build_ours(directory: &Path, lines: &[&str]) -> Arc<TextIndex> {
+    let index = our_index::build(directory, lines);
+    index.release_writer().expect("merges end");
+    index.checkpoint().expect("a checkpoint");
+    index
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rounds = arguments.iter().position(|argument| argument == "--rounds");
+    let rounds = rounds.and_then(|at| arguments.get(at + 1)?.parse().ok()).unwrap_or(ROUNDS);
+    let ours_only = arguments.iter().any(|argument| argument == "--ours-only");
+    let text = fs::read_to_string(&arguments[0]).expect("documents");
+    let queries = fs::read_to_string(&arguments[1]).expect("queries");
+    let lines: Vec<&str> = text.lines().collect();
+    let directory = std::env::temp_dir().join(format!("text-speed-{}", std::process::id()));
+    let (bare, searcher) = build_bare(&directory.join("bare"), &lines);
+    let ours = build_ours(&directory.join("ours"), &lines);
+    let segments = json!({"ours": ours.stats().segment_count, "bare": searcher.segment_readers().len()});
+    println!("{}", json!({"docs": lines.len(), "segments": segments}));
+    for line in queries.lines() {
+        let line: Value = serde_json::from_str(line).expect("a JSON query");
+        let request = json!({"query": our_index::node_of(&line), "limit": LIMIT, "expired_at_or_before_ms": 1});
+        let filtered = line.get("filter").map(|filter| {
+            let mut request = request.clone();
+            request["filter"] = filter.clone();
+            request.to_string()
+        });
+        let request = request.to_string();
+        let compiled = bare_index::compile(&line, &bare.schema());
+        let (mut our_times, mut bare_times, mut filtered_times) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            our_times.push(micros(|| drop(ask(&ours, &request))));
+            if !ours_only {
+                let top = TopDocs::with_limit(LIMIT).order_by_score();
+                bare_times.push(micros(|| drop(searcher.search(&*compiled, &top).expect("hits"))));
+            }
+            if let Some(filtered) = &filtered {
+                filtered_times.push(micros(|| drop(ask(&ours, filtered))));
+            }
+        }
+        let found = ask(&ours, &request);
+        let mut answer = json!({"class": line["class"], "query": line["text"], "ours_us": p50(our_times),
+            "bare_us": p50(bare_times), "total": found.total, "total_is_exact": found.total_is_exact});
+        if let Some(filtered) = &filtered {
+            answer["filtered_us"] = json!(p50(filtered_times));
+            answer["filtered_total"] = json!(ask(&ours, filtered).total);
+        }
+        println!("{answer}");
+    }
+    let _ = fs::remove_dir_all(&directory);
+}

@@ -1,0 +1,376 @@
+//! The best matches of one index, by score.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use tantivy::columnar::StrColumn;
+use tantivy::query::{
+    Bm25StatisticsProvider, BooleanQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, Scorer, TermQuery,
+    Weight, intersect_scorers,
+};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+
+use super::collect::{Collected, Scored, Segments, Visible, rounded, visit_all, visit_scorer};
+use super::compile::compile_parts;
+use super::filter_bits::{BitsQuery, DocBits, known_filter_bits};
+use super::plan::QueryPlan;
+use super::point_scorer::{PointScorer, PointWeight};
+use super::search::RangeView;
+use super::statistics::RangeStatistics;
+use super::stop::Stop;
+use crate::error::EngineError;
+use crate::full_text::errors::tantivy_failed;
+
+/// Scoring one document by itself costs about as much as this many steps of a walk.
+const POINT_COST: u64 = 8;
+
+/// A plan's query over one index.
+pub struct BestQuery {
+    /// With the plan's conditions, unless they are apart.
+    weight: Box<dyn Weight>,
+    /// Tantivy skips what cannot reach the best matches.
+    skips: bool,
+    apart: Option<Apart>,
+    /// At least so many documents match, deleted ones too, over all ranges.
+    matches_at_least: u64,
+}
+
+/// Conditions that do not score, beside a query that does.
+struct Apart {
+    points: PointWeight,
+    conditions: Conditions,
+}
+
+enum Conditions {
+    /// Of each segment.
+    Known(Vec<Arc<DocBits>>),
+    New(Box<dyn Weight>),
+}
+
+impl BestQuery {
+    pub fn new(
+        view: &RangeView,
+        plan: &QueryPlan,
+        statistics: &RangeStatistics<'_, '_>,
+        stop: &Stop,
+    ) -> Result<Self, EngineError> {
+        let scoring = EnableScoring::enabled_from_statistics_provider(statistics, &view.searcher);
+        let weight_of = |query: &dyn Query| query.weight(scoring).map_err(tantivy_failed);
+        let whole = |query: &dyn Query| {
+            let matches_at_least = matches_at_least(query, statistics).map_err(tantivy_failed)?;
+            Ok(Self { weight: weight_of(query)?, skips: can_skip(query), apart: None, matches_at_least })
+        };
+        let Some(compiled) = compile_parts(&view.index, plan)? else { return whole(&EmptyQuery) };
+        let known = known_filter_bits(view, plan, stop)?;
+        let scored = match &compiled.scored {
+            Some(scored) if !compiled.conditions.is_empty() => scored,
+            _ => {
+                let compiled = match known {
+                    Some(bits) => compiled.with_condition(Box::new(BitsQuery::new(view, bits))),
+                    None => compiled,
+                };
+                return whole(&*compiled.whole());
+            }
+        };
+        let (weight, skips) = (weight_of(&**scored)?, can_skip(&**scored));
+        let points = PointWeight::of(&**scored, scoring).map_err(tantivy_failed)?;
+        let conditions = match known {
+            Some(bits) => Conditions::Known(bits),
+            None => {
+                let scoring = EnableScoring::disabled_from_schema(&view.schema);
+                Conditions::New(compiled.conditions.into_query().weight(scoring).map_err(tantivy_failed)?)
+            }
+        };
+        Ok(Self { weight, skips, apart: Some(Apart { points, conditions }), matches_at_least: 0 })
+    }
+}
+
+/// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
+fn can_skip(query: &dyn Query) -> bool {
+    if query.is::<TermQuery>() {
+        return true;
+    }
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return false };
+    let all_are =
+        |wanted: Occur| boolean.clauses().iter().all(|(occur, clause)| *occur == wanted && clause.is::<TermQuery>());
+    (all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1) || all_are(Occur::Must)
+}
+
+/// The documents of the most frequent of the terms that each suffice.
+fn matches_at_least(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<u64> {
+    if let Some(term) = query.downcast_ref::<TermQuery>() {
+        return statistics.doc_freq(term.term());
+    }
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(0) };
+    let mut most = 0;
+    for (occur, clause) in boolean.clauses() {
+        if *occur != Occur::Should || boolean.get_minimum_number_should_match() > 1 {
+            return Ok(0);
+        }
+        most = most.max(matches_at_least(&**clause, statistics)?);
+    }
+    Ok(most)
+}
+
+/// A score below any that is rounded to `rounded`.
+fn below_rounded(rounded: Score) -> Score {
+    if rounded.is_finite() {
+        rounded - rounded.abs() * Score::EPSILON * (1 << super::collect::SCORE_BITS_ROUNDED) as Score
+    } else {
+        rounded
+    }
+}
+
+/// Orders the worst match first in a `BinaryHeap`: lowest score, then highest key.
+struct WorstFirst(Scored);
+
+impl Ord for WorstFirst {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.score.total_cmp(&self.0.score).then(self.0.key_rank.cmp(&other.0.key_rank))
+    }
+}
+
+impl PartialOrd for WorstFirst {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for WorstFirst {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for WorstFirst {}
+
+/// The best matches of one segment.
+struct SegmentTop<'a> {
+    keys: &'a StrColumn,
+    segment: u32,
+    wanted: usize,
+    /// No match below this score can be among the best of the index.
+    floor: Score,
+    best: BinaryHeap<WorstFirst>,
+    max_score: Score,
+}
+
+impl SegmentTop<'_> {
+    /// Takes a visible match.
+    fn take(&mut self, doc: DocId, score: Score) {
+        let score = rounded(score);
+        self.max_score = self.max_score.max(score);
+        if self.wanted == 0 || score < self.floor {
+            return;
+        }
+        let key_rank = || self.keys.ords().first(doc).unwrap_or(u64::MAX);
+        if self.best.len() < self.wanted {
+            let found = Scored { score, key_rank: key_rank(), doc, segment: self.segment };
+            self.best.push(WorstFirst(found));
+        } else if let Some(mut worst) = self.best.peek_mut()
+            && score >= worst.0.score
+        {
+            let key_rank = key_rank();
+            if score > worst.0.score || key_rank < worst.0.key_rank {
+                *worst = WorstFirst(Scored { score, key_rank, doc, segment: self.segment });
+            }
+        }
+        if self.best.len() == self.wanted
+            && let Some(worst) = self.best.peek()
+        {
+            self.floor = self.floor.max(worst.0.score);
+        }
+    }
+}
+
+/// One segment of the search.
+struct SegmentSearch<'a> {
+    reader: &'a SegmentReader,
+    visible: Visible<'a>,
+    query: &'a BestQuery,
+    /// Above this total, not every match need be counted.
+    count_up_to: u64,
+    stop: &'a Stop,
+}
+
+/// The `offset + limit` best matches of an index, segment after segment; not yet ordered. `hidden` documents of all
+/// ranges are deleted or may have expired.
+pub fn collect_best(
+    segments: Segments<'_>,
+    query: &BestQuery,
+    plan: &QueryPlan,
+    hidden: u64,
+    stop: &Stop,
+) -> Result<Collected<Scored>, EngineError> {
+    let mut collected = Collected::default();
+    let wanted = plan.offset + plan.limit;
+    let matches_at_least = query.matches_at_least.saturating_sub(hidden);
+    let count_up_to = match plan.exact_total {
+        true => u64::MAX,
+        false if matches_at_least > plan.total_exact_up_to => 0,
+        false => plan.total_exact_up_to,
+    };
+    let mut floor = Score::MIN;
+    for (segment, reader, columns) in segments.iter() {
+        if stop.is_due() {
+            collected.note_end(Err(stop.error()), plan, stop)?;
+            break;
+        }
+        let mut top = SegmentTop {
+            keys: &columns.keys,
+            segment,
+            wanted,
+            floor,
+            best: BinaryHeap::with_capacity(wanted.min(1024)),
+            max_score: Score::MIN,
+        };
+        let visible = Visible::new(reader, columns, plan);
+        let search = SegmentSearch { reader, visible, query, count_up_to, stop };
+        let visited = search.run(segment as usize, &mut top, &mut collected);
+        collected.note_end(visited, plan, stop)?;
+        collected.max_score = collected.max_score.max(top.max_score);
+        collected.matches.extend(top.best.into_iter().map(|worst| worst.0));
+        floor = floor_of(&mut collected.matches, wanted).max(floor);
+        if collected.is_partial {
+            break;
+        }
+    }
+    if !collected.total_is_exact && !collected.is_partial {
+        collected.matches_at_least = matches_at_least;
+    }
+    Ok(collected)
+}
+
+/// Forgets the matches that have `wanted` better ones, and gives the least score that may still be among those.
+fn floor_of(matches: &mut Vec<Scored>, wanted: usize) -> Score {
+    if wanted == 0 || matches.len() < wanted {
+        return Score::MIN;
+    }
+    let (_, last, _) = matches.select_nth_unstable_by(wanted - 1, |a, b| b.score.total_cmp(&a.score));
+    let floor = last.score;
+    matches.retain(|found| found.score >= floor);
+    floor
+}
+
+impl SegmentSearch<'_> {
+    fn run(
+        &self,
+        segment: usize,
+        top: &mut SegmentTop<'_>,
+        collected: &mut Collected<Scored>,
+    ) -> Result<(), EngineError> {
+        let Some(Apart { points, conditions }) = &self.query.apart else {
+            return if self.query.skips && self.count_up_to < u64::MAX {
+                self.skip(|_| true, top, collected)
+            } else {
+                let take = self.taking(top, collected);
+                visit_all(self.reader, &*self.query.weight, self.stop, take)
+            };
+        };
+        let points = points.scorer(self.reader).map_err(tantivy_failed)?;
+        let is_rare = |documents: u64| documents * POINT_COST <= points.documents();
+        let conditions = match conditions {
+            Conditions::Known(bits) => {
+                let bits = &bits[segment];
+                if is_rare(u64::from(bits.len())) {
+                    return self.score_each(bits.iter(), points, top, collected);
+                }
+                if self.query.skips && self.count_up_to < u64::MAX {
+                    return self.skip(|doc| bits.contains(doc), top, collected);
+                }
+                Box::new(ConstScorer::new(BitsQuery::docs(bits), 0.0)) as Box<dyn Scorer>
+            }
+            Conditions::New(weight) => {
+                let mut scorer = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+                if is_rare(scorer.cost()) {
+                    let first = Some(scorer.doc()).filter(|doc| *doc != TERMINATED);
+                    let next = |_: &DocId| Some(scorer.advance()).filter(|doc| *doc != TERMINATED);
+                    return self.score_each(std::iter::successors(first, next), points, top, collected);
+                }
+                Box::new(ConstScorer::new(scorer, 0.0))
+            }
+        };
+        let scored = self.query.weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+        let both = intersect_scorers(vec![scored, conditions], self.reader.num_docs());
+        visit_scorer(both, self.stop, self.taking(top, collected))
+    }
+
+    fn taking<'t>(
+        &'t self,
+        top: &'t mut SegmentTop<'_>,
+        collected: &'t mut Collected<Scored>,
+    ) -> impl FnMut(DocId, &mut dyn FnMut() -> Score) + 't {
+        |doc, score| {
+            if self.visible.shows(doc) {
+                collected.total += 1;
+                let score = score();
+                top.take(doc, score);
+            }
+        }
+    }
+
+    /// Of few documents each by itself.
+    fn score_each(
+        &self,
+        docs: impl Iterator<Item = DocId>,
+        mut points: PointScorer,
+        top: &mut SegmentTop<'_>,
+        collected: &mut Collected<Scored>,
+    ) -> Result<(), EngineError> {
+        for (at, doc) in docs.enumerate() {
+            if self.stop.is_due_at(at as u64 + 1) {
+                return Err(self.stop.error());
+            }
+            if self.visible.shows(doc)
+                && let Some(score) = points.score(doc)
+            {
+                collected.total += 1;
+                top.take(doc, score);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts exactly up to `count_up_to`, then lets Tantivy skip.
+    fn skip(
+        &self,
+        lets_through: impl Fn(DocId) -> bool,
+        top: &mut SegmentTop<'_>,
+        collected: &mut Collected<Scored>,
+    ) -> Result<(), EngineError> {
+        let mut visited = 0u64;
+        let mut stopped = false;
+        let threshold = |floor: Score, total: u64| {
+            // Just below the floor: a match of the same score may have the lesser key.
+            if total > self.count_up_to || self.count_up_to == 0 {
+                below_rounded(floor).next_down()
+            } else {
+                Score::MIN
+            }
+        };
+        let first = threshold(top.floor, collected.total);
+        let mut visit = |doc: DocId, score: Score| {
+            visited += 1;
+            if self.stop.is_due_at(visited) {
+                stopped = true;
+            }
+            if stopped {
+                return Score::MAX;
+            }
+            if lets_through(doc) && self.visible.shows(doc) {
+                collected.total += 1;
+                top.take(doc, score);
+            }
+            threshold(top.floor, collected.total)
+        };
+        self.query.weight.for_each_pruning(first, self.reader, &mut visit).map_err(tantivy_failed)?;
+        if stopped {
+            return Err(self.stop.error());
+        }
+        if collected.total > self.count_up_to || self.count_up_to == 0 {
+            collected.total_is_exact = false;
+        }
+        Ok(())
+    }
+}
