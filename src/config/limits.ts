@@ -59,6 +59,8 @@ export const limits = {
 
   // Queries
   queryLimitMax: 10_000,
+  /** Matches of a ranked query that are counted; beyond, the total is a lower bound. */
+  totalExactUpTo: 1_000,
   queryNodesMax: 1_024,
   queryNestingMax: 64,
   /** Characters of all texts to be searched for in one query. */

@@ -129,7 +129,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     count_only: countOnly,
     // What does not score has no top to stop at, and users of filters want the number.
     exact_total: !vectorSearch && (countOnly || criteria.query === undefined || criteria.query.kind === 'match_all'),
-    total_exact_up_to: limits.queryLimitMax,
+    total_exact_up_to: limits.totalExactUpTo,
     ...(explain && !countOnly ? { explain } : {}),
     ...vectorSearch?.plan,
     ...(profile ? { profile } : {}),
@@ -162,7 +162,7 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
     sort: [],
     count_only: true,
     exact_total: true,
-    total_exact_up_to: limits.queryLimitMax,
+    total_exact_up_to: limits.totalExactUpTo,
   };
   checkPlanNesting(plan);
   return plan;

@@ -12,6 +12,7 @@ mod document_reader;
 mod errors;
 mod fields;
 mod highlight;
+mod key_fences;
 mod mapping;
 mod options;
 mod pending_documents;

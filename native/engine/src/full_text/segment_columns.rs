@@ -1,7 +1,7 @@
 //! The columns that every query reads, opened once for each segment.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::index::SegmentId;
@@ -9,6 +9,7 @@ use tantivy::{Searcher, SegmentReader};
 
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
+use super::key_fences::KeyFences;
 use crate::error::EngineError;
 
 pub struct SegmentColumns {
@@ -18,6 +19,7 @@ pub struct SegmentColumns {
     /// Some documents may expire.
     pub expires: bool,
     pub keys: StrColumn,
+    fences: OnceLock<KeyFences>,
 }
 
 impl SegmentColumns {
@@ -31,7 +33,19 @@ impl SegmentColumns {
             expires: ttl_base.max_value() > 0,
             ttl_base,
             keys: keys.ok_or_else(|| damaged("a segment has no key column".to_owned()))?,
+            fences: OnceLock::new(),
         })
+    }
+
+    /// Read the first time that they are asked for.
+    pub fn fences(&self) -> Result<&KeyFences, EngineError> {
+        match self.fences.get() {
+            Some(fences) => Ok(fences),
+            None => {
+                let fences = KeyFences::read(&self.keys)?;
+                Ok(self.fences.get_or_init(|| fences))
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::full_text::aggregate::AggregationPlan;
 use crate::retrieval::{Fusion, Leg, Pruner};
 
-const TOTAL_EXACT_UP_TO: u64 = 10_000;
+const TOTAL_EXACT_UP_TO: u64 = 1_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
