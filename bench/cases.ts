@@ -4,13 +4,17 @@ import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
+import { firstQuery } from './cases/first-query.ts';
 import { httpLayer } from './cases/http-layer.ts';
 import { hybridQuery } from './cases/hybrid-query.ts';
 import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
+import { queriesUnderIngest, queryOverHttp } from './cases/query-load.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
 import { startUp } from './cases/start-up.ts';
+import { textBesideZvec } from './cases/text-beside-zvec.ts';
+import { filterOnePercent, textInProcess } from './cases/text-in-process.ts';
 import { vectorScale } from './cases/vector-scale.ts';
 import { vectorsOverHttp } from './cases/vectors-over-http.ts';
 import { visibleWrite } from './cases/visible-write.ts';
@@ -26,6 +30,12 @@ export const benchCases: readonly BenchCase[] = [
   ingestGrowth,
   eventLoop,
   queryLatency,
+  firstQuery,
+  textInProcess,
+  textBesideZvec,
+  filterOnePercent,
+  queryOverHttp,
+  queriesUnderIngest,
   aggregations,
   denseWords,
   denseClustered,

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { Placement } from '../machine/placement.ts';
+import { buildExample, exampleProgram } from '../processes/example-program.ts';
 import { peerNumber, runPeerScript } from '../processes/peer-script.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 import type { TextQuery } from '../workloads/text-queries.ts';
 
-const native = join(import.meta.dir, '..', '..', 'native');
-const program = join(native, 'target', 'release', 'examples', 'bare_tantivy');
+const example = 'bare_tantivy';
 
 /**
  * Documents a second of a bare Tantivy index over a document file, in one process with one indexing thread: with one commit at
@@ -39,8 +39,8 @@ export async function bareTantivyQueries(options: {
 async function run(programArguments: readonly string[], placement: Placement): Promise<Record<string, unknown>[]> {
   using directory = new TemporaryDirectory();
   return await runPeerScript({
-    name: 'bare_tantivy',
-    command: [program, ...programArguments],
+    name: example,
+    command: [exampleProgram(example), ...programArguments],
     placement,
     environment: { TMPDIR: directory.path },
   });
@@ -48,7 +48,5 @@ async function run(programArguments: readonly string[], placement: Placement): P
 
 /** Builds the program, which costs nothing when it is built already. */
 export async function buildBareTantivy(placement: Placement): Promise<void> {
-  const command = ['cargo', 'build', '--release', '--quiet', '--package', 'sundew-engine', '--example', 'bare_tantivy'];
-  const build = Bun.spawn(placement.command('all', command), { cwd: native, stdio: ['ignore', 'inherit', 'inherit'] });
-  if ((await build.exited) !== 0) throw new Error('the bare Tantivy program could not be built');
+  await buildExample(example, placement);
 }

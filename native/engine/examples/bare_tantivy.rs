@@ -8,7 +8,7 @@ mod bare_index;
 use std::fs;
 use std::time::Instant;
 
-use bare_index::{build, compile, reader};
+use bare_index::{analyzer, build, compile, reader};
 use serde_json::{Value, json};
 use tantivy::collector::TopDocs;
 
@@ -39,7 +39,7 @@ fn main() {
     let queries = queries.map(|path| fs::read_to_string(path).expect("queries")).unwrap_or_default();
     for line in queries.lines() {
         let query: Value = serde_json::from_str(line).expect("a JSON query");
-        let compiled = compile(&query, &index.schema());
+        let compiled = compile(&query, &index.schema(), &mut analyzer());
         let searcher = reader.searcher();
         let mut micros: Vec<u128> = (0..QUERY_ROUNDS)
             .map(|_| {

@@ -26,8 +26,10 @@ fn rows(random: &mut Random, ordinals: std::ops::Range<u32>) -> Vec<Row> {
     ordinals.map(row).collect()
 }
 
+type LetsThrough = fn(u32) -> bool;
+
 /// Conditions as members of a plan, and what they let through.
-fn conditions() -> Vec<(Value, fn(u32) -> bool)> {
+fn conditions() -> Vec<(Value, LetsThrough)> {
     let under = |bound: u32| json!({"kind": "range", "field": "n", "lt": bound});
     let tag = |tag: &str| json!({"kind": "term", "field": "tag", "value": tag});
     vec![
@@ -70,7 +72,9 @@ fn check_all(index: &Arc<TextIndex>, when: &str) {
                 let found: Vec<(u32, f32)> = hits.hits.iter().map(|hit| (hit.ordinal, hit.score)).collect();
                 let what = format!("{when}: {query} {members}, turn {turn}");
                 assert_eq!(found, expected[..limit.min(expected.len())], "{what}");
-                assert_eq!((hits.total, hits.total_is_exact), (expected.len() as u64, true), "{what}");
+                let all = expected.len() as u64;
+                let is_bound = all > 1000 && (1000..=all).contains(&hits.total);
+                assert!(if hits.total_is_exact { hits.total == all } else { is_bound }, "{what}: {}", hits.total);
             }
             plan.count_only = true;
             assert_eq!(run(index, &plan).total, expected.len() as u64, "{when}: the number of {query} {members}");

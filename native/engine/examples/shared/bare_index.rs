@@ -21,7 +21,7 @@ enum Kind {
     Boolean(Field),
 }
 
-fn analyzer() -> TextAnalyzer {
+pub fn analyzer() -> TextAnalyzer {
     TextAnalyzer::builder(SimpleTokenizer::default())
         .filter(RemoveLongFilter::limit(255))
         .filter(LowerCaser)
@@ -73,10 +73,10 @@ fn document(line: &str, at: usize, key: Field, kinds: &HashMap<String, Kind>) ->
 }
 
 /// A query line: `{"kind":"or|and|phrase|prefix","field":"body","text":"..."}`.
-pub fn compile(query: &Value, schema: &Schema) -> Box<dyn Query> {
+pub fn compile(query: &Value, schema: &Schema, analyzer: &mut TextAnalyzer) -> Box<dyn Query> {
     let field = schema.get_field(query["field"].as_str().expect("a field")).expect("a known field");
     let mut terms = Vec::new();
-    analyzer().token_stream(query["text"].as_str().expect("a text")).process(&mut |token| {
+    analyzer.token_stream(query["text"].as_str().expect("a text")).process(&mut |token| {
         terms.push(Term::from_field_text(field, &token.text));
     });
     let all = |occur: Occur, terms: Vec<Term>| {

@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tantivy::columnar::{Column, StrColumn};
 use tantivy::index::SegmentId;
-use tantivy::{Searcher, SegmentReader};
+use tantivy::{DocId, Searcher, SegmentReader};
 
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
 use super::key_fences::KeyFences;
 use crate::error::EngineError;
+
+/// Documents whose least key is kept.
+const BLOCK_DOCS: usize = 128;
 
 pub struct SegmentColumns {
     pub ordinal: Column<u64>,
@@ -20,6 +23,7 @@ pub struct SegmentColumns {
     pub expires: bool,
     pub keys: StrColumn,
     fences: OnceLock<KeyFences>,
+    least_key_ranks: OnceLock<Vec<u64>>,
 }
 
 impl SegmentColumns {
@@ -34,7 +38,22 @@ impl SegmentColumns {
             ttl_base,
             keys: keys.ok_or_else(|| damaged("a segment has no key column".to_owned()))?,
             fences: OnceLock::new(),
+            least_key_ranks: OnceLock::new(),
         })
+    }
+
+    /// No document near `doc` has a key of a lesser rank.
+    pub fn least_key_rank(&self, doc: DocId) -> u64 {
+        let least = self.least_key_ranks.get_or_init(|| {
+            let docs: Vec<DocId> = (0..self.keys.ords().num_docs()).collect();
+            let mut ranks = [None; BLOCK_DOCS];
+            let least = |block: &[DocId]| {
+                self.keys.ords().first_vals(block, &mut ranks[..block.len()]);
+                ranks[..block.len()].iter().flatten().copied().min().unwrap_or(0)
+            };
+            docs.chunks(BLOCK_DOCS).map(least).collect()
+        });
+        least.get(doc as usize / BLOCK_DOCS).copied().unwrap_or(0)
     }
 
     /// Read the first time that they are asked for.

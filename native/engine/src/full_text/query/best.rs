@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tantivy::columnar::StrColumn;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, Scorer, TermQuery,
     Weight, intersect_scorers,
@@ -21,9 +20,13 @@ use super::statistics::RangeStatistics;
 use super::stop::Stop;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
+use crate::full_text::segment_columns::SegmentColumns;
 
 /// Scoring one document by itself costs about as much as this many steps of a walk.
 const POINT_COST: u64 = 8;
+
+/// Ties of one segment whose keys are looked up; for more, the least keys of blocks are worth their reading.
+const TIES_READ: u32 = 256;
 
 /// A plan's query over one index.
 pub struct BestQuery {
@@ -40,6 +43,8 @@ pub struct BestQuery {
 struct Apart {
     points: PointWeight,
     conditions: Conditions,
+    /// About how many of all documents a walk over the query's matches reads, where its terms tell.
+    share: Option<f64>,
 }
 
 enum Conditions {
@@ -82,7 +87,10 @@ impl BestQuery {
                 Conditions::New(compiled.conditions.into_query().weight(scoring).map_err(tantivy_failed)?)
             }
         };
-        Ok(Self { weight, skips, apart: Some(Apart { points, conditions }), matches_at_least: 0 })
+        let documents = documents_read(&**scored, statistics).map_err(tantivy_failed)?;
+        let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
+        let share = documents.map(|documents| documents as f64 / all as f64);
+        Ok(Self { weight, skips, apart: Some(Apart { points, conditions, share }), matches_at_least: 0 })
     }
 }
 
@@ -111,6 +119,25 @@ fn matches_at_least(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> 
         most = most.max(matches_at_least(&**clause, statistics)?);
     }
     Ok(most)
+}
+
+/// The postings that a walk over all matches reads, as `PointScorer::documents` counts them; `None` when not all
+/// clauses are terms.
+fn documents_read(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Option<u64>> {
+    if let Some(term) = query.downcast_ref::<TermQuery>() {
+        return statistics.doc_freq(term.term()).map(Some);
+    }
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(None) };
+    let (mut least, mut sum) = (None, 0);
+    for (occur, clause) in boolean.clauses() {
+        let Some(documents) = documents_read(&**clause, statistics)? else { return Ok(None) };
+        match occur {
+            Occur::Must => least = Some(least.map_or(documents, |least: u64| least.min(documents))),
+            Occur::Should => sum += documents,
+            Occur::MustNot => {}
+        }
+    }
+    Ok(Some(least.unwrap_or(sum)))
 }
 
 /// A score below any that is rounded to `rounded`.
@@ -147,13 +174,15 @@ impl Eq for WorstFirst {}
 
 /// The best matches of one segment.
 struct SegmentTop<'a> {
-    keys: &'a StrColumn,
+    columns: &'a SegmentColumns,
     segment: u32,
     wanted: usize,
     /// No match below this score can be among the best of the index.
     floor: Score,
     best: BinaryHeap<WorstFirst>,
     max_score: Score,
+    /// Matches that tied with the worst of the best.
+    ties: u32,
 }
 
 impl SegmentTop<'_> {
@@ -164,13 +193,19 @@ impl SegmentTop<'_> {
         if self.wanted == 0 || score < self.floor {
             return;
         }
-        let key_rank = || self.keys.ords().first(doc).unwrap_or(u64::MAX);
+        let key_rank = || self.columns.keys.ords().first(doc).unwrap_or(u64::MAX);
         if self.best.len() < self.wanted {
             let found = Scored { score, key_rank: key_rank(), doc, segment: self.segment };
             self.best.push(WorstFirst(found));
         } else if let Some(mut worst) = self.best.peek_mut()
             && score >= worst.0.score
         {
+            if score == worst.0.score {
+                self.ties += 1;
+                if self.ties > TIES_READ && self.columns.least_key_rank(doc) > worst.0.key_rank {
+                    return;
+                }
+            }
             let key_rank = key_rank();
             if score > worst.0.score || key_rank < worst.0.key_rank {
                 *worst = WorstFirst(Scored { score, key_rank, doc, segment: self.segment });
@@ -218,12 +253,13 @@ pub fn collect_best(
             break;
         }
         let mut top = SegmentTop {
-            keys: &columns.keys,
+            columns,
             segment,
             wanted,
             floor,
             best: BinaryHeap::with_capacity(wanted.min(1024)),
             max_score: Score::MIN,
+            ties: 0,
         };
         let visible = Visible::new(reader, columns, plan);
         let search = SegmentSearch { reader, visible, query, count_up_to, stop };
@@ -260,7 +296,7 @@ impl SegmentSearch<'_> {
         top: &mut SegmentTop<'_>,
         collected: &mut Collected<Scored>,
     ) -> Result<(), EngineError> {
-        let Some(Apart { points, conditions }) = &self.query.apart else {
+        let Some(apart) = &self.query.apart else {
             return if self.query.skips && self.count_up_to < u64::MAX {
                 self.skip(|_| true, top, collected)
             } else {
@@ -268,12 +304,10 @@ impl SegmentSearch<'_> {
                 visit_all(self.reader, &*self.query.weight, self.stop, take)
             };
         };
-        let points = points.scorer(self.reader).map_err(tantivy_failed)?;
-        let is_rare = |documents: u64| documents * POINT_COST <= points.documents();
-        let conditions = match conditions {
+        let conditions = match &apart.conditions {
             Conditions::Known(bits) => {
                 let bits = &bits[segment];
-                if is_rare(u64::from(bits.len())) {
+                if let Some(points) = self.points_if_rarer(apart, u64::from(bits.len()))? {
                     return self.score_each(bits.iter(), points, top, collected);
                 }
                 if self.query.skips && self.count_up_to < u64::MAX {
@@ -283,7 +317,7 @@ impl SegmentSearch<'_> {
             }
             Conditions::New(weight) => {
                 let mut scorer = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
-                if is_rare(scorer.cost()) {
+                if let Some(points) = self.points_if_rarer(apart, scorer.cost())? {
                     let first = Some(scorer.doc()).filter(|doc| *doc != TERMINATED);
                     let next = |_: &DocId| Some(scorer.advance()).filter(|doc| *doc != TERMINATED);
                     return self.score_each(std::iter::successors(first, next), points, top, collected);
@@ -294,6 +328,17 @@ impl SegmentSearch<'_> {
         let scored = self.query.weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
         let both = intersect_scorers(vec![scored, conditions], self.reader.num_docs());
         visit_scorer(both, self.stop, self.taking(top, collected))
+    }
+
+    /// The way to score documents one by one, when that many cost less than a walk over the query's matches.
+    fn points_if_rarer(&self, apart: &Apart, documents: u64) -> Result<Option<PointScorer>, EngineError> {
+        let cost = documents * POINT_COST;
+        // Words are not spread evenly over segments; twice the estimate is worth a closer look.
+        if apart.share.is_some_and(|share| cost as f64 > 2.0 * share * f64::from(self.reader.max_doc())) {
+            return Ok(None);
+        }
+        let points = apart.points.scorer(self.reader).map_err(tantivy_failed)?;
+        Ok((cost <= points.documents()).then_some(points))
     }
 
     fn taking<'t>(

@@ -1,0 +1,154 @@
+import type { BenchCase, BenchContext } from '../case.ts';
+import { closedLoop, type LoadResult } from '../client/closed-loop.ts';
+import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { alternate } from '../measure/alternate.ts';
+import { type Comparison, compare } from '../measure/comparison.ts';
+import { textSpeed } from '../peers/text-speed.ts';
+import { SundewServer } from '../processes/sundew-server.ts';
+import { type Batch, batchBodies } from '../workloads/batch-bodies.ts';
+import { documentFile } from '../workloads/document-file.ts';
+import { queryString, type TextQuery, textQueries } from '../workloads/text-queries.ts';
+import { ingestBatchSize } from './ingest-load.ts';
+
+const indexed = { smoke: 20_000, full: 100_000, scale: 1_000_000 } as const;
+const turnMs = { smoke: 1_000, full: 4_000, scale: 4_000 } as const;
+const queriesPerClass = 40;
+const pairsMax = 3;
+/** Documents a second that are written while queries run, and how many come in one request. */
+const writtenPerSecond = 5_000;
+const writtenBatch = 500;
+const writePauseMs = (1_000 * writtenBatch) / writtenPerSecond;
+/** Five times what the reference product answers on one connection. */
+const twoTermRate = 3_850;
+
+export const queryOverHttp: BenchCase = {
+  name: 'query-over-http',
+  summary: 'two-term queries over HTTP with 32 in flight beside the engine alone on one core, and on one connection',
+  run: runOverHttp,
+};
+
+export const queriesUnderIngest: BenchCase = {
+  name: 'queries-under-ingest',
+  summary: `two-term queries while ${writtenPerSecond} documents a second are written, beside the same without writes`,
+  run: runUnderIngest,
+};
+
+/** AND and OR of two words of one document. */
+function twoTermQueries(documents: number, seed: number): TextQuery[] {
+  return textQueries(documents, queriesPerClass, seed).filter(({ class: name }) => name === 'and' || name === 'or');
+}
+
+async function loaded(context: BenchContext, batches: readonly Batch[]): Promise<SundewServer> {
+  const server = await SundewServer.start({ placement: context.placement });
+  await server.createTable('texts');
+  context.progress('loading');
+  await server.load('texts', batches);
+  return server;
+}
+
+function load(server: SundewServer, queries: readonly TextQuery[], clients: number, durationMs: number) {
+  const messages = queries.map((query) => {
+    const request = { full_text_search: { query: queryString(query) }, fields: ['title'], limit: 10 };
+    return requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
+  });
+  const nextMessage = (number: number) => messages[number % messages.length] ?? new Uint8Array();
+  return closedLoop({ port: server.port, clients, durationMs, nextMessage });
+}
+
+async function runOverHttp(context: BenchContext): Promise<Comparison[]> {
+  const { placement, seed, tier } = context;
+  const documents = indexed[tier];
+  const queries = twoTermQueries(documents, seed);
+  const file = await documentFile(documents, seed);
+  const batches = await batchBodies(documents, ingestBatchSize, { seed, lastSyncLevel: 'full_text' });
+  await using server = await loaded(context, batches);
+  await load(server, queries, 32, turnMs[tier]);
+  context.progress('asking');
+  const results = await alternate(
+    {
+      many: () => server.process.alone(() => load(server, queries, 32, turnMs[tier])),
+      one: () => server.process.alone(() => load(server, queries, 1, turnMs[tier])),
+      engine: () => textSpeed({ file, queries, filter: [], rounds: 20, placement }),
+    },
+    Math.min(context.pairs, pairsMax),
+  );
+  const engineRate = (times: readonly { ours: number }[]) =>
+    (times.length * 1e6) / times.reduce((sum, { ours }) => sum + ours, 0);
+  const notes = { documents, clientCpuShare: Math.max(...results.many.map((result) => result.clientCpuShare)) };
+  return [
+    compare({
+      name: '32-in-flight',
+      unit: 'queries/s',
+      ours: rates(results.many),
+      peer: { name: 'the engine alone, one core', values: results.engine.map(engineRate) },
+      aim: { kind: 'at_least', value: 0.8 },
+      notes,
+    }),
+    compare({
+      name: 'one-connection',
+      unit: 'queries/s',
+      ours: rates(results.one),
+      aim: { kind: 'at_least', value: twoTermRate },
+      notes: { documents, p50Us: Math.min(...results.one.map(({ p50Us }) => p50Us)) },
+    }),
+  ];
+}
+
+function rates(results: readonly LoadResult[]): number[] {
+  return results.map(({ perSecond }) => perSecond);
+}
+
+async function runUnderIngest(context: BenchContext): Promise<Comparison[]> {
+  const { seed, tier } = context;
+  const documents = indexed[tier];
+  const pairs = Math.min(context.pairs, pairsMax);
+  const written = Math.ceil((turnMs[tier] / writePauseMs) * pairs) * writtenBatch;
+  const all = await batchBodies(documents + written, writtenBatch, { seed });
+  const before = all.slice(0, documents / writtenBatch);
+  const rest = all.slice(before.length)[Symbol.iterator]();
+  const queries = twoTermQueries(documents, seed);
+  await using server = await loaded(context, before);
+  await load(server, queries, 1, turnMs[tier]);
+  context.progress('asking');
+  let writes = 0;
+  const underWrites = async () => {
+    const turn = load(server, queries, 1, turnMs[tier]);
+    writes += await writeSteadily(server, rest, turn);
+    return turn;
+  };
+  const results = await alternate({ writing: underWrites, quiet: () => load(server, queries, 1, turnMs[tier]) }, pairs);
+  const notes = { documents, written: writes, seconds: (pairs * turnMs[tier]) / 1_000 };
+  const beside = (name: string, of: (result: LoadResult) => number, aim?: number) =>
+    compare({
+      name,
+      unit: 'us',
+      ours: results.writing.map(of),
+      peer: { name: 'without writes', values: results.quiet.map(of) },
+      ...(aim === undefined ? {} : { aim: { kind: 'at_most', value: aim } }),
+      notes,
+    });
+  return [beside('p50', ({ p50Us }) => p50Us, 2), beside('p99', ({ p99Us }) => p99Us)];
+}
+
+/** Writes at the given pace until `turn` is over; how many documents were written. */
+async function writeSteadily(server: SundewServer, batches: Iterator<Batch>, turn: Promise<unknown>): Promise<number> {
+  const connection = await HttpConnection.open(server.port);
+  let isOver = false;
+  const end = turn.then(() => {
+    isOver = true;
+  });
+  let written = 0;
+  for (let next = performance.now(); !isOver; next += writePauseMs) {
+    const batch = batches.next();
+    if (batch.done) break;
+    const response = await connection.send(requestBytes('POST', '/db/v1/tables/texts/batch', batch.value.body));
+    if (response.status !== 503) {
+      expectSuccess(response);
+      written += batch.value.documents;
+    }
+    await Promise.race([end, Bun.sleep(Math.max(0, next + writePauseMs - performance.now()))]);
+  }
+  await end;
+  connection.close();
+  return written;
+}
