@@ -50,6 +50,12 @@ enum Walked {
     Kept,
 }
 
+/// Allowed rows that the ball of a walk must hold. The nearest allowed rows are far out in the ball, where a walk misses
+/// more; with fewer than these, recall on word vectors falls below 0.95.
+fn wanted_for(limit: usize) -> usize {
+    4 * limit + 10
+}
+
 /// One graph under search.
 pub struct GraphSearch<'s, 'a> {
     pub search: &'s mut Search<'a>,
@@ -104,7 +110,8 @@ impl GraphSearch<'_, '_> {
     fn filtered(&mut self, allowed: &RowBits) -> Vec<Found> {
         let (rows, count) = (self.rows.len(), allowed.count());
         let limit = self.search.bounds.limit;
-        let (wanted, kept) = (limit + limit / 2 + 5, rescored_for(limit));
+        let wanted = wanted_for(limit);
+        let kept = 2 * wanted;
         // Half as many again, because a walk among few allowed rows must not miss the way to one of them.
         let candidates = self.search.candidates * 3 / 2;
         // A ball that holds so many allowed rows holds so many rows, if the allowed ones lie everywhere.

@@ -29,9 +29,9 @@ pub struct FilteredWalk<'a> {
     pub allowed: &'a RowBits,
     /// Nodes that the walk keeps at least while it finds its way.
     pub candidates: usize,
-    /// Allowed nodes that must lie in the ball that the walk covers.
+    /// Allowed nodes that must lie in the ball that the walk covers; twice as many where they are rare.
     pub wanted: usize,
-    /// Allowed nodes that are kept, the nearest.
+    /// Allowed nodes that are kept, the nearest; at least twice the wanted ones.
     pub kept: usize,
     /// Costs that may be computed.
     pub budget: u64,
@@ -67,15 +67,18 @@ impl Graph {
                     return WalkEnd::OverBudget;
                 }
             }
-            let is_covered = scratch.kept.cost_of(walk.wanted) <= scratch.beam.bound();
+            let share = walk.allowed.count() as f64 / self.layout.rows as f64;
+            let expected = share * scratch.beam.limit() as f64;
+            let within = scratch.kept.count_within(scratch.beam.bound()) as f64;
+            // Where allowed nodes are rarer near the query than elsewhere, the nearest are further out and harder to meet.
+            let wanted = if within < expected / 2.0 { 2 * walk.wanted } else { walk.wanted };
             // With nothing left to go on from, an unfilled beam has no bound and covers what there is.
+            let is_covered = scratch.kept.cost_of(wanted) <= scratch.beam.bound();
             if is_covered || scratch.spilled.is_empty() {
                 return WalkEnd::Done;
             }
             // Far fewer allowed nodes near the query than elsewhere: a wider ball would hardly hold more.
-            let share = walk.allowed.count() as f64 / self.layout.rows as f64;
-            let expected = share * scratch.beam.limit() as f64;
-            if (scratch.kept.count_within(scratch.beam.bound()) as f64) < expected / 8.0 {
+            if within < expected / 8.0 {
                 return WalkEnd::OverBudget;
             }
             scratch.widen();
