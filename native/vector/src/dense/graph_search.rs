@@ -50,12 +50,6 @@ enum Walked {
     Kept,
 }
 
-/// Allowed rows that the ball of a walk must hold. The nearest allowed rows are far out in the ball, where a walk misses
-/// more; with fewer than these, recall on word vectors falls below 0.95.
-fn wanted_for(limit: usize) -> usize {
-    4 * limit + 10
-}
-
 /// One graph under search.
 pub struct GraphSearch<'s, 'a> {
     pub search: &'s mut Search<'a>,
@@ -110,12 +104,11 @@ impl GraphSearch<'_, '_> {
     fn filtered(&mut self, allowed: &RowBits) -> Vec<Found> {
         let (rows, count) = (self.rows.len(), allowed.count());
         let limit = self.search.bounds.limit;
-        let wanted = wanted_for(limit);
-        let kept = 2 * wanted;
-        // Half as many again, because a walk among few allowed rows must not miss the way to one of them.
-        let candidates = self.search.candidates * 3 / 2;
-        // A ball that holds so many allowed rows holds so many rows, if the allowed ones lie everywhere.
-        let ball = candidates.max(wanted * rows / count.max(1));
+        let kept = rescored_for(limit);
+        // A quarter more, because a walk among few allowed rows must not miss the way to one of them.
+        let candidates = self.search.candidates * 5 / 4;
+        // The ball that holds the wanted rows well within it, if the allowed ones lie everywhere.
+        let ball = candidates + 2 * limit * rows / count.max(1);
         if count <= EXACT_ROWS_MAX || count <= ball * SCANNED_PER_CANDIDATE || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
@@ -124,7 +117,7 @@ impl GraphSearch<'_, '_> {
         let (graph, query) = (&self.rows.graph, &self.query);
         let start = graph.descend(query, 0, self.scratch);
         let budget = (2 * ball * VISITS_PER_CANDIDATE) as u64;
-        let walk = FilteredWalk { query, allowed, candidates, wanted, kept, budget };
+        let walk = FilteredWalk { query, allowed, candidates, wanted: limit.min(count), kept, budget };
         let search = &mut *self.search;
         let end = graph.walk_until_kept(&walk, start, self.scratch, &mut || search.is_due());
         if end != WalkEnd::OverBudget {

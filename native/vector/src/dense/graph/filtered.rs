@@ -29,9 +29,9 @@ pub struct FilteredWalk<'a> {
     pub allowed: &'a RowBits,
     /// Nodes that the walk keeps at least while it finds its way.
     pub candidates: usize,
-    /// Allowed nodes that must lie in the ball that the walk covers; twice as many where they are rare.
+    /// Allowed nodes that must lie well within the ball that the walk covers.
     pub wanted: usize,
-    /// Allowed nodes that are kept, the nearest; at least twice the wanted ones.
+    /// Allowed nodes that are kept, the nearest; at least the wanted ones.
     pub kept: usize,
     /// Costs that may be computed.
     pub budget: u64,
@@ -47,7 +47,7 @@ impl Graph {
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
         scratch.forget(self.layout.rows);
-        scratch.beam.reset(walk.candidates);
+        scratch.beam.reset(walk.candidates + 2 * walk.wanted);
         scratch.kept.reset(walk.kept);
         scratch.spilled.clear();
         scratch.meet(start.1);
@@ -67,21 +67,23 @@ impl Graph {
                     return WalkEnd::OverBudget;
                 }
             }
-            let share = walk.allowed.count() as f64 / self.layout.rows as f64;
-            let expected = share * scratch.beam.limit() as f64;
-            let within = scratch.kept.count_within(scratch.beam.bound()) as f64;
-            // Where allowed nodes are rarer near the query than elsewhere, the nearest are further out and harder to meet.
-            let wanted = if within < expected / 2.0 { 2 * walk.wanted } else { walk.wanted };
-            // With nothing left to go on from, an unfilled beam has no bound and covers what there is.
-            let is_covered = scratch.kept.cost_of(wanted) <= scratch.beam.bound();
+            // The nearest allowed nodes may lie at the rim of the ball, where a walk misses some: the ball must reach beyond
+            // the last of them by as many nodes again as lie within, and by as many as any walk keeps.
+            let reach = scratch.kept.cost_of(walk.wanted);
+            let limit = scratch.beam.limit();
+            let needed = 2 * scratch.beam.count_within(reach) + walk.candidates;
+            let is_covered = reach <= scratch.beam.bound() && needed <= limit;
             if is_covered || scratch.spilled.is_empty() {
                 return WalkEnd::Done;
             }
+            let share = walk.allowed.count() as f64 / self.layout.rows as f64;
+            let expected = share * limit as f64;
+            let within = scratch.kept.count_within(scratch.beam.bound()) as f64;
             // Far fewer allowed nodes near the query than elsewhere: a wider ball would hardly hold more.
             if within < expected / 8.0 {
                 return WalkEnd::OverBudget;
             }
-            scratch.widen();
+            scratch.widen(needed.clamp(limit + limit / 8 + 1, 2 * limit + 1));
         }
     }
 
@@ -168,10 +170,10 @@ impl Graph {
 }
 
 impl Scratch {
-    /// Makes the beam half as wide again and fills it with the nearest of what had no room.
-    fn widen(&mut self) {
-        let room = self.beam.limit() / 2 + 1;
-        self.beam.widen(self.beam.limit() + room);
+    /// Makes the beam wider and fills it with the nearest of what had no room.
+    fn widen(&mut self, limit: usize) {
+        let room = limit - self.beam.limit();
+        self.beam.widen(limit);
         if self.spilled.len() > room {
             self.spilled.select_nth_unstable_by(room, |a, b| a.0.total_cmp(&b.0));
         }
