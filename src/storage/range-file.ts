@@ -199,10 +199,17 @@ export class RangeFile {
     state.bytes -= row.bodyBytes;
     for (const indexId of state.vectorIndexes) {
       const held = this.#vectors.remove(indexId, row.ordinal);
-      // The tombstone says it all, and no later change will name this one.
-      if (held) this.#statements.forget.run(held.sequence);
+      if (held) this.#forgetChange(held.sequence);
       state.bytes -= held?.bodyBytes ?? 0;
     }
+  }
+
+  /**
+   * A change that no later one will name as superseded. Where a purge has passed already, nothing else removes it; where
+   * it has yet to pass, it removes the change as a tombstone, together with what that had superseded itself.
+   */
+  #forgetChange(sequence: number): void {
+    if (this.#statements.forget.run(sequence).changes === 0) this.#statements.bury.run(sequence);
   }
 
   /** Stores a document's vector, given as the body of its row; returns its sequence. */
@@ -247,19 +254,16 @@ export class RangeFile {
     return this.state.vectorIndexes.includes(indexId) ? this.#vectors.body(indexId, ordinal) : undefined;
   }
 
-  /** Forgets some vectors of an index that is gone, in a transaction of its own; true when none is left. */
+  /** Forgets some vectors of an index that is gone, in a transaction of its own; `done` when none is left. */
   dropVectors(indexId: number, rowsMax: number): { removed: number; done: boolean } {
     if (!this.state.vectorIndexes.includes(indexId)) return { removed: 0, done: true };
     this.begin();
     try {
       const { state } = this;
-      const head = state.nextSequence - 1;
       const gone = this.#vectors.removeSome(indexId, rowsMax);
       for (const { sequence, bodyBytes } of gone) {
         state.bytes -= bodyBytes;
-        // The last change carries the counters: it stays, as the tombstone that a purge removes in time.
-        if (sequence === head) this.#statements.bury.run(sequence);
-        else this.#statements.forget.run(sequence);
+        this.#forgetChange(sequence);
       }
       const done = gone.length < rowsMax;
       if (done) state.vectorIndexes = state.vectorIndexes.filter((id) => id !== indexId);
@@ -364,7 +368,9 @@ function prepare(database: Database) {
     update: statement('UPDATE documents SET sequence = ?, ttl_base_ms = ?, crc = ?, body = ? WHERE ordinal = ?'),
     remove: statement('DELETE FROM documents WHERE ordinal = ?'),
     change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, index_id) VALUES (?, ?, ?, ?, ?)'),
-    forget: statement('DELETE FROM changes WHERE sequence = ?'),
+    forget: statement(
+      'DELETE FROM changes WHERE sequence = ? AND sequence <= (SELECT purged_through FROM range_identity)',
+    ),
     bury: statement('UPDATE changes SET deleted = 1 WHERE sequence = ?'),
     saveState: statement(
       'UPDATE changes SET documents = ?, bytes = ?, next_ordinal = ?, entry_index = ?, transaction_id = ? ' +
