@@ -79,6 +79,15 @@ Every error answer has the body
 \`retry-after-ms\`. Every answer carries \`x-request-id\`: the caller's when it sent one of at most 128 characters out of
 \`A-Z a-z 0-9 . _ : / + = @ -\`, else a fresh one.
 
+Under \`/ai/v1\` and \`/ml/v1\` the body is
+
+\`\`\`json
+{"error": "model_not_found: ...", "message": "...", "reason": "model_not_found", "retryable": false, "retry_after_ms": 0}
+\`\`\`
+
+where \`error\` begins with the code, \`reason\` is its class (\`invalid_input\`, \`timeout\`, \`unauthorized\`, else the
+code), and the header \`x-should-retry\` repeats \`retryable\`.
+
 ${table(['code', 'status', 'retryable', 'when'], rows)}
 `;
 }

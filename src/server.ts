@@ -14,6 +14,7 @@ import { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';
 import { OpenRange, type RangeIndexOpener } from './indexing/open-range.ts';
 import { RangePool } from './indexing/range-pool.ts';
+import { ModelRegistry } from './inference/models/model-registry.ts';
 import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
 import { Metrics } from './observability/metrics.ts';
 import { startMetricsServer } from './observability/metrics-server.ts';
@@ -176,6 +177,7 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
     queries: buildQueries(shared, tables),
     indexes: new IndexService(tables, storage),
     cluster: clusterSource(shared, tables),
+    models: { registry: openModels(shared), allowDownloads: shared.config.config.allowDownloads },
     readiness,
   };
   return new App({
@@ -192,6 +194,18 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
     onFault: () => metrics.increment('faults'),
     extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
   });
+}
+
+function openModels({ config, logger }: Shared): ModelRegistry {
+  const { modelsDir, predictorsDir } = config.config;
+  const registry = new ModelRegistry(modelsDir, predictorsDir);
+  for (const { kind, name, reason } of registry.refused)
+    logger.warn('a model cannot be served', { kind, name, reason });
+  const { models, predictors } = registry;
+  if (models.length + predictors.length > 0) {
+    logger.info('models found', { models: models.length, predictors: predictors.length });
+  }
+  return registry;
 }
 
 function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {

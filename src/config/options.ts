@@ -1,5 +1,5 @@
 import { limits } from './limits.ts';
-import { choice, duration, integer, size, text, type ValueKind } from './value-kind.ts';
+import { choice, duration, flag, integer, size, text, type ValueKind } from './value-kind.ts';
 
 const second = 1_000;
 const hour = 3_600 * second;
@@ -169,6 +169,27 @@ export const options = {
     kind: duration(0, day),
     default: limits.ttlGraceMs,
     help: 'How long after its expiry a document is deleted.',
+  }),
+  modelsDir: option({
+    key: 'inference.models_dir',
+    flag: '--models-dir',
+    kind: text('path'),
+    default: './models',
+    help: 'Directory of models, by kind: `embedders/NAME/`, `generators/NAME/`, ... Read at start.',
+  }),
+  predictorsDir: option({
+    key: 'inference.ml_dir',
+    flag: '--ml-dir',
+    kind: text('path'),
+    default: './predictors',
+    help: 'Directory of tabular predictors, `NAME/model.onnx`. Read at start.',
+  }),
+  allowDownloads: option({
+    key: 'inference.allow_downloads',
+    flag: '--allow-downloads',
+    kind: flag(),
+    default: true,
+    help: 'Whether models may be fetched from the network; with `false` nothing is.',
   }),
   failpoint: optional({
     key: 'testing.failpoint',

@@ -83,6 +83,18 @@ export function formatSize(bytes: number): string {
   return `${bytes / unit[1]}${unit[0]}`;
 }
 
+/** `true` or `false`. */
+export function flag(): ValueKind<boolean> {
+  return {
+    name: 'boolean',
+    read(raw) {
+      if (raw === true || raw === 'true') return true;
+      return raw === false || raw === 'false' ? false : bad('true or false');
+    },
+    write: String,
+  };
+}
+
 export function choice<const Word extends string>(words: readonly Word[]): ValueKind<Word> {
   return {
     name: words.map((word) => `\`${word}\``).join(', '),

@@ -7,6 +7,7 @@ import { tableRoutes } from './database/tables.ts';
 import { writeRoutes } from './database/writes.ts';
 import { docsRoutes } from './docs-page.ts';
 import { healthRoutes } from './health.ts';
+import { modelRoutes } from './inference/models.ts';
 import { notBuiltRoutes } from './not-built.ts';
 import type { Route } from './route.ts';
 
@@ -18,6 +19,7 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
+  readonly models: Parameters<typeof modelRoutes>[0];
   readonly readiness: Readiness;
 }
 
@@ -30,6 +32,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
+    ...modelRoutes(services.models),
     ...healthRoutes(services.readiness),
     ...notBuiltRoutes(),
   ];

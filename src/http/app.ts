@@ -1,8 +1,9 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
+import { isInferencePath } from '../protocol/inference/error-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { errorReply, isFault, toServiceError } from './error-response.ts';
+import { errorReply, inferenceErrorReply, isFault, toServiceError } from './error-response.ts';
 import { type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-flight-requests.ts';
 import { readJson, type ScanJson } from './json-reader.ts';
 import { readQuery } from './query-parameters.ts';
@@ -60,7 +61,7 @@ export class App {
   /** Routes, answers, never rejects. */
   handle(request: Request): Promise<Response> {
     const path = pathOf(request.url);
-    return this.#answer(request, () => this.#table.find(request.method, path));
+    return this.#answer(request, () => this.#table.find(request.method, withoutEmptySegments(path)));
   }
 
   /** Answers a request whose route and decoded parameters are known. Never rejects. */
@@ -71,9 +72,14 @@ export class App {
     });
   }
 
-  /** Answers a request that no route matches: 405 where the path has other methods, else 404. */
+  /**
+   * Answers a request that the runtime's router knows no route for: 405 where the path has other methods, else 404.
+   * A base URL that ends in `/` makes clients of the inference plane ask for `/ai/v1//models`; that is served.
+   */
   refuse(request: Request): Promise<Response> {
-    return this.#answer(request, () => undefined);
+    const path = pathOf(request.url);
+    const collapsed = withoutEmptySegments(path);
+    return this.#answer(request, () => (collapsed === path ? undefined : this.#table.find(request.method, collapsed)));
   }
 
   /** Never rejects: whatever is thrown becomes an answer, and a request that takes too long is answered without it. */
@@ -95,7 +101,7 @@ export class App {
         resolve(this.#render(answer, request, requestId, timing));
       };
       const fail = (thrown: unknown) => {
-        if (!answered) finish(this.#failed(thrown, requestId, route));
+        if (!answered) finish(this.#failed(thrown, request, requestId, route));
       };
       try {
         const found = match();
@@ -157,17 +163,18 @@ export class App {
       'method_not_allowed',
       `this path takes ${methods.join(', ')}, not ${request.method}`,
     );
-    return errorReply(error, { allow: methods.join(', ') });
+    const allow = { allow: methods.join(', ') };
+    return isInferencePath(path) ? inferenceErrorReply(error, allow) : errorReply(error, allow);
   }
 
-  #failed(thrown: unknown, requestId: string, route: Route | undefined): Reply {
+  #failed(thrown: unknown, request: Request, requestId: string, route: Route | undefined): Reply {
     const error = toServiceError(thrown);
     if (isFault(thrown)) {
       const cause = thrown instanceof ServiceError && thrown.cause !== undefined ? thrown.cause : thrown;
       this.#deps.logger.error('a request met a fault', { request_id: requestId, route: route?.path }, cause);
       this.#deps.onFault?.(thrown);
     }
-    return errorReply(error);
+    return isInferencePath(pathOf(request.url)) ? inferenceErrorReply(error) : errorReply(error);
   }
 
   #report(request: Request, route: Route | undefined, status: number, durationMs: number, requestId: string): void {
@@ -212,4 +219,9 @@ function wantsClose(request: Request): boolean {
 function toReply(answer: RouteAnswer, status: number): Reply | Response {
   if (answer instanceof Reply || answer instanceof Response) return answer;
   return answer === undefined ? new Reply(status, null) : new Reply(status, JSON.stringify(answer));
+}
+
+/** Only the inference plane is lenient: a key of a document may well be empty by mistake. */
+function withoutEmptySegments(path: string): string {
+  return isInferencePath(path) ? path.replaceAll(/\/{2,}/g, '/') : path;
 }

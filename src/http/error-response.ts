@@ -1,4 +1,5 @@
 import { AssertionError } from '../lib/assert.ts';
+import { type InferenceErrorBody, inferenceReason } from '../protocol/inference/error-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { Reply } from './reply.ts';
 
@@ -33,6 +34,25 @@ export function errorBody(error: ServiceError): ErrorBody {
   };
   if (error.retryAfterMs !== undefined) body.retry_after_ms = Math.max(1, Math.round(error.retryAfterMs));
   return body;
+}
+
+function inferenceErrorBody(error: ServiceError): InferenceErrorBody {
+  return {
+    error: `${error.code}: ${error.message}`,
+    message: error.message,
+    reason: inferenceReason(error),
+    retryable: error.retryable,
+    retry_after_ms: errorBody(error).retry_after_ms ?? 0,
+  };
+}
+
+/**
+ * The same in the shape of the inference plane. Clients of the OpenAI interface repeat what answers 409 or 5xx unless
+ * they are told not to.
+ */
+export function inferenceErrorReply(error: ServiceError, headers: Readonly<Record<string, string>> = {}): Reply {
+  const reply = errorReply(error, { ...headers, 'x-should-retry': String(error.retryable) });
+  return new Reply(reply.status, JSON.stringify(inferenceErrorBody(error)), reply.headers);
 }
 
 /** The error as an answer, with `Retry-After` (seconds) and `retry-after-ms` where a retry may help. */

@@ -116,19 +116,11 @@ export const notBuiltParts: readonly Part[] = [
       'POST /ai/v1/transcribe',
       'POST /ai/v1/recognize',
       'POST /ai/v1/classify',
-      'GET /ai/v1/models',
-      'GET /ai/v1/models/:model',
     ],
   },
   {
     name: 'Predictors',
-    routes: [
-      'GET /ai/v1/predictors',
-      'POST /ai/v1/predict',
-      'GET /ml/v1/predictors',
-      'GET /ml/v1/models',
-      'POST /ml/v1/predict',
-    ],
+    routes: ['POST /ai/v1/predict', 'POST /ml/v1/predict'],
   },
 ];
 

@@ -1,5 +1,5 @@
 /**
- * Every error code that a caller can meet on the database plane: code -> [HTTP status, retryable, when].
+ * Every error code that a caller can meet: code -> [HTTP status, retryable, when].
  * This is the only list; `docs/errors.md` is generated from it.
  */
 export const errorCodes = {
@@ -24,6 +24,7 @@ export const errorCodes = {
   not_found: [404, false, 'There is no such route.'],
   table_not_found: [404, false, 'There is no such table.'],
   key_not_found: [404, false, 'There is no such document, or it has expired.'],
+  model_not_found: [404, false, 'No such model is installed, or its files are refused; the reason is given.'],
   index_not_found: [404, false, 'There is no such index.'],
   method_not_allowed: [405, false, 'The route exists, but not for this method.'],
   request_timeout: [408, true, 'The body did not arrive in time.'],

@@ -1,0 +1,151 @@
+import type { InstalledModel } from '../../inference/models/describe-model.ts';
+import type { InstalledPredictor } from '../../inference/models/describe-predictor.ts';
+import { fixedChunker, type ModelRegistry } from '../../inference/models/model-registry.ts';
+import { type ModelKind, modelKinds } from '../../protocol/inference/model-kinds.ts';
+import {
+  type CatalogueEntry,
+  type Model,
+  modelListSchema,
+  modelSchema,
+  type Predictor,
+  predictorListSchema,
+} from '../../protocol/inference/models.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { defineRoute, type Route } from '../route.ts';
+
+/** Where the answers about models come from. */
+export interface ModelSource {
+  readonly registry: ModelRegistry;
+  readonly allowDownloads: boolean;
+}
+
+const tag = 'Inference';
+/** Kinds that clients of the OpenAI interface know what to do with. */
+const listedKinds: readonly ModelKind[] = ['generators', 'embedders'];
+/** Nothing runs a model yet. */
+const backends = { native: false, onnx: false, metal: false, cuda: false, xla: false, wasm: false };
+
+export function modelRoutes(source: ModelSource): Route[] {
+  const one = (path: '/ai/v1/models/:model' | '/ai/v1/models/:owner/:model') =>
+    defineRoute({
+      method: 'GET',
+      path,
+      tag,
+      summary: 'One installed model, of any kind',
+      description: 'A name with an owner is given as `owner%2Fname` or as `owner/name`.',
+      responses: { 200: { description: 'The model', schema: modelSchema } },
+      handler: ({ params }) =>
+        findModel(source.registry, 'owner' in params ? `${params.owner}/${params.model}` : params.model),
+    });
+  const predictors = (path: '/ai/v1/predictors' | '/ml/v1/predictors' | '/ml/v1/models') =>
+    defineRoute({
+      method: 'GET',
+      path,
+      tag,
+      summary: 'The installed predictors',
+      responses: { 200: { description: 'The predictors by name', schema: predictorListSchema } },
+      handler: () => ({ object: 'list', predictors: byName(source.registry.predictors, predictorEntry) }),
+    });
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/ai/v1/models',
+      tag,
+      summary: 'The installed models, by kind',
+      responses: { 200: { description: 'The models', schema: modelListSchema } },
+      handler: () => listModels(source),
+    }),
+    one('/ai/v1/models/:model'),
+    one('/ai/v1/models/:owner/:model'),
+    predictors('/ai/v1/predictors'),
+    predictors('/ml/v1/predictors'),
+    predictors('/ml/v1/models'),
+  ];
+}
+
+function listModels({ registry, allowDownloads }: ModelSource): object {
+  const kinds = modelKinds.map((kind) => {
+    const entries = byName(
+      registry.models.filter((model) => model.kind === kind),
+      catalogueEntry,
+    );
+    return [kind, kind === 'chunkers' ? { [fixedChunker]: fixedEntry, ...entries } : entries] as const;
+  });
+  const listed = listedKinds.flatMap((kind) => registry.models.filter((model) => model.kind === kind));
+  const data = new Map(listed.toReversed().map((model) => [model.name, modelEntry(model)]));
+  return {
+    object: 'list',
+    data: [...data.values()].reverse(),
+    allow_downloads: allowDownloads,
+    backends,
+    ...Object.fromEntries(kinds),
+  };
+}
+
+function findModel(registry: ModelRegistry, name: string): Model {
+  if (name === fixedChunker) return fixedModel;
+  const model = registry.findById(name);
+  if (model !== undefined) return modelEntry(model);
+  const refused = registry.refused.find((each) => each.name === name && each.kind !== 'predictors');
+  if (refused === undefined) {
+    throw new ServiceError('model_not_found', `no model named "${name}" is installed; GET /ai/v1/models lists them`);
+  }
+  throw new ServiceError('model_not_found', `the model "${name}" cannot be served: ${refused.reason}`);
+}
+
+const fixedEntry: CatalogueEntry = { capabilities: [], inputs: ['text'], backend: 'built_in' };
+
+const fixedModel: Model = {
+  id: fixedChunker,
+  object: 'model',
+  created: 0,
+  owned_by: 'sundew',
+  type: 'chunkers',
+  capabilities: [],
+  modalities: ['text'],
+  context_source: 'unknown',
+  loaded: true,
+};
+
+function modelEntry({ name, kind, created, manifest, contextSource }: InstalledModel): Model {
+  const owner = name.includes('/') ? name.slice(0, name.indexOf('/')) : 'local';
+  return {
+    id: name,
+    object: 'model',
+    created,
+    owned_by: manifest.owned_by ?? owner,
+    type: kind,
+    capabilities: manifest.capabilities,
+    modalities: manifest.inputs,
+    ...(manifest.context_length === undefined ? {} : { context_length: manifest.context_length }),
+    context_source: contextSource,
+    ...(manifest.dimension === undefined ? {} : { dimensions: manifest.dimension }),
+    loaded: false,
+  };
+}
+
+function catalogueEntry({ manifest, backend, variant, parameters, bytes }: InstalledModel): CatalogueEntry {
+  const { context_length, dimension, pooling, license, description } = manifest;
+  return {
+    capabilities: manifest.capabilities,
+    inputs: manifest.inputs,
+    backend,
+    variant,
+    variants: Object.keys(manifest.variants),
+    ...(context_length === undefined ? {} : { context_length }),
+    ...(dimension === undefined ? {} : { dimensions: dimension }),
+    ...(pooling === undefined ? {} : { pooling }),
+    parameters,
+    bytes,
+    ...(license === undefined ? {} : { license }),
+    ...(description === undefined ? {} : { description }),
+  };
+}
+
+function predictorEntry({ task, features, outputs, classes }: InstalledPredictor): Predictor {
+  return { task, format: 'onnx', features, outputs, ...(classes === undefined ? {} : { classes: [...classes] }) };
+}
+
+function byName<T extends { readonly name: string }, Entry>(all: readonly T[], entry: (each: T) => Entry) {
+  return Object.fromEntries(all.map((each) => [each.name, entry(each)]));
+}

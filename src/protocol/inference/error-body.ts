@@ -1,0 +1,30 @@
+import type { ErrorCode } from '../error-codes.ts';
+import type { ServiceError } from '../service-error.ts';
+
+/**
+ * The error body of the inference plane. The sentence in `error` begins with the code, since it is all that many clients
+ * show; `reason` is the class of the error.
+ */
+export interface InferenceErrorBody {
+  error: string;
+  message: string;
+  reason: string;
+  retryable: boolean;
+  /** Milliseconds; 0 where a retry does not help. */
+  retry_after_ms: number;
+}
+
+const timeouts: readonly ErrorCode[] = ['request_timeout', 'deadline_exceeded', 'query_timeout'];
+
+/** The class of an error, coarser than its code. */
+export function inferenceReason({ code, status }: ServiceError): string {
+  if (timeouts.includes(code)) return 'timeout';
+  if (status === 400 || status === 413 || status === 415) return 'invalid_input';
+  if (status === 401 || status === 403) return 'unauthorized';
+  return code;
+}
+
+/** Whether the path belongs to the inference plane, whose errors have a body of their own. */
+export function isInferencePath(path: string): boolean {
+  return /^\/+(?:ai|ml)\/+v1(?:\/|$)/.test(path);
+}
