@@ -20,6 +20,8 @@ export interface Hit {
   legScores: Record<string, number> | undefined;
 }
 
+const noSort: [undefined, undefined] = [undefined, undefined];
+
 /** Rows that are read, and hits that are looked at, before other requests get their turn. */
 const sliceHits = 256;
 
@@ -34,14 +36,13 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
   const explanations = hits.explanations === '' ? [] : (JSON.parse(hits.explanations) as unknown[]);
   const legScores = hits.legScores === '' ? [] : (JSON.parse(hits.legScores) as Record<string, number>[]);
   const found: Hit[] = [];
-  const changed: number[] = [];
+  const changed: Hit[] = [];
   for (let index = 0; index < hits.ordinals.length; index += 1) {
     const range = hits.ranges[index] ?? 0;
     const document = rows[range]?.get(hits.ordinals[index] ?? 0);
     if (!document || hasExpired(document, target)) continue;
-    if (document.sequence !== hits.sequences[index]) changed.push(found.length);
-    const [sort, position] = sorts?.[index] ?? [];
-    found.push({
+    const [sort, position] = sorts?.[index] ?? noSort;
+    const hit: Hit = {
       range,
       document,
       score: hits.scores[index] ?? 0,
@@ -50,19 +51,19 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
       explanation: explanations[index],
       distance: hits.distances[index] ?? Number.NaN,
       legScores: legScores[index],
-    });
+    };
+    found.push(hit);
+    if (document.sequence !== hits.sequences[index]) changed.push(hit);
   }
-  const dropped = await mismatches(
-    changed.flatMap((index) => found[index] ?? []),
-    plan,
-    target,
-  );
+  if (changed.length === 0) return found;
+  const dropped = await mismatches(changed, plan, target);
   return dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
 }
 
 /** Those of the changed hits that no longer match: what a vector has found need only pass the filters. */
 async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget): Promise<Set<Hit>> {
-  const { query, ...filters } = textPlan(plan);
+  const { aggregations, ...demands } = textPlan(plan);
+  const { query, ...filters } = demands;
   const isFiltered = filters.filter.length + filters.exclusion.length > 0;
   const byText: Hit[] = [];
   const byVector: Hit[] = [];
@@ -72,13 +73,13 @@ async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget)
     else if (isFiltered) byVector.push(hit);
   }
   const dropped = new Set<Hit>();
-  for (const [hits, demands] of [
-    [byText, textPlan(plan)],
+  for (const [hits, asked] of [
+    [byText, demands],
     [byVector, filters],
   ] as const) {
     if (hits.length === 0) continue;
     const matches = await target.recheck(
-      demands,
+      asked,
       hits.map((hit) => hit.document),
     );
     for (const [at, hit] of hits.entries()) if (!matches[at]) dropped.add(hit);

@@ -17,6 +17,8 @@ interface PathNode {
   /** A path ends here: the value and everything in it is meant. */
   isEnd: boolean;
   children: Map<string, PathNode>;
+  /** First characters of the names of `children`. */
+  initials: number[];
   /** Where `*` leads, except under the names of `anyExcept`. */
   any: PathNode | undefined;
   anyExcept: readonly string[];
@@ -26,6 +28,7 @@ const projectionPathsMax = 256;
 const pathSegmentsMax = 64;
 /** Members that only an answer that names them shows. */
 const hiddenByDefault = ['_embeddings', '_chunks'];
+const backslash = 0x5c;
 const whole: Projection = { isWhole: true, apply: (document) => document, showsVectors: () => false };
 
 /**
@@ -72,7 +75,7 @@ export function withVectors(document: string, embeddings: string | undefined): s
 }
 
 function newNode(): PathNode {
-  return { isEnd: false, children: new Map(), any: undefined, anyExcept: [] };
+  return { isEnd: false, children: new Map(), initials: [], any: undefined, anyExcept: [] };
 }
 
 function addPath(root: PathNode, path: string, shown: string): void {
@@ -89,7 +92,10 @@ function addPath(root: PathNode, path: string, shown: string): void {
     }
     const next: PathNode = (isGlob ? node.any : node.children.get(segment)) ?? newNode();
     if (isGlob) node.any = next;
-    else node.children.set(segment, next);
+    else {
+      node.children.set(segment, next);
+      node.initials.push(segment.charCodeAt(0));
+    }
     node = next;
   }
   node.isEnd = true;
@@ -107,11 +113,17 @@ function projectObject(text: string, start: number, included: PathNode[], exclud
   while (text[position] !== '}') {
     const nameEnd = skipString(text, position);
     assert(nameEnd > 0, 'a stored document is not whole');
-    const name = decodeName(text.slice(position, nameEnd));
     const valueStart = skipSpace(text, skipSpace(text, nameEnd) + 1);
-    const value = projectValue(text, valueStart, follow(included, name), follow(excluded, name));
-    if (value.text !== '') members.push(`${text.slice(position, nameEnd)}:${value.text}`);
-    position = skipSpace(text, value.end);
+    let end: number;
+    if (mayLead(included, text.charCodeAt(position + 1))) {
+      const name = decodeName(text.slice(position, nameEnd));
+      const value = projectValue(text, valueStart, follow(included, name), follow(excluded, name));
+      if (value.text !== '') members.push(`${text.slice(position, nameEnd)}:${value.text}`);
+      end = value.end;
+    } else {
+      end = endOf(text, valueStart);
+    }
+    position = skipSpace(text, end);
     if (text[position] === ',') position = skipSpace(text, position + 1);
   }
   return { text: members.length === 0 ? '' : `{${members.join(',')}}`, end: position + 1 };
@@ -151,6 +163,16 @@ function projectValue(text: string, start: number, included: PathNode[], exclude
 const everything: PathNode = newNode();
 everything.isEnd = true;
 everything.any = everything;
+
+/**
+ * False when no member whose spelling begins so can be on the paths. Most members of most documents are not, and this
+ * spares their names from becoming strings of their own.
+ */
+function mayLead(nodes: PathNode[], initial: number): boolean {
+  if (initial === backslash) return true;
+  for (const node of nodes) if (node.any || node.isEnd || node.initials.includes(initial)) return true;
+  return false;
+}
 
 /** Where the paths stand after a member; a name with dots is as many segments. */
 function follow(nodes: PathNode[], name: string): PathNode[] {

@@ -30,14 +30,12 @@ export async function executeQuery(
 ): Promise<ExecutedQuery> {
   const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   let limit = plan.limit;
-  const { aggregations, ...withoutAggregations } = plan;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
   for (let round = 1; ; round += 1) {
-    const asked = round === 1 ? plan : withoutAggregations;
-    const native = await run(indexes, withLimit(asked, limit), signal);
-    if (aggregations && round === 1) aggregated = native;
-    const hits = await hydrate(native, withoutAggregations, target);
+    const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), signal);
+    if (plan.aggregations && round === 1) aggregated = native;
+    const hits = await hydrate(native, plan, target);
     const dropped = native.ordinals.length - hits.length;
     const exhausted = native.ordinals.length < limit || native.isPartial;
     if (hits.length >= plan.limit || exhausted || dropped === 0 || round === refillRoundsMax) {
@@ -56,8 +54,8 @@ export async function executeQuery(
   }
 }
 
-/** The plan for a larger page: each of its searches then looks at as many hits more. */
-function withLimit(plan: NativePlan, limit: number): NativePlan {
-  if (limit === plan.limit || !plan.fusion) return { ...plan, limit };
+/** The plan for a larger page: each of its searches then looks at as many hits more. Aggregations are known by then. */
+function laterRound({ aggregations, ...plan }: NativePlan, limit: number): NativePlan {
+  if (!plan.fusion) return { ...plan, limit };
   return { ...plan, limit, fusion: { ...plan.fusion, window: plan.fusion.window + limit - plan.limit } };
 }

@@ -95,8 +95,10 @@ export function queryTable(request: unknown, pathTable?: string): string {
 export function planQuery(request: unknown, context: PlanContext): PlannedQuery {
   if (!isObject(request)) throw new ServiceError('invalid_query', 'A query request must be a JSON object.');
   checkMembers(request, knownMembers, where);
-  const missing = [...notBuiltMembers].find(([name]) => member(request, name) !== undefined);
-  if (missing) throw new ServiceError('not_implemented', `${missing[1]} ("${missing[0]}") is not built yet.`);
+  for (const [name, what] of notBuiltMembers) {
+    if (member(request, name) === undefined) continue;
+    throw new ServiceError('not_implemented', `${what} ("${name}") is not built yet.`);
+  }
   const table = queryTable(request, context.name);
   const budget = new QueryBudget();
   const filters = new NamedFilters(member(request, 'with'), readQueryNode);

@@ -23,6 +23,8 @@ import { synonymsOf } from './document-schema.ts';
 import { ShownVectors } from './shown-vectors.ts';
 import type { Table, TableIndex } from './table.ts';
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
   table: string;
@@ -98,7 +100,8 @@ export class TableQueries {
     const plannedAt = clock.monotonicMs();
     using lease = await table.lease();
     const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, signal });
-    const plan = { ...planned.plan, timeout_ms: planned.plan.timeout_ms ?? this.#parts.queryTimeoutMs };
+    const { plan } = planned;
+    plan.timeout_ms ??= this.#parts.queryTimeoutMs;
     const executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, signal);
     const documents = executed.hits.map((hit) => hit.document);
     const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
@@ -211,7 +214,7 @@ function isFresh(ranges: readonly OpenRange[], indexNames: string[]): boolean {
 async function readRequests(body: Uint8Array): Promise<unknown[]> {
   let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+    text = utf8.decode(body);
   } catch {
     throw new ServiceError('invalid_json', 'The body is not valid UTF-8.');
   }

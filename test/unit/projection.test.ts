@@ -86,6 +86,7 @@ describe('projections', () => {
 
   test('names with escapes, and names that objects treat specially, are ordinary', () => {
     expect(apply(['"é'], '{"\\"\\u00e9":1,"x":2}')).toBe('{"\\"\\u00e9":1}');
+    expect(apply(['title'], '{"\\u0074itle":1,"t":2}')).toBe('{"\\u0074itle":1}');
     expect(apply(['__proto__'], '{"__proto__":{"a":1},"x":2}')).toBe('{"__proto__":{"a":1}}');
     expect(apply(['constructor'], '{"x":2}')).toBe('{}');
     expect(apply(['2', '1'], '{"2":"b","1":"a"}')).toBe('{"2":"b","1":"a"}');

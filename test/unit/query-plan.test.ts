@@ -40,7 +40,7 @@ describe('planning a query', () => {
         sort: [],
         count_only: false,
         exact_total: true,
-        total_exact_up_to: 10_000,
+        total_exact_up_to: 1_000,
       },
     });
   });
