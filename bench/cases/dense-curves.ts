@@ -14,7 +14,6 @@ const clusteredShapes = {
   smoke: [{ rows: 5_000, dimension: 384 }],
   full: [
     { rows: 20_000, dimension: 384 },
-    { rows: 100_000, dimension: 384 },
     { rows: 100_000, dimension: 768 },
   ],
   scale: [

@@ -4,7 +4,7 @@ import { type Comparison, compare } from '../measure/comparison.ts';
 import { recallOf } from '../measure/recall.ts';
 import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { neighbours } from '../workloads/exact-neighbours.ts';
-import { exactSparse, type SparseSet } from '../workloads/sparse-vectors.ts';
+import { type SparseSet, sparseTruth } from '../workloads/sparse-vectors.ts';
 import { describeCurves, peerCandidates, recallCurve } from './recall-curve.ts';
 
 const small = { smoke: 2_000, full: 20_000, scale: 20_000 } as const;
@@ -26,8 +26,8 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   const set: SparseSet = { rows: small[tier], queries, seed };
   const large: SparseSet = { ...set, rows: set.rows * growth };
   context.progress('exact answers');
-  const truth = exactSparse(set);
-  const largeTruth = exactSparse(large);
+  const truth = sparseTruth(set);
+  const largeTruth = sparseTruth(large);
   await using ours = new VectorEngineProcess('sundew', placement);
   await using oursLarge = new VectorEngineProcess('sundew', placement);
   await using zvec = new VectorEngineProcess('zvec', placement);

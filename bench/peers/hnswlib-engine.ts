@@ -20,6 +20,7 @@ const { HierarchicalNSW } = loadPackage<{ HierarchicalNSW: new (space: string, d
   'hnswlib-node',
 );
 const batch = 10_000;
+const { links, buildCandidates } = peerGraph;
 let index: Hnsw | undefined;
 let queries: number[][] = [];
 
@@ -29,7 +30,7 @@ await serveVectorEngine<{ neighbors: number[] }>({
     index = new HierarchicalNSW('cosine', dense.dimension);
     queries = readQueries(dense).map((query) => Array.from(query));
     // It builds on one thread, minutes for the large sets, and its building is not measured.
-    const path = join(cacheDirectory, `${dense.name}-${dense.rows}.hnswlib`);
+    const path = join(cacheDirectory, `${dense.name}-${dense.rows}-${links}-${buildCandidates}.hnswlib`);
     const start = performance.now();
     if (existsSync(path)) index.readIndexSync(path);
     else {
@@ -48,7 +49,7 @@ await serveVectorEngine<{ neighbors: number[] }>({
 });
 
 function addAll(hnsw: Hnsw, set: VectorSet): void {
-  hnsw.initIndex(set.rows, peerGraph.links, peerGraph.buildCandidates, 100);
+  hnsw.initIndex(set.rows, links, buildCandidates, 100);
   for (let first = 0; first < set.rows; first += batch) {
     const rows = readRows(set, first, batch);
     for (let at = 0; at * set.dimension < rows.length; at += 1) {
