@@ -10,6 +10,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   serve: async () => serveVerb(loadServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
   check: async () => (await import('./cli/check.ts')).check,
+  models: async () => (await import('./cli/models.ts')).models,
   demo: async () => (await import('./cli/demo.ts')).demo,
 };
 

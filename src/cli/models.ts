@@ -1,0 +1,136 @@
+import { basename, resolve } from 'node:path';
+import { ConfigError } from '../config/load.ts';
+import { formatSize } from '../config/value-kind.ts';
+import type { InstalledModel } from '../inference/models/describe-model.ts';
+import { digestFaults } from '../inference/models/file-digests.ts';
+import { importModel, modelDirectory, removeModel } from '../inference/models/install-model.ts';
+import { ModelRegistry } from '../inference/models/model-registry.ts';
+import { must } from '../lib/assert.ts';
+import { didYouMean } from '../lib/did-you-mean.ts';
+import { isModelKind, type ModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
+import { configFlags, configOf } from './load-config.ts';
+import { exitCodes, type Verb, type VerbContext } from './verb.ts';
+
+type Action = (context: VerbContext, subject: string) => number;
+
+const actions: Readonly<Record<string, Action>> = { list, show, import: importFolder, rm: remove };
+
+/** `sundew models list | show | import | rm`: the models directory of this machine; no server needs to run. */
+export const models: Verb = {
+  name: 'models',
+  summary: 'List, show, import and remove models on disk.',
+  usage: 'list | show NAME | import FOLDER --kind KIND | rm NAME --yes',
+  flags: [
+    { flag: '--kind', value: 'KIND', help: `One of ${modelKinds.join(', ')}.` },
+    { flag: '--name', value: 'NAME', help: 'Name of an imported model; the name of its folder or file without it.' },
+    { flag: '--verify', help: 'With show: compare every file with its digest in the manifest.' },
+    { flag: '--yes', help: 'With rm: do it.' },
+    { flag: '--json', help: 'JSON instead of a table.' },
+    ...configFlags(),
+  ],
+  async run(context) {
+    const [word = 'list', subject, ...more] = context.args.positionals;
+    const action = Object.hasOwn(actions, word) ? actions[word] : undefined;
+    if (action === undefined) {
+      const guess = didYouMean(word, Object.keys(actions));
+      throw new ConfigError(`unknown action "${word}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`);
+    }
+    if (more.length > 0 || (word === 'list') !== (subject === undefined)) {
+      throw new ConfigError(`usage: sundew models ${models.usage}`);
+    }
+    return action(context, subject ?? '');
+  },
+};
+
+function registryOf(context: VerbContext): ModelRegistry {
+  const { modelsDir, predictorsDir } = configOf(context).config;
+  return new ModelRegistry(modelsDir, predictorsDir);
+}
+
+function kindOf({ args }: VerbContext): ModelKind | undefined {
+  const kind = args.flags.get('--kind');
+  if (kind === undefined || isModelKind(kind)) return kind;
+  throw new ConfigError(`--kind must be one of ${modelKinds.join(', ')}, not "${kind}".`);
+}
+
+function list(context: VerbContext): number {
+  const registry = registryOf(context);
+  const kind = kindOf(context);
+  const found = registry.models.filter((model) => kind === undefined || model.kind === kind);
+  const refused = registry.refused.filter((each) => kind === undefined || each.kind === kind);
+  if (context.args.flags.has('--json')) {
+    context.print(`${JSON.stringify({ models: found.map(summaryOf), refused }, null, 2)}\n`);
+    return exitCodes.done;
+  }
+  const rows = found.map((model) => [model.kind, model.name, model.variant, shownSize(model.bytes)]);
+  const widths = [0, 1, 2].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
+  for (const row of rows) context.print(`${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}\n`);
+  if (rows.length === 0) context.explain(`no models in ${configOf(context).config.modelsDir}\n`);
+  for (const each of refused) context.explain(`${each.kind}/${each.name} cannot be served: ${each.reason}\n`);
+  return exitCodes.done;
+}
+
+function show(context: VerbContext, name: string): number {
+  const model = oneOf(context, name);
+  const faults = context.args.flags.has('--verify') ? digestFaults(model.directory, model.manifest.digests ?? {}) : [];
+  context.print(`${JSON.stringify({ ...summaryOf(model), manifest: model.manifest }, null, 2)}\n`);
+  for (const fault of faults) context.explain(`${fault}\n`);
+  return faults.length === 0 ? exitCodes.done : exitCodes.failed;
+}
+
+function importFolder(context: VerbContext, source: string): number {
+  const kind = kindOf(context);
+  if (kind === undefined) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}.`);
+  const name = context.args.flags.get('--name') ?? basename(resolve(source)).replace(/\.(?:gguf|onnx)$/, '');
+  const model = importModel(source, { modelsDirectory: configOf(context).config.modelsDir, kind, name });
+  context.explain(
+    `${kind}/${name} is installed in ${model.directory}; a running server finds it when it next starts\n`,
+  );
+  return exitCodes.done;
+}
+
+function remove(context: VerbContext, name: string): number {
+  const registry = registryOf(context);
+  const wanted = kindOf(context);
+  const all = [...registry.models, ...registry.refused].flatMap((each) =>
+    isModelKind(each.kind) && each.name === name && (wanted ?? each.kind) === each.kind ? [each.kind] : [],
+  );
+  const place = { modelsDirectory: configOf(context).config.modelsDir, kind: onlyOne(all, name), name };
+  if (!context.args.flags.has('--yes')) {
+    context.explain(`${modelDirectory(place)} would be deleted; repeat the command with --yes\n`);
+    return exitCodes.usage;
+  }
+  removeModel(place);
+  context.explain(`${modelDirectory(place)} is deleted\n`);
+  return exitCodes.done;
+}
+
+function oneOf(context: VerbContext, name: string): InstalledModel {
+  const registry = registryOf(context);
+  const wanted = kindOf(context);
+  const named = registry.models.filter((model) => model.name === name && (wanted ?? model.kind) === model.kind);
+  const refused = registry.refused.find((each) => each.name === name);
+  if (named.length === 0 && refused !== undefined) throw new Error(`${name} cannot be served: ${refused.reason}`);
+  onlyOne(
+    named.map((model) => model.kind),
+    name,
+  );
+  return must(named[0], 'one model has the name');
+}
+
+function onlyOne(kinds: readonly ModelKind[], name: string): ModelKind {
+  const [kind, ...others] = kinds;
+  if (kind === undefined) throw new Error(`no model named "${name}" is installed; sundew models list shows them`);
+  if (others.length > 0)
+    throw new ConfigError(`"${name}" is among the ${kinds.join(' and the ')}; say which with --kind`);
+  return kind;
+}
+
+function summaryOf({ kind, name, backend, variant, weights, bytes, parameters, directory }: InstalledModel) {
+  return { kind, name, backend, variant, weights, bytes, parameters, directory };
+}
+
+function shownSize(bytes: number): string {
+  const mebibyte = 1024 * 1024;
+  return bytes < mebibyte ? `${Math.ceil(bytes / 1024)}KiB` : formatSize(Math.round(bytes / mebibyte) * mebibyte);
+}

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { models } from '../../../src/cli/models.ts';
+import { runCommandLine } from '../../../src/cli/run.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+
+const fixtures = new URL('../../fixtures/models/', import.meta.url).pathname;
+const embedder = `${fixtures}embedders/tiny-bert`;
+
+async function sundew(directory: string, ...words: string[]) {
+  const told = { code: 0, out: '', err: '' };
+  const all = ['models', ...words, '--models-dir', directory, '--ml-dir', join(directory, 'predictors')];
+  told.code = await runCommandLine({ verbs: { models: async () => models }, version: '1' }, all, {
+    environment: {},
+    print(text) {
+      told.out += text;
+    },
+    explain(text) {
+      told.err += text;
+    },
+  });
+  return told;
+}
+
+describe('sundew models import', () => {
+  test('installs a folder under its name, with its digests, so that it is listed, shown and verified', async () => {
+    using directory = new TemporaryDirectory();
+    const path = directory.path;
+    expect(await sundew(path, 'import', embedder, '--kind', 'embedders', '--name', 'acme/tiny')).toMatchObject({
+      code: 0,
+    });
+    expect((await sundew(path, 'list')).out).toMatch(/^embedders {2}acme\/tiny {2}full {2}62KiB\n$/);
+    const shown = JSON.parse((await sundew(path, 'show', 'acme/tiny', '--verify')).out);
+    expect(shown.manifest).toMatchObject({ dimension: 32, context_length: 64, pooling: 'mean' });
+    expect(Object.keys(shown.manifest.digests)).toContain('onnx/model.onnx');
+    writeFileSync(join(path, 'embedders/acme/tiny/tokenizer.json'), '{}');
+    const verified = await sundew(path, 'show', 'acme/tiny', '--verify');
+    expect([verified.code, verified.err]).toEqual([1, 'tokenizer.json is not the file that was installed\n']);
+  });
+
+  test('installs one file under its own name', async () => {
+    using directory = new TemporaryDirectory();
+    const { code } = await sundew(
+      directory.path,
+      'import',
+      `${fixtures}generators/chain/model.gguf`,
+      '--kind',
+      'generators',
+    );
+    expect(code).toBe(0);
+    expect(existsSync(join(directory.path, 'generators/model/model.gguf'))).toBe(true);
+  });
+
+  test('what cannot be served leaves nothing behind', async () => {
+    using directory = new TemporaryDirectory();
+    using source = new TemporaryDirectory();
+    const refused = async (reason: RegExp) => {
+      const told = await sundew(directory.path, 'import', source.path, '--kind', 'embedders', '--name', 'bad');
+      expect(told.err).toMatch(reason);
+      expect([told.code, readdirSync(join(directory.path, 'embedders'))]).toEqual([1, []]);
+    };
+    source.write('model.onnx', '<html>the proxy says no</html>');
+    await refused(/model\.onnx/);
+    writeFileSync(join(source.path, 'model.onnx'), readFileSync(`${embedder}/onnx/model.onnx`));
+    await refused(/no tokenizer\.json/);
+    source.write('tokenizer.json', '{}');
+    source.write('manifest.json', JSON.stringify({ digests: { 'model.onnx': '0'.repeat(64) } }));
+    await refused(/model\.onnx is not the file/);
+    source.write('manifest.json', '{}');
+    symlinkSync('/etc/hostname', join(source.path, 'link.json'));
+    await refused(/link\.json is a link/);
+  });
+
+  test('a name that exists, leaves the directory, or has no kind is refused', async () => {
+    using directory = new TemporaryDirectory();
+    const again = () => sundew(directory.path, 'import', embedder, '--kind', 'embedders');
+    expect((await again()).code).toBe(0);
+    expect((await again()).err).toMatch(/exists already/);
+    const escaping = await sundew(directory.path, 'import', embedder, '--kind', 'embedders', '--name', '../up');
+    expect(escaping.err).toMatch(/is no name/);
+    expect((await sundew(directory.path, 'import', embedder)).err).toMatch(/--kind is missing/);
+    expect((await sundew(directory.path, 'import', embedder, '--kind', 'embedder')).code).toBe(2);
+  });
+});
+
+describe('sundew models rm', () => {
+  test('asks first, then removes the model and the directory of its owner', async () => {
+    using directory = new TemporaryDirectory();
+    const path = directory.path;
+    await sundew(path, 'import', embedder, '--kind', 'embedders', '--name', 'acme/tiny');
+    const asked = await sundew(path, 'rm', 'acme/tiny');
+    expect([asked.code, existsSync(join(path, 'embedders/acme/tiny'))]).toEqual([2, true]);
+    expect(asked.err).toMatch(/--yes/);
+    expect((await sundew(path, 'rm', 'acme/tiny', '--yes')).code).toBe(0);
+    expect(readdirSync(join(path, 'embedders'))).toEqual([]);
+    expect((await sundew(path, 'rm', 'acme/tiny', '--yes')).err).toMatch(/no model named/);
+  });
+
+  test('a name of two kinds needs the kind, and a damaged model can go', async () => {
+    using directory = new TemporaryDirectory();
+    const path = directory.path;
+    for (const kind of ['embedders', 'rerankers'])
+      await sundew(path, 'import', embedder, '--kind', kind, '--name', 'x');
+    expect((await sundew(path, 'rm', 'x', '--yes')).err).toMatch(/say which with --kind/);
+    writeFileSync(join(path, 'rerankers/x/onnx/model.onnx'), '');
+    expect((await sundew(path, 'list')).err).toMatch(/rerankers\/x cannot be served/);
+    expect((await sundew(path, 'rm', 'x', '--kind', 'rerankers', '--yes')).code).toBe(0);
+    expect((await sundew(path, 'list')).out).toMatch(/^embedders/);
+  });
+});
