@@ -70,7 +70,8 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   readiness.add('storage', () => storage.writable);
   addProcessMetrics(metrics, clock, packageFile.version);
   collectServiceMetrics(metrics, { app, config, pool, sweeper, tables });
-  const stopMonitor = startEventLoopMonitor(clock, metrics);
+  // The thread's own time, whatever the clock of the data says.
+  const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
 
