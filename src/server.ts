@@ -15,6 +15,7 @@ import type { ClusterSource } from './http/database/cluster.ts';
 import { OpenRange, type RangeIndexOpener } from './indexing/open-range.ts';
 import { RangePool } from './indexing/range-pool.ts';
 import { ModelRegistry } from './inference/models/model-registry.ts';
+import { systemClock } from './lib/clock.ts';
 import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
 import { Metrics } from './observability/metrics.ts';
 import { startMetricsServer } from './observability/metrics-server.ts';
