@@ -12,7 +12,7 @@ import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexSta
 export interface ApplierBounds extends PublishBounds {
   /** Queued bytes beyond which images are dropped and the change feed is read instead. */
   queueBytesMax: number;
-  /** Idle time after which the writer's threads and memory are given back, in milliseconds. */
+  /** Idle time after which the writer's threads and memory are given back and work put off is done, in milliseconds. */
   writerIdleMs: number;
 }
 
@@ -75,6 +75,8 @@ export class IndexApplier {
   /** The background verification found damage in the open index. */
   #suspect = false;
   #skippedCount = 0;
+  /** The writer was given back since the last row. */
+  #isReleased = false;
   #wake: () => void = () => {};
   #liveWaiters: ((isLive: boolean) => void)[] = [];
 
@@ -214,6 +216,7 @@ export class IndexApplier {
     }
     const index = await this.#open(wipe);
     this.#index = index;
+    this.#isReleased = false;
     this.#refuseFromTheFuture(index);
     this.#standAt(index.openedAtSequence);
     if (index.openedAtSequence === 0) this.#rebuilding = true;
@@ -299,6 +302,7 @@ export class IndexApplier {
       await new Promise<void>((resolve) => setImmediate(resolve));
       return 0;
     }
+    this.#isReleased = false;
     const report = await this.#timed('apply', index.apply(page.frame));
     this.#applied = page.lastSequence;
     this.#schedule.applied(page.frame.byteLength, this.#clock.monotonicMs());
@@ -352,23 +356,23 @@ export class IndexApplier {
     return result;
   }
 
-  /** Waits for rows, a waiter, or the next deadline. */
+  /** Waits for rows, a waiter, or the next deadline; gives the writer back when nothing came for long. */
   async #rest(): Promise<void> {
     if (this.#stop.signal.aborted || this.#suspect) return;
     if (this.progress.isAwaited(this.#applied)) return;
-    const restMs = this.#schedule.restMs(this.#clock.monotonicMs());
-    const woken = await this.#sleep(restMs ?? this.#bounds.writerIdleMs);
-    if (!woken && restMs === undefined) {
-      await this.#index?.releaseWriter();
-      if (this.#queue.length > 0 || this.#state !== 'live') return;
-      await this.#sleep(undefined);
-    }
+    const dueMs = this.#schedule.restMs(this.#clock.monotonicMs()) ?? Number.POSITIVE_INFINITY;
+    const idleMs = this.#isReleased ? Number.POSITIVE_INFINITY : this.#bounds.writerIdleMs;
+    const woken = await this.#sleep(Math.min(dueMs, idleMs));
+    if (woken || this.#isReleased || dueMs < idleMs) return;
+    await this.#index?.releaseWriter();
+    this.#isReleased = true;
   }
 
-  /** Resolves true when woken, false when `delayMs` has passed. */
-  #sleep(delayMs: number | undefined): Promise<boolean> {
+  /** Resolves true when woken, false when `delayMs` has passed; infinity for no delay of its own. */
+  #sleep(delayMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const cancel = delayMs === undefined ? undefined : this.#clock.after(delayMs, () => resolve(false));
+      const cancel =
+        delayMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(delayMs, () => resolve(false));
       this.#wake = () => {
         cancel?.();
         resolve(true);

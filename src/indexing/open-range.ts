@@ -8,6 +8,9 @@ import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-ap
 import type { RangeIndexReport } from './index-report.ts';
 import type { OpenRangeIndex } from './range-index.ts';
 
+/** Until it is idle, an index of vectors scans its newest rows in every query: soon, then. In milliseconds. */
+const vectorWriterIdleMs = 1_000;
+
 /** Opens the native index of a definition below a range's directory. */
 export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
 
@@ -77,7 +80,7 @@ export class OpenRange {
       open: this.#parts.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after, vectorIndexId) },
       clock,
-      bounds,
+      bounds: vectorIndexId === undefined ? bounds : { ...bounds, writerIdleMs: vectorWriterIdleMs },
       events: {
         ...events,
         checkpointed: (sequence) => {

@@ -4,6 +4,8 @@
 //! `dense_bench clustered ROWS DIMENSION [METRIC] [filters]` draws clustered vectors (seed 42);
 //! `dense_bench FILE DIMENSION [METRIC] [filters]` reads raw little-endian float32 rows. The last 500 rows are the queries.
 //! With INDEX_DIRECTORY in the environment the index is kept there, and opened by the next run.
+//! With PACED the rows come so slowly that the graphs keep up; TAIL_BYTES, LINKS, BUILD_CANDIDATES and BUILD_THREADS are
+//! options of the index.
 //! METRIC is cosine, l2_squared or inner_product.
 
 use std::collections::BTreeSet;
@@ -233,6 +235,7 @@ fn build(data: &Data, rows: usize, metric: Metric) -> std::sync::Arc<DenseIndex>
     let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
     options.build_candidates = setting("BUILD_CANDIDATES").unwrap_or(options.build_candidates);
     options.build_threads = setting("BUILD_THREADS").unwrap_or(options.build_threads);
+    options.tail_bytes = setting("TAIL_BYTES").unwrap_or(options.tail_bytes);
     options.links = setting("LINKS").unwrap_or(options.links);
     let started = Instant::now();
     let path = std::path::PathBuf::from(directory.unwrap_or_default());
@@ -246,6 +249,9 @@ fn build(data: &Data, rows: usize, metric: Metric) -> std::sync::Arc<DenseIndex>
         let end = (start + BATCH).min(rows);
         index.apply(&frame(data, start..end)).expect("applied");
         index.commit(end as u64).expect("committed");
+        if setting("PACED").is_some() {
+            index.settle();
+        }
     }
     let applied = started.elapsed().as_secs_f64();
     index.settle();

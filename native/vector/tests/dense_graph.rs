@@ -201,6 +201,33 @@ fn graphs_open_at_the_checkpoint_and_go_on_from_there() {
 }
 
 #[test]
+fn rows_get_a_graph_when_nothing_more_is_written() {
+    let mut world = World::new(29);
+    let mut tested = Tested::new(options(Metric::Cosine));
+    let query = world.queries(1).remove(0);
+    // A graph of so few rows is scanned by its codes.
+    let ways = |tested: &Tested| search(&tested.index, &query, 5, None).report.arms;
+    tested.load(&world.rows(0..900));
+    assert_eq!(ways(&tested), ["scan"]);
+    tested.index.checkpoint().unwrap();
+    tested.reopen();
+    tested.index.release_writer().unwrap();
+    tested.index.settle();
+    assert_eq!(ways(&tested), ["exact_fallback"]);
+    // A few rows more are scanned beside it, however often nothing is written.
+    tested.load(&world.rows(850..1000));
+    tested.index.release_writer().unwrap();
+    tested.index.settle();
+    assert_eq!(ways(&tested), ["exact_fallback", "scan"]);
+    assert!(tested.recall(&world.queries(20), 10, 0.5, None) >= 0.98);
+    tested.index.checkpoint().unwrap();
+    tested.reopen();
+    tested.index.verify().unwrap();
+    assert_eq!(ways(&tested), ["exact_fallback", "scan"]);
+    assert_eq!(search(&tested.index, &query, 2000, None).hits.len(), 1000);
+}
+
+#[test]
 fn a_search_that_is_due_ends_with_what_it_has() {
     let mut world = World::new(23);
     let mut tested = Tested::new(options(Metric::Cosine));

@@ -266,11 +266,16 @@ describe('an index applier', () => {
 
   test('gives the writer back when nothing happens, and takes rows again afterwards', async () => {
     const bench = new Bench(1);
+    // It does not wait for the checkpoint, and is given back once.
+    await bench.clock.advance(2 * bounds.writerIdleMs);
+    expect([bench.released, bench.durable]).toEqual([1, 0]);
     await bench.clock.advance(bounds.checkpointMs + 2 * bounds.writerIdleMs);
-    expect(bench.released).toBe(1);
+    expect([bench.released, bench.durable]).toEqual([1, 1]);
     bench.write();
     await bench.applier.waitFor(2);
     expect(bench.visible).toBe(2);
+    await bench.clock.advance(2 * bounds.writerIdleMs);
+    expect(bench.released).toBe(2);
     await bench.applier.close();
   });
 

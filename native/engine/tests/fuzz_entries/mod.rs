@@ -81,7 +81,8 @@ pub fn document_frame(data: &[u8]) {
     let mut writer = FrameWriter::new(1, data.len() + 1).expect("a small frame");
     writer.push(RowKind::Put, 0, b"k", &[data]);
     let everything = r#"{"limit": 1, "filter": [{"kind": "exists", "field": "a", "boost": 1}]}"#;
-    match_documents(&IndexOptions::named("fuzz"), &plan(everything), &writer.finish()).expect("any JSON can be matched");
+    match_documents(&IndexOptions::named("fuzz"), &plan(everything), &writer.finish())
+        .expect("any JSON can be matched");
 }
 
 /// A plan, as the planner may send it, over a few documents.

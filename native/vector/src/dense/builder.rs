@@ -45,8 +45,9 @@ fn has_dead_share(part: &Part, share: f64) -> bool {
     part.dead.count() as f64 > share * part.rows.len() as f64
 }
 
-/// What to build from parts of which those in `busy` are being built from already; `None` when all is well.
-pub fn plan(parts: &[Part], busy: &HashSet<u64>, options: &DenseOptions) -> Option<Plan> {
+/// What to build from parts of which those in `busy` are being built from already; `None` when all is well. Rows without
+/// a graph are left alone while their `dimension` float32s each make less than `tail_bytes`.
+pub fn plan(parts: &[Part], busy: &HashSet<u64>, dimension: usize, tail_bytes: usize) -> Option<Plan> {
     let free = || parts.iter().filter(|part| !busy.contains(&part.id) && part.live_count() > 0);
     let mut graphs: Vec<&Part> = free().filter(|part| matches!(part.rows, PartRows::Graph(_))).collect();
     graphs.sort_by_key(|part| part.rows.len());
@@ -56,7 +57,7 @@ pub fn plan(parts: &[Part], busy: &HashSet<u64>, options: &DenseOptions) -> Opti
     let flats: Vec<&Part> = free().filter(|part| matches!(part.rows, PartRows::Flat(_))).collect();
     let flat_rows: usize = flats.iter().map(|part| part.live_count()).sum();
     let mut sources: Vec<&Part> = Vec::new();
-    if flat_rows * options.dimension as usize * 4 >= options.tail_bytes {
+    if flat_rows * dimension * 4 >= tail_bytes {
         sources.extend(flats);
     }
     let decayed: Vec<&Part> = graphs.extract_if(.., |part| has_dead_share(part, DEAD_SHARE_MAX)).collect();

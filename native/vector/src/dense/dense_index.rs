@@ -24,6 +24,10 @@ use super::part::{Part, PartRows, Snapshot};
 /// Skipped rows that a report names.
 const SKIPPED_NAMED_MAX: usize = 100;
 
+/// While nothing is written, rows without a graph are scanned up to this part of `tail_bytes`: a search then has them
+/// compared in some 20 us.
+const IDLE_TAIL_PART: usize = 4;
+
 /// Working memory of walks that is kept for the next one.
 const SCRATCHES_KEPT: usize = 16;
 
@@ -57,6 +61,8 @@ struct Writing {
     busy: HashSet<u64>,
     /// Threads that build graphs now; two when rows wait while a large graph is being written anew.
     builders: usize,
+    /// No row was committed since the writer was released.
+    is_idle: bool,
     /// The vector of the row at hand.
     vector: Vec<f32>,
 }
@@ -82,6 +88,7 @@ impl DenseIndex {
                 next_part_id: restored.next_part_id,
                 busy: HashSet::new(),
                 builders: 0,
+                is_idle: false,
                 vector: vec![0.0; options.dimension as usize],
             }),
             options,
@@ -154,7 +161,7 @@ impl DenseIndex {
             _ => false,
         };
         let is_open = !self.closed.load(Ordering::Relaxed);
-        if !may_start || !is_open || plan(&writing.parts, &writing.busy, &self.options).is_none() {
+        if !may_start || !is_open || writing.plan(&self.options).is_none() {
             return;
         }
         let Some(this) = self.this.upgrade() else { return };
@@ -171,7 +178,7 @@ impl DenseIndex {
     fn build_all(&self) {
         loop {
             let mut writing = self.writing();
-            let next = plan(&writing.parts, &writing.busy, &self.options);
+            let next = writing.plan(&self.options);
             let Some(plan) = next.filter(|_| !self.closed.load(Ordering::Relaxed)) else {
                 return self.end_builder(writing);
             };
@@ -255,6 +262,11 @@ impl DenseIndex {
 }
 
 impl Writing {
+    fn plan(&self, options: &DenseOptions) -> Option<Plan> {
+        let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_PART } else { options.tail_bytes };
+        plan(&self.parts, &self.busy, options.dimension as usize, tail_bytes)
+    }
+
     /// Takes the vector of the ordinal out of the index, if there is one.
     fn kill(&mut self, ordinal: u32) {
         self.pending.remove(ordinal);
@@ -279,6 +291,7 @@ impl Writing {
         if self.pending.len() == 0 {
             return;
         }
+        self.is_idle = false;
         let rows = self.pending.take(options.dimension as usize);
         let mut part = self.new_part(PartRows::Flat(Arc::new(rows)));
         while let Some(last) = self.parts.pop() {
@@ -349,7 +362,11 @@ impl DerivedIndex for DenseIndex {
         Ok(CheckpointReport { sequence: snapshot.sequence, files_written, bytes_written, took_micros })
     }
 
+    /// Has all but the last few rows that are scanned taken into a graph.
     fn release_writer(&self) -> Result<(), EngineError> {
+        let mut writing = self.writing();
+        writing.is_idle = true;
+        self.start_builder(&mut writing);
         Ok(())
     }
 
