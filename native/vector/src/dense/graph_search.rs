@@ -1,6 +1,6 @@
 //! The search of one graph: which way to take, and the exact distances of what it finds.
 
-use super::graph::{CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
+use super::graph::{CodedQuery, FilteredWalk, Graph, NODES_AROUND, Scratch, WalkEnd};
 use super::graph_rows::GraphRows;
 use super::nearest::Found;
 use super::options::Metric;
@@ -105,10 +105,9 @@ impl GraphSearch<'_, '_> {
         let (rows, count) = (self.rows.len(), allowed.count());
         let limit = self.search.bounds.limit;
         let kept = rescored_for(limit);
-        // A quarter more, because a walk among few allowed rows must not miss the way to one of them.
-        let candidates = self.search.candidates * 5 / 4;
+        let candidates = self.search.candidates;
         // The ball that holds the wanted rows well within it, if the allowed ones lie everywhere.
-        let ball = candidates + 2 * limit * rows / count.max(1);
+        let ball = candidates + NODES_AROUND * limit * rows / count.max(1);
         if count <= EXACT_ROWS_MAX || count <= ball * SCANNED_PER_CANDIDATE || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
@@ -117,7 +116,7 @@ impl GraphSearch<'_, '_> {
         let (graph, query) = (&self.rows.graph, &self.query);
         let start = graph.descend(query, 0, self.scratch);
         let budget = (2 * ball * VISITS_PER_CANDIDATE) as u64;
-        let walk = FilteredWalk { query, allowed, candidates, wanted: limit.min(count), kept, budget };
+        let walk = FilteredWalk { query, allowed, candidates, ball, wanted: limit.min(count), kept, budget };
         let search = &mut *self.search;
         let end = graph.walk_until_kept(&walk, start, self.scratch, &mut || search.is_due());
         if end != WalkEnd::OverBudget {

@@ -14,6 +14,9 @@ use super::walk::{STEPS_BETWEEN_LOOKS, Scratch};
 /// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
 const GATHERED_ENOUGH: usize = 32;
 
+/// Nodes that a walk covers for each that lies no further away than the last wanted one, beside its candidates.
+pub const NODES_AROUND: usize = 3;
+
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
@@ -29,6 +32,8 @@ pub struct FilteredWalk<'a> {
     pub allowed: &'a RowBits,
     /// Nodes that the walk keeps at least while it finds its way.
     pub candidates: usize,
+    /// Nodes that the ball is expected to hold that the walk has to cover.
+    pub ball: usize,
     /// Allowed nodes that must lie well within the ball that the walk covers.
     pub wanted: usize,
     /// Allowed nodes that are kept, the nearest; at least the wanted ones.
@@ -47,7 +52,7 @@ impl Graph {
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
         scratch.forget(self.layout.rows);
-        scratch.beam.reset(walk.candidates + 2 * walk.wanted);
+        scratch.beam.reset(walk.ball);
         scratch.kept.reset(walk.kept);
         scratch.spilled.clear();
         scratch.meet(start.1);
@@ -68,10 +73,10 @@ impl Graph {
                 }
             }
             // The nearest allowed nodes may lie at the rim of the ball, where a walk misses some: the ball must reach beyond
-            // the last of them by as many nodes again as lie within, and by as many as any walk keeps.
+            // the last of them by twice as many nodes as lie within, and by as many as any walk keeps.
             let reach = scratch.kept.cost_of(walk.wanted);
             let limit = scratch.beam.limit();
-            let needed = 2 * scratch.beam.count_within(reach) + walk.candidates;
+            let needed = NODES_AROUND * scratch.beam.count_within(reach) + walk.candidates;
             let is_covered = reach <= scratch.beam.bound() && needed <= limit;
             if is_covered || scratch.spilled.is_empty() {
                 return WalkEnd::Done;
@@ -92,7 +97,8 @@ impl Graph {
         self.costs(walk.query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
         scratch.visits += scratch.fresh.len() as u64;
         for (&place, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
-            if walk.allowed.contains(place) && cost < scratch.kept.bound() {
+            // The cost first, because it is the better guess: few nodes are among the nearest, half may be allowed.
+            if cost < scratch.kept.bound() && walk.allowed.contains(place) {
                 scratch.kept.insert(cost, place);
             }
             let out = if cost < scratch.beam.bound() { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
