@@ -269,6 +269,51 @@ fn expired_documents_are_hidden() {
 }
 
 #[test]
+fn of_many_that_score_alike_the_least_keys_come_first() {
+    let mut random = Random::new(7);
+    let index = TextIndex::open(Path::new("unused"), memory_options(json!(null))).expect("an index in memory");
+    // A title scores once for its token and once for the whole string that begins so.
+    let titles = [("pan lid", 2), ("lid pan", 1), ("lid", 0)];
+    let mut expected = Vec::new();
+    for segment in 0..3u32 {
+        let rows: Vec<Row> = (segment * 1500..(segment + 1) * 1500)
+            .map(|ordinal| {
+                let (title, score) = titles[random.below(3)];
+                let key = format!("{:05}-{ordinal}", random.below(20_000));
+                let ttl_base_ms = if random.below(9) == 0 { 5 } else { 0 };
+                if score > 0 {
+                    expected.push((std::cmp::Reverse(score), key.clone(), ordinal, ttl_base_ms));
+                }
+                Row { ttl_base_ms, ..put(&key, ordinal, json!({ "title": title })) }
+            })
+            .collect();
+        index.apply(&frame(&rows, 1)).expect("rows are applied");
+        index.commit(u64::from(segment) + 1).expect("a commit");
+    }
+    expected.sort();
+    let check = |expected: &[(std::cmp::Reverse<i32>, String, u32, i64)], expired: Option<i64>| {
+        for (offset, limit) in [(0, 0), (0, 1), (0, 10), (7, 20), (0, 5000)] {
+            let mut plan = plan(json!({"kind": "prefix", "field": "title", "value": "pa"}));
+            (plan.offset, plan.limit, plan.expired_at_or_before_ms) = (offset, limit, expired);
+            let found = run(&index, &plan);
+            let page: Vec<u32> = found.hits.iter().map(|hit| hit.ordinal).collect();
+            let wanted: Vec<u32> =
+                expected.iter().skip(offset).take(limit).map(|(_, _, ordinal, _)| *ordinal).collect();
+            assert_eq!(page, wanted, "{limit} from {offset}, {expired:?}");
+            assert_eq!((found.total, found.max_score), (expected.len() as u64, 2.0));
+        }
+    };
+    check(&expected, None);
+    let alive: Vec<_> = expected.iter().filter(|(_, _, _, ttl_base)| *ttl_base == 0).cloned().collect();
+    check(&alive, Some(10));
+    let (gone, left): (Vec<_>, Vec<_>) = expected.into_iter().partition(|(_, _, ordinal, _)| ordinal % 3 == 0);
+    let rows: Vec<Row> = gone.iter().map(|(_, key, ordinal, _)| delete(key, *ordinal)).collect();
+    index.apply(&frame(&rows, 1)).expect("rows are applied");
+    index.commit(4).expect("a commit");
+    check(&left, None);
+}
+
+#[test]
 fn key_prefixes_filter() {
     let documents: Vec<Value> = (0..30).map(|at| json!({"n": at})).collect();
     let index = index_of(json!(null), &documents);

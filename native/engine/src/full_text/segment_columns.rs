@@ -1,6 +1,7 @@
 //! The columns that every query reads, opened once for each segment.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tantivy::columnar::{Column, StrColumn};
@@ -24,6 +25,7 @@ pub struct SegmentColumns {
     pub keys: StrColumn,
     fences: OnceLock<KeyFences>,
     least_key_ranks: OnceLock<Vec<u64>>,
+    blocks_by_key: OnceLock<Vec<u32>>,
 }
 
 impl SegmentColumns {
@@ -39,12 +41,29 @@ impl SegmentColumns {
             keys: keys.ok_or_else(|| damaged("a segment has no key column".to_owned()))?,
             fences: OnceLock::new(),
             least_key_ranks: OnceLock::new(),
+            blocks_by_key: OnceLock::new(),
         })
     }
 
     /// No document near `doc` has a key of a lesser rank.
     pub fn least_key_rank(&self, doc: DocId) -> u64 {
-        let least = self.least_key_ranks.get_or_init(|| {
+        self.least_key_ranks().get(doc as usize / BLOCK_DOCS).copied().unwrap_or(0)
+    }
+
+    /// All documents in blocks, each with the least rank of its keys, in the order of those.
+    pub fn blocks_by_key(&self) -> impl Iterator<Item = (Range<DocId>, u64)> + '_ {
+        let least = self.least_key_ranks();
+        let order = self.blocks_by_key.get_or_init(|| {
+            let mut order: Vec<u32> = (0..least.len() as u32).collect();
+            order.sort_unstable_by_key(|block| least[*block as usize]);
+            order
+        });
+        let docs = |block: u32| block * BLOCK_DOCS as DocId..(block + 1) * BLOCK_DOCS as DocId;
+        order.iter().map(move |block| (docs(*block), least[*block as usize]))
+    }
+
+    fn least_key_ranks(&self) -> &[u64] {
+        self.least_key_ranks.get_or_init(|| {
             let docs: Vec<DocId> = (0..self.keys.ords().num_docs()).collect();
             let mut ranks = [None; BLOCK_DOCS];
             let least = |block: &[DocId]| {
@@ -52,8 +71,7 @@ impl SegmentColumns {
                 ranks[..block.len()].iter().flatten().copied().min().unwrap_or(0)
             };
             docs.chunks(BLOCK_DOCS).map(least).collect()
-        });
-        least.get(doc as usize / BLOCK_DOCS).copied().unwrap_or(0)
+        })
     }
 
     /// Read the first time that they are asked for.

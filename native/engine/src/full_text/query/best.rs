@@ -5,14 +5,15 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use tantivy::query::{
-    Bm25StatisticsProvider, BooleanQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, Scorer, TermQuery,
+    Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, TermQuery,
     Weight, intersect_scorers,
 };
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::collect::{Collected, Scored, Segments, Visible, rounded, visit_all, visit_scorer};
+use super::collect::{Collected, Scored, Segments, Visible, rounded, visit_scorer};
 use super::compile::compile_parts;
-use super::filter_bits::{BitsQuery, DocBits, known_filter_bits};
+use super::doc_bits::{ConstantDocs, DocBits};
+use super::filter_bits::{BitsQuery, known_filter_bits};
 use super::plan::QueryPlan;
 use super::point_scorer::{PointScorer, PointWeight};
 use super::search::RangeView;
@@ -71,11 +72,12 @@ impl BestQuery {
         let scored = match &compiled.scored {
             Some(scored) if !compiled.conditions.is_empty() => scored,
             _ => {
-                let compiled = match known {
-                    Some(bits) => compiled.with_condition(Box::new(BitsQuery::new(view, bits))),
-                    None => compiled,
-                };
-                return whole(&*compiled.whole());
+                let Some(bits) = known else { return whole(&*compiled.whole()) };
+                let bits = Box::new(BitsQuery::new(view, bits));
+                if compiled.scored.is_none() {
+                    return whole(&BoostQuery::new(bits, compiled.constant));
+                }
+                return whole(&*compiled.with_condition(bits).whole());
             }
         };
         let (weight, skips) = (weight_of(&**scored)?, can_skip(&**scored));
@@ -219,6 +221,26 @@ impl SegmentTop<'_> {
     }
 }
 
+impl SegmentTop<'_> {
+    /// Takes visible matches of one score.
+    fn take_alike(&mut self, docs: &DocBits, score: Score) {
+        if docs.len() <= TIES_READ {
+            docs.iter().for_each(|doc| self.take(doc, score));
+            return;
+        }
+        let rounded = rounded(score);
+        self.max_score = self.max_score.max(rounded);
+        for (block, least_key) in self.columns.blocks_by_key() {
+            let worst = self.best.peek().filter(|_| self.best.len() == self.wanted).map(|worst| &worst.0);
+            let is_full = worst.is_some_and(|worst| (worst.score, least_key) > (rounded, worst.key_rank));
+            if is_full || rounded < self.floor || self.wanted == 0 {
+                break;
+            }
+            docs.within(block).for_each(|doc| self.take(doc, score));
+        }
+    }
+}
+
 /// One segment of the search.
 struct SegmentSearch<'a> {
     reader: &'a SegmentReader,
@@ -297,11 +319,16 @@ impl SegmentSearch<'_> {
         collected: &mut Collected<Scored>,
     ) -> Result<(), EngineError> {
         let Some(apart) = &self.query.apart else {
-            return if self.query.skips && self.count_up_to < u64::MAX {
-                self.skip(|_| true, top, collected)
-            } else {
-                let take = self.taking(top, collected);
-                visit_all(self.reader, &*self.query.weight, self.stop, take)
+            if self.query.skips && self.count_up_to < u64::MAX {
+                return self.skip(|_| true, top, collected);
+            }
+            if self.stop.is_due() {
+                return Err(self.stop.error());
+            }
+            let scorer = self.query.weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+            return match scorer.downcast::<ConstantDocs>() {
+                Ok(docs) => self.take_alike(&docs, top, collected),
+                Err(scorer) => visit_scorer(scorer, self.stop, self.taking(top, collected)),
             };
         };
         let conditions = match &apart.conditions {
@@ -313,7 +340,7 @@ impl SegmentSearch<'_> {
                 if self.query.skips && self.count_up_to < u64::MAX {
                     return self.skip(|doc| bits.contains(doc), top, collected);
                 }
-                Box::new(ConstScorer::new(BitsQuery::docs(bits), 0.0)) as Box<dyn Scorer>
+                ConstantDocs::scorer(Arc::clone(bits), 0.0)
             }
             Conditions::New(weight) => {
                 let mut scorer = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
@@ -339,6 +366,38 @@ impl SegmentSearch<'_> {
         }
         let points = apart.points.scorer(self.reader).map_err(tantivy_failed)?;
         Ok((cost <= points.documents()).then_some(points))
+    }
+
+    /// All are counted; of those that score alike, the ones of the least keys are looked for.
+    fn take_alike(
+        &self,
+        docs: &ConstantDocs,
+        top: &mut SegmentTop<'_>,
+        collected: &mut Collected<Scored>,
+    ) -> Result<(), EngineError> {
+        let shown = if self.visible.shows_all() { None } else { Some(self.shown(docs.all())?) };
+        collected.total += u64::from(shown.as_ref().unwrap_or(docs.all()).len());
+        for (score, docs) in docs.by_score() {
+            match &shown {
+                Some(shown) => top.take_alike(&docs.and(shown), score),
+                None => top.take_alike(&docs, score),
+            }
+        }
+        Ok(())
+    }
+
+    fn shown(&self, docs: &DocBits) -> Result<DocBits, EngineError> {
+        DocBits::collect(self.reader.max_doc(), |take| {
+            for (at, doc) in docs.iter().enumerate() {
+                if self.stop.is_due_at(at as u64 + 1) {
+                    return Err(self.stop.error());
+                }
+                if self.visible.shows(doc) {
+                    take(doc);
+                }
+            }
+            Ok(())
+        })
     }
 
     fn taking<'t>(

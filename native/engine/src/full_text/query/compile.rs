@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query};
 
+use super::any_alike::AnyAlikeQuery;
 use super::fields_of_path::{IndexFields, TextField};
 use super::geo_nodes::{GeoQuery, GeoTest};
 use super::plan::{Node, QueryPlan, TermValue};
 use super::stop::{CancelFlag, Stop};
 use super::string_columns::StringRangeQuery;
-use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_query};
+use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_conditions};
 use super::value_nodes::{
     RangeBounds, any_of, boolean_query, date_query, exists_query, filter_clause, ids_query, key_prefix_query,
     number_query, parsed_values, range_query, term_query,
@@ -310,15 +311,17 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
 }
 
 fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dyn Query> {
-    let Some(path) = field else { return any_of(prefix_query(&index.default_texts(), prefix)) };
+    let Some(path) = field else {
+        return Box::new(AnyAlikeQuery(prefix_conditions(&index.default_texts(), prefix)));
+    };
     if path == KEY_FIELD {
         return key_prefix_query(prefix);
     }
-    let mut queries = prefix_query(&index.texts_of(path), prefix);
+    let mut conditions = prefix_conditions(&index.texts_of(path), prefix);
     for place in index.exact_places(path) {
-        queries.push(Box::new(StringRangeQuery::with_prefix(place.column, prefix)));
+        conditions.push(Arc::new(StringRangeQuery::with_prefix(place.column, prefix)));
     }
-    any_of(queries)
+    Box::new(AnyAlikeQuery(conditions))
 }
 
 fn bool_node(

@@ -7,11 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tantivy::index::SegmentId;
-use tantivy::query::{ConstScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError};
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, Score, SegmentReader, TantivyError};
 
 use super::collect::visit_all;
 use super::compile::compile_filter;
+use super::doc_bits::{ConstantDocs, DocBits};
 use super::plan::QueryPlan;
 use super::search::RangeView;
 use super::stop::Stop;
@@ -26,63 +27,6 @@ const ENTRY_BYTES: usize = 128;
 
 /// Filters that were asked once, remembered to know the second time.
 const ASKED_ONCE_MAX: usize = 1_024;
-
-/// Documents of one segment.
-#[derive(Debug, PartialEq, Eq)]
-pub struct DocBits {
-    words: Box<[u64]>,
-    len: u32,
-}
-
-impl DocBits {
-    /// `docs` are below `max_doc`, each once.
-    pub fn collect(
-        max_doc: u32,
-        visit: impl FnOnce(&mut dyn FnMut(DocId)) -> Result<(), EngineError>,
-    ) -> Result<Self, EngineError> {
-        let mut words = vec![0u64; (max_doc as usize).div_ceil(64)].into_boxed_slice();
-        let mut len = 0;
-        visit(&mut |doc| {
-            words[doc as usize / 64] |= 1 << (doc % 64);
-            len += 1;
-        })?;
-        Ok(Self { words, len })
-    }
-
-    pub fn contains(&self, doc: DocId) -> bool {
-        self.words.get(doc as usize / 64).is_some_and(|word| word >> (doc % 64) & 1 == 1)
-    }
-
-    /// Number of documents.
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// The first document at or after `doc`; `TERMINATED` when there is none.
-    pub fn from(&self, doc: DocId) -> DocId {
-        let mut at = doc as usize / 64;
-        let Some(first) = self.words.get(at) else { return TERMINATED };
-        let mut word = first & (u64::MAX << (doc % 64));
-        while word == 0 {
-            at += 1;
-            match self.words.get(at) {
-                Some(next) => word = *next,
-                None => return TERMINATED,
-            }
-        }
-        at as u32 * 64 + word.trailing_zeros()
-    }
-
-    /// Ascending.
-    pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
-        let next = |doc: DocId| Some(self.from(doc)).filter(|doc| *doc != TERMINATED);
-        std::iter::successors(next(0), move |doc| next(doc + 1))
-    }
-
-    fn bytes(&self) -> usize {
-        self.words.len() * 8
-    }
-}
 
 struct Kept {
     bits: Arc<DocBits>,
@@ -233,11 +177,6 @@ impl BitsQuery {
         let segments = view.searcher.segment_readers().iter().map(SegmentReader::segment_id);
         Self(Arc::new(segments.zip(bits).collect()))
     }
-
-    /// The documents of one segment.
-    pub fn docs(bits: &Arc<DocBits>) -> impl DocSet + use<> {
-        BitsDocs { bits: Arc::clone(bits), doc: bits.from(0) }
-    }
 }
 
 impl Query for BitsQuery {
@@ -250,7 +189,7 @@ impl Weight for BitsQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let bits = self.0.get(&reader.segment_id());
         let bits = bits.ok_or_else(|| TantivyError::InternalError("a segment of another commit".to_owned()))?;
-        Ok(Box::new(ConstScorer::new(Self::docs(bits), boost)))
+        Ok(ConstantDocs::scorer(Arc::clone(bits), boost))
     }
 
     fn explain(&self, _: &SegmentReader, _: DocId) -> tantivy::Result<Explanation> {
@@ -258,54 +197,9 @@ impl Weight for BitsQuery {
     }
 }
 
-struct BitsDocs {
-    bits: Arc<DocBits>,
-    doc: DocId,
-}
-
-impl DocSet for BitsDocs {
-    fn advance(&mut self) -> DocId {
-        if self.doc != TERMINATED {
-            self.doc = self.bits.from(self.doc + 1);
-        }
-        self.doc
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.doc < target {
-            self.doc = self.bits.from(target);
-        }
-        self.doc
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.bits.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn bits(max_doc: u32, docs: &[DocId]) -> DocBits {
-        let visit = |take: &mut dyn FnMut(DocId)| {
-            docs.iter().for_each(|doc| take(*doc));
-            Ok(())
-        };
-        DocBits::collect(max_doc, visit).expect("bits")
-    }
-
-    #[test]
-    fn documents_are_found_from_anywhere() {
-        let docs = [0, 63, 64, 200];
-        let bits = bits(201, &docs);
-        assert_eq!((bits.iter().collect::<Vec<_>>(), bits.len()), (docs.to_vec(), 4));
-        assert_eq!([1, 64, 65, 201, TERMINATED].map(|doc| bits.from(doc)), [63, 64, 200, TERMINATED, TERMINATED]);
-    }
 
     #[test]
     fn what_was_used_longest_ago_goes_first() {
@@ -314,10 +208,10 @@ mod tests {
         let names: Vec<Arc<str>> = (0..8).map(|at| Arc::from(at.to_string())).collect();
         let entry = 1024 / 8 + 1 + ENTRY_BYTES;
         for name in &names[..4] {
-            held.keep(segment, name, Arc::new(bits(1024, &[])), 4 * entry);
+            held.keep(segment, name, Arc::new(DocBits::of_words(vec![0; 16].into())), 4 * entry);
         }
         assert!(held.find(segment, &names[0]).is_some());
-        held.keep(segment, &names[4], Arc::new(bits(1024, &[])), 4 * entry);
+        held.keep(segment, &names[4], Arc::new(DocBits::of_words(vec![0; 16].into())), 4 * entry);
         let left: Vec<bool> = names.iter().map(|name| held.find(segment, name).is_some()).collect();
         assert_eq!(left, [true, false, false, true, true, false, false, false]);
         assert_eq!(held.bytes, 3 * entry);

@@ -1,9 +1,11 @@
 //! Queries: a plan, compiled for each range's index, run over all of them, merged.
 
 mod addresses;
+mod any_alike;
 mod best;
 mod collect;
 mod compile;
+mod doc_bits;
 mod explain;
 mod fields_of_path;
 mod filter_bits;
@@ -30,10 +32,11 @@ mod word_nodes;
 mod word_positions;
 
 pub(super) use collect::Visible;
+pub(crate) use doc_bits::DocBits;
 pub(crate) use explain::{Explained, explain_hits};
 pub(super) use fields_of_path::{IndexFields, column_name};
 pub(super) use filter_bits::{BitsQuery, FilterCache};
-pub(crate) use filter_bits::{DocBits, filter_bits, filter_name, is_filtered};
+pub(crate) use filter_bits::{filter_bits, filter_name, is_filtered};
 pub(super) use matching::mapping_of;
 pub(super) use near_words::{NearWord, near_words};
 pub(super) use search::compile_for;

@@ -2,11 +2,14 @@
 //! column lie sorted in its dictionary; those that are wanted are found there, then the documents that hold them.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use tantivy::columnar::{Dictionary, StrColumn};
-use tantivy::query::{BitSetDocSet, ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError};
 
+use super::any_alike::BitsOfSegment;
+use super::doc_bits::{ConstantDocs, DocBits};
 use super::stop::Stop;
 use super::term_expansion::{NearestScorer, Tokens};
 use super::term_range::end_of_prefix;
@@ -57,20 +60,26 @@ impl Query for StringRangeQuery {
     }
 }
 
+impl BitsOfSegment for StringRangeQuery {
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
+        let mut documents = DocBits::no_words(reader.max_doc());
+        if let Some(strings) = reader.fast_fields().str(&self.column)? {
+            let (first, end) = self.places(strings.dictionary())?;
+            let mut found = Vec::new();
+            if first < end {
+                strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
+            }
+            for document in found {
+                documents[document as usize / 64] |= 1 << (document % 64);
+            }
+        }
+        Ok(DocBits::of_words(documents))
+    }
+}
+
 impl Weight for StringRangeQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let Some(strings) = reader.fast_fields().str(&self.column)? else { return Ok(Box::new(EmptyScorer)) };
-        let (first, end) = self.places(strings.dictionary())?;
-        if first >= end {
-            return Ok(Box::new(EmptyScorer));
-        }
-        let mut found = Vec::new();
-        strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
-        let mut documents = BitSet::with_max_value(reader.max_doc());
-        for document in found {
-            documents.insert(document);
-        }
-        Ok(Box::new(ConstScorer::new(BitSetDocSet::from(documents), boost)))
+        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?), boost))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {

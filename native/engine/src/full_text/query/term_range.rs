@@ -1,10 +1,14 @@
 //! All documents that have a term between two bounds of the term dictionary: prefixes, and ranges of exact strings.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
-use tantivy::query::{BitSetDocSet, ConstScorer, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+
+use super::any_alike::BitsOfSegment;
+use super::doc_bits::{ConstantDocs, DocBits};
 
 /// Bounds are serialised term values, without the field.
 #[derive(Debug, Clone)]
@@ -44,8 +48,8 @@ impl Query for TermRangeQuery {
     }
 }
 
-impl Weight for TermRangeQuery {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+impl BitsOfSegment for TermRangeQuery {
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
         let inverted_index = reader.inverted_index(self.field)?;
         let mut range = inverted_index.terms().range();
         range = match &self.lower {
@@ -59,8 +63,7 @@ impl Weight for TermRangeQuery {
             Bound::Unbounded => range,
         };
         let mut terms = range.without_keys().into_stream()?;
-        let mut documents = BitSet::with_max_value(reader.max_doc());
-        let mut found = false;
+        let mut documents = DocBits::no_words(reader.max_doc());
         let mut reused = None;
         while terms.advance() {
             let term = terms.value();
@@ -79,17 +82,19 @@ impl Weight for TermRangeQuery {
                 if block.is_empty() {
                     break;
                 }
-                found = true;
                 for &document in block {
-                    documents.insert(document);
+                    documents[document as usize / 64] |= 1 << (document % 64);
                 }
                 postings.advance();
             }
         }
-        if !found {
-            return Ok(Box::new(EmptyScorer));
-        }
-        Ok(Box::new(ConstScorer::new(BitSetDocSet::from(documents), boost)))
+        Ok(DocBits::of_words(documents))
+    }
+}
+
+impl Weight for TermRangeQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?), boost))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {

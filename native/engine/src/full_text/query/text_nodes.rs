@@ -1,10 +1,12 @@
 //! Conditions on analysed text.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, PhraseQuery, Query};
 use tantivy::tokenizer::Token;
 
+use super::any_alike::BitsOfSegment;
 use super::fields_of_path::{IndexFields, TextField};
 use super::near_words::near_words;
 use super::plan::{Automatic, Fuzziness, Operator, WeightedField};
@@ -162,13 +164,18 @@ fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<
 }
 
 /// Tokens that begin with `prefix` in its lowercase form.
-pub fn prefix_query(texts: &[TextField], prefix: &str) -> Vec<Box<dyn Query>> {
+pub fn prefix_conditions(texts: &[TextField], prefix: &str) -> Vec<Arc<dyn BitsOfSegment>> {
     let lowercase = prefix.to_lowercase();
-    texts.iter().map(|text_field| prefix_of(text_field, &lowercase)).collect()
+    let condition = |text_field: &TextField| Arc::new(prefix_range(text_field, &lowercase)) as Arc<dyn BitsOfSegment>;
+    texts.iter().map(condition).collect()
+}
+
+fn prefix_range(text_field: &TextField, prefix: &str) -> TermRangeQuery {
+    TermRangeQuery::with_prefix(&text_field.term(prefix))
 }
 
 fn prefix_of(text_field: &TextField, prefix: &str) -> Box<dyn Query> {
-    Box::new(TermRangeQuery::with_prefix(&text_field.term(prefix)))
+    Box::new(prefix_range(text_field, prefix))
 }
 
 /// Any word, the last one as the beginning of a word, in any of the fields; scores add up.
