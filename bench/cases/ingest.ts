@@ -94,14 +94,14 @@ async function run(context: BenchContext, corpus: Corpus): Promise<Comparison[]>
       'beside-tantivy',
       'bare Tantivy, one thread, one commit',
       results.tantivy,
-      corpus === 'zipf' ? 0.7 : undefined,
+      corpus === 'zipf' ? 0.85 : undefined,
     ),
     beside('beside-tantivy-batches', 'bare Tantivy, a synced commit per 1,000', results.tantivyBatches),
     beside(
       'beside-fts5',
       'SQLite FTS5 contentless, 1,000 a transaction',
       results.fts5,
-      corpus === 'zipf' ? 0.5 : undefined,
+      corpus === 'zipf' ? 0.7 : undefined,
     ),
     beside('beside-fts5-content', 'SQLite FTS5 and the documents, 1,000 a transaction', results.fts5Content),
   ];
