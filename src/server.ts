@@ -37,8 +37,6 @@ import { TtlSweeper } from './tables/ttl-sweeper.ts';
 
 /** A query waits this long for an index that has just been opened to replay its tail, in milliseconds. */
 const freshnessWaitMs = 5_000;
-/** An index's writer is given back after this long without a row, in milliseconds. */
-const writerIdleMs = 5_000;
 
 /** Builds every service once and hands the listener over to them. */
 export async function startServer({ config, listener, logger, clock }: ServerStart): Promise<RunningServer> {
@@ -249,7 +247,8 @@ function applierBounds(limits: LimitOptions) {
     backlogBytesMax: limits.backlogBytesMax,
     checkpointMs: limits.checkpointIntervalMs,
     checkpointBytes: limits.checkpointBytesMax,
-    writerIdleMs,
+    writerIdleMs: limits.writerIdleMs,
+    vectorWriterIdleMs: limits.vectorWriterIdleMs,
   };
 }
 

@@ -96,6 +96,10 @@ export const limits = {
   busyVisibilityDelayMs: 2 * secondMs,
   visibilityBytesMax: 16 * MiB,
   checkpointIntervalMs: 30 * secondMs,
+  /** An index's writer is given back after this long without a row. */
+  writerIdleMs: 5 * secondMs,
+  /** The same for an index of vectors, which until then scans its newest rows in every query. */
+  vectorWriterIdleMs: 1 * secondMs,
   checkpointBytesMax: 64 * MiB,
   /** How long a write waits for its `sync_level` before it answers that it is committed and not yet visible. */
   syncWaitMs: 60 * secondMs,

@@ -8,13 +8,12 @@ import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-ap
 import type { RangeIndexReport } from './index-report.ts';
 import type { OpenRangeIndex } from './range-index.ts';
 
-/** Until it is idle, an index of vectors scans its newest rows in every query: soon, then. In milliseconds. */
-const vectorWriterIdleMs = 1_000;
-
 /** Opens the native index of a definition below a range's directory. */
 export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
 
 export interface RangeBounds extends ApplierBounds {
+  /** `writerIdleMs` of an index of vectors. */
+  vectorWriterIdleMs: number;
   /** Bytes that may wait for a live index before writes are answered `backpressure`. */
   backlogBytesMax: number;
 }
@@ -80,7 +79,7 @@ export class OpenRange {
       open: this.#parts.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after, vectorIndexId) },
       clock,
-      bounds: vectorIndexId === undefined ? bounds : { ...bounds, writerIdleMs: vectorWriterIdleMs },
+      bounds: vectorIndexId === undefined ? bounds : { ...bounds, writerIdleMs: bounds.vectorWriterIdleMs },
       events: {
         ...events,
         checkpointed: (sequence) => {
