@@ -38,6 +38,7 @@ export const errorCodes = {
   data_corrupted: [500, false, 'Stored bytes do not match their checksum; the key or range is named.'],
   not_implemented: [501, false, 'This part of the interface is not built yet.'],
   backpressure: [503, true, 'Indexing is behind by more than its bound; retry after the given time.'],
+  model_loading: [503, true, 'The model is being fetched; retry after the given time.'],
   unavailable: [503, true, 'The server is starting, draining, or the range cannot be written now.'],
   storage_failed: [503, true, 'The disk reported a failed sync; the server stops and recovers at its next start.'],
   read_only: [503, true, 'The data directory cannot be written.'],

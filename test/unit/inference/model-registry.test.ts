@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ModelRegistry } from '../../../src/inference/models/model-registry.ts';
+import { requireModel } from '../../../src/inference/models/require-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtures = new URL('../../fixtures/', import.meta.url).pathname;
@@ -159,5 +160,19 @@ describe('what is refused does not stand in the way of the rest', () => {
       fixed: expect.stringContaining('built-in'),
       empty: expect.stringContaining('no weights'),
     });
+  });
+});
+
+describe('a model that a request names', () => {
+  test('is found by kind and name, or refused with the reason', () => {
+    using directory = new TemporaryDirectory();
+    const path = installed(directory, { 'embedders/tiny-bert': embedder, 'embedders/broken': embedder });
+    writeFileSync(join(path, 'embedders/broken/onnx/model.onnx'), '<html>');
+    const found = registry(path);
+    expect(requireModel(found, 'embedders', 'tiny-bert').name).toBe('tiny-bert');
+    const refused = (kind: 'embedders' | 'rerankers', name: string) => () => requireModel(found, kind, name);
+    expect(refused('embedders', 'tiny-bart')).toThrow(/no model named "tiny-bart".*Did you mean "tiny-bert"\?/);
+    expect(refused('embedders', 'broken')).toThrow(/cannot be served: model\.onnx/);
+    expect(refused('rerankers', 'tiny-bert')).toThrow(/is among the embedders, not the rerankers/);
   });
 });
