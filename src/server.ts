@@ -14,7 +14,7 @@ import { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';
 import { OpenRange, type RangeIndexOpener } from './indexing/open-range.ts';
 import { RangePool } from './indexing/range-pool.ts';
-import { ModelRegistry } from './inference/models/model-registry.ts';
+import type { Inference } from './inference/inference.ts';
 import { systemClock } from './lib/clock.ts';
 import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -24,6 +24,7 @@ import { Readiness } from './observability/readiness.ts';
 import { CursorSeal } from './query/page-cursor.ts';
 import { LocalRangeLog } from './replication/local-range-log.ts';
 import type { RangeLog } from './replication/range-log.ts';
+import { openInference, startInference } from './server-inference.ts';
 import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
 import { BatchWriter } from './tables/batch-writer.ts';
@@ -64,7 +65,9 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   const stopping = new AbortController();
   const background = [sweeper.run(stopping.signal), buildScrubber(shared, tables).run(stopping.signal)];
   const readiness = new Readiness();
-  const app = buildApp(shared, tables, readiness);
+  const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
+  const inference = openInference(inferenceParts);
+  const app = buildApp(shared, tables, inference, readiness);
   readiness.add('draining', () => !app.inFlight.draining);
   readiness.add('storage', () => storage.writable);
   addProcessMetrics(metrics, clock, packageFile.version);
@@ -72,6 +75,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
+  startInference(inference, inferenceParts, readiness);
   listener.attach(app);
 
   return {
@@ -85,6 +89,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
       stopMonitor();
       stopping.abort();
       await Promise.all(background);
+      await inference.pool.stop();
       tables.stop();
       await pool.closeAll();
       await storage.close();
@@ -160,7 +165,7 @@ function buildScrubber({ clock, config, logger, metrics }: Shared, tables: Table
   });
 }
 
-function buildApp(shared: Shared, tables: TableService, readiness: Readiness): App {
+function buildApp(shared: Shared, tables: TableService, inference: Inference, readiness: Readiness): App {
   const { storage, log, clock, limits, logger, metrics, listener } = shared;
   const writes = new BatchWriter(tables, log, clock, {
     wrote({ inserted, deleted, transformed }) {
@@ -177,7 +182,7 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
     queries: buildQueries(shared, tables),
     indexes: new IndexService(tables, storage),
     cluster: clusterSource(shared, tables),
-    models: { registry: openModels(shared), allowDownloads: shared.config.config.allowDownloads },
+    inference,
     readiness,
   };
   return new App({
@@ -194,18 +199,6 @@ function buildApp(shared: Shared, tables: TableService, readiness: Readiness): A
     onFault: () => metrics.increment('faults'),
     extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
   });
-}
-
-function openModels({ config, logger }: Shared): ModelRegistry {
-  const { modelsDir, predictorsDir } = config.config;
-  const registry = new ModelRegistry(modelsDir, predictorsDir);
-  for (const { kind, name, reason } of registry.refused)
-    logger.warn('a model cannot be served', { kind, name, reason });
-  const { models, predictors } = registry;
-  if (models.length + predictors.length > 0) {
-    logger.info('models found', { models: models.length, predictors: predictors.length });
-  }
-  return registry;
 }
 
 function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {

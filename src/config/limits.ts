@@ -57,6 +57,18 @@ export const limits = {
   vectorDimensionMax: 16_384,
   sparseChunkMax: 65_536,
 
+  // Models
+  inferenceConcurrency: 64,
+  loadedModelsMax: 8,
+  modelKeepAliveMs: 5 * minuteMs,
+  modelLoadMs: 5 * minuteMs,
+  modelStallMs: 2 * minuteMs,
+  /** Silence of a model over its work after which the server says that it is not ready. */
+  modelStuckMs: 15 * secondMs,
+  modelCheckMs: 30 * secondMs,
+  contextTokensMax: 8_192,
+  parallelSequences: 4,
+
   // Queries
   queryLimitMax: 10_000,
   /** Matches of a ranked query that are counted; beyond, the total is a lower bound. */

@@ -7,7 +7,7 @@ import { tableRoutes } from './database/tables.ts';
 import { writeRoutes } from './database/writes.ts';
 import { docsRoutes } from './docs-page.ts';
 import { healthRoutes } from './health.ts';
-import { modelRoutes } from './inference/models.ts';
+import { inferenceRoutes } from './inference/inference-routes.ts';
 import { notBuiltRoutes } from './not-built.ts';
 import type { Route } from './route.ts';
 
@@ -19,7 +19,7 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
-  readonly models: Parameters<typeof modelRoutes>[0];
+  readonly inference: Parameters<typeof inferenceRoutes>[0];
   readonly readiness: Readiness;
 }
 
@@ -32,7 +32,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
-    ...modelRoutes(services.models),
+    ...inferenceRoutes(services.inference),
     ...healthRoutes(services.readiness),
     ...notBuiltRoutes(),
   ];

@@ -76,6 +76,16 @@ export const metricDefinitions = {
   indexSkipped: counter('sundew_index_skipped_documents_total', 'Documents that an index could not take.', ['kind']),
   indexRebuilds: counter('sundew_index_rebuilds_total', 'Rebuilds of an index from its documents.', ['reason', 'kind']),
 
+  modelLoads: histogram('sundew_model_load_duration_seconds', 'Loading a model into a process of its own.', ['kind']),
+  modelUnloads: counter('sundew_model_unloads_total', 'Models that were unloaded.', ['reason']),
+  modelCrashes: counter('sundew_model_crashes_total', 'Processes of models that ended while they were wanted.', [
+    'kind',
+  ]),
+  modelsLoaded: gauge('sundew_models_loaded', 'Models that are loaded now.', ['kind']),
+  modelMemory: gauge('sundew_model_resident_memory_bytes', 'Memory of the processes of models.', ['kind']),
+  inferencePermits: gauge('sundew_inference_requests_running', 'Requests that work with models now.'),
+  inferenceRefused: counter('sundew_inference_refused_total', 'Requests turned away because all permits were taken.'),
+
   damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents that a scrub found damaged.'),
   ttlDeleted: counter('sundew_ttl_deleted_total', 'Expired documents that were deleted.'),
   ttlPaused: gauge('sundew_ttl_paused', '1 while a jump of the clock pauses deletion.'),

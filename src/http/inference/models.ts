@@ -1,6 +1,7 @@
+import type { Inference } from '../../inference/inference.ts';
 import type { InstalledModel } from '../../inference/models/describe-model.ts';
 import type { InstalledPredictor } from '../../inference/models/describe-predictor.ts';
-import { fixedChunker, type ModelRegistry } from '../../inference/models/model-registry.ts';
+import { fixedChunker } from '../../inference/models/model-registry.ts';
 import { type ModelKind, modelKinds } from '../../protocol/inference/model-kinds.ts';
 import {
   type CatalogueEntry,
@@ -13,19 +14,11 @@ import {
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
 
-/** Where the answers about models come from. */
-export interface ModelSource {
-  readonly registry: ModelRegistry;
-  readonly allowDownloads: boolean;
-}
-
 const tag = 'Inference';
 /** Kinds that clients of the OpenAI interface know what to do with. */
 const listedKinds: readonly ModelKind[] = ['generators', 'embedders'];
-/** Nothing runs a model yet. */
-const backends = { native: false, onnx: false, metal: false, cuda: false, xla: false, wasm: false };
 
-export function modelRoutes(source: ModelSource): Route[] {
+export function modelRoutes(source: Inference): Route[] {
   const one = (path: '/ai/v1/models/:model' | '/ai/v1/models/:owner/:model') =>
     defineRoute({
       method: 'GET',
@@ -34,8 +27,7 @@ export function modelRoutes(source: ModelSource): Route[] {
       summary: 'One installed model, of any kind',
       description: 'A name with an owner is given as `owner%2Fname` or as `owner/name`.',
       responses: { 200: { description: 'The model', schema: modelSchema } },
-      handler: ({ params }) =>
-        findModel(source.registry, 'owner' in params ? `${params.owner}/${params.model}` : params.model),
+      handler: ({ params }) => findModel(source, 'owner' in params ? `${params.owner}/${params.model}` : params.model),
     });
   const predictors = (path: '/ai/v1/predictors' | '/ml/v1/predictors' | '/ml/v1/models') =>
     defineRoute({
@@ -63,7 +55,7 @@ export function modelRoutes(source: ModelSource): Route[] {
   ];
 }
 
-function listModels({ registry, allowDownloads }: ModelSource): object {
+function listModels({ registry, pool, backends, allowDownloads }: Inference): object {
   const kinds = modelKinds.map((kind) => {
     const entries = byName(
       registry.models.filter((model) => model.kind === kind),
@@ -72,7 +64,7 @@ function listModels({ registry, allowDownloads }: ModelSource): object {
     return [kind, kind === 'chunkers' ? { [fixedChunker]: fixedEntry, ...entries } : entries] as const;
   });
   const listed = listedKinds.flatMap((kind) => registry.models.filter((model) => model.kind === kind));
-  const data = new Map(listed.toReversed().map((model) => [model.name, modelEntry(model)]));
+  const data = new Map(listed.toReversed().map((model) => [model.name, modelEntry(model, pool)]));
   return {
     object: 'list',
     data: [...data.values()].reverse(),
@@ -82,10 +74,10 @@ function listModels({ registry, allowDownloads }: ModelSource): object {
   };
 }
 
-function findModel(registry: ModelRegistry, name: string): Model {
+function findModel({ registry, pool }: Inference, name: string): Model {
   if (name === fixedChunker) return fixedModel;
   const model = registry.findById(name);
-  if (model !== undefined) return modelEntry(model);
+  if (model !== undefined) return modelEntry(model, pool);
   const refused = registry.refused.find((each) => each.name === name && each.kind !== 'predictors');
   if (refused === undefined) {
     throw new ServiceError('model_not_found', `no model named "${name}" is installed; GET /ai/v1/models lists them`);
@@ -107,7 +99,8 @@ const fixedModel: Model = {
   loaded: true,
 };
 
-function modelEntry({ name, kind, created, manifest, contextSource }: InstalledModel): Model {
+function modelEntry(model: InstalledModel, pool: Inference['pool']): Model {
+  const { name, kind, created, manifest, contextSource } = model;
   const owner = name.includes('/') ? name.slice(0, name.indexOf('/')) : 'local';
   return {
     id: name,
@@ -120,7 +113,7 @@ function modelEntry({ name, kind, created, manifest, contextSource }: InstalledM
     ...(manifest.context_length === undefined ? {} : { context_length: manifest.context_length }),
     context_source: contextSource,
     ...(manifest.dimension === undefined ? {} : { dimensions: manifest.dimension }),
-    loaded: false,
+    loaded: pool.isLoaded(model),
   };
 }
 

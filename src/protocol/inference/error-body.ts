@@ -19,6 +19,7 @@ const timeouts: readonly ErrorCode[] = ['request_timeout', 'deadline_exceeded', 
 /** The class of an error, coarser than its code. */
 export function inferenceReason({ code, status }: ServiceError): string {
   if (timeouts.includes(code)) return 'timeout';
+  if (code === 'media_too_large') return 'media_budget';
   if (status === 400 || status === 413 || status === 415) return 'invalid_input';
   if (status === 401 || status === 403) return 'unauthorized';
   return code;

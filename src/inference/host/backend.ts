@@ -1,0 +1,39 @@
+import type { ModelSpec } from './model-spec.ts';
+import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
+
+/** What a model turned out to be once it was loaded. */
+export interface LoadedInfo {
+  /** Tokens that one input or generation may span. */
+  readonly contextTokens?: number;
+  /** Numbers of an embedding. */
+  readonly dimension?: number;
+  /** Texts that the tokenizer reads as one special token: what a user writes must not become one. */
+  readonly specialTexts?: readonly string[];
+  /** Threads that the probe chose for reading a prompt and for decoding. */
+  readonly threads?: { readonly prefill: number; readonly decode: number };
+}
+
+/** What an operation sees of the request that it works for. */
+export interface OperationContext<Name extends OperationName> {
+  /** Aborted when nobody waits any more: stop within one token, batch or slice. */
+  readonly signal: AbortSignal;
+  readonly emit: (event: EventOf<Name>) => void;
+  /** Says that work goes on, where nothing else is sent for long. Cheap: call it once a token, batch or slice. */
+  readonly progress: () => void;
+}
+
+export type OperationHandlers = {
+  readonly [Name in OperationName]?: (input: InputOf<Name>, context: OperationContext<Name>) => Promise<ResultOf<Name>>;
+};
+
+/** One loaded model in a child process. Errors for the caller are `ServiceError`s; anything else is a fault. */
+export interface Backend {
+  readonly info: LoadedInfo;
+  readonly handlers: OperationHandlers;
+  /** A tiny piece of real work, to tell a stuck engine from an idle one. */
+  readonly canary?: () => Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Throws a `ServiceError` (`model_load_failed`) that says why the model cannot be used. */
+export type LoadBackend = (spec: ModelSpec) => Promise<Backend>;

@@ -1,0 +1,14 @@
+import type { EmbedInput, EmbedResult } from './operations/embed.ts';
+
+/**
+ * What a loaded model can be asked: name -> what is given, what arrives on the way, what is answered. All of it is plain
+ * data that crosses between processes; typed arrays stay typed arrays. Shapes lie in `operations/`, one file each.
+ */
+export interface Operations {
+  embed: { input: EmbedInput; event: never; result: EmbedResult };
+}
+
+export type OperationName = keyof Operations;
+export type InputOf<Name extends OperationName> = Operations[Name]['input'];
+export type EventOf<Name extends OperationName> = Operations[Name]['event'];
+export type ResultOf<Name extends OperationName> = Operations[Name]['result'];

@@ -1,0 +1,27 @@
+/** One text as characters, or as tokens of the model. */
+export type EmbedText = string | readonly number[];
+
+export interface EmbedInput {
+  /** Prefixes are already in front of them. */
+  readonly texts: readonly EmbedText[];
+  /** Where a text that is too long loses its surplus; without it such a text fails. */
+  readonly truncate: 'start' | 'end' | undefined;
+}
+
+/** Why one text could not be embedded. */
+export interface EmbedFault {
+  readonly index: number;
+  readonly code: 'context_length_exceeded' | 'invalid_request';
+  readonly message: string;
+}
+
+export interface EmbedResult {
+  /** Vectors of `dimension` numbers one after another, in the order of the texts; zeros where one failed. */
+  readonly dense?: Float32Array;
+  readonly dimension: number;
+  /** Instead of `dense`, for sparse models: ascending indices and positive weights of each text. */
+  readonly sparse?: readonly { readonly indices: Uint32Array; readonly values: Float32Array }[];
+  /** Tokens of each text, special ones included. */
+  readonly tokens: Uint32Array;
+  readonly faults: readonly EmbedFault[];
+}

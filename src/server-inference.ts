@@ -1,0 +1,107 @@
+import { totalmem } from 'node:os';
+import { childEnvironment } from './config/child-environment.ts';
+import type { LimitOptions } from './config/limits.ts';
+import type { Config } from './config/options.ts';
+import { Admission } from './inference/admission.ts';
+import { availableBackends } from './inference/host/available-backends.ts';
+import { ModelPool } from './inference/host/model-pool.ts';
+import { specOfModel } from './inference/host/model-spec.ts';
+import type { Inference } from './inference/inference.ts';
+import { ModelRegistry } from './inference/models/model-registry.ts';
+import type { Clock } from './lib/clock.ts';
+import type { Logger } from './observability/logger.ts';
+import type { Metrics } from './observability/metrics.ts';
+import type { Readiness } from './observability/readiness.ts';
+
+export interface InferenceParts {
+  readonly config: Config;
+  readonly limits: LimitOptions;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+const hostEntry = new URL('./inference/host/host-main.ts', import.meta.url).pathname;
+
+/** Finds the models and makes ready to load them. Nothing is loaded yet. */
+export function openInference({ config, limits, clock, logger, metrics }: InferenceParts): Inference {
+  const registry = openModels(config, logger);
+  const pool = new ModelPool({
+    entry: hostEntry,
+    environment: childEnvironment(),
+    clock,
+    bounds: { loadMs: config.modelLoadMs, stallMs: config.modelStallMs },
+    pool: {
+      loadedModelsMax: config.loadedModelsMax,
+      memoryBytesMax: config.modelMemoryBytes ?? Math.floor(totalmem() / 2),
+      keepAliveMs: config.modelKeepAliveMs,
+      checkEveryMs: limits.modelCheckMs,
+      stuckMs: limits.modelStuckMs,
+    },
+    onLoad(key, durationMs) {
+      metrics.observe('modelLoads', [kindOf(key)], durationMs / 1_000);
+      logger.info('model loaded', { model: key, duration_ms: Math.round(durationMs) });
+    },
+    onUnload(key, reason) {
+      metrics.increment('modelUnloads', [reason]);
+      logger.info('model unloaded', { model: key, reason });
+    },
+    onCrash(key, reason) {
+      metrics.increment('modelCrashes', [kindOf(key)]);
+      logger.error('the process of a model ended; the next request gets a new one', { model: key, reason });
+    },
+  });
+  const settings = {
+    threads: config.modelThreads,
+    contextTokensMax: config.contextTokensMax,
+    parallelSequences: config.parallelSequences,
+  };
+  const admission = new Admission(config.inferenceConcurrency, () => metrics.increment('inferenceRefused'));
+  metrics.onCollect(() => collect(metrics, pool, admission));
+  return { registry, pool, admission, settings, backends: availableBackends(), allowDownloads: config.allowDownloads };
+}
+
+/** Makes a stuck model show in `/readyz`, and loads what is to be there from the start. */
+export function startInference({ registry, pool, settings }: Inference, parts: InferenceParts, readiness: Readiness) {
+  readiness.add('inference', () => !pool.stuck);
+  const wanted = parts.config.preloadModels === 'none' ? [] : parts.config.preloadModels.split(',');
+  for (const key of wanted.map((each) => each.trim())) {
+    const model = registry.models.find(({ kind, name }) => `${kind}/${name}` === key);
+    if (model === undefined) parts.logger.warn('a model to preload is not installed', { model: key });
+    else {
+      pool.info(specOfModel(model, settings)).catch((error: unknown) => {
+        parts.logger.warn('a model could not be preloaded', { model: key }, error);
+      });
+    }
+  }
+}
+
+function openModels({ modelsDir, predictorsDir }: Config, logger: Logger): ModelRegistry {
+  const registry = new ModelRegistry(modelsDir, predictorsDir);
+  for (const { kind, name, reason } of registry.refused)
+    logger.warn('a model cannot be served', { kind, name, reason });
+  const { models, predictors } = registry;
+  if (models.length + predictors.length > 0) {
+    logger.info('models found', { models: models.length, predictors: predictors.length });
+  }
+  return registry;
+}
+
+function collect(metrics: Metrics, pool: ModelPool, admission: Admission): void {
+  metrics.set('inferencePermits', [], admission.taken);
+  metrics.clear('modelsLoaded');
+  metrics.clear('modelMemory');
+  const kinds = Map.groupBy(pool.loaded(), ({ key }) => kindOf(key));
+  for (const [kind, models] of kinds) {
+    metrics.set('modelsLoaded', [kind], models.length);
+    metrics.set(
+      'modelMemory',
+      [kind],
+      models.reduce((sum, { residentBytes }) => sum + residentBytes, 0),
+    );
+  }
+}
+
+function kindOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
+}
