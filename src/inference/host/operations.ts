@@ -1,4 +1,12 @@
 import type { EmbedInput, EmbedResult } from './operations/embed.ts';
+import type {
+  GenerateBatchInput,
+  GenerateBatchResult,
+  GenerateEvent,
+  GenerateInput,
+  GenerateResult,
+} from './operations/generate.ts';
+import type { RerankInput, RerankResult } from './operations/rerank.ts';
 
 /**
  * What a loaded model can be asked: name -> what is given, what arrives on the way, what is answered. All of it is plain
@@ -6,6 +14,9 @@ import type { EmbedInput, EmbedResult } from './operations/embed.ts';
  */
 export interface Operations {
   embed: { input: EmbedInput; event: never; result: EmbedResult };
+  rerank: { input: RerankInput; event: never; result: RerankResult };
+  generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
+  generateBatch: { input: GenerateBatchInput; event: never; result: GenerateBatchResult };
 }
 
 export type OperationName = keyof Operations;

@@ -1,0 +1,13 @@
+export interface RerankInput {
+  readonly query: string;
+  readonly texts: readonly string[];
+  /** Where a pair that is too long loses the surplus of its text; without it the request fails. */
+  readonly truncate: 'start' | 'end' | undefined;
+}
+
+export interface RerankResult {
+  /** One for each text, in their order; higher is better. */
+  readonly scores: Float32Array;
+  /** Tokens of all pairs. */
+  readonly tokens: number;
+}
