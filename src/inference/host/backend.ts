@@ -9,6 +9,10 @@ export interface LoadedInfo {
   readonly dimension?: number;
   /** Texts that the tokenizer reads as one special token: what a user writes must not become one. */
   readonly specialTexts?: readonly string[];
+  /** Text of the token that begins every input; absent where the model wants none. A prompt brings it along. */
+  readonly bosText?: string;
+  /** Text of the token that ends an output. */
+  readonly eosText?: string;
   /** Threads that the probe chose for reading a prompt and for decoding. */
   readonly threads?: { readonly prefill: number; readonly decode: number };
 }

@@ -44,6 +44,7 @@ export interface Speculation {
 }
 
 export interface GenerateInput {
+  /** All of it, the token that begins an input included: nothing is put in front of it. */
   readonly prompt: readonly PromptPiece[];
   /** Tokens that may be generated, at least 1. */
   readonly tokensMax: number;
