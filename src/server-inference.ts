@@ -8,6 +8,7 @@ import { ModelPool } from './inference/host/model-pool.ts';
 import { specOfModel } from './inference/host/model-spec.ts';
 import type { Inference } from './inference/inference.ts';
 import { ModelRegistry } from './inference/models/model-registry.ts';
+import { ChatTemplates } from './inference/templates/chat-templates.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Logger } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -58,7 +59,21 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
   };
   const admission = new Admission(config.inferenceConcurrency, () => metrics.increment('inferenceRefused'));
   metrics.onCollect(() => collect(metrics, pool, admission));
-  return { registry, pool, admission, settings, backends: availableBackends(), allowDownloads: config.allowDownloads };
+  return {
+    registry,
+    pool,
+    admission,
+    templates: new ChatTemplates(),
+    settings,
+    backends: availableBackends(),
+    allowDownloads: config.allowDownloads,
+  };
+}
+
+/** Ends every process and thread of models. */
+export async function stopInference({ pool, templates }: Inference): Promise<void> {
+  templates.stop();
+  await pool.stop();
 }
 
 /** Makes a stuck model show in `/readyz`, and loads what is to be there from the start. */

@@ -24,7 +24,7 @@ import { Readiness } from './observability/readiness.ts';
 import { CursorSeal } from './query/page-cursor.ts';
 import { LocalRangeLog } from './replication/local-range-log.ts';
 import type { RangeLog } from './replication/range-log.ts';
-import { openInference, startInference } from './server-inference.ts';
+import { openInference, startInference, stopInference } from './server-inference.ts';
 import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
 import { BatchWriter } from './tables/batch-writer.ts';
@@ -89,7 +89,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
       stopMonitor();
       stopping.abort();
       await Promise.all(background);
-      await inference.pool.stop();
+      await stopInference(inference);
       tables.stop();
       await pool.closeAll();
       await storage.close();

@@ -3,12 +3,14 @@ import type { AvailableBackends } from './host/available-backends.ts';
 import type { ModelPool } from './host/model-pool.ts';
 import type { HostSettings } from './host/model-spec.ts';
 import type { ModelRegistry } from './models/model-registry.ts';
+import type { ChatTemplates } from './templates/chat-templates.ts';
 
 /** What every route of the inference plane works with. */
 export interface Inference {
   readonly registry: ModelRegistry;
   readonly pool: ModelPool;
   readonly admission: Admission;
+  readonly templates: ChatTemplates;
   readonly settings: HostSettings;
   readonly backends: AvailableBackends;
   readonly allowDownloads: boolean;

@@ -1,0 +1,41 @@
+import { startWorker } from '../../runtime/start-worker.ts';
+import { openChannel, type WorkerChannel } from '../../runtime/worker-channel.ts';
+
+export type TemplateCalls = {
+  render: [request: { template: string; contextJson: string }, text: string];
+};
+
+/**
+ * Renders chat templates on a thread of their own, inside a sandbox: however long one takes, nothing else waits. The
+ * thread starts with the first rendering.
+ */
+export class ChatTemplates {
+  #channel: WorkerChannel<TemplateCalls> | undefined;
+
+  /**
+   * The prompt that a model's template makes of a context (`messages`, `tools`, `add_generation_prompt`, ...).
+   * Throws `invalid_request` where the template refuses it, `inference_failed` where it is broken or out of bounds.
+   */
+  async render(template: string, context: object): Promise<string> {
+    return await this.#open().call('render', { template, contextJson: JSON.stringify(context) });
+  }
+
+  stop(): void {
+    this.#channel?.terminate();
+    this.#channel = undefined;
+  }
+
+  #open(): WorkerChannel<TemplateCalls> {
+    this.#channel ??= openChannel<TemplateCalls>(
+      startWorker(new URL('./template.worker.ts', import.meta.url), 'templates'),
+      {
+        onEvent: () => undefined,
+        // What waited has failed; the next rendering gets a new thread.
+        onFailure: () => {
+          this.#channel = undefined;
+        },
+      },
+    );
+    return this.#channel;
+  }
+}

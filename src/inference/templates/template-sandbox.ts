@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs';
+import variant from '@jitl/quickjs-wasmfile-release-sync';
+import {
+  newQuickJSWASMModuleFromVariant,
+  type QuickJSContext,
+  type QuickJSRuntime,
+  type QuickJSWASMModule,
+} from 'quickjs-emscripten-core';
+import { must } from '../../lib/assert.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+
+export interface TemplateBounds {
+  /** Slices of about ten thousand steps of the interpreter that one rendering may take. */
+  readonly fuelSlices: number;
+  /** Memory of the interpreter with all that it holds, in bytes. */
+  readonly memoryBytes: number;
+  readonly stackBytes: number;
+  /** Characters of a rendered prompt. */
+  readonly outputCharsMax: number;
+}
+
+/** Room for prompts of a hundred thousand tokens; a hundred milliseconds of work. */
+export const templateBounds: TemplateBounds = {
+  fuelSlices: 200,
+  memoryBytes: 64 * 1024 * 1024,
+  stackBytes: 256 * 1024,
+  outputCharsMax: 4 * 1024 * 1024,
+};
+
+/** What the interpreter answers; told apart inside it, where the error still is what it was. */
+type Outcome = { text: string } | { stage: 'parse' | 'render'; message: string };
+
+interface Machine {
+  readonly runtime: QuickJSRuntime;
+  readonly context: QuickJSContext;
+}
+
+/** Templates that stay parsed. */
+const parsedMax = 64;
+
+const program = `
+const parsed = new Map();
+globalThis.renderTemplate = (source, context) => {
+  let template = parsed.get(source);
+  if (template === undefined) {
+    if (parsed.size >= ${parsedMax}) parsed.clear();
+    try { template = new module.exports.Template(source); }
+    catch (error) { return JSON.stringify({ stage: 'parse', message: String(error && error.message) }); }
+    parsed.set(source, template);
+  }
+  try { return JSON.stringify({ text: template.render(JSON.parse(context)) }); }
+  catch (error) {
+    if (error instanceof InternalError || error instanceof RangeError) throw error;
+    return JSON.stringify({ stage: 'render', message: String(error && error.message) });
+  }
+};`;
+
+/**
+ * Renders chat templates, which come with models and may be hostile: the template engine itself runs inside an
+ * interpreter (QuickJS as WebAssembly) that has no way out and whose steps, memory, stack and output are bounded.
+ */
+export class TemplateSandbox implements Disposable {
+  readonly #engine: QuickJSWASMModule;
+  readonly #bounds: TemplateBounds;
+  readonly #source: string;
+  #machine: Machine | undefined;
+  #slices = 0;
+
+  private constructor(engine: QuickJSWASMModule, source: string, bounds: TemplateBounds) {
+    this.#engine = engine;
+    this.#source = source;
+    this.#bounds = bounds;
+  }
+
+  static async open(bounds: TemplateBounds = templateBounds): Promise<TemplateSandbox> {
+    const engine = await newQuickJSWASMModuleFromVariant(variant);
+    // The build for require(): one file that needs no module loader inside the interpreter.
+    const path = new URL('./index.cjs', import.meta.resolve('@huggingface/jinja'));
+    return new TemplateSandbox(engine, readFileSync(path, 'utf8'), bounds);
+  }
+
+  /**
+   * The text that the template makes of the context, a JSON object. Throws `ServiceError`: `invalid_request` where the
+   * template refuses what it was given, `inference_failed` where it is broken or takes more than its bounds.
+   */
+  render(template: string, contextJson: string): string {
+    const outcome = this.#call(template, contextJson);
+    if (!('text' in outcome)) {
+      if (outcome.stage === 'parse') {
+        throw new ServiceError('inference_failed', `the chat template of the model is broken: ${outcome.message}`);
+      }
+      throw new ServiceError('invalid_request', `the chat template of the model refuses this: ${outcome.message}`);
+    }
+    if (outcome.text.length > this.#bounds.outputCharsMax) {
+      throw new ServiceError(
+        'inference_failed',
+        `the chat template of the model made ${outcome.text.length} characters; the most is ${this.#bounds.outputCharsMax}`,
+      );
+    }
+    return outcome.text;
+  }
+
+  [Symbol.dispose](): void {
+    this.#machine?.context.dispose();
+    this.#machine?.runtime.dispose();
+    this.#machine = undefined;
+  }
+
+  #call(template: string, contextJson: string): Outcome {
+    const { context } = this.#ready();
+    this.#slices = 0;
+    const given = [context.newString(template), context.newString(contextJson)];
+    const render = context.getProp(context.global, 'renderTemplate');
+    const answer = context.callFunction(render, context.undefined, ...given);
+    for (const handle of [...given, render]) handle.dispose();
+    if (answer.error === undefined) {
+      const text = context.getString(answer.value);
+      answer.value.dispose();
+      return JSON.parse(text) as Outcome;
+    }
+    const error: unknown = context.dump(answer.error);
+    answer.error.dispose();
+    // What was interrupted, or is out of memory, is not used again.
+    this[Symbol.dispose]();
+    throw new ServiceError('inference_failed', `the chat template of the model was stopped: ${messageOf(error)}`);
+  }
+
+  #ready(): Machine {
+    if (this.#machine !== undefined) return this.#machine;
+    const runtime = this.#engine.newRuntime();
+    runtime.setMemoryLimit(this.#bounds.memoryBytes);
+    runtime.setMaxStackSize(this.#bounds.stackBytes);
+    // Starting up is not the template's work.
+    this.#slices = Number.NEGATIVE_INFINITY;
+    runtime.setInterruptHandler(() => {
+      this.#slices += 1;
+      return this.#slices > this.#bounds.fuelSlices;
+    });
+    const context = runtime.newContext();
+    const loaded = context.evalCode(
+      `globalThis.module = { exports: {} }; globalThis.exports = module.exports; ${this.#source}\n${program}`,
+    );
+    must(loaded.error === undefined ? true : undefined, 'the template engine loads in the interpreter');
+    loaded.dispose();
+    this.#machine = { runtime, context };
+    return this.#machine;
+  }
+}
+
+function messageOf(error: unknown): string {
+  const message = typeof error === 'object' && error !== null && 'message' in error ? error.message : error;
+  return message === 'interrupted' ? 'it took too many steps' : String(message);
+}
