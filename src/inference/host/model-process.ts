@@ -135,6 +135,12 @@ export class ModelProcess {
       this.#send({ type: 'cancel', id });
       reject(signal?.reason);
     };
+    const failed = (error: Error) =>
+      error instanceof ServiceError
+        ? error
+        : new ServiceError('inference_failed', `the model "${this.spec.name}" failed: ${error.message}`, {
+            cause: error,
+          });
     const finish = () => {
       this.#pending.delete(id);
       signal?.removeEventListener('abort', onAbort);
@@ -144,7 +150,7 @@ export class ModelProcess {
       settle(message) {
         finish();
         if (message.type === 'done') resolve(message.result as ResultOf<Name>);
-        else reject(unpackError(message.error));
+        else reject(failed(unpackError(message.error)));
       },
       event: (event) => {
         if (signal?.aborted !== true) onEvent?.(event as EventOf<Name>);

@@ -1,0 +1,181 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { ModelPool, type PoolBounds } from '../../src/inference/host/model-pool.ts';
+import type { ModelSpec } from '../../src/inference/host/model-spec.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { until } from '../support/fault/until.ts';
+
+const entry = new URL('../support/inference/puppet-host.ts', import.meta.url).pathname;
+const settings = { threads: 1, contextTokensMax: 256, parallelSequences: 1 };
+const mebibyte = 1024 * 1024;
+
+interface Story {
+  readonly pool: ModelPool;
+  readonly clock: FakeClock;
+  readonly events: string[];
+}
+
+const open: ModelPool[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((pool) => pool.stop()));
+});
+
+function story(bounds: Partial<PoolBounds> = {}): Story {
+  const clock = new FakeClock();
+  const events: string[] = [];
+  const pool = new ModelPool({
+    entry,
+    environment: { PATH: process.env.PATH ?? '' },
+    clock,
+    bounds: { loadMs: 10_000, stallMs: 60_000 },
+    pool: {
+      loadedModelsMax: 2,
+      memoryBytesMax: 8 * 1024 * mebibyte,
+      keepAliveMs: 300_000,
+      checkEveryMs: 30_000,
+      stuckMs: 15_000,
+      ...bounds,
+    },
+    onLoad: (key) => events.push(`load ${key}`),
+    onUnload: (key, reason) => events.push(`unload ${key} ${reason}`),
+    onCrash: (key, reason) => events.push(`crash ${key} ${reason.split(':')[0]}`),
+  });
+  open.push(pool);
+  return { pool, clock, events };
+}
+
+function spec(name: string, bytes = mebibyte): ModelSpec {
+  return { backend: 'onnx', kind: 'embedders', name, bytes, settings };
+}
+
+/** Number of the process that answered. */
+async function ask(pool: ModelPool, name: string, word = 'hello', signal?: AbortSignal): Promise<number> {
+  const input = { texts: [word], truncate: undefined };
+  const result = await pool.run(spec(name), 'embed', input, signal === undefined ? {} : { signal });
+  return result.dense?.[0] ?? 0;
+}
+
+const failure = (code: string) => expect.objectContaining({ code });
+
+describe('a loaded model', () => {
+  test('is one process, shared by all requests', async () => {
+    const { pool, events } = story();
+    const [first, second] = await Promise.all([ask(pool, 'a'), ask(pool, 'a')]);
+    expect(first).toBe(second);
+    expect(await ask(pool, 'a')).toBe(first);
+    expect(first).not.toBe(process.pid);
+    expect(events).toEqual(['load embedders/a']);
+    expect(pool.isLoaded(spec('a'))).toBe(true);
+  });
+
+  test('goes when it was idle for long, and comes back', async () => {
+    const { pool, clock, events } = story();
+    const first = await ask(pool, 'a');
+    await clock.advance(299_000);
+    expect(pool.isLoaded(spec('a'))).toBe(true);
+    await clock.advance(1_000);
+    expect(pool.isLoaded(spec('a'))).toBe(false);
+    expect(await ask(pool, 'a')).not.toBe(first);
+    expect(events).toEqual(['load embedders/a', 'unload embedders/a idle', 'load embedders/a']);
+  });
+
+  test('makes room when it is the one that was used longest ago', async () => {
+    const { pool, clock, events } = story();
+    for (const name of ['a', 'b', 'a', 'c']) {
+      await ask(pool, name);
+      await clock.advance(1);
+    }
+    expect(events).toEqual(['load embedders/a', 'load embedders/b', 'unload embedders/b evicted', 'load embedders/c']);
+  });
+
+  test('in use makes no room', async () => {
+    const { pool } = story({ loadedModelsMax: 1 });
+    const leaving = new AbortController();
+    const working = ask(pool, 'a', 'wait', leaving.signal);
+    await until(async () => pool.loaded()[0]?.inFlight === 1);
+    expect(ask(pool, 'b')).rejects.toThrow(failure('inference_capacity'));
+    leaving.abort(new Error('gone'));
+    expect(working).rejects.toThrow('gone');
+  });
+
+  test('stays within the memory of all', async () => {
+    const { pool } = story({ memoryBytesMax: 512 * mebibyte });
+    expect(pool.run(spec('a', 600 * mebibyte), 'embed', { texts: ['x'], truncate: undefined })).rejects.toThrow(
+      failure('memory_budget_exceeded'),
+    );
+  });
+});
+
+describe('a process that goes wrong', () => {
+  for (const name of ['dies-loading', 'is-refused']) {
+    test(`while it loads (${name}) fails that load alone`, async () => {
+      const { pool } = story();
+      await expect(ask(pool, name)).rejects.toThrow(failure('model_load_failed'));
+      expect(await ask(pool, 'a')).toBeGreaterThan(0);
+    });
+  }
+
+  test('that never loads is given up', async () => {
+    const { pool, clock } = story();
+    const asked = ask(pool, 'never-loads').catch((error: unknown) => error);
+    await clock.advance(10_000);
+    expect(await asked).toEqual(failure('model_load_failed'));
+  });
+
+  test('fails what is in flight with a retryable error, is counted, and the next request gets a fresh one', async () => {
+    const { pool, events } = story();
+    const first = await ask(pool, 'a');
+    const others = Promise.allSettled([ask(pool, 'a', 'wait'), ask(pool, 'a', 'wait')]);
+    await expect(ask(pool, 'a', 'crash')).rejects.toThrow(
+      expect.objectContaining({ code: 'inference_interrupted', retryable: true }),
+    );
+    for (const each of await others) expect(each).toMatchObject({ reason: { code: 'inference_interrupted' } });
+    expect(await ask(pool, 'a')).not.toBe(first);
+    expect(events).toEqual(['load embedders/a', 'crash embedders/a signal SIGKILL', 'load embedders/a']);
+  });
+
+  test('that hangs makes the server not ready, is ended, and is replaced', async () => {
+    const { pool, clock, events } = story();
+    await ask(pool, 'a');
+    const stuck = ask(pool, 'a', 'spin').catch((error: unknown) => error);
+    await clock.advance(14_999);
+    expect(pool.stuck).toBe(false);
+    await clock.advance(1);
+    expect(pool.stuck).toBe(true);
+    await clock.advance(75_000);
+    expect(await stuck).toEqual(failure('inference_interrupted'));
+    expect(pool.stuck).toBe(false);
+    expect(events).toContain('crash embedders/a it was stuck');
+    expect(await ask(pool, 'a')).toBeGreaterThan(0);
+  });
+
+  test('is found stuck also when nobody asks for anything', async () => {
+    const { pool, clock } = story();
+    const id = await ask(pool, 'a');
+    process.kill(id, 'SIGSTOP');
+    await clock.advance(30_000);
+    expect(pool.stuck).toBe(false);
+    await clock.advance(15_000);
+    expect(pool.stuck).toBe(true);
+    process.kill(id, 'SIGCONT');
+    await until(async () => !pool.stuck);
+  });
+
+  test('answers errors of one request and goes on', async () => {
+    const { pool } = story();
+    await expect(ask(pool, 'a', 'fail')).rejects.toThrow(
+      expect.objectContaining({ code: 'inference_failed', message: expect.stringContaining('the matrix is singular') }),
+    );
+    await expect(ask(pool, 'a', 'refuse')).rejects.toThrow(failure('context_length_exceeded'));
+    expect(await ask(pool, 'a')).toBeGreaterThan(0);
+  });
+});
+
+test('a request that nobody waits for any more is told to stop', async () => {
+  const { pool } = story();
+  const leaving = new AbortController();
+  const working = ask(pool, 'a', 'wait', leaving.signal).catch((error: unknown) => error);
+  await until(async () => pool.loaded()[0]?.inFlight === 1);
+  leaving.abort(new Error('the client has gone'));
+  expect(await working).toEqual(new Error('the client has gone'));
+  await until(async () => pool.loaded()[0]?.inFlight === 0);
+});

@@ -1,0 +1,33 @@
+import type { Backend } from '../../../src/inference/host/backend.ts';
+import { serveParent } from '../../../src/inference/host/serve-parent.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
+
+/**
+ * A child whose model does what its name and its first text say: it stands where native code would hang, crash or fail.
+ * The process is real.
+ */
+serveParent(async ({ name }) => {
+  if (name === 'never-loads') await new Promise(() => undefined);
+  if (name === 'dies-loading') process.kill(process.pid, 'SIGSEGV');
+  if (name === 'is-refused') throw new ServiceError('model_load_failed', 'its weights are upside down');
+  return puppet;
+});
+
+const puppet: Backend = {
+  info: { dimension: 1 },
+  handlers: {
+    async embed({ texts }, { signal, progress }) {
+      const [word] = texts;
+      if (word === 'crash') process.kill(process.pid, 'SIGKILL');
+      if (word === 'spin') for (;;);
+      if (word === 'fail') throw new Error('the matrix is singular');
+      if (word === 'refuse') throw new ServiceError('context_length_exceeded', 'it has 9 tokens; the model takes 8');
+      if (word === 'wait') {
+        progress();
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      }
+      return { dense: new Float32Array([process.pid]), dimension: 1, tokens: new Uint32Array([1]), faults: [] };
+    },
+  },
+  close: async () => undefined,
+};
