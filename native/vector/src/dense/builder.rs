@@ -39,6 +39,14 @@ impl Plan {
     pub fn part_ids(&self) -> impl Iterator<Item = u64> + '_ {
         self.grown.iter().chain(&self.sources).map(|part| part.id)
     }
+
+    /// Whether most of the rows that will be linked have had a graph before.
+    pub fn is_rewrite(&self) -> bool {
+        let (linked, new): (Vec<&Part>, Vec<&Part>) =
+            self.sources.iter().partition(|part| matches!(part.rows, PartRows::Graph(_)));
+        let rows = |parts: Vec<&Part>| parts.into_iter().map(Part::live_count).sum::<usize>();
+        rows(linked) > rows(new)
+    }
 }
 
 fn has_dead_share(part: &Part, share: f64) -> bool {

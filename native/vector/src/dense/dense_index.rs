@@ -61,6 +61,8 @@ struct Writing {
     busy: HashSet<u64>,
     /// Threads that build graphs now; two when rows wait while a large graph is being written anew.
     builders: usize,
+    /// One of them links more rows anew than it takes in.
+    is_rewriting: bool,
     /// No row was committed since the writer was released.
     is_idle: bool,
     /// The vector of the row at hand.
@@ -88,6 +90,7 @@ impl DenseIndex {
                 next_part_id: restored.next_part_id,
                 busy: HashSet::new(),
                 builders: 0,
+                is_rewriting: false,
                 is_idle: false,
                 vector: vec![0.0; options.dimension as usize],
             }),
@@ -157,7 +160,7 @@ impl DenseIndex {
         let is_urgent = writing.flat_bytes() > self.options.backlog_bytes_max / 2;
         let may_start = match writing.builders {
             0 => true,
-            1 => is_urgent,
+            1 => is_urgent && writing.is_rewriting,
             _ => false,
         };
         let is_open = !self.closed.load(Ordering::Relaxed);
@@ -185,10 +188,13 @@ impl DenseIndex {
             writing.busy.extend(plan.part_ids());
             writing.next_part_id += 1;
             let id = writing.next_part_id;
+            let is_rewrite = plan.is_rewrite();
+            writing.is_rewriting |= is_rewrite;
             drop(writing);
             let work = || build(&self.options, &plan, id, self.row_files.as_ref(), &self.closed);
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let mut writing = self.writing();
+            writing.is_rewriting &= !is_rewrite;
             plan.part_ids().for_each(|id| {
                 writing.busy.remove(&id);
             });

@@ -9,8 +9,8 @@ use crate::ordinal_set::OrdinalSet;
 
 const PREFETCHED_BYTES: usize = 512;
 
-/// In a set with fewer ordinals than one in so many rows, each is looked for; in others, each row is looked up.
-const SPARSE_SET: usize = 16;
+/// Looking for the row of an ordinal costs as much as looking up so many rows.
+const SEARCH_COST: usize = 16;
 
 pub struct GraphRows {
     pub graph: Graph,
@@ -77,7 +77,9 @@ impl GraphRows {
     /// The places whose ordinals are in the set and that are not dead.
     pub fn places_of(&self, set: &OrdinalSet, dead: &RowBits) -> RowBits {
         let ordinals = self.graph.ordinals();
-        if set.len() * SPARSE_SET < ordinals.len() {
+        let runs = self.runs();
+        let blocks = ordinals.len().div_ceil(64);
+        if set.len() * SEARCH_COST < blocks + 64 * (blocks - runs.count()) {
             let mut places = RowBits::none(ordinals.len());
             for place in set.iter().filter_map(|ordinal| self.place_of(ordinal)) {
                 if !dead.contains(place) {
@@ -86,7 +88,6 @@ impl GraphRows {
             }
             return places;
         }
-        let runs = self.runs();
         let words = ordinals.chunks(64).zip(dead.words()).zip(0..).map(|((block, dead), at)| {
             let bits = if runs.contains(at) {
                 set.bits_from(block[0])

@@ -1,6 +1,6 @@
 //! The search of one graph: which way to take, and the exact distances of what it finds.
 
-use super::graph::{CodedQuery, FilteredWalk, Graph, NODES_AROUND, Scratch, WalkEnd};
+use super::graph::{CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
 use super::graph_rows::GraphRows;
 use super::nearest::Found;
 use super::options::Metric;
@@ -8,7 +8,7 @@ use super::row_bits::RowBits;
 use super::search::Search;
 
 /// Rows that are compared exactly rather than by their codes first.
-const EXACT_ROWS_MAX: usize = 1024;
+const EXACT_ROWS_MAX: usize = 256;
 
 /// Rows between two looks at the clock.
 const ROWS_BETWEEN_LOOKS: usize = 4096;
@@ -31,17 +31,21 @@ fn rescored_for(limit: usize) -> usize {
     3 * limit + 20
 }
 
-/// Nodes whose cost a walk computes for each candidate that it keeps, about.
-const VISITS_PER_CANDIDATE: usize = 14;
-
-/// Rows whose scan costs what a walk with one candidate costs: a scan knows where it goes next.
-const SCANNED_PER_CANDIDATE: usize = 24;
-
-/// A scan may cost so many times a walk where walks find too little.
-const SCAN_OVER_WALK: usize = 4;
+/// Rows whose scan costs what a walk costs for each candidate that it keeps, and before it has kept any: a scan knows
+/// where it goes next.
+const SCANNED_PER_CANDIDATE: usize = 20;
+const SCANNED_PER_WALK: usize = 1200;
 
 /// Allowed rows from all over the graph at which a walk starts when it finds none near the query.
-const SAMPLED_STARTS: usize = 256;
+const SAMPLED_STARTS: usize = 2048;
+
+/// Of so many allowed rows one is such a start, at most.
+const ROWS_PER_START: usize = 16;
+
+/// Rows whose scan costs what a walk with so many candidates costs.
+fn scanned_for(candidates: usize) -> usize {
+    SCANNED_PER_WALK + SCANNED_PER_CANDIDATE * candidates
+}
 
 /// Which of the beams holds what a walk has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,36 +108,48 @@ impl GraphSearch<'_, '_> {
     fn filtered(&mut self, allowed: &RowBits) -> Vec<Found> {
         let (rows, count) = (self.rows.len(), allowed.count());
         let limit = self.search.bounds.limit;
-        let kept = rescored_for(limit);
+        let wanted = limit.min(count);
         let candidates = self.search.candidates;
+        let around = 1.0 + 2.0 * self.search.effort;
         // The ball that holds the wanted rows well within it, if the allowed ones lie everywhere.
-        let ball = candidates + NODES_AROUND * limit * rows / count.max(1);
-        if count <= EXACT_ROWS_MAX || count <= ball * SCANNED_PER_CANDIDATE || self.search.has_inner_bound() {
+        let ball = candidates + (around * (wanted * rows / count.max(1)) as f32) as usize;
+        if count <= EXACT_ROWS_MAX || count <= scanned_for(ball) || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
         }
         self.search.took("filtered_graph");
+        let starts = (count / ROWS_PER_START).min(SAMPLED_STARTS);
+        let steps = starts + 2 * scanned_for(candidates);
+        let balls = |scanned: usize| scanned.saturating_sub(SCANNED_PER_WALK) / SCANNED_PER_CANDIDATE;
         let (graph, query) = (&self.rows.graph, &self.query);
+        let walk = FilteredWalk {
+            query,
+            allowed,
+            candidates,
+            around,
+            wanted,
+            ball_max: balls(2 * count),
+            thin_ball_max: balls(count.min(steps)),
+            kept: rescored_for(limit),
+            budget: count as u64,
+        };
         let start = graph.descend(query, 0, self.scratch);
-        let budget = (2 * ball * VISITS_PER_CANDIDATE) as u64;
-        let walk = FilteredWalk { query, allowed, candidates, ball, wanted: limit.min(count), kept, budget };
         let search = &mut *self.search;
         let end = graph.walk_until_kept(&walk, start, self.scratch, &mut || search.is_due());
         if end != WalkEnd::OverBudget {
             let (found, is_complete) = self.rescore(Walked::Kept, |_| true);
-            if end == WalkEnd::Due || is_complete || found.len() >= limit.min(count) {
+            if end == WalkEnd::Due || is_complete || found.len() >= wanted {
                 return found;
             }
-        } else if count > SCAN_OVER_WALK * candidates * SCANNED_PER_CANDIDATE {
+        } else if count > steps {
             self.search.took("filtered_steps");
-            let mut starts: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
-            starts.push(start.1);
-            starts.extend(allowed.iter().step_by((count / SAMPLED_STARTS).max(1)).take(SAMPLED_STARTS));
-            let walk = FilteredWalk { budget: count as u64, ..walk };
+            let mut starts_at: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
+            starts_at.push(start.1);
+            starts_at.extend(allowed.iter().step_by(count.div_ceil(starts)));
             let search = &mut *self.search;
-            let end = graph.walk_over(&walk, &starts, self.scratch, &mut || search.is_due());
+            let end = graph.walk_over(&walk, &starts_at, self.scratch, &mut || search.is_due());
             let (found, is_complete) = self.rescore(Walked::Beam, |place| allowed.contains(place));
-            if end == WalkEnd::Due || is_complete || (end == WalkEnd::Done && found.len() >= limit.min(count)) {
+            if end == WalkEnd::Due || is_complete || (end == WalkEnd::Done && found.len() >= wanted) {
                 return found;
             }
         }

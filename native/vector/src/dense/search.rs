@@ -22,6 +22,8 @@ pub struct Search<'a> {
     pub query: &'a [f32],
     pub distance: DistanceBounds,
     pub bounds: &'a SearchBounds<'a>,
+    /// From 0, fast, to 1, thorough.
+    pub effort: f32,
     /// Candidates of a walk.
     pub candidates: usize,
     pub nearest: Nearest,
@@ -130,6 +132,7 @@ impl DenseIndex {
             query: &query,
             distance,
             bounds,
+            effort,
             candidates: candidates_for(metric, effort, bounds.limit),
             nearest: Nearest::new(bounds.limit),
             report: SearchReport::default(),
@@ -139,9 +142,7 @@ impl DenseIndex {
         let (candidates, rows) = (search.candidates, snapshot.live_count());
         let mut scratch = self.take_scratch();
         for part in &snapshot.parts {
-            if bounds.allowed.is_none() {
-                search.candidates = candidates_in(part.live_count(), rows, candidates, bounds.limit);
-            }
+            search.candidates = candidates_in(part.live_count(), rows, candidates, bounds.limit);
             search.part(part, &mut scratch);
         }
         self.give_scratch(scratch);

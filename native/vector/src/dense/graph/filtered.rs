@@ -14,8 +14,11 @@ use super::walk::{STEPS_BETWEEN_LOOKS, Scratch};
 /// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
 const GATHERED_ENOUGH: usize = 32;
 
-/// Nodes that a walk covers for each that lies no further away than the last wanted one, beside its candidates.
-pub const NODES_AROUND: usize = 3;
+/// Candidates of a walk before it knows how many nodes near the query are allowed.
+const FIRST_BALL: usize = 12;
+
+/// Allowed nodes that the share of them in the whole graph counts for beside those met near the query.
+const EXPECTED_WEIGHT: f32 = 4.0;
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +35,14 @@ pub struct FilteredWalk<'a> {
     pub allowed: &'a RowBits,
     /// Nodes that the walk keeps at least while it finds its way.
     pub candidates: usize,
-    /// Nodes that the ball is expected to hold that the walk has to cover.
-    pub ball: usize,
+    /// Nodes that a walk covers for each that lies no further away than the last wanted one, beside its candidates.
+    pub around: f32,
     /// Allowed nodes that must lie well within the ball that the walk covers.
     pub wanted: usize,
+    /// Nodes in a ball beyond which the search has a cheaper way.
+    pub ball_max: usize,
+    /// The same where far fewer nodes are allowed near the query than elsewhere.
+    pub thin_ball_max: usize,
     /// Allowed nodes that are kept, the nearest; at least the wanted ones.
     pub kept: usize,
     /// Costs that may be computed.
@@ -52,7 +59,8 @@ impl Graph {
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
         scratch.forget(self.layout.rows);
-        scratch.beam.reset(walk.ball);
+        // Small, so that a region without allowed nodes is soon known for one.
+        scratch.beam.reset(walk.candidates.min(FIRST_BALL) + (walk.around * walk.wanted as f32) as usize);
         scratch.kept.reset(walk.kept);
         scratch.spilled.clear();
         scratch.meet(start.1);
@@ -73,22 +81,27 @@ impl Graph {
                 }
             }
             // The nearest allowed nodes may lie at the rim of the ball, where a walk misses some: the ball must reach beyond
-            // the last of them by twice as many nodes as lie within, and by as many as any walk keeps.
+            // the last of them by as many nodes as lie within, or more, and by as many as any walk keeps.
             let reach = scratch.kept.cost_of(walk.wanted);
-            let limit = scratch.beam.limit();
-            let needed = NODES_AROUND * scratch.beam.count_within(reach) + walk.candidates;
-            let is_covered = reach <= scratch.beam.bound() && needed <= limit;
-            if is_covered || scratch.spilled.is_empty() {
+            let (limit, bound) = (scratch.beam.limit(), scratch.beam.bound());
+            let within = scratch.kept.count_within(bound) as f32;
+            let share = walk.allowed.count() as f32 / self.layout.rows as f32;
+            let is_thin = within < share * limit as f32 / 8.0;
+            let wanted = walk.wanted as f32;
+            let covered = match reach <= bound {
+                true => scratch.beam.count_within(reach) as f32,
+                // So many nodes hold the wanted ones if as large a share of them is allowed as of those met.
+                false if is_thin => wanted * limit as f32 / within.max(0.5),
+                false => wanted * (limit as f32 + EXPECTED_WEIGHT / share) / (within + EXPECTED_WEIGHT),
+            };
+            let needed = (walk.around * covered) as usize + walk.candidates;
+            if (reach <= bound && needed <= limit) || scratch.spilled.is_empty() {
                 return WalkEnd::Done;
             }
-            let share = walk.allowed.count() as f64 / self.layout.rows as f64;
-            let expected = share * limit as f64;
-            let within = scratch.kept.count_within(scratch.beam.bound()) as f64;
-            // Far fewer allowed nodes near the query than elsewhere: a wider ball would hardly hold more.
-            if within < expected / 8.0 {
+            if needed > if is_thin { walk.thin_ball_max } else { walk.ball_max } {
                 return WalkEnd::OverBudget;
             }
-            scratch.widen(needed.clamp(limit + limit / 8 + 1, 2 * limit + 1));
+            scratch.widen(needed.clamp(limit + limit / 8 + 1, 4 * limit));
         }
     }
 

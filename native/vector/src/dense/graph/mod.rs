@@ -12,7 +12,7 @@ mod storage;
 mod walk;
 
 pub use codes::CodedQuery;
-pub use filtered::{FilteredWalk, NODES_AROUND, WalkEnd};
+pub use filtered::{FilteredWalk, WalkEnd};
 pub use insert::insert_rows;
 pub use storage::{AddedRow, Graph, prefetch};
 pub use walk::Scratch;
