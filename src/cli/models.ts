@@ -9,20 +9,25 @@ import { must } from '../lib/assert.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
 import { isModelKind, type ModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
 import { configFlags, configOf } from './load-config.ts';
+import { pullModels } from './models-pull.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 
-type Action = (context: VerbContext, subject: string) => number;
+type Action = (context: VerbContext, subject: string) => number | Promise<number>;
 
-const actions: Readonly<Record<string, Action>> = { list, show, import: importFolder, rm: remove };
+const actions: Readonly<Record<string, Action>> = { list, show, pull: pullModels, import: importFolder, rm: remove };
 
-/** `sundew models list | show | import | rm`: the models directory of this machine; no server needs to run. */
+/** `sundew models list | show | pull | import | rm`: the models directory of this machine; no server needs to run. */
 export const models: Verb = {
   name: 'models',
-  summary: 'List, show, import and remove models on disk.',
-  usage: 'list | show NAME | import FOLDER --kind KIND | rm NAME --yes',
+  summary: 'List, show, pull, import and remove models on disk.',
+  usage: 'list | show NAME | pull [NAME] | import FOLDER --kind KIND | rm NAME --yes',
   flags: [
     { flag: '--kind', value: 'KIND', help: `One of ${modelKinds.join(', ')}.` },
-    { flag: '--name', value: 'NAME', help: 'Name of an imported model; the name of its folder or file without it.' },
+    {
+      flag: '--name',
+      value: 'NAME',
+      help: 'Name of an imported model; the name of its folder, archive or file without it.',
+    },
     { flag: '--verify', help: 'With show: compare every file with its digest in the manifest.' },
     { flag: '--yes', help: 'With rm: do it.' },
     { flag: '--json', help: 'JSON instead of a table.' },
@@ -35,7 +40,7 @@ export const models: Verb = {
       const guess = didYouMean(word, Object.keys(actions));
       throw new ConfigError(`unknown action "${word}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`);
     }
-    if (more.length > 0 || (word === 'list') !== (subject === undefined)) {
+    if (more.length > 0 || (subject === undefined ? !['list', 'pull'].includes(word) : word === 'list')) {
       throw new ConfigError(`usage: sundew models ${models.usage}`);
     }
     return action(context, subject ?? '');
@@ -78,13 +83,14 @@ function show(context: VerbContext, name: string): number {
   return faults.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-function importFolder(context: VerbContext, source: string): number {
+async function importFolder(context: VerbContext, source: string): Promise<number> {
   const kind = kindOf(context);
   if (kind === undefined) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}.`);
-  const name = context.args.flags.get('--name') ?? basename(resolve(source)).replace(/\.(?:gguf|onnx)$/, '');
-  const model = importModel(source, { modelsDirectory: configOf(context).config.modelsDir, kind, name });
+  const name =
+    context.args.flags.get('--name') ?? basename(resolve(source)).replace(/\.(?:gguf|onnx|zip|tar|tar\.gz|tgz)$/, '');
+  const model = await importModel(source, { modelsDirectory: configOf(context).config.modelsDir, kind, name });
   context.explain(
-    `${kind}/${name} is installed in ${model.directory}; a running server finds it when it next starts\n`,
+    `${kind}/${name} is installed in ${model.directory}; a running server finds it at the next request that names it\n`,
   );
   return exitCodes.done;
 }

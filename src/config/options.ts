@@ -250,6 +250,13 @@ export const options = {
     default: limits.parallelSequences,
     help: 'Generations that run side by side in one model; further ones wait.',
   }),
+  hubUrl: option({
+    key: 'inference.hub_url',
+    flag: '--hub-url',
+    kind: text(),
+    default: 'https://huggingface.co',
+    help: 'Address of the model hub, or of a mirror of it, that models are pulled from; `none` for no hub.',
+  }),
   failpoint: optional({
     key: 'testing.failpoint',
     kind: text(),

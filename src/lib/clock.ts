@@ -18,6 +18,15 @@ export const systemClock: Clock = {
   },
 };
 
+/** For a command that ends with its work: a waiting timer keeps the process alive. */
+export const commandClock: Clock = {
+  ...systemClock,
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
 /** A promise that settles after `delayMs`, or at once when the signal is or becomes aborted. */
 export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

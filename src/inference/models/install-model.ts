@@ -14,6 +14,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isModelName, type ModelKind } from '../../protocol/inference/model-kinds.ts';
+import { isArchive } from '../download/read-archive.ts';
+import { unpackArchive } from '../download/unpack-archive.ts';
 import { describeModel, type InstalledModel } from './describe-model.ts';
 import { digestFaults, fileDigest, filesBelow } from './file-digests.ts';
 import { ModelFileError } from './model-file-error.ts';
@@ -30,32 +32,49 @@ export function modelDirectory({ modelsDirectory, kind, name }: ModelPlace): str
   return join(modelsDirectory, kind, name);
 }
 
-/**
- * Copies a folder, or one .gguf or .onnx file, among the models. The copy is checked while no server looks at it and
- * appears whole, with the digests of its files in its manifest, or not at all. Throws `ModelFileError`.
- */
-export function importModel(source: string, place: ModelPlace): InstalledModel {
+/** Throws `ModelFileError` when no model can be put there. */
+export function checkFreePlace(place: ModelPlace): void {
   const target = modelDirectory(place);
   if (!isModelName(place.name)) throw new ModelFileError(`"${place.name}" is no name: letters, digits, . _ and -`);
   if (existsSync(target)) throw new ModelFileError(`${target} exists already; remove it first, or give another --name`);
+}
+
+/**
+ * Copies a folder, one .gguf or .onnx file, or what an archive holds among the models. The copy is checked while no
+ * server looks at it and appears whole, with the digests of its files in its manifest, or not at all.
+ * Throws `ModelFileError` and `DownloadError`.
+ */
+export async function importModel(source: string, place: ModelPlace): Promise<InstalledModel> {
+  checkFreePlace(place);
   const stat = statSync(source, { throwIfNoEntry: false });
   if (stat === undefined) throw new ModelFileError(`${source} does not exist`);
   const incoming = join(place.modelsDirectory, place.kind, `.incoming-${crypto.randomUUID()}`);
   try {
     mkdirSync(incoming, { recursive: true });
     if (stat.isDirectory()) copyFiles(source, incoming);
-    else copyDurably(source, join(incoming, `model${endingOf(source)}`));
-    const faults = digestFaults(incoming, readManifest(incoming).digests ?? {});
+    else if (isArchive(source)) await unpackArchive(source, incoming);
+    else copyFileSync(source, join(incoming, `model${endingOf(source)}`));
+    const folder = stat.isDirectory() ? incoming : innermostFolder(incoming);
+    const faults = digestFaults(folder, readManifest(folder).digests ?? {});
     if (faults.length > 0) throw new ModelFileError(`the files differ from their manifest: ${faults.join('; ')}`);
-    const model = describeModel(place.kind, place.name, incoming);
-    writeManifest(incoming, model);
-    mkdirSync(dirname(target), { recursive: true });
-    renameSync(incoming, target);
-    syncPath(dirname(target));
-    return { ...model, directory: target };
+    return publishModel(folder, place);
   } finally {
     rmSync(incoming, { recursive: true, force: true });
   }
+}
+
+/**
+ * Describes the model whose files lie complete in a folder beside the others, writes its manifest with the digests of
+ * its files, and moves it to its place. Throws `ModelFileError` where it cannot be served; then nothing has moved.
+ */
+export function publishModel(folder: string, place: ModelPlace): InstalledModel {
+  const target = modelDirectory(place);
+  const model = describeModel(place.kind, place.name, folder);
+  writeManifest(folder, model);
+  mkdirSync(dirname(target), { recursive: true });
+  renameSync(folder, target);
+  syncPath(dirname(target));
+  return { ...model, directory: target };
 }
 
 /** Takes the model out of sight at once, then deletes its files. */
@@ -71,25 +90,31 @@ export function removeModel(place: ModelPlace): void {
 
 function endingOf(file: string): string {
   const ending = /\.(?:gguf|onnx)$/.exec(file)?.[0];
-  if (ending === undefined) throw new ModelFileError(`${file} is no folder and no .gguf or .onnx file`);
+  if (ending === undefined)
+    throw new ModelFileError(`${file} is no folder, no archive (.zip, .tar, .tar.gz) and no .gguf or .onnx file`);
   return ending;
+}
+
+/** Archives often hold one folder with everything in it. */
+function innermostFolder(folder: string): string {
+  const [name, ...others] = readdirSync(folder);
+  const below = join(folder, name ?? '');
+  return name !== undefined && others.length === 0 && name !== 'onnx' && statSync(below).isDirectory()
+    ? innermostFolder(below)
+    : folder;
 }
 
 function copyFiles(from: string, to: string): void {
   for (const path of filesBelow(from)) {
     mkdirSync(dirname(join(to, path)), { recursive: true });
-    copyDurably(join(from, path), join(to, path));
+    copyFileSync(join(from, path), join(to, path));
   }
-}
-
-function copyDurably(from: string, to: string): void {
-  copyFileSync(from, to);
-  syncPath(to);
 }
 
 function writeManifest(folder: string, { manifest }: InstalledModel): void {
   const path = join(folder, manifestFile);
   const files = filesBelow(folder).filter((each) => each !== manifestFile);
+  for (const file of files) syncPath(join(folder, file));
   const digests = Object.fromEntries(files.map((each) => [each, fileDigest(join(folder, each))]));
   writeFileSync(path, `${JSON.stringify({ ...manifest, digests }, null, 2)}\n`);
   syncPath(path);

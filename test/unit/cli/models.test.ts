@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { zipSync } from 'fflate';
+import { type Header, pack } from 'tar-stream';
 import { models } from '../../../src/cli/models.ts';
 import { runCommandLine } from '../../../src/cli/run.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -81,6 +83,81 @@ describe('sundew models import', () => {
     expect(escaping.err).toMatch(/is no name/);
     expect((await sundew(directory.path, 'import', embedder)).err).toMatch(/--kind is missing/);
     expect((await sundew(directory.path, 'import', embedder, '--kind', 'embedder')).code).toBe(2);
+  });
+});
+
+describe('sundew models import of an archive', () => {
+  const files = { 'tiny/onnx/model.onnx': 'onnx/model.onnx', 'tiny/tokenizer.json': 'tokenizer.json' };
+
+  async function tarOf(entries: readonly [Partial<Header> & { name: string }, Uint8Array?][]): Promise<Uint8Array> {
+    const tar = pack();
+    for (const [header, bytes] of entries) tar.entry(header, Buffer.from(bytes ?? []));
+    tar.finalize();
+    const pieces: Uint8Array[] = [];
+    for await (const piece of tar) pieces.push(piece as Uint8Array);
+    return Buffer.concat(pieces);
+  }
+
+  test('installs what a zip, a tar and a compressed tar hold', async () => {
+    using directory = new TemporaryDirectory();
+    const read = (path: string) => new Uint8Array(readFileSync(`${embedder}/${path}`));
+    const contents = Object.fromEntries(Object.entries(files).map(([name, from]) => [name, read(from)]));
+    const tar = await tarOf(Object.entries(contents).map(([name, bytes]) => [{ name, size: bytes.length }, bytes]));
+    const archives = {
+      'a.zip': zipSync(contents),
+      'b.tar': tar,
+      'c.tar.gz': Bun.gzipSync(tar as Uint8Array<ArrayBuffer>),
+    };
+    for (const [name, bytes] of Object.entries(archives)) {
+      await Bun.write(join(directory.path, name), bytes);
+      const told = await sundew(directory.path, 'import', join(directory.path, name), '--kind', 'embedders');
+      expect([told.err, told.code]).toEqual([expect.stringContaining('is installed'), 0]);
+    }
+    expect((await sundew(directory.path, 'list')).out.match(/^embedders {2}[abc] /gm)).toHaveLength(3);
+  });
+
+  test('refuses one that would leave its folder, has links, repeats itself, swells, or is damaged', async () => {
+    using directory = new TemporaryDirectory();
+    const none = new Uint8Array([1]);
+    const swelling = new Uint8Array(80 * 1024 * 1024);
+    const bad: [string, Uint8Array, RegExp][] = [
+      ['a.zip', zipSync({ '../escaped': none }), /leaves the folder/],
+      ['b.zip', zipSync({ '/tmp/escaped': none }), /leaves the folder/],
+      ['c.zip', zipSync({ 'a\\..\\escaped': none }), /leaves the folder/],
+      ['d.tar', await tarOf([[{ name: 'x/../../escaped', size: 1 }, none]]), /leaves the folder/],
+      ['e.tar', await tarOf([[{ name: 'link', type: 'symlink', linkname: '/etc/passwd' }]]), /link or a device/],
+      ['f.tar', await tarOf([[{ name: 'link', type: 'link', linkname: '/etc/passwd' }]]), /link or a device/],
+      [
+        'g.tar',
+        await tarOf([
+          [{ name: 'a', size: 1 }, none],
+          [{ name: './a', size: 1 }, none],
+        ]),
+        /there twice/,
+      ],
+      ['h.zip', zipSync({ 'model.onnx': swelling }), /out of proportion/],
+      ['i.zip', zipSync({ 'model.onnx': none }).subarray(0, 20), /damaged|no zip|ends inside/],
+      ['j.tar.gz', none, /damaged/],
+    ];
+    for (const [name, bytes, reason] of bad) {
+      await Bun.write(join(directory.path, name), bytes);
+      const told = await sundew(directory.path, 'import', join(directory.path, name), '--kind', 'embedders');
+      expect([name, told.code, told.err]).toEqual([name, 1, expect.stringMatching(reason)]);
+      expect(readdirSync(join(directory.path, 'embedders'))).toEqual([]);
+    }
+    expect(existsSync(join(directory.path, '..', 'escaped'))).toBe(false);
+  });
+});
+
+describe('sundew models pull', () => {
+  test('shows the catalogue, guesses at a misspelt name, and keeps from the network when told to', async () => {
+    using directory = new TemporaryDirectory();
+    const { out } = await sundew(directory.path, 'pull');
+    expect(out).toMatch(/^all-minilm-l6-v2 {2}embedders .*\nsmollm2-135m-instruct {2}generators .*Apache-2\.0/m);
+    const misspelt = await sundew(directory.path, 'pull', 'all-minilm-l6-v1');
+    expect([misspelt.code, misspelt.err]).toEqual([2, expect.stringContaining('Did you mean "all-minilm-l6-v2"?')]);
+    const off = await sundew(directory.path, 'pull', 'all-minilm-l6-v2', '--allow-downloads', 'false');
+    expect([off.code, off.err]).toEqual([1, expect.stringContaining('downloads are turned off')]);
   });
 });
 

@@ -1,0 +1,9 @@
+/** Why bytes could not be had; the sentence is for people. */
+export class DownloadError extends Error {
+  override readonly name: string = 'DownloadError';
+}
+
+/** Nothing that another source could change, such as a full disk. */
+export class DownloadStopped extends DownloadError {
+  override readonly name = 'DownloadStopped';
+}

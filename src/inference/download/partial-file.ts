@@ -1,0 +1,101 @@
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { DownloadError, DownloadStopped } from './download-error.ts';
+
+/** What a file must be when it is whole. */
+export interface WantedFile {
+  readonly bytes: number;
+  /** SHA-256, hexadecimal. */
+  readonly sha256: string;
+}
+
+/** Appends all of the bytes to an open file. Throws what the system throws. */
+export type WriteBytes = (descriptor: number, bytes: Uint8Array) => void;
+
+export const writeAll: WriteBytes = (descriptor, bytes) => {
+  for (let done = 0; done < bytes.byteLength; ) done += writeSync(descriptor, bytes, done, bytes.byteLength - done);
+};
+
+/**
+ * A file in quarantine that grows as its bytes arrive. What an earlier attempt left is hashed again and kept, so that
+ * only the rest need be fetched.
+ */
+export class PartialFile implements Disposable {
+  readonly wanted: WantedFile;
+  readonly path: string;
+  readonly #write: WriteBytes;
+  #hasher = new Bun.CryptoHasher('sha256');
+  #descriptor: number;
+  #received = 0;
+
+  private constructor(path: string, wanted: WantedFile, write: WriteBytes) {
+    this.path = path;
+    this.wanted = wanted;
+    this.#write = write;
+    this.#descriptor = openSync(path, 'a', 0o644);
+  }
+
+  static async open(path: string, wanted: WantedFile, write: WriteBytes = writeAll): Promise<PartialFile> {
+    if (existsSync(path) && statSync(path).size > wanted.bytes) rmSync(path);
+    const file = new PartialFile(path, wanted, write);
+    for await (const piece of Bun.file(path).stream()) {
+      file.#hasher.update(piece);
+      file.#received += piece.byteLength;
+    }
+    return file;
+  }
+
+  get received(): number {
+    return this.#received;
+  }
+
+  get isComplete(): boolean {
+    return this.#received === this.wanted.bytes;
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.#received + bytes.byteLength > this.wanted.bytes) {
+      this.reset();
+      throw new DownloadError(`there are more than the ${this.wanted.bytes} bytes that the file has`);
+    }
+    try {
+      this.#write(this.#descriptor, bytes);
+    } catch (cause) {
+      this.#forgetTorn();
+      const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+      const full = code === 'ENOSPC' || code === 'EDQUOT';
+      const reason = full ? 'the disk is full; make room and pull again' : `the disk cannot be written (${code})`;
+      throw new DownloadStopped(`${reason}; what has arrived is kept`, { cause });
+    }
+    this.#hasher.update(bytes);
+    this.#received += bytes.byteLength;
+  }
+
+  /** Forgets what has arrived. */
+  reset(): void {
+    truncateSync(this.path, 0);
+    this.#hasher = new Bun.CryptoHasher('sha256');
+    this.#received = 0;
+  }
+
+  /** Makes a complete file durable, once its bytes are the right ones; wrong ones are thrown away. */
+  finish(): void {
+    if (!this.isComplete) {
+      throw new DownloadError(`only ${this.#received} of ${this.wanted.bytes} bytes arrived`);
+    }
+    const digest = this.#hasher.digest('hex');
+    if (digest !== this.wanted.sha256) {
+      this.reset();
+      throw new DownloadError(`the bytes are not those that were expected (SHA-256 ${digest})`);
+    }
+    fsyncSync(this.#descriptor);
+  }
+
+  /** A write that failed may have left a part behind that the hash does not know. */
+  #forgetTorn(): void {
+    truncateSync(this.path, this.#received);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor);
+  }
+}

