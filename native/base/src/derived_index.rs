@@ -18,7 +18,8 @@ pub trait DerivedIndex: Send + Sync {
     /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for an index in memory.
     fn checkpoint(&self) -> Result<CheckpointReport, EngineError>;
 
-    /// Frees memory and threads that only writing needs, when nothing waits for a commit.
+    /// Frees memory and threads that only writing needs, when nothing waits for a commit, and begins the work that was
+    /// put off until the index rests. That work goes on beside everything else.
     fn release_writer(&self) -> Result<(), EngineError>;
 
     fn stats(&self) -> IndexStats;

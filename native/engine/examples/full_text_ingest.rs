@@ -58,12 +58,15 @@ fn main() {
     index.checkpoint().expect("a checkpoint");
     let with_checkpoint = started.elapsed().as_secs_f64();
     index.release_writer().expect("merges end");
+    let loaded = started.elapsed().as_secs_f64();
+    index.wait_for_merges();
+    let merging = started.elapsed().as_secs_f64() - loaded;
     index.checkpoint().expect("a checkpoint");
     let stats = index.stats();
     println!(
         "{}",
         json!({"docs": lines.len(), "seconds": seconds, "docs_per_s": lines.len() as f64 / seconds,
-            "seconds_with_checkpoint": with_checkpoint, "bytes": stats.disk_bytes, "segments": stats.segment_count})
+            "seconds_with_checkpoint": with_checkpoint, "seconds_of_merging_at_rest": merging, "bytes": stats.disk_bytes, "segments": stats.segment_count})
     );
     let queries = arguments.get(1).filter(|argument| !argument.starts_with("--"));
     let queries = queries.map(|path| fs::read_to_string(path).expect("queries")).unwrap_or_default();

@@ -124,6 +124,7 @@ fn main() {
     dense.commit(last).expect("a commit");
     text.commit(last).expect("a commit");
     text.release_writer().expect("merges end");
+    text.wait_for_merges();
     println!("{documents} documents in {} text segments, {:?}", text.stats().segment_count, dense.stats());
 
     let mut bench = Bench { text, dense, vector: Vec::new() };

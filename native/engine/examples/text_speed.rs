@@ -53,6 +53,7 @@ fn build_bare(directory: &Path, lines: &[&str]) -> (Index, Searcher) {
 fn build_ours(directory: &Path, lines: &[&str]) -> Arc<TextIndex> {
     let index = our_index::build(directory, lines);
     index.release_writer().expect("merges end");
+    index.wait_for_merges();
     index.checkpoint().expect("a checkpoint");
     index
 }

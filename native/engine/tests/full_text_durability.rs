@@ -23,6 +23,11 @@ fn apply(index: &TextIndex, rows: &[Row], first_sequence: u64) {
     assert_eq!((report.rows, report.skipped_count), (rows.len(), 0));
 }
 
+fn rest(index: &TextIndex) {
+    index.release_writer().expect("released");
+    index.wait_for_merges();
+}
+
 fn count(index: &Arc<TextIndex>, word: &str) -> usize {
     matching(index, json!({"kind": "match", "field": "text", "text": word})).len()
 }
@@ -106,7 +111,7 @@ fn files_of_the_last_checkpoint_outlive_merges() {
         apply(&index, &rows(at, at + 1, "alpha"), u64::from(at) + 1);
         index.commit(u64::from(at) + 1).expect("a commit");
     }
-    index.release_writer().expect("merges end");
+    rest(&index);
     let kept = names(scratch.path());
     assert!(of_checkpoint.iter().all(|name| kept.contains(name)), "{of_checkpoint:?} of {kept:?}");
     drop(index);
@@ -117,9 +122,9 @@ fn files_of_the_last_checkpoint_outlive_merges() {
     let index = open(scratch.path());
     apply(&index, &rows(0, 12, "beta"), 13);
     index.commit(24).expect("a commit");
-    index.release_writer().expect("merges end");
+    rest(&index);
     index.checkpoint().expect("a checkpoint");
-    index.release_writer().expect("nothing to do");
+    rest(&index);
     apply(&index, &rows(0, 1, "beta"), 25);
     index.commit(25).expect("a commit");
     index.checkpoint().expect("a checkpoint");
@@ -221,6 +226,65 @@ fn a_released_writer_opens_again() {
 }
 
 #[test]
+fn an_index_at_rest_becomes_one_segment_and_stays_as_durable_as_it_was() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    for at in 0..3 {
+        apply(&index, &rows(at * 20, at * 20 + 20, "alpha"), u64::from(at) * 20 + 1);
+        index.commit(u64::from(at) * 20 + 20).expect("a commit");
+    }
+    index.checkpoint().expect("a checkpoint");
+    apply(&index, &rows(0, 5, "beta"), 61);
+    index.commit(65).expect("a commit");
+    let before = index.stats();
+    rest(&index);
+    let after = index.stats();
+    assert_eq!((before.segment_count, after.segment_count, after.writer_is_open), (4, 1, false));
+    assert_eq!((count(&index, "alpha"), count(&index, "beta")), (55, 5));
+    assert_eq!(after.checkpoint_sequence, 60, "nobody asked for more");
+    index.checkpoint().expect("a checkpoint");
+    apply(&index, &rows(60, 61, "beta"), 66);
+    index.commit(66).expect("a commit");
+    rest(&index);
+    assert_eq!(index.stats().segment_count, 2, "a document is not worth the merge of sixty");
+    apply(&index, &rows(61, 80, "beta"), 67);
+    index.commit(85).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    rest(&index);
+    index.close().expect("closed");
+    drop(index);
+    let index = open(scratch.path());
+    assert_eq!(index.stats().segment_count, 1, "what was durable is so in fewer segments");
+    assert_eq!((count(&index, "alpha"), count(&index, "beta"), index.stats().applied_sequence), (55, 25, 85));
+    index.verify().expect("all checksums match");
+}
+
+#[test]
+fn rows_that_come_during_a_merge_at_rest_are_taken() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    let mut sequence = 0;
+    let mut write = |rows: &[Row]| {
+        apply(&index, rows, sequence + 1);
+        sequence += rows.len() as u64;
+        index.commit(sequence).expect("a commit");
+    };
+    for round in 0..20 {
+        write(&rows(round * 50, round * 50 + 50, "alpha"));
+        index.release_writer().expect("released");
+        write(&rows(round * 50, round * 50 + 10, "beta"));
+        write(&[delete("k", round * 50 + 49)]);
+        assert_eq!(count(&index, "alpha"), (round as usize + 1) * 39);
+        assert_eq!(count(&index, "beta"), (round as usize + 1) * 10);
+    }
+    rest(&index);
+    rest(&index);
+    assert!(index.stats().segment_count <= 2, "{} segments", index.stats().segment_count);
+    assert_eq!((count(&index, "alpha"), count(&index, "beta"), index.stats().doc_count), (780, 200, 980));
+    index.verify().expect("all checksums match");
+}
+
+#[test]
 fn documents_that_cannot_be_indexed_are_named() {
     let scratch = Scratch::new();
     let index = open(scratch.path());
@@ -249,6 +313,8 @@ fn a_process_that_dies() {
     apply(&index, &rows(40, 60, "beta"), 51);
     index.commit(70).expect("a commit");
     index.checkpoint().expect("a checkpoint");
+    index.release_writer().expect("released");
+    index.wait_for_merges();
     std::process::exit(7);
 }
 
@@ -269,6 +335,11 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
         ("index.checkpoint.after-rename:2", 70),
         ("index.checkpoint.before-release:2", 70),
         ("index.checkpoint.after-release:2", 70),
+        // The same commit again, merged while the index rested.
+        ("index.checkpoint.before-files:3", 70),
+        ("index.checkpoint.before-rename:3", 70),
+        ("index.checkpoint.after-rename:3", 70),
+        ("index.checkpoint.before-release:3", 70),
     ] {
         let scratch = Scratch::new();
         let status = Command::new(&program)

@@ -12,6 +12,7 @@ mod document_reader;
 mod errors;
 mod fields;
 mod highlight;
+mod idle_merge;
 mod key_fences;
 mod mapping;
 mod options;

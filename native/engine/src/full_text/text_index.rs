@@ -4,20 +4,21 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::schema::Schema;
 use tantivy::store::Compressor;
-use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher};
+use tantivy::{FutureResult, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, SegmentMeta};
 
 use super::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
 use super::document::IndexedDocument;
 use super::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
+use super::idle_merge::{IdleMerger, segments_to_merge};
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
 use super::pending_documents::PendingDocuments;
@@ -70,6 +71,9 @@ pub struct TextIndex {
     writing: Mutex<Writing>,
     /// Files of the last durable checkpoint.
     durable: Mutex<HashSet<PathBuf>>,
+    merger: Mutex<IdleMerger>,
+    closed: AtomicBool,
+    this: Weak<Self>,
     applied_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
     skipped_count: AtomicU64,
@@ -137,7 +141,7 @@ impl TextIndex {
             .map_err(tantivy_failed)?;
         let documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
         let durable = directory.files_on_disk();
-        Ok(Arc::new(Self {
+        Ok(Arc::new_cyclic(|this| Self {
             options,
             directory,
             index,
@@ -156,6 +160,9 @@ impl TextIndex {
                 next_ordinal: payload.next_ordinal,
             }),
             durable: Mutex::new(durable),
+            merger: Mutex::default(),
+            closed: AtomicBool::new(false),
+            this: this.clone(),
             applied_sequence: AtomicU64::new(payload.sequence),
             checkpoint_sequence: AtomicU64::new(payload.sequence),
             skipped_count: AtomicU64::new(payload.skipped_count),
@@ -204,6 +211,67 @@ impl TextIndex {
         writing.writer = Some(writer);
         self.writer_is_open.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn segments(&self) -> Result<Vec<SegmentMeta>, EngineError> {
+        self.index.searchable_segment_metas().map_err(tantivy_failed)
+    }
+
+    /// Shows the newest commit. Who reloads holds the lock of who writes: of two at once the one with the older commit
+    /// might come last.
+    fn reload(&self, _: &Writing) -> Result<(), EngineError> {
+        self.reader.reload().map_err(tantivy_failed)
+    }
+
+    fn drop_writer(&self, writing: &mut Writing) -> Result<(), EngineError> {
+        if let Some(writer) = writing.writer.take() {
+            self.writer_is_open.store(false, Ordering::Relaxed);
+            writer.wait_merging_threads().map_err(tantivy_failed)?;
+            self.reload(writing)?;
+        }
+        Ok(())
+    }
+
+    /// Merges until rows come or all is well, and releases the writer; rows are taken all the while. What fails is tried
+    /// again the next time that the index rests: its segments stay as they were.
+    fn merge_at_rest(&self) {
+        while let Ok(Some(merge)) = self.start_merge() {
+            let outcome = merge.wait();
+            if self.reload(&self.writing()).is_err() || outcome.is_err() {
+                break;
+            }
+        }
+        let mut writing = self.writing();
+        if self.uncommitted_rows.load(Ordering::Relaxed) == 0 {
+            let _ = self.drop_writer(&mut writing);
+        }
+        drop(writing);
+        let durable = self.checkpoint_sequence.load(Ordering::Acquire);
+        if durable == self.applied_sequence.load(Ordering::Acquire) {
+            // The same commit in fewer segments; otherwise a checkpoint is due anyway. A closed index makes none.
+            let _ = self.checkpoint();
+        }
+    }
+
+    /// The next merge of an index at rest.
+    fn start_merge(&self) -> Result<Option<FutureResult<Option<SegmentMeta>>>, EngineError> {
+        let mut writing = self.writing();
+        let is_busy = self.uncommitted_rows.load(Ordering::Relaxed) > 0;
+        let segments = segments_to_merge(&self.segments()?);
+        if is_busy || segments.is_empty() || self.closed.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.open_writer(&mut writing)?;
+        Ok(writing.writer.as_mut().map(|writer| writer.merge(&segments)))
+    }
+
+    /// Waits for the merges that `release_writer` has begun.
+    pub fn wait_for_merges(&self) {
+        let merging = self.merger.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(thread) = merging {
+            // A thread that panicked has merged nothing.
+            let _ = thread.join();
+        }
     }
 
     /// Terms of analysed text and of values, counted once for each segment.
@@ -279,7 +347,7 @@ impl DerivedIndex for TextIndex {
         failpoint::hit("index.commit.prepared");
         prepared.set_payload(&payload);
         prepared.commit().map_err(tantivy_failed)?;
-        self.reader.reload().map_err(tantivy_failed)?;
+        self.reload(&writing)?;
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         self.applied_sequence.store(sequence, Ordering::Release);
         Ok(CommitReport {
@@ -292,13 +360,16 @@ impl DerivedIndex for TextIndex {
     fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
         let started = Instant::now();
         let mut durable = self.durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(EngineError::internal("the index was closed"));
+        }
         let Some(work) = write_checkpoint(&self.directory, &self.options, &mut durable)? else {
             return Ok(CheckpointReport::default());
         };
         let sequence = sequence_of(&work.meta)?;
         self.checkpoint_sequence.store(sequence, Ordering::Release);
         // Readers of files that were in memory now read the disk's.
-        self.reader.reload().map_err(tantivy_failed)?;
+        self.reload(&self.writing())?;
         self.columns.clear();
         Ok(CheckpointReport {
             sequence,
@@ -308,15 +379,19 @@ impl DerivedIndex for TextIndex {
         })
     }
 
+    /// Merges that an index at rest is to have are made by a thread of their own, which releases the writer in the end.
     fn release_writer(&self) -> Result<(), EngineError> {
+        let mut merger = self.merger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut writing = self.writing();
-        if self.uncommitted_rows.load(Ordering::Relaxed) > 0 {
+        if self.uncommitted_rows.load(Ordering::Relaxed) > 0 || merger.is_at_work() {
             return Ok(());
         }
-        if let Some(writer) = writing.writer.take() {
-            self.writer_is_open.store(false, Ordering::Relaxed);
-            writer.wait_merging_threads().map_err(tantivy_failed)?;
-            self.reader.reload().map_err(tantivy_failed)?;
+        self.drop_writer(&mut writing)?;
+        if segments_to_merge(&self.segments()?).is_empty() {
+            return Ok(());
+        }
+        if let Some(this) = self.this.upgrade() {
+            merger.start(move || this.merge_at_rest());
         }
         Ok(())
     }
@@ -351,6 +426,10 @@ impl DerivedIndex for TextIndex {
     }
 
     fn close(&self) -> Result<(), EngineError> {
+        // Nobody writes a checkpoint into the directory from now on: it may have a new owner.
+        let durable = self.durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.closed.store(true, Ordering::Relaxed);
+        drop(durable);
         let mut writing = self.writing();
         writing.pending = PendingDocuments::default();
         drop(writing.writer.take());
