@@ -114,14 +114,25 @@ function fromOnnx(kind: ModelKind, header: OnnxHeader, directory: string): Model
   const sparse = kind === 'embedders' && /ForMaskedLM$|Splade/i.test(architecture);
   const late = kind === 'rerankers' && /colbert/i.test(architecture);
   const last = output.shape.at(-1);
-  const length = readFolderJson(directory, 'sentence_bert_config.json')?.max_seq_length;
   return {
-    ...optional('context_length', positive(length) ?? positive(config.max_position_embeddings)),
+    ...optional('context_length', contextOf(directory, config)),
     ...(kind === 'embedders' && typeof last === 'number' ? { dimension: last } : {}),
     ...(kind === 'embedders' && !sparse ? poolingOf(directory, output.shape.length) : {}),
     capabilities: sparse ? ['sparse'] : late ? ['late_interaction'] : [],
     inputs: inputsOf(header),
   };
+}
+
+/** What the model was made to read, which the tokenizer may bound further. */
+function contextOf(directory: string, config: Record<string, unknown>): number | undefined {
+  const trained = positive(readFolderJson(directory, 'sentence_bert_config.json')?.max_seq_length);
+  if (trained !== undefined) return trained;
+  const places = positive(config.max_position_embeddings);
+  // Models of this family count positions from two.
+  const offset = /roberta|mpnet/.test(String(config.model_type)) ? 2 : 0;
+  const bound = positive(readFolderJson(directory, 'tokenizer_config.json')?.model_max_length);
+  const known = [...(places === undefined ? [] : [places - offset]), ...(bound === undefined ? [] : [bound])];
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
 function inputsOf(header: OnnxHeader): ('text' | 'image' | 'audio')[] {

@@ -6,6 +6,8 @@ export interface EmbedInput {
   readonly texts: readonly EmbedText[];
   /** Where a text that is too long loses its surplus; without it such a text fails. */
   readonly truncate: 'start' | 'end' | undefined;
+  /** One text that fails makes the vectors of the others needless. */
+  readonly allOrNothing?: boolean;
 }
 
 /** Why one text could not be embedded. */

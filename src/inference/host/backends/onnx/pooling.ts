@@ -1,0 +1,65 @@
+import type { OutputTensor } from './onnx-session.ts';
+
+export type Pooling = 'mean' | 'cls' | 'last' | 'none';
+
+/**
+ * One vector for each text of a batch. `lengths` are the tokens of the texts; what fills a row up counts for nothing.
+ * With `none`, and where the model answers one vector for a text, that vector is taken as it is.
+ */
+export function poolRows({ data, dims }: OutputTensor, lengths: readonly number[], pooling: Pooling): Float32Array[] {
+  const dimension = dims.at(-1) ?? 0;
+  if (dims.length === 2) return lengths.map((_, row) => data.slice(row * dimension, (row + 1) * dimension));
+  if (dims.length !== 3) throw new Error(`its output has ${dims.length} dimensions; vectors have 2 or 3`);
+  const width = dims[1] ?? 0;
+  return lengths.map((length, row) => {
+    const token = (at: number) => (row * width + at) * dimension;
+    if (pooling === 'mean') return meanOf(data, token(0), length, dimension);
+    const at = pooling === 'last' ? token(length - 1) : token(0);
+    return data.slice(at, at + dimension);
+  });
+}
+
+function meanOf(data: Float32Array, start: number, tokens: number, dimension: number): Float32Array {
+  const sums = new Float64Array(dimension);
+  for (let token = 0; token < tokens; token += 1) {
+    const at = start + token * dimension;
+    for (let column = 0; column < dimension; column += 1) sums[column] = (sums[column] ?? 0) + (data[at + column] ?? 0);
+  }
+  return Float32Array.from(sums, (sum) => sum / tokens);
+}
+
+/** Scales to length one; a vector without a direction stays as it is. */
+export function normalize(vector: Float32Array): Float32Array {
+  let squares = 0;
+  for (const value of vector) squares += value * value;
+  const length = Math.sqrt(squares);
+  if (length > 0) for (let at = 0; at < vector.length; at += 1) vector[at] = (vector[at] ?? 0) / length;
+  return vector;
+}
+
+export interface SparseRow {
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+}
+
+/** For each text the greatest weight of every word of the vocabulary over its tokens: log(1 + x) of what is positive. */
+export function sparseRows({ data, dims }: OutputTensor, lengths: readonly number[]): SparseRow[] {
+  const size = dims.at(-1) ?? 0;
+  const width = dims.length === 2 ? 1 : (dims[1] ?? 0);
+  return lengths.map((length, row) => {
+    const best = new Float32Array(size);
+    for (let token = 0; token < (dims.length === 2 ? 1 : length); token += 1) {
+      const at = (row * width + token) * size;
+      for (let word = 0; word < size; word += 1) {
+        const value = data[at + word] ?? 0;
+        if (value > (best[word] ?? 0)) best[word] = value;
+      }
+    }
+    const indices: number[] = [];
+    for (let word = 0; word < size; word += 1) if ((best[word] ?? 0) > 0) indices.push(word);
+    return {
+      indices: Uint32Array.from(indices),
+      values: Float32Array.from(indices, (word) => Math.log1p(best[word] ?? 0)),
+    };
+  });
+}
