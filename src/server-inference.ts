@@ -3,6 +3,8 @@ import { childEnvironment } from './config/child-environment.ts';
 import type { LimitOptions } from './config/limits.ts';
 import type { Config } from './config/options.ts';
 import { Admission } from './inference/admission.ts';
+import { modelCatalogue } from './inference/download/model-catalogue.ts';
+import { ModelDownloads } from './inference/download/model-downloads.ts';
 import { availableBackends } from './inference/host/available-backends.ts';
 import { ModelPool } from './inference/host/model-pool.ts';
 import { specOfModel } from './inference/host/model-spec.ts';
@@ -61,6 +63,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
   metrics.onCollect(() => collect(metrics, pool, admission));
   return {
     registry,
+    models: openDownloads(registry, config, clock, logger),
     pool,
     admission,
     templates: new ChatTemplates(),
@@ -70,9 +73,26 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
   };
 }
 
-/** Ends every process and thread of models. */
-export async function stopInference({ pool, templates }: Inference): Promise<void> {
+function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, logger: Logger): ModelDownloads {
+  const { modelsDir: modelsDirectory, hubUrl, allowDownloads } = config;
+  return new ModelDownloads({
+    registry,
+    catalogue: modelCatalogue(),
+    allowDownloads,
+    clock,
+    logger,
+    // Loaded with the first download: most servers never need it.
+    async pull(entry, options) {
+      const { pullModel } = await import('./inference/download/pull-model.ts');
+      return await pullModel(entry, { modelsDirectory, hubUrl, allowDownloads, clock, ...options });
+    },
+  });
+}
+
+/** Ends every process and thread of models, and every download. */
+export async function stopInference({ models, pool, templates }: Inference): Promise<void> {
   templates.stop();
+  await models.stop();
   await pool.stop();
 }
 

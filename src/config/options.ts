@@ -175,14 +175,14 @@ export const options = {
     flag: '--models-dir',
     kind: text('path'),
     default: './models',
-    help: 'Directory of models, by kind: `embedders/NAME/`, `generators/NAME/`, ... Read at start.',
+    help: 'Directory of models, by kind: `embedders/NAME/`, `generators/NAME/`, ...',
   }),
   predictorsDir: option({
     key: 'inference.ml_dir',
     flag: '--ml-dir',
     kind: text('path'),
     default: './predictors',
-    help: 'Directory of tabular predictors, `NAME/model.onnx`. Read at start.',
+    help: 'Directory of tabular predictors, `NAME/model.onnx`.',
   }),
   allowDownloads: option({
     key: 'inference.allow_downloads',

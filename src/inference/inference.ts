@@ -1,4 +1,5 @@
 import type { Admission } from './admission.ts';
+import type { ModelDownloads } from './download/model-downloads.ts';
 import type { AvailableBackends } from './host/available-backends.ts';
 import type { ModelPool } from './host/model-pool.ts';
 import type { HostSettings } from './host/model-spec.ts';
@@ -8,6 +9,8 @@ import type { ChatTemplates } from './templates/chat-templates.ts';
 /** What every route of the inference plane works with. */
 export interface Inference {
   readonly registry: ModelRegistry;
+  /** The models that requests name; one that can be fetched is fetched. */
+  readonly models: ModelDownloads;
   readonly pool: ModelPool;
   readonly admission: Admission;
   readonly templates: ChatTemplates;

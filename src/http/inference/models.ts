@@ -56,6 +56,7 @@ export function modelRoutes(source: Inference): Route[] {
 }
 
 function listModels({ registry, pool, backends, allowDownloads }: Inference): object {
+  registry.rescan();
   const kinds = modelKinds.map((kind) => {
     const entries = byName(
       registry.models.filter((model) => model.kind === kind),
@@ -76,6 +77,7 @@ function listModels({ registry, pool, backends, allowDownloads }: Inference): ob
 
 function findModel({ registry, pool }: Inference, name: string): Model {
   if (name === fixedChunker) return fixedModel;
+  registry.rescan();
   const model = registry.findById(name);
   if (model !== undefined) return modelEntry(model, pool);
   const refused = registry.refused.find((each) => each.name === name && each.kind !== 'predictors');

@@ -22,26 +22,55 @@ interface Candidate {
   readonly directory: string;
 }
 
-/** What is installed, as it was found at the start; models that come later are found by the next start. */
+/** What one directory turned out to hold, and the state of its files when it was looked at. */
+interface Found<T> {
+  readonly signature: string;
+  readonly described: T | RefusedModel;
+}
+
+/** What is installed, as the last scan found it. */
 export class ModelRegistry {
-  readonly models: readonly InstalledModel[];
-  readonly predictors: readonly InstalledPredictor[];
-  readonly refused: readonly RefusedModel[];
+  readonly #modelsDirectory: string;
+  readonly #predictorsDirectory: string;
+  #models = new Map<string, Found<InstalledModel>>();
+  #predictors = new Map<string, Found<InstalledPredictor>>();
 
   /** Directories that do not exist hold nothing. Never throws for what a directory holds. */
   constructor(modelsDirectory: string, predictorsDirectory: string) {
-    const refused: RefusedModel[] = [];
-    this.models = modelKinds.flatMap((kind) =>
-      described(join(modelsDirectory, kind), kind, refused, ({ name, directory }) => {
+    this.#modelsDirectory = modelsDirectory;
+    this.#predictorsDirectory = predictorsDirectory;
+    this.rescan();
+  }
+
+  get models(): readonly InstalledModel[] {
+    return [...this.#models.values()].flatMap(({ described }) => ('reason' in described ? [] : [described]));
+  }
+
+  get predictors(): readonly InstalledPredictor[] {
+    return [...this.#predictors.values()].flatMap(({ described }) => ('reason' in described ? [] : [described]));
+  }
+
+  get refused(): readonly RefusedModel[] {
+    return [...this.#models.values(), ...this.#predictors.values()].flatMap(({ described }) =>
+      'reason' in described ? [described] : [],
+    );
+  }
+
+  /** Looks again; only directories whose files have changed are read. */
+  rescan(): void {
+    const models = modelKinds.flatMap((kind) =>
+      scan(join(this.#modelsDirectory, kind), kind, this.#models, ({ name, directory }) => {
         if (kind === 'chunkers' && name === fixedChunker)
           throw new ModelFileError('the name is that of the built-in one');
         return describeModel(kind, name, directory);
       }),
     );
-    this.predictors = described(predictorsDirectory, 'predictors', refused, ({ name, directory }) =>
-      describePredictor(name, directory),
+    this.#models = new Map(models);
+    this.#predictors = new Map(
+      scan(this.#predictorsDirectory, 'predictors', this.#predictors, ({ name, directory }) =>
+        describePredictor(name, directory),
+      ),
     );
-    this.refused = refused;
   }
 
   /** The model of that name; where `NAME-i8` lies beside `NAME`, it is preferred. */
@@ -56,23 +85,45 @@ export class ModelRegistry {
   }
 }
 
-function described<T>(
+function scan<T>(
   parent: string,
   kind: RefusedModel['kind'],
-  refused: RefusedModel[],
+  known: ReadonlyMap<string, Found<T>>,
   describe: (candidate: Candidate) => T,
-): T[] {
-  return candidates(parent).flatMap((candidate) => {
-    try {
-      if (!isModelName(candidate.name)) throw new ModelFileError('the name has other than letters, digits, . _ and -');
-      return [describe(candidate)];
-    } catch (error) {
-      const reason = reasonOf(error);
-      if (reason === undefined) throw error;
-      refused.push({ kind, name: candidate.name, reason });
-      return [];
-    }
+): [string, Found<T>][] {
+  return candidates(parent).map((candidate) => {
+    const key = `${kind}/${candidate.name}`;
+    const before = known.get(key);
+    const signature = signatureOf(candidate.directory);
+    if (before?.signature === signature) return [key, before];
+    return [key, { signature, described: describedOrRefused(kind, candidate, describe) }];
   });
+}
+
+function describedOrRefused<T>(
+  kind: RefusedModel['kind'],
+  candidate: Candidate,
+  describe: (candidate: Candidate) => T,
+): T | RefusedModel {
+  try {
+    if (!isModelName(candidate.name)) throw new ModelFileError('the name has other than letters, digits, . _ and -');
+    return describe(candidate);
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason === undefined) throw error;
+    return { kind, name: candidate.name, reason };
+  }
+}
+
+/** Names, sizes and times of all files below a directory. */
+function signatureOf(directory: string): string {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
+  return names
+    .map((name) => {
+      const stat = statSync(join(directory, name), { throwIfNoEntry: false });
+      return `${name} ${stat?.size} ${stat?.mtimeMs}`;
+    })
+    .join('\n');
 }
 
 /** A model that cannot be used, and a file that cannot be read, concern that model alone. */

@@ -4,7 +4,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { InstalledModel } from './describe-model.ts';
 import type { ModelRegistry } from './model-registry.ts';
 
-/** Where a route gets the model that a request names. */
+/** Where a route gets the model that a request names: `inference.models`. */
 export interface ModelSource {
   /**
    * The model of that kind and name, its eight-bit variant where one is installed. Throws `ServiceError`:
@@ -13,8 +13,8 @@ export interface ModelSource {
   require(kind: ModelKind, name: string): InstalledModel;
 }
 
-/** Looks among the installed models only. */
-export function requireModel(registry: ModelRegistry, kind: ModelKind, name: string): InstalledModel {
+/** Looks among the installed models only. `hint` ends the sentence about one that is not there. */
+export function requireInstalled(registry: ModelRegistry, kind: ModelKind, name: string, hint = ''): InstalledModel {
   const model = registry.find(kind, name);
   if (model !== undefined) return model;
   const refused = registry.refused.find((each) => each.kind === kind && each.name === name);
@@ -28,6 +28,6 @@ export function requireModel(registry: ModelRegistry, kind: ModelKind, name: str
   const names = registry.models.flatMap((each) => (each.kind === kind ? [each.name] : []));
   throw new ServiceError(
     'model_not_found',
-    `no model named "${name}" is installed among the ${kind}.${suggestion(name, names)} GET /ai/v1/models lists them`,
+    `no model named "${name}" is installed among the ${kind}.${suggestion(name, names)} GET /ai/v1/models lists them${hint}`,
   );
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ModelRegistry } from '../../../src/inference/models/model-registry.ts';
-import { requireModel } from '../../../src/inference/models/require-model.ts';
+import { requireInstalled } from '../../../src/inference/models/require-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtures = new URL('../../fixtures/', import.meta.url).pathname;
@@ -163,14 +163,32 @@ describe('what is refused does not stand in the way of the rest', () => {
   });
 });
 
+describe('a second look', () => {
+  test('finds what came, what changed and what went, and reads nothing else again', () => {
+    using directory = new TemporaryDirectory();
+    const path = installed(directory, { 'embedders/stays': embedder, 'embedders/goes': embedder });
+    const found = registry(path);
+    const stays = found.find('embedders', 'stays');
+    renameSync(join(path, 'embedders/goes'), join(path, 'embedders/comes'));
+    expect(found.models.map(({ name }) => name)).toEqual(['goes', 'stays']);
+    found.rescan();
+    expect(found.models.map(({ name }) => name)).toEqual(['comes', 'stays']);
+    expect(found.find('embedders', 'stays')).toBe(stays);
+    writeFileSync(join(path, 'embedders/stays/onnx/model.onnx'), '<html>');
+    found.rescan();
+    expect(found.models.map(({ name }) => name)).toEqual(['comes']);
+    expect(found.refused.map(({ name }) => name)).toEqual(['stays']);
+  });
+});
+
 describe('a model that a request names', () => {
   test('is found by kind and name, or refused with the reason', () => {
     using directory = new TemporaryDirectory();
     const path = installed(directory, { 'embedders/tiny-bert': embedder, 'embedders/broken': embedder });
     writeFileSync(join(path, 'embedders/broken/onnx/model.onnx'), '<html>');
     const found = registry(path);
-    expect(requireModel(found, 'embedders', 'tiny-bert').name).toBe('tiny-bert');
-    const refused = (kind: 'embedders' | 'rerankers', name: string) => () => requireModel(found, kind, name);
+    expect(requireInstalled(found, 'embedders', 'tiny-bert').name).toBe('tiny-bert');
+    const refused = (kind: 'embedders' | 'rerankers', name: string) => () => requireInstalled(found, kind, name);
     expect(refused('embedders', 'tiny-bart')).toThrow(/no model named "tiny-bart".*Did you mean "tiny-bert"\?/);
     expect(refused('embedders', 'broken')).toThrow(/cannot be served: model\.onnx/);
     expect(refused('rerankers', 'tiny-bert')).toThrow(/is among the embedders, not the rerankers/);
