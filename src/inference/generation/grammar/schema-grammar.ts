@@ -1,0 +1,232 @@
+import { GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
+import { objectRule, space, valueRule } from './json-rules.ts';
+import { integerExpression, numberExpression } from './number-grammar.ts';
+import { type Member, objectExpression } from './object-grammar.ts';
+import {
+  countOf,
+  expectAlone,
+  isObject,
+  keywordsOf,
+  type SchemaObject,
+  type SchemaType,
+  schemaList,
+  type typeKeywords,
+  typesOf,
+  unsupported,
+} from './schema-keywords.ts';
+import { areDisjoint } from './schema-overlap.ts';
+import { checkRefs, resolveRef } from './schema-refs.ts';
+import { checkedCount, stringExpression } from './string-grammar.ts';
+
+/** Bounds of one schema. */
+export const schemaBounds = { nesting: 32, schemas: 4_096, enumValues: 2_048, enumChars: 65_536 } as const;
+
+/** A grammar whose output is JSON that satisfies the schema. Throws `unsupported_response_format`. */
+export function schemaGrammar(schema: unknown): string {
+  const writer = new GrammarWriter();
+  return writer.text(schemaExpression(schema, writer));
+}
+
+/** A grammar of any JSON object. */
+export function jsonGrammar(): string {
+  const writer = new GrammarWriter();
+  return writer.text(objectRule(writer));
+}
+
+/** An expression for JSON that satisfies the schema, its rules added to `writer`. */
+export function schemaExpression(schema: unknown, writer: GrammarWriter): string {
+  checkRefs(schema);
+  return new SchemaCompiler(schema, writer).expression(schema, 0);
+}
+
+class SchemaCompiler {
+  readonly #root: unknown;
+  readonly #writer: GrammarWriter;
+  readonly #refs = new Map<string, string>();
+  #schemas = 0;
+  #enumValues = 0;
+  #enumChars = 0;
+
+  constructor(root: unknown, writer: GrammarWriter) {
+    this.#root = root;
+    this.#writer = writer;
+  }
+
+  expression(schema: unknown, depth: number): string {
+    this.#count(depth);
+    if (schema === true) return valueRule(this.#writer);
+    if (!isObject(schema)) throw unsupported('schema', 'a schema has to be an object or true');
+    const keywords = keywordsOf(schema);
+    if (keywords.includes('$ref')) return this.#ref(schema, depth);
+    if (keywords.includes('allOf')) return this.#allOf(schema, depth);
+    if (keywords.includes('const')) return this.#literals(schema, 'const', [schema.const]);
+    if (keywords.includes('enum')) return this.#literals(schema, 'enum', schemaList(schema, 'enum'));
+    for (const keyword of ['anyOf', 'oneOf'] as const) {
+      if (keywords.includes(keyword)) return this.#union(schema, keyword, depth);
+    }
+    const types = typesOf(schema);
+    if (types.length === 0) return valueRule(this.#writer);
+    return oneOf([...new Set(types)].map((type) => this.#ofType(type, schema, depth)));
+  }
+
+  #count(depth: number): void {
+    this.#schemas += 1;
+    if (depth > schemaBounds.nesting) {
+      throw unsupported('schema', `nests deeper than ${schemaBounds.nesting} levels`);
+    }
+    if (this.#schemas > schemaBounds.schemas) {
+      throw unsupported('schema', `has more than ${schemaBounds.schemas} parts`);
+    }
+  }
+
+  #ref(schema: SchemaObject, depth: number): string {
+    expectAlone(schema, '$ref');
+    const ref = String(schema.$ref);
+    const known = this.#refs.get(ref);
+    if (known !== undefined) return known;
+    const name = this.#writer.reserve('ref');
+    this.#refs.set(ref, name);
+    this.#writer.define(name, this.expression(resolveRef(this.#root, ref), depth));
+    return name;
+  }
+
+  #allOf(schema: SchemaObject, depth: number): string {
+    const [only, ...others] = schemaList(schema, 'allOf');
+    if (others.length > 0) throw unsupported('allOf', 'can be enforced with one schema only');
+    expectAlone(schema, 'allOf');
+    return this.expression(only, depth + 1);
+  }
+
+  #union(schema: SchemaObject, keyword: 'anyOf' | 'oneOf', depth: number): string {
+    expectAlone(schema, keyword, ['nullable']);
+    const branches = schemaList(schema, keyword);
+    if (keyword === 'oneOf' && !areDisjoint(this.#root, branches)) {
+      throw unsupported(
+        'oneOf',
+        'its alternatives may overlap; give each a type or a constant member of its own, or use anyOf',
+      );
+    }
+    const ways = branches.map((branch) => this.expression(branch, depth + 1));
+    if (schema.nullable === true) ways.push('"null"');
+    return this.#writer.rule('union', [...new Set(ways)].join(' | '));
+  }
+
+  #literals(schema: SchemaObject, keyword: 'const' | 'enum', values: readonly unknown[]): string {
+    expectAlone(schema, keyword, ['type', 'nullable']);
+    const types = typesOf(schema);
+    const allowed = values.filter((value) => types.length === 0 || types.some((type) => isOfType(value, type)));
+    const texts = allowed.map((value) => JSON.stringify(value) ?? 'null');
+    this.#enumValues += texts.length;
+    this.#enumChars += texts.reduce((sum, text) => sum + text.length, 0);
+    if (texts.length === 0) throw unsupported(keyword, 'holds no value of the type that is asked for');
+    if (this.#enumValues > schemaBounds.enumValues || this.#enumChars > schemaBounds.enumChars) {
+      throw unsupported(
+        keyword,
+        `a schema may list ${schemaBounds.enumValues} values of ${schemaBounds.enumChars} characters together`,
+      );
+    }
+    return this.#writer.rule('value', [...new Set(texts)].map(literal).join(' | '));
+  }
+
+  #ofType(type: SchemaType, schema: SchemaObject, depth: number): string {
+    if (type === 'object') return this.#object(schema, depth);
+    if (type === 'array') return this.#array(schema, depth);
+    if (type === 'string') return stringExpression(schema, this.#writer);
+    if (type === 'number' || type === 'integer') return this.#number(type, schema);
+    return type === 'boolean' ? '("true" | "false")' : '"null"';
+  }
+
+  #number(type: 'number' | 'integer', schema: SchemaObject): string {
+    const bound = (keyword: (typeof typeKeywords.number)[number]): number | undefined => {
+      const value = schema[keyword];
+      if (value === undefined) return undefined;
+      if (typeof value === 'number' && Number.isSafeInteger(value)) return value;
+      throw unsupported(keyword, 'can be enforced for whole numbers below 2^53 only');
+    };
+    const [above, below] = [bound('exclusiveMinimum'), bound('exclusiveMaximum')];
+    const [from, to] = [bound('minimum'), bound('maximum')];
+    const minExclusive = above !== undefined && (from === undefined || above >= from);
+    const maxExclusive = below !== undefined && (to === undefined || below <= to);
+    const min = minExclusive ? above : from;
+    const max = maxExclusive ? below : to;
+    const expression =
+      type === 'number'
+        ? numberExpression({ min, max, minExclusive, maxExclusive })
+        : integerExpression(
+            min === undefined || !minExclusive ? min : min + 1,
+            max === undefined || !maxExclusive ? max : max - 1,
+          );
+    if (expression === undefined) throw unsupported('minimum', 'no number lies between the bounds');
+    return this.#writer.rule('number', expression);
+  }
+
+  #array(schema: SchemaObject, depth: number): string {
+    const min = checkedCount('minItems', countOf(schema, 'minItems')) ?? 0;
+    const max = checkedCount('maxItems', countOf(schema, 'maxItems'));
+    if (max !== undefined && min > max) throw unsupported('minItems', 'is above "maxItems"');
+    const { items } = schema;
+    if (Array.isArray(items)) throw unsupported('items', 'has to be one schema; "prefixItems" takes a list');
+    const prefix = schema.prefixItems === undefined ? [] : schemaList(schema, 'prefixItems');
+    const closed = items === false || (items === undefined && prefix.length > 0 && min <= prefix.length);
+    const most = closed ? Math.min(max ?? prefix.length, prefix.length) : max;
+    if (most !== undefined && min > most) throw unsupported('minItems', 'is above the number of "prefixItems"');
+    const first = prefix.slice(0, most).map((each) => this.expression(each, depth + 1));
+    const rest = most !== undefined && most <= first.length ? undefined : this.#items(items, depth);
+    return this.#writer.rule('array', `"[" ${space} ${this.#list(first, rest, min, most)} ${space} "]"`);
+  }
+
+  #items(items: unknown, depth: number): string {
+    return items === undefined ? valueRule(this.#writer) : this.expression(items, depth + 1);
+  }
+
+  /** Values with commas between them: `first` one by one, then `rest` again and again; `min` to `max` of them. */
+  #list(first: readonly string[], rest: string | undefined, min: number, max: number | undefined): string {
+    const separator = `${space} "," ${space}`;
+    const more = (least: number, most: number | undefined) =>
+      rest === undefined ? '' : repeated(`(${separator} ${rest})`, Math.max(least, 0), most);
+    if (first.length === 0) {
+      if (rest === undefined || max === 0) return '""';
+      const list = `${rest} ${more(min - 1, max === undefined ? undefined : max - 1)}`;
+      return min === 0 ? `(${list})?` : list;
+    }
+    let tail = more(min - first.length, max === undefined ? undefined : max - first.length);
+    for (let at = first.length - 1; at >= 0; at -= 1) {
+      const one = at === 0 ? `${first[at]} ${tail}` : `${separator} ${first[at]} ${tail}`;
+      tail = at < min ? one : `(${one})?`;
+    }
+    return tail;
+  }
+
+  #object(schema: SchemaObject, depth: number): string {
+    const { properties = {}, required = [], additionalProperties } = schema;
+    if (!isObject(properties)) throw unsupported('properties', 'has to be an object');
+    if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
+      throw unsupported('required', 'has to be an array of names');
+    }
+    const names = Object.keys(properties);
+    const open = additionalProperties !== undefined && additionalProperties !== false;
+    const undeclared = required.find((name) => !Object.hasOwn(properties, name));
+    if (undeclared !== undefined) {
+      throw unsupported('required', `"${String(undeclared).slice(0, 80)}" is not among the "properties"`);
+    }
+    if (names.length === 0 && additionalProperties === undefined) return objectRule(this.#writer);
+    const members = names.map(
+      (name): Member => ({
+        name,
+        required: required.includes(name),
+        value: this.expression(properties[name], depth + 1),
+      }),
+    );
+    const further = open ? this.expression(additionalProperties, depth + 1) : undefined;
+    return objectExpression(members, further, this.#writer);
+  }
+}
+
+function isOfType(value: unknown, type: SchemaType): boolean {
+  if (type === 'integer') return Number.isInteger(value);
+  if (type === 'number') return typeof value === 'number';
+  if (type === 'string') return typeof value === 'string';
+  if (type === 'boolean') return typeof value === 'boolean';
+  if (type === 'array') return Array.isArray(value);
+  return type === 'object' ? isObject(value) : value === null;
+}

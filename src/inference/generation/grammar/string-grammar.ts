@@ -1,0 +1,62 @@
+import { type GrammarWriter, oneOf, repeated } from './grammar-writer.ts';
+import { characterRule } from './json-rules.ts';
+import { patternExpression, repetitionsMax } from './pattern-grammar.ts';
+import { countOf, type SchemaObject, unsupported } from './schema-keywords.ts';
+
+const day = '("0" [1-9] | "1" [0-9] | "2" [0-8])';
+const month30 = `(${day} | "29" | "30")`;
+const monthDay = oneOf([
+  `("0" [13578] | "1" [02]) "-" (${month30} | "31")`,
+  `("0" [469] | "11") "-" ${month30}`,
+  `"02-" ${day}`,
+]);
+const date = `[0-9]{4} "-" ${monthDay}`;
+const clock = '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] ("." [0-9]{1,9})?';
+const zone = '("Z" | [+-] ([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9])';
+const octet = '([0-9] | [1-9] [0-9] | "1" [0-9]{2} | "2" [0-4] [0-9] | "25" [0-5])';
+const hex = '[0-9a-fA-F]';
+const label = '[A-Za-z0-9] ([A-Za-z0-9-]{0,30} [A-Za-z0-9])?';
+
+/** Some of what each format allows, and nothing that it does not. */
+const formats: Readonly<Record<string, string>> = {
+  date,
+  time: `${clock} ${zone}`,
+  'date-time': `${date} "T" ${clock} ${zone}`,
+  uuid: `${hex}{8} "-" ${hex}{4} "-" ${hex}{4} "-" ${hex}{4} "-" ${hex}{12}`,
+  ipv4: `${octet} "." ${octet} "." ${octet} "." ${octet}`,
+  email: `[A-Za-z0-9_+-]{1,32} ("." [A-Za-z0-9_+-]{1,32})? "@" ${label} ("." ${label}){1,3}`,
+};
+
+/** A JSON string under `minLength`, `maxLength`, `pattern` and `format`. */
+export function stringExpression(schema: SchemaObject, writer: GrammarWriter): string {
+  const { pattern, format } = schema;
+  const min = countOf(schema, 'minLength');
+  const max = countOf(schema, 'maxLength');
+  const given = ['pattern', 'format', 'minLength', 'maxLength'].filter((keyword) => schema[keyword] !== undefined);
+  const shaped = pattern === undefined ? format : pattern;
+  if (shaped !== undefined && given.length > 1) {
+    throw unsupported(String(given[1]), `cannot be enforced beside "${given[0]}"`);
+  }
+  const character = characterRule(writer);
+  let inside = repeated(character, checkedCount('minLength', min) ?? 0, checkedCount('maxLength', max));
+  if (pattern !== undefined) {
+    if (typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
+    inside = patternExpression(pattern, character);
+  } else if (format !== undefined) {
+    const known = Object.hasOwn(formats, String(format)) ? formats[String(format)] : undefined;
+    if (known === undefined) {
+      throw unsupported(
+        'format',
+        `${JSON.stringify(format)} cannot be enforced; ${Object.keys(formats).join(', ')} can`,
+      );
+    }
+    inside = known;
+  } else if (max !== undefined && (min ?? 0) > max) throw unsupported('minLength', 'is above "maxLength"');
+  return writer.rule('text', `"\\"" ${inside} "\\""`);
+}
+
+/** Counts become repetitions, and the engine takes only so many. */
+export function checkedCount(keyword: string, count: number | undefined): number | undefined {
+  if (count === undefined || count <= repetitionsMax) return count;
+  throw unsupported(keyword, `can be enforced up to ${repetitionsMax}`);
+}

@@ -1,0 +1,299 @@
+import { describe, expect, test } from 'bun:test';
+import { Ajv2020 } from 'ajv/dist/2020';
+import fc from 'fast-check';
+import { jsonGrammar, schemaGrammar } from '../../../../src/inference/generation/grammar/schema-grammar.ts';
+import { SeededRandom } from '../../../support/fault/seeded-random.ts';
+import { Gbnf } from '../../../support/gbnf.ts';
+
+const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+const validator = new Ajv2020({
+  strict: false,
+  formats: {
+    'date-time': (text: string) => iso.test(text) && !Number.isNaN(Date.parse(text)),
+    date: (text: string) => new Date(`${text}T00:00:00Z`).toISOString().startsWith(text),
+    time: (text: string) => !Number.isNaN(Date.parse(`2026-01-01T${text}`)),
+    uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    ipv4: (text: string) =>
+      text.split('.').length === 4 &&
+      text.split('.').every((part) => String(Number(part)) === part && Number(part) < 256),
+    email: /^[\w+.-]+@[\w-]+(\.[\w-]+)+$/,
+  },
+});
+
+/** Texts that the grammar of a schema produces; each has to be JSON that satisfies it. */
+function expectValid(schema: object | boolean, samples: number, random: () => number): string[] {
+  const grammar = new Gbnf(schemaGrammar(schema));
+  const validate = validator.compile(schema);
+  return Array.from({ length: samples }, () => {
+    const text = grammar.sample(random);
+    if (!validate(JSON.parse(text))) throw new Error(`${text} does not satisfy ${JSON.stringify(schema)}`);
+    expect(grammar.accepts(text)).toBe(true);
+    return text;
+  });
+}
+
+function randomFrom(seed: number): () => number {
+  const random = new SeededRandom(seed);
+  return () => random.next();
+}
+
+const list = {
+  type: 'object',
+  properties: { value: { type: 'integer' }, next: { anyOf: [{ $ref: '#' }, { type: 'null' }] } },
+  required: ['value', 'next'],
+  additionalProperties: false,
+};
+const shapes = {
+  $defs: {
+    circle: {
+      type: 'object',
+      properties: { kind: { const: 'circle' }, radius: { type: 'number', minimum: 0 } },
+      required: ['kind', 'radius'],
+    },
+    square: {
+      type: 'object',
+      properties: { kind: { const: 'square' }, side: { type: 'number', exclusiveMinimum: 0, maximum: 10 } },
+      required: ['kind', 'side'],
+    },
+  },
+  type: 'array',
+  items: { oneOf: [{ $ref: '#/$defs/circle' }, { $ref: '#/$defs/square' }] },
+  minItems: 1,
+  maxItems: 3,
+};
+
+describe('texts of a grammar satisfy the schema', () => {
+  const schemas: readonly (object | boolean)[] = [
+    true,
+    {},
+    { type: 'object' },
+    {
+      type: 'object',
+      properties: { a: { type: 'string' }, b: { type: 'number' }, c: { type: 'boolean' } },
+      required: ['b'],
+    },
+    {
+      type: 'object',
+      properties: { a: {}, ab: { type: 'null' }, 'q"\\\n': { type: 'null' } },
+      required: ['ab'],
+      additionalProperties: { type: 'integer' },
+    },
+    { type: 'object', properties: { only: { type: 'string' } }, additionalProperties: true },
+    { type: 'object', additionalProperties: { type: 'array', items: { type: 'boolean' } } },
+    { type: 'object', properties: {}, additionalProperties: false },
+    { type: ['string', 'null', 'integer'], maxLength: 3, minimum: 5 },
+    { type: 'string', nullable: true, minLength: 2 },
+    { enum: ['a', 1, null, { x: [1, 'quote " and \\'] }] },
+    { type: 'string', enum: ['a', 1, 'two\nlines'] },
+    { const: 'only "this"' },
+    { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }], items: false, minItems: 1 },
+    { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'null' }, minItems: 2, maxItems: 4 },
+    { type: 'array', prefixItems: [{ type: 'string' }, { type: 'null' }] },
+    { type: 'array', items: { type: 'integer' }, maxItems: 0 },
+    { type: 'array', minItems: 2 },
+    { allOf: [{ type: 'integer', minimum: -5, maximum: 5 }], title: 'one of one' },
+    { oneOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }, { const: 7 }] },
+    list,
+    shapes,
+    ...['date', 'time', 'date-time', 'uuid', 'ipv4', 'email'].map((format) => ({ type: 'string', format })),
+    ...[
+      '^[a-z]+$',
+      '^\\d{3}-\\d{2,4}$',
+      'abc',
+      '^a|b$',
+      '^(?:foo|ba[rz])?!*$',
+      '^[^"\\\\x]{2}$',
+      '["\\\\]',
+      '^\\S+@\\w+\\.\\w+$',
+      '^.{0,3}$',
+      '^[\\u00e0-\\u00ff]+\\t?$',
+      '^a{2,}?$',
+      '^\u{1f33b}+$',
+    ].map((pattern) => ({ type: 'string', pattern })),
+  ];
+  const seed = 42;
+  test.each(schemas.map((schema) => [JSON.stringify(schema), schema] as const))('%s', (_name, schema) => {
+    expectValid(schema, 60, randomFrom(seed));
+  });
+
+  test('with random bounds of numbers, and no number within them is lost', () => {
+    const bound = fc.option(fc.integer({ min: -1_200, max: 1_200 }), { nil: undefined });
+    const exact = fc.record({
+      type: fc.constantFrom('integer', 'number'),
+      a: bound,
+      b: bound,
+      open: fc.boolean(),
+      from: fc.boolean(),
+      at: fc.integer({ min: -1_300, max: 1_300 }),
+    });
+    fc.assert(
+      fc.property(exact, fc.integer(), ({ type, a, b, open, from, at }, randomSeed) => {
+        const low = a === undefined || b === undefined ? a : Math.min(a, b);
+        const high = a === undefined || b === undefined ? b : Math.max(a, b) + 2;
+        const schema = {
+          type,
+          ...(low === undefined ? {} : { [from ? 'exclusiveMinimum' : 'minimum']: low }),
+          ...(high === undefined ? {} : { [open ? 'exclusiveMaximum' : 'maximum']: high }),
+        };
+        expectValid(schema, 8, randomFrom(randomSeed));
+        const validate = validator.compile(schema);
+        const grammar = new Gbnf(schemaGrammar(schema));
+        for (const value of [at, ...(type === 'number' ? [at + 0.25] : [])]) {
+          expect([value, grammar.accepts(String(value))]).toEqual([value, validate(value)]);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('with random schemas', () => {
+    const leaf = fc.oneof(
+      fc.record({ type: fc.constant('string'), minLength: fc.nat(3), maxLength: fc.integer({ min: 3, max: 9 }) }),
+      fc.record({ type: fc.constantFrom('boolean', 'null', 'integer', 'number') }),
+      fc.record({
+        enum: fc.array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.integer(), fc.constant(null)), {
+          minLength: 1,
+          maxLength: 4,
+        }),
+      }),
+    );
+    const { schema } = fc.letrec<{ schema: object }>((tie) => ({
+      schema: fc.oneof(
+        { maxDepth: 4, depthSize: 'small' },
+        leaf,
+        fc.record({
+          type: fc.constant('array'),
+          items: tie('schema'),
+          minItems: fc.nat(2),
+          maxItems: fc.integer({ min: 2, max: 4 }),
+        }),
+        fc
+          .record({
+            properties: fc.dictionary(
+              fc.oneof(fc.constantFrom('a', 'ab', 'b'), fc.string({ minLength: 1 })),
+              tie('schema'),
+              { maxKeys: 4 },
+            ),
+            further: fc.constantFrom(undefined, true, false),
+            pick: fc.nat(15),
+          })
+          .map(({ properties, further, pick }) => ({
+            type: 'object',
+            properties,
+            required: Object.keys(properties).filter((_name, at) => (pick >> at) % 2 === 1),
+            ...(further === undefined ? {} : { additionalProperties: further }),
+          })),
+        fc.record({ anyOf: fc.array(tie('schema'), { minLength: 1, maxLength: 3 }) }),
+      ),
+    }));
+    fc.assert(
+      fc.property(schema, fc.integer(), (each, randomSeed) => {
+        expectValid(each, 4, randomFrom(randomSeed));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('any JSON object is accepted, nothing else', () => {
+    const grammar = new Gbnf(jsonGrammar());
+    for (const text of ['{}', '{"a": [1, -2.5e-3, {"b": null}], "c": "\\u00e9\\n\\\\"}', '{\n  "a": true\n}']) {
+      expect([text, grammar.accepts(text)]).toEqual([text, true]);
+    }
+    for (const text of ['', '[]', '{"a":01}', "{'a':1}", '{"a":1,}', '{"a":"\n"}', '{"a":1} x', '{"a":"\\ud83d"}']) {
+      expect([text, grammar.accepts(text)]).toEqual([text, false]);
+    }
+  });
+});
+
+describe('what a grammar accepts', () => {
+  const accepts = (schema: object, text: string) => new Gbnf(schemaGrammar(schema)).accepts(text);
+
+  test('members come in the order of the schema, and undeclared ones only where they are allowed', () => {
+    const schema = { type: 'object', properties: { a: { type: 'integer' }, b: { type: 'integer' } }, required: ['b'] };
+    expect(accepts(schema, '{"a": 1, "b": 2}')).toBe(true);
+    expect(accepts(schema, '{"b":2}')).toBe(true);
+    expect(accepts(schema, '{"b":2,"a":1}')).toBe(false);
+    expect(accepts(schema, '{"a":1}')).toBe(false);
+    expect(accepts(schema, '{"b":2,"c":3}')).toBe(false);
+    const open = { ...schema, additionalProperties: { type: 'null' } };
+    expect(accepts(open, '{"b":2,"bc":null,"":null}')).toBe(true);
+    expect(accepts(open, '{"b":2,"b":null}')).toBe(false);
+    expect(accepts(open, '{"b":2,"\\u0061":null}')).toBe(false);
+  });
+
+  test('white space is bounded', () => {
+    expect(accepts({ type: 'array', items: { type: 'null' } }, '[\n  null,\n  null\n]')).toBe(true);
+    expect(accepts({ type: 'array', items: { type: 'null' } }, '[   null]')).toBe(false);
+  });
+});
+
+describe('what cannot be enforced is refused by name', () => {
+  const refusals: readonly (readonly [schema: unknown, word: string])[] = [
+    [false, 'schema'],
+    ['string', 'schema'],
+    [{ type: 'text' }, 'type'],
+    [{ type: 'object', patternProperties: {} }, 'patternProperties'],
+    [{ not: { type: 'null' } }, 'not'],
+    [{ type: 'array', uniqueItems: true }, 'uniqueItems'],
+    [{ type: 'number', multipleOf: 0.1 }, 'multipleOf'],
+    [{ type: 'number', minimum: 0.5 }, 'minimum'],
+    [{ type: 'integer', minimum: 3, maximum: 2 }, 'minimum'],
+    [{ type: 'string', minLength: 3, maxLength: 2 }, 'minLength'],
+    [{ type: 'string', maxLength: 5_000 }, 'maxLength'],
+    [{ type: 'string', format: 'uri' }, 'format'],
+    [{ type: 'string', pattern: '^a', maxLength: 3 }, 'maxLength'],
+    [{ type: 'string', pattern: '(?=a)' }, 'pattern'],
+    [{ type: 'string', pattern: '(a)\\1' }, 'pattern'],
+    [{ type: 'string', pattern: '\\bword' }, 'pattern'],
+    [{ type: 'string', pattern: '(' }, 'pattern'],
+    [{ type: 'string', pattern: 'a{3000}' }, 'pattern'],
+    [{ type: 'array', items: [{ type: 'null' }] }, 'items'],
+    [{ type: 'object', properties: {}, required: ['gone'] }, 'required'],
+    [{ allOf: [{ type: 'string' }, { minLength: 1 }] }, 'allOf'],
+    [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'oneOf'],
+    [{ oneOf: [{ type: 'object' }, { type: 'object', properties: { a: {} } }] }, 'oneOf'],
+    [{ anyOf: [{ type: 'string' }], minLength: 1 }, 'minLength'],
+    [{ enum: ['a'], minLength: 1 }, 'minLength'],
+    [{ enum: [] }, 'enum'],
+    [{ enum: Array.from({ length: 3_000 }, (_, at) => at) }, 'enum'],
+    [{ enum: ['x'.repeat(70_000)] }, 'enum'],
+    [{ $ref: 'https://example.com/schema.json' }, '$ref'],
+    [{ $ref: 'other.json#/a' }, '$ref'],
+    [{ $ref: '#anchor' }, '$ref'],
+    [{ $ref: '#/$defs/gone' }, '$ref'],
+    [{ $ref: '#' }, '$ref'],
+    [
+      {
+        $defs: { a: { $ref: '#/$defs/b' }, b: { anyOf: [{ type: 'null' }, { $ref: '#/$defs/a' }] } },
+        $ref: '#/$defs/a',
+      },
+      '$ref',
+    ],
+    [{ type: 'object', properties: { a: { $ref: '#' } }, required: ['a'] }, '$ref'],
+    [{ type: 'array', items: { $ref: '#' }, minItems: 1 }, '$ref'],
+  ];
+  test.each(refusals.map(([schema, word]) => [JSON.stringify(schema).slice(0, 80), schema, word] as const))(
+    '%s',
+    (_name, schema, word) => {
+      expect(() => schemaGrammar(schema)).toThrow(new RegExp(word.replace('$', '\\$')));
+      expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
+    },
+  );
+
+  test('schemas that would cost too much: deep, wide, and with many rules', () => {
+    let deep: object = { type: 'null' };
+    for (let level = 0; level < 40; level += 1) deep = { type: 'array', items: deep };
+    const wide = {
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`m${at}`, {}])),
+    };
+    const deepPattern = { type: 'string', pattern: `${'('.repeat(20)}a${')'.repeat(20)}` };
+    for (const schema of [deep, wide, deepPattern]) {
+      expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
+    }
+  });
+
+  test('a definition that nothing uses may say what it likes', () => {
+    expect(schemaGrammar({ type: 'null', $defs: { never: { not: {} } } })).toContain('null');
+  });
+});
