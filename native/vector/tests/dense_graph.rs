@@ -216,6 +216,9 @@ fn rows_get_a_graph_when_nothing_more_is_written() {
     tested.index.release_writer().unwrap();
     tested.index.settle();
     assert_eq!(ways(&tested), ["exact_fallback"]);
+    // Nobody asks for a checkpoint while nothing is written.
+    tested.reopen();
+    assert_eq!(ways(&tested), ["exact_fallback"]);
     // A few rows more are scanned beside it, however often nothing is written.
     tested.load(&world.rows(850..1000));
     tested.index.release_writer().unwrap();

@@ -209,6 +209,12 @@ impl Checkpoints {
         Ok(bytes)
     }
 
+    /// Whether a graph would have to be built again after a crash.
+    pub fn lacks_graph_of(&self, snapshot: &Snapshot) -> bool {
+        let mut graphs = snapshot.parts.iter().filter(|part| matches!(part.rows, PartRows::Graph(_)));
+        graphs.any(|part| !self.durable.contains_key(&graph_file_name(part.id)))
+    }
+
     /// Makes the commit durable; gives files and bytes that were written for it.
     pub fn write(
         &mut self,

@@ -179,12 +179,21 @@ impl DenseIndex {
     }
 
     fn build_all(&self) {
+        let mut is_kept = false;
         loop {
             let mut writing = self.writing();
             let next = writing.plan(&self.options);
-            let Some(plan) = next.filter(|_| !self.closed.load(Ordering::Relaxed)) else {
-                return self.end_builder(writing);
+            let is_open = !self.closed.load(Ordering::Relaxed);
+            let Some(plan) = next.filter(|_| is_open) else {
+                if is_kept || !is_open || !writing.is_idle {
+                    return self.end_builder(writing);
+                }
+                drop(writing);
+                self.keep_graphs();
+                is_kept = true;
+                continue;
             };
+            is_kept = false;
             writing.busy.extend(plan.part_ids());
             writing.next_part_id += 1;
             let id = writing.next_part_id;
@@ -205,6 +214,17 @@ impl DenseIndex {
             }
             drop(writing);
             self.built.notify_all();
+        }
+    }
+
+    /// Writes a checkpoint when a graph would have to be built again after a crash. Failures are those of the disk; the
+    /// next checkpoint that somebody asks for meets them too.
+    fn keep_graphs(&self) {
+        let Some(checkpoints) = &self.checkpoints else { return };
+        let lacks_graph =
+            checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).lacks_graph_of(&self.snapshot());
+        if lacks_graph {
+            let _ = self.checkpoint();
         }
     }
 
@@ -368,11 +388,16 @@ impl DerivedIndex for DenseIndex {
         Ok(CheckpointReport { sequence: snapshot.sequence, files_written, bytes_written, took_micros })
     }
 
-    /// Has all but the last few rows that are scanned taken into a graph.
+    /// Has all but the last few rows that are scanned taken into a graph, and graphs made durable.
     fn release_writer(&self) -> Result<(), EngineError> {
         let mut writing = self.writing();
         writing.is_idle = true;
         self.start_builder(&mut writing);
+        let is_settled = writing.builders == 0;
+        drop(writing);
+        if is_settled {
+            self.keep_graphs();
+        }
         Ok(())
     }
 

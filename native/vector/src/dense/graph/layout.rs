@@ -15,6 +15,8 @@ pub const NODE_HEAD_BYTES: usize = 16;
 pub const GRAPH_MAGIC: u32 = 0x3147_4453;
 
 const CACHE_LINE: usize = 64;
+/// Whole cache lines would touch no fewer of them and leave more bytes empty.
+const NODE_ALIGNMENT: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
@@ -35,8 +37,8 @@ pub struct Layout {
 impl Layout {
     pub fn new(dimension: usize, rows: usize, links: usize, upper_words: usize) -> Self {
         let links_at = (NODE_HEAD_BYTES + dimension).next_multiple_of(4);
-        let stride = (links_at + 4 + 8 * links).next_multiple_of(CACHE_LINE);
-        let ordinals_at = HEADER_BYTES + rows * stride;
+        let stride = (links_at + 4 + 8 * links).next_multiple_of(NODE_ALIGNMENT);
+        let ordinals_at = (HEADER_BYTES + rows * stride).next_multiple_of(CACHE_LINE);
         let sequences_at = (ordinals_at + 4 * rows).next_multiple_of(CACHE_LINE);
         let upper_at = sequences_at + 8 * rows;
         let bytes = upper_at + 4 * upper_words;

@@ -263,8 +263,7 @@ impl Graph {
     /// Has the links of a node in the lowest layer brought near.
     #[inline(always)]
     pub fn prefetch_links(&self, place: u32) {
-        let at = self.layout.links_at / 64 * 64;
-        prefetch(self.node(place).wrapping_add(at), self.layout.stride - at);
+        prefetch(self.node(place).wrapping_add(self.layout.links_at), self.layout.stride - self.layout.links_at);
     }
 
     /// The cost of each place, by codes.
@@ -309,9 +308,10 @@ pub fn prefetch(start: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        for line in (0..bytes).step_by(64) {
+        let into_line = start as usize % 64;
+        for line in (0..into_line + bytes).step_by(64) {
             // SAFETY: a prefetch reads nothing, so the address need not be one.
-            unsafe { _mm_prefetch(start.wrapping_add(line).cast(), _MM_HINT_T0) };
+            unsafe { _mm_prefetch(start.wrapping_sub(into_line).wrapping_add(line).cast(), _MM_HINT_T0) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
