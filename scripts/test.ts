@@ -11,7 +11,7 @@ interface Outcome {
 }
 
 /** In the order in which a failure is cheapest to understand. */
-const tiers = ['native', 'tidy', 'unit', 'api', 'contract', 'model', 'golden', 'fault', 'crash'] as const;
+const tiers = ['native', 'tidy', 'unit', 'api', 'contract', 'inference', 'model', 'golden', 'fault', 'crash'] as const;
 type Tier = (typeof tiers)[number];
 
 /** Runs a command, lets its output through, and keeps it. */

@@ -1,0 +1,134 @@
+import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { must } from '../../../../lib/assert.ts';
+import { availableBackends } from '../../available-backends.ts';
+
+/**
+ * What we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
+ * They are no part of that package's promise, so its version is pinned exactly.
+ */
+export interface LlamaBinding {
+  readonly AddonModel: new (
+    path: string,
+    options: { readonly useMmap: boolean; readonly gpuLayers: number; readonly addonExports: LlamaBinding },
+  ) => NativeModel;
+  readonly AddonContext: new (model: NativeModel, options: NativeContextOptions) => NativeContext;
+  readonly AddonSampler: {
+    new (model: NativeModel): NativeSampler;
+    /** Throws where the grammar does not take the token. */
+    acceptGrammarEvaluationStateToken(state: NativeGrammarState, token: number): void;
+  };
+  readonly AddonGrammar: new (
+    grammar: string,
+    options: { readonly addonExports: LlamaBinding; readonly rootRuleName: string },
+  ) => NativeGrammar;
+  readonly AddonGrammarEvaluationState: new (model: NativeModel, grammar: NativeGrammar) => NativeGrammarState;
+}
+
+export interface NativeModel {
+  init(): Promise<boolean>;
+  dispose(): Promise<void>;
+  tokenize(text: string, readSpecial: boolean): Uint32Array;
+  detokenize(tokens: Uint32Array, showSpecial: boolean): string;
+  getTrainContextSize(): number;
+  getEmbeddingVectorSize(): number;
+  tokenBos(): number;
+  tokenEos(): number;
+  sepToken(): number;
+  getTokenString(token: number): string;
+  getTokenAttributes(token: number): number;
+  isEogToken(token: number): boolean;
+  getVocabularyType(): number;
+  shouldPrependBosToken(): boolean;
+  shouldAppendEosToken(): boolean;
+}
+
+export interface NativeContextOptions {
+  /** Of all sequences together, in tokens. */
+  readonly contextSize: number;
+  readonly batchSize: number;
+  readonly sequences: number;
+  readonly flashAttention: boolean | 'auto';
+  readonly threads: number;
+  readonly embeddings?: boolean;
+  readonly ranking?: boolean;
+  /** Numbers of ggml's types. */
+  readonly kvCacheKeyType?: number;
+  readonly kvCacheValueType?: number;
+  readonly swaFullCache?: boolean;
+}
+
+export interface NativeContext {
+  init(): Promise<boolean>;
+  dispose(): Promise<void>;
+  initBatch(tokens: number): void;
+  /** Gives the places in the batch whose logits were asked for. */
+  addToBatch(sequence: number, position: number, tokens: Uint32Array, withLogits: Uint32Array): Uint32Array;
+  decodeBatch(): Promise<void>;
+  /** -1 where no token can follow. */
+  sampleToken(place: number, sampler: NativeSampler): Promise<number>;
+  /** Also the logits of some tokens, in pairs, and the sum of all weights relative to the largest logit. */
+  sampleToken(
+    place: number,
+    sampler: NativeSampler,
+    probabilities: false,
+    confidence: false,
+    logits: readonly [
+      tokens: readonly number[],
+      includeMax: false,
+      includeMin: false,
+      includeSelected: boolean,
+      includeTop: number,
+    ],
+    totalWeight: true,
+  ): Promise<readonly [token: number, undefined, undefined, logits: readonly number[], totalWeight: number]>;
+  /** False where the memory of the model cannot forget just a part. */
+  removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean;
+  disposeSequence(sequence: number): void;
+  getSequenceKvCacheMinPosition(sequence: number): number;
+  copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>;
+  /** Of the first sequence. */
+  getEmbedding(tokens: number): Float64Array;
+  setThreads(threads: number): void;
+  /** Throws with the difference between the vocabularies. */
+  ensureDraftContextIsCompatibleForSpeculative(draft: NativeContext): void;
+}
+
+export interface NativeSampler {
+  dispose(): void;
+  applyConfig(config: NativeSamplerConfig): void;
+}
+
+/** A missing member is off; members may not be undefined. */
+export interface NativeSamplerConfig {
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  seed?: number;
+  repeatPenalty?: number;
+  repeatPenaltyMaxTokens?: number;
+  repeatPenaltyTokens?: Uint32Array;
+  tokenBiasKeys?: Uint32Array;
+  tokenBiasValues?: Float32Array;
+  grammarEvaluationState?: NativeGrammarState;
+}
+
+export type NativeGrammar = object;
+export type NativeGrammarState = object;
+
+/** The library for what this installation has packages for. `onWord` gets what llama.cpp complains about. */
+export async function openBinding(onWord: (text: string) => void): Promise<LlamaBinding> {
+  const { cuda, metal } = availableBackends();
+  const llama = await getLlama({
+    build: 'never',
+    skipDownload: true,
+    gpu: cuda ? 'cuda' : metal ? 'metal' : false,
+    logLevel: LlamaLogLevel.error,
+    logger: (_level, text) => onWord(text),
+  });
+  const { _bindings } = llama as unknown as { readonly _bindings?: LlamaBinding };
+  return must(_bindings, 'node-llama-cpp has no binding where this version should have one');
+}
+
+/** All layers go to the GPU where there is one, else none. */
+export const gpuLayersAll = 9_999;

@@ -1,0 +1,155 @@
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { NativeContext } from './binding.ts';
+import type { Generation } from './generation.ts';
+import type { SequenceSlots } from './sequence-slots.ts';
+
+/** Tokens of prompts that are read in one go: between two goes, requests that nobody waits for are dropped. */
+export const sliceTokens = 128;
+
+export interface ThreadCounts {
+  readonly prefill: number;
+  readonly decode: number;
+  /** For a batch with a token of each sequence. */
+  readonly parallel: number;
+}
+
+/** Items that belong to one request; counts how often some of them were started together. */
+export interface GenerationGroup {
+  starts: number;
+}
+
+interface Waiting {
+  readonly generation: Generation;
+  readonly group: GenerationGroup | undefined;
+}
+
+/**
+ * Runs the generations of one context side by side: each turn evaluates the next token of every output, and a slice of
+ * the prompts that are still being read, as one native batch. Who finds no free sequence waits, first come, first served.
+ */
+export class DecodeLoop {
+  readonly #context: NativeContext;
+  readonly #slots: SequenceSlots;
+  readonly #threads: ThreadCounts;
+  readonly #waiting: Waiting[] = [];
+  #active: Generation[] = [];
+  #turning = false;
+
+  constructor(context: NativeContext, slots: SequenceSlots, threads: ThreadCounts) {
+    this.#context = context;
+    this.#slots = slots;
+    this.#threads = threads;
+  }
+
+  get idle(): boolean {
+    return !this.#turning;
+  }
+
+  /** The generation settles by itself: with its result, its error, or the reason of its abort. */
+  start(generation: Generation, group?: GenerationGroup): void {
+    const waiting = { generation, group };
+    this.#waiting.push(waiting);
+    generation.onAbort(() => {
+      const at = this.#waiting.indexOf(waiting);
+      if (at < 0) return;
+      this.#waiting.splice(at, 1);
+      generation.abandon();
+    });
+    if (!this.#turning) void this.#turn();
+  }
+
+  async #turn(): Promise<void> {
+    this.#turning = true;
+    // What was asked for in the same message starts together.
+    await Promise.resolve();
+    for (;;) {
+      this.#dropAborted();
+      await this.#admit();
+      if (this.#active.length === 0) break;
+      await this.#step();
+    }
+    this.#turning = false;
+  }
+
+  #dropAborted(): void {
+    for (const generation of this.#active) {
+      if (generation.aborted) this.#end(generation, () => generation.abandon());
+    }
+  }
+
+  async #admit(): Promise<void> {
+    const groups = new Set<GenerationGroup>();
+    while (this.#waiting.length > 0 && this.#slots.anyFree) {
+      const { generation, group } = this.#waiting.shift() as Waiting;
+      try {
+        generation.begin(await this.#slots.take(generation.prompt, generation.cache));
+        this.#active.push(generation);
+        if (group !== undefined) groups.add(group);
+      } catch (error) {
+        generation.fail(error);
+      }
+    }
+    for (const group of groups) group.starts += 1;
+  }
+
+  async #step(): Promise<void> {
+    let budget = sliceTokens;
+    const parts = this.#active.flatMap((generation) => {
+      const tokens = generation.next(budget);
+      if (generation.reading) budget -= tokens.length;
+      return tokens.length === 0 ? [] : [{ generation, tokens }];
+    });
+    const total = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    try {
+      this.#context.setThreads(this.#threadsFor(total));
+      this.#context.initBatch(total);
+      const places = parts.map(({ generation, tokens }) => this.#add(generation, tokens));
+      await this.#context.decodeBatch();
+      for (const { generation, tokens } of parts) generation.slot.tokens.push(...tokens);
+      await Promise.all(parts.map(({ generation }, at) => this.#take(generation, places[at] ?? new Uint32Array(0))));
+    } catch (error) {
+      // The state of every sequence in the batch is unknown now.
+      for (const { generation } of parts) {
+        this.#end(generation, () => generation.fail(evaluationFailed(error)), false);
+      }
+    }
+  }
+
+  #add(generation: Generation, tokens: readonly number[]): Uint32Array {
+    const { slot } = generation;
+    return this.#context.addToBatch(
+      slot.id,
+      slot.tokens.length,
+      Uint32Array.from(tokens),
+      Uint32Array.from(generation.wanted(tokens.length)),
+    );
+  }
+
+  async #take(generation: Generation, places: Uint32Array): Promise<void> {
+    try {
+      const { done, keptTokens } = await generation.take(this.#context, places);
+      this.#slots.truncate(generation.slot, keptTokens);
+      if (done) this.#end(generation, () => generation.settle());
+    } catch (error) {
+      this.#end(generation, () => generation.fail(evaluationFailed(error)));
+    }
+  }
+
+  /** Frees the sequence first: whoever hears of the end may count on it. */
+  #end(generation: Generation, tell: () => void, keep = true): void {
+    this.#active = this.#active.filter((each) => each !== generation);
+    this.#slots.release(generation.slot, keep && generation.cache !== undefined);
+    tell();
+  }
+
+  #threadsFor(tokens: number): number {
+    if (tokens === 1) return this.#threads.decode;
+    return tokens < sliceTokens / 4 ? this.#threads.parallel : this.#threads.prefill;
+  }
+}
+
+function evaluationFailed(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new ServiceError('inference_failed', `the model failed on this input: ${reason}`, { cause: error });
+}

@@ -1,0 +1,174 @@
+import { availableParallelism } from 'node:os';
+import { systemClock } from '../../../../lib/clock.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { OperationContext } from '../../backend.ts';
+import type { HostSettings } from '../../model-spec.ts';
+import type {
+  CacheType,
+  GenerateBatchInput,
+  GenerateBatchResult,
+  GenerateInput,
+  GenerateResult,
+} from '../../operations/generate.ts';
+import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
+import { Constrainer } from './constrainer.ts';
+import { DecodeLoop, type GenerationGroup, sliceTokens, type ThreadCounts } from './decode-loop.ts';
+import { Generation } from './generation.ts';
+import { parseGrammar } from './grammar.ts';
+import { SequenceSlots } from './sequence-slots.ts';
+import { probeThreads } from './thread-probe.ts';
+import { TokenSampler } from './token-sampler.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface GeneratorParts {
+  readonly name: string;
+  readonly binding: LlamaBinding;
+  readonly model: NativeModel;
+  readonly vocabulary: Vocabulary;
+  /** Tokens that one generation may span. */
+  readonly contextTokens: number;
+  readonly settings: HostSettings;
+}
+
+type Context = Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;
+
+/** Numbers of ggml's types. */
+const ggmlTypes: Readonly<Record<CacheType, number>> = { f32: 0, f16: 1, int4: 2, int8: 8 };
+/** Sequences start at multiples of this. */
+const cellStep = 256;
+
+interface OpenContext {
+  readonly native: NativeContext;
+  readonly loop: DecodeLoop;
+}
+
+/** Generates text with one loaded model. Each key/value precision has a context of its own, made when first asked for. */
+export class Generator {
+  readonly threads: ThreadCounts;
+  readonly #parts: GeneratorParts;
+  readonly #contexts = new Map<CacheType, Promise<OpenContext>>();
+
+  private constructor(parts: GeneratorParts, native: NativeContext, threads: ThreadCounts) {
+    this.#parts = parts;
+    this.threads = threads;
+    this.#contexts.set('f16', Promise.resolve(this.#start(native)));
+  }
+
+  static async open(parts: GeneratorParts): Promise<Generator> {
+    const { settings } = parts;
+    const native = await openContext(parts, 'f16');
+    const fixed = settings.threads > 0 ? settings.threads : undefined;
+    const threads =
+      fixed === undefined
+        ? await probeThreads({
+            context: native,
+            sequences: settings.parallelSequences,
+            cores: availableParallelism(),
+            clock: systemClock,
+          })
+        : { prefill: fixed, decode: fixed, parallel: fixed };
+    return new Generator(parts, native, threads);
+  }
+
+  async generate(input: GenerateInput, context: Context, group?: GenerationGroup): Promise<GenerateResult> {
+    const { vocabulary, contextTokens, name } = this.#parts;
+    const prompt = vocabulary.tokenize(input.prompt);
+    if (prompt.length === 0) throw new ServiceError('invalid_request', 'the prompt is empty');
+    if (prompt.length >= contextTokens) {
+      throw new ServiceError(
+        'context_length_exceeded',
+        `the prompt has ${prompt.length} tokens; the model "${name}" takes ${contextTokens} with its answer; shorten it`,
+      );
+    }
+    const grammar = input.constraint && parseGrammar(this.#parts.binding, input.constraint.grammar);
+    const { loop } = await this.#context(input.cacheType ?? 'f16');
+    const { binding, model } = this.#parts;
+    const constrainer =
+      grammar && input.constraint && new Constrainer(binding, model, vocabulary, grammar, input.constraint);
+    const generation = new Generation({
+      input,
+      prompt,
+      vocabulary,
+      contextTokens,
+      context,
+      constrainer,
+      sampler: this.#sampler(input, prompt, constrainer),
+      clock: systemClock,
+    });
+    loop.start(generation, group);
+    return await generation.result;
+  }
+
+  async generateBatch({ items }: GenerateBatchInput, context: Context): Promise<GenerateBatchResult> {
+    const group = { starts: 0 };
+    const { signal, progress } = context;
+    const results = await Promise.all(
+      items.map(async (item) => {
+        try {
+          const input = { ...item, stream: false };
+          return { result: await this.generate(input, { signal, progress, emit: () => undefined }, group) };
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+          return { error: { code: error.code, message: error.message } };
+        }
+      }),
+    );
+    return { items: results, nativeBatches: group.starts };
+  }
+
+  async close(): Promise<void> {
+    for (const opened of this.#contexts.values()) await opened.then(({ native }) => native.dispose());
+  }
+
+  #sampler(input: GenerateInput, prompt: readonly number[], constrainer: Constrainer | undefined): TokenSampler {
+    const { binding, model, vocabulary, contextTokens } = this.#parts;
+    const sampler = new TokenSampler({
+      binding,
+      model,
+      vocabulary,
+      sampling: input.sampling,
+      prompt,
+      historyTokens: contextTokens,
+      // A grammar that is complete can only end.
+      banned: input.ignoreEos && input.constraint === undefined ? vocabulary.ends : [],
+      topLogprobs: input.topLogprobs,
+    });
+    const grammar = constrainer?.start();
+    if (grammar !== undefined) sampler.follow(grammar);
+    return sampler;
+  }
+
+  #context(type: CacheType): Promise<OpenContext> {
+    const known = this.#contexts.get(type);
+    if (known !== undefined) return known;
+    const opened = openContext(this.#parts, type).then((native) => this.#start(native));
+    this.#contexts.set(type, opened);
+    opened.catch(() => this.#contexts.delete(type));
+    return opened;
+  }
+
+  #start(native: NativeContext): OpenContext {
+    const slots = new SequenceSlots(native, this.#parts.settings.parallelSequences);
+    return { native, loop: new DecodeLoop(native, slots, this.threads) };
+  }
+}
+
+async function openContext(parts: GeneratorParts, type: CacheType): Promise<NativeContext> {
+  const { binding, model, settings, contextTokens, name } = parts;
+  const sequences = settings.parallelSequences;
+  const native = new binding.AddonContext(model, {
+    contextSize: Math.ceil(contextTokens / cellStep) * cellStep * sequences,
+    batchSize: sliceTokens + sequences,
+    sequences,
+    // A quantised cache works with it only.
+    flashAttention: type === 'int8' || type === 'int4' ? true : 'auto',
+    threads: 1,
+    kvCacheKeyType: ggmlTypes[type],
+    kvCacheValueType: ggmlTypes[type],
+    // Without it a window that slides forgets what a later prompt could have started from.
+    swaFullCache: true,
+  });
+  if (await native.init().catch(() => false)) return native;
+  if (type === 'f16') throw new Error(`no room for the state of ${sequences} x ${contextTokens} tokens`);
+  throw new ServiceError('model_not_supported', `the model "${name}" cannot keep its state as ${type}; use f16 or f32`);
+}

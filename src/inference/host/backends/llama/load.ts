@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { must } from '../../../../lib/assert.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import { readGgufHeader } from '../../../models/gguf-header.ts';
+import { availableBackends } from '../../available-backends.ts';
+import type { Backend, LoadBackend } from '../../backend.ts';
+import type { ModelSpec } from '../../model-spec.ts';
+import { gpuLayersAll, type LlamaBinding, type NativeModel, openBinding } from './binding.ts';
+import { Generator } from './generator.ts';
+import { Vocabulary } from './vocabulary.ts';
+
+/** Lines of llama.cpp's complaints that a failed load quotes. */
+const wordsKept = 4;
+
+export const load: LoadBackend = async (spec) => {
+  const words: string[] = [];
+  const binding = await openBinding((text) => {
+    words.push(text.trim());
+    if (words.length > wordsKept) words.shift();
+  });
+  try {
+    return await openModel(binding, spec);
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ServiceError(
+      'model_load_failed',
+      `the model "${spec.name}" could not be loaded: ${[reason, ...words].join('; ')}`,
+      { cause: error },
+    );
+  }
+};
+
+async function openModel(binding: LlamaBinding, spec: ModelSpec): Promise<Backend> {
+  const installed = must(spec.model, 'a model of llama.cpp is an installed one');
+  const path = join(installed.directory, installed.weights);
+  // What lies there may have changed since it was found.
+  const vocabularySize = readGgufHeader(path).arrays.get('tokenizer.ggml.tokens') ?? 0;
+  if (vocabularySize === 0) throw new Error('it has no vocabulary');
+  const model = await openNativeModel(binding, path);
+  const vocabulary = new Vocabulary(model, vocabularySize);
+  const trained = installed.manifest.context_length ?? model.getTrainContextSize();
+  const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
+  return await openGenerator({ binding, model, vocabulary, contextTokens, name: spec.name, settings: spec.settings });
+}
+
+async function openNativeModel(binding: LlamaBinding, path: string): Promise<NativeModel> {
+  const { cuda, metal } = availableBackends();
+  const gpuLayers = cuda || metal ? gpuLayersAll : 0;
+  const model = new binding.AddonModel(path, { useMmap: true, gpuLayers, addonExports: binding });
+  if (!(await model.init())) throw new Error('llama.cpp refuses it');
+  return model;
+}
+
+async function openGenerator(parts: Parameters<typeof Generator.open>[0]): Promise<Backend> {
+  const generator = await Generator.open(parts);
+  const { prefill, decode } = generator.threads;
+  const { specialTexts, beginText, endText } = parts.vocabulary;
+  return {
+    info: {
+      contextTokens: parts.contextTokens,
+      specialTexts,
+      ...(beginText === undefined ? {} : { bosText: beginText }),
+      ...(endText === undefined ? {} : { eosText: endText }),
+      threads: { prefill, decode },
+    },
+    handlers: {
+      generate: (input, context) => generator.generate(input, context),
+      generateBatch: (input, { signal, progress }) =>
+        generator.generateBatch(input, { signal, progress, emit: () => undefined }),
+    },
+    async close() {
+      await generator.close();
+      await parts.model.dispose();
+    },
+  };
+}

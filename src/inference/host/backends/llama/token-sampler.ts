@@ -1,0 +1,139 @@
+import type { Sampling, TokenLogprob } from '../../operations/generate.ts';
+import type {
+  LlamaBinding,
+  NativeContext,
+  NativeGrammarState,
+  NativeModel,
+  NativeSampler,
+  NativeSamplerConfig,
+} from './binding.ts';
+import type { OutputLogprob } from './output-text.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface TokenSamplerParts {
+  readonly binding: LlamaBinding;
+  readonly model: NativeModel;
+  readonly vocabulary: Vocabulary;
+  readonly sampling: Sampling;
+  readonly prompt: readonly number[];
+  /** Tokens that the penalty for repetition looks back on. */
+  readonly historyTokens: number;
+  /** Tokens that may not come. */
+  readonly banned: Iterable<number>;
+  readonly topLogprobs: number | undefined;
+}
+
+/**
+ * Chooses the tokens of one output in native code. What is not asked for is not in the chain of samplers: the likeliest
+ * token costs one pass over the logits, a small top-k one partial sort.
+ */
+export class TokenSampler {
+  readonly #sampler: NativeSampler;
+  readonly #observer: NativeSampler | undefined;
+  readonly #parts: TokenSamplerParts;
+  readonly #config: NativeSamplerConfig;
+  readonly #fixedBias: Map<number, number>;
+  readonly #counts = new Map<number, number>();
+  readonly #history: number[] | undefined;
+  #grammar: NativeGrammarState | undefined;
+  /** Whether the native sampler knows the configuration as it is now. */
+  #applied = false;
+
+  constructor(parts: TokenSamplerParts) {
+    const { sampling, binding, model } = parts;
+    this.#parts = parts;
+    this.#sampler = new binding.AddonSampler(model);
+    this.#config = chainOf(sampling);
+    this.#fixedBias = new Map(sampling.logitBias.filter(([token]) => token < parts.vocabulary.size));
+    for (const token of parts.banned) this.#fixedBias.set(token, Number.NEGATIVE_INFINITY);
+    this.#history = sampling.repetitionPenalty === 1 ? undefined : parts.prompt.slice(-parts.historyTokens);
+    if (parts.topLogprobs !== undefined) {
+      this.#observer = new binding.AddonSampler(model);
+      this.#observer.applyConfig({ temperature: 0 });
+    }
+  }
+
+  /** From the next token on the output has to follow the grammar. */
+  follow(grammar: NativeGrammarState): void {
+    this.#grammar = grammar;
+    this.#applied = false;
+  }
+
+  /** The next token after the given place of the last batch; -1 where none can follow. */
+  async draw(context: NativeContext, place: number): Promise<number> {
+    if (!this.#applied) this.#apply();
+    const token = await context.sampleToken(place, this.#sampler);
+    if (token >= 0) this.#remember(token);
+    return token;
+  }
+
+  /** Log probability of a token by the model alone, before bias, penalties, temperature and grammar. */
+  async logprobOf(context: NativeContext, place: number, token: number): Promise<OutputLogprob | undefined> {
+    if (this.#observer === undefined) return undefined;
+    const top = this.#parts.topLogprobs ?? 0;
+    const wanted = [[token], false, false, true, top] as const;
+    const answer = await context.sampleToken(place, this.#observer, false, false, wanted, true);
+    const [likeliest, , , pairs, totalWeight] = answer;
+    const logits = new Map<number, number>();
+    for (let at = 0; at < pairs.length; at += 2) logits.set(pairs[at] as number, pairs[at + 1] as number);
+    const zero = (logits.get(likeliest) ?? Number.NaN) + Math.log(totalWeight);
+    const show = (each: number) => this.#logprob(each, (logits.get(each) ?? Number.NaN) - zero);
+    const best = [...logits.keys()].slice(0, top);
+    return { ...show(token), top: best.map(show) };
+  }
+
+  dispose(): void {
+    this.#sampler.dispose();
+    this.#observer?.dispose();
+  }
+
+  #logprob(token: number, logprob: number): TokenLogprob {
+    const { vocabulary } = this.#parts;
+    const control = vocabulary.isControl(token);
+    const bytes = control ? new TextEncoder().encode(vocabulary.textOf(token)) : vocabulary.bytesOf(token);
+    return { token: new TextDecoder().decode(bytes), bytes: [...bytes], logprob };
+  }
+
+  #remember(token: number): void {
+    const { frequencyPenalty, presencePenalty } = this.#parts.sampling;
+    if (frequencyPenalty !== 0 || presencePenalty !== 0) {
+      this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
+      this.#applied = false;
+    }
+    this.#history?.push(token);
+  }
+
+  #apply(): void {
+    const { frequencyPenalty, presencePenalty, repetitionPenalty } = this.#parts.sampling;
+    const config: NativeSamplerConfig = { ...this.#config };
+    const bias = new Map(this.#fixedBias);
+    for (const [token, count] of this.#counts) {
+      bias.set(token, (bias.get(token) ?? 0) - count * frequencyPenalty - presencePenalty);
+    }
+    if (bias.size > 0) {
+      config.tokenBiasKeys = Uint32Array.from(bias.keys());
+      config.tokenBiasValues = Float32Array.from(bias.values());
+    }
+    if (this.#history !== undefined) {
+      config.repeatPenalty = repetitionPenalty;
+      config.repeatPenaltyMaxTokens = this.#parts.historyTokens;
+      config.repeatPenaltyTokens = Uint32Array.from(this.#history.slice(-this.#parts.historyTokens));
+    }
+    if (this.#grammar !== undefined) config.grammarEvaluationState = this.#grammar;
+    this.#sampler.applyConfig(config);
+    this.#applied = true;
+  }
+}
+
+function chainOf({ temperature, topK, topP, minP, seed }: Sampling): NativeSamplerConfig {
+  if (temperature <= 0) return { temperature: 0 };
+  const config: NativeSamplerConfig = { temperature, seed: seed === undefined ? randomSeed() : seed >>> 0 };
+  if (topK > 0) config.topK = topK;
+  if (topP < 1) config.topP = topP;
+  if (minP > 0) config.minP = minP;
+  return config;
+}
+
+function randomSeed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+}

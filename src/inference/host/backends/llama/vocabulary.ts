@@ -1,0 +1,111 @@
+import type { PromptPiece } from '../../operations/generate.ts';
+import type { NativeModel } from './binding.ts';
+
+/** Numbers of llama.cpp: kinds of vocabularies, and bits of what a token is. */
+const sentencePiece = 1;
+const bytePairs = 2;
+const unigrams = 4;
+const unknownBit = 1;
+const controlBit = 8;
+const userDefinedBit = 16;
+const byteBit = 32;
+
+const encoder = new TextEncoder();
+const nothing = new Uint8Array(0);
+
+/** The tokens of one model: texts to tokens, and each token to its exact bytes. */
+export class Vocabulary {
+  readonly size: number;
+  /** Tokens that end an output. */
+  readonly ends: ReadonlySet<number>;
+  /** Texts that the tokenizer reads as one special token. */
+  readonly specialTexts: readonly string[];
+  /** Text of the token that begins a prompt, where the model wants one. */
+  readonly beginText: string | undefined;
+  readonly endText: string | undefined;
+  readonly #model: NativeModel;
+  readonly #kind: number;
+  readonly #bytes: (Uint8Array | undefined)[] = [];
+
+  constructor(model: NativeModel, size: number) {
+    this.#model = model;
+    this.size = size;
+    this.#kind = model.getVocabularyType();
+    const tokens = Array.from({ length: size }, (_, token) => token);
+    this.ends = new Set(tokens.filter((token) => model.isEogToken(token)));
+    this.specialTexts = tokens
+      .filter((token) => this.isControl(token))
+      .map((token) => model.getTokenString(token))
+      .filter((text) => text !== '');
+    this.beginText = model.shouldPrependBosToken() ? this.#textOrNone(model.tokenBos()) : undefined;
+    this.endText = this.#textOrNone(model.tokenEos());
+  }
+
+  /** Tokens of a prompt, with the one that begins a text where the model wants it and the prompt does not have it. */
+  tokenize(prompt: readonly PromptPiece[]): number[] {
+    const tokens: number[] = [];
+    for (const { text, markup } of prompt) {
+      for (const token of text === '' ? [] : this.#model.tokenize(text, markup)) tokens.push(token);
+    }
+    const begin = this.#model.tokenBos();
+    if (this.beginText !== undefined && tokens[0] !== begin) tokens.unshift(begin);
+    return tokens;
+  }
+
+  plainTokens(text: string): Uint32Array {
+    return this.#model.tokenize(text, false);
+  }
+
+  /** What the token adds to an output; nothing for control tokens. */
+  bytesOf(token: number): Uint8Array {
+    const known = this.#bytes[token];
+    if (known !== undefined) return known;
+    const bytes = this.isControl(token) ? nothing : this.#spell(token);
+    this.#bytes[token] = bytes;
+    return bytes;
+  }
+
+  /** The text that stands for the token, control tokens included. */
+  textOf(token: number): string {
+    return this.#model.getTokenString(token);
+  }
+
+  isControl(token: number): boolean {
+    return (this.#model.getTokenAttributes(token) & (controlBit | unknownBit)) !== 0;
+  }
+
+  /** Undefined for a token that the model does not have, which has the number -1. */
+  #textOrNone(token: number): string | undefined {
+    return token >= 0 && token < this.size ? this.#model.getTokenString(token) : undefined;
+  }
+
+  #spell(token: number): Uint8Array {
+    const attributes = this.#model.getTokenAttributes(token);
+    const text = this.#model.getTokenString(token);
+    if ((attributes & userDefinedBit) !== 0) return encoder.encode(text);
+    if ((attributes & byteBit) !== 0 && /^<0x[0-9A-Fa-f]{2}>$/.test(text)) {
+      return Uint8Array.of(Number.parseInt(text.slice(3, 5), 16));
+    }
+    if (this.#kind === bytePairs) return spellBytePairs(text);
+    if (this.#kind === sentencePiece || this.#kind === unigrams) return encoder.encode(text.replaceAll('\u2581', ' '));
+    return encoder.encode(this.#model.detokenize(Uint32Array.of(token), false));
+  }
+}
+
+/** Byte-level BPE writes each byte as a printable character: itself, or one above 255 where it is not printable. */
+const byteOfCharacter = new Map<string, number>();
+for (let byte = 0, moved = 256; byte < 256; byte += 1) {
+  const printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+  byteOfCharacter.set(String.fromCharCode(printable ? byte : moved), byte);
+  if (!printable) moved += 1;
+}
+
+function spellBytePairs(text: string): Uint8Array {
+  const bytes: number[] = [];
+  for (const character of text) {
+    const byte = byteOfCharacter.get(character);
+    if (byte === undefined) bytes.push(...encoder.encode(character));
+    else bytes.push(byte);
+  }
+  return Uint8Array.from(bytes);
+}

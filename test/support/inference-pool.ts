@@ -1,0 +1,65 @@
+import { ModelPool } from '../../src/inference/host/model-pool.ts';
+import { type HostSettings, type ModelSpec, specOfModel } from '../../src/inference/host/model-spec.ts';
+import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import { describeModel } from '../../src/inference/models/describe-model.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
+
+const hostEntry = new URL('../../src/inference/host/host-main.ts', import.meta.url).pathname;
+const models = new URL('../fixtures/models/', import.meta.url).pathname;
+
+export interface TestPool extends AsyncDisposable {
+  readonly pool: ModelPool;
+  /** Why children went away that had not been told to. */
+  readonly crashes: string[];
+}
+
+/** A pool with real children. */
+export function openTestPool(): TestPool {
+  const crashes: string[] = [];
+  const pool = new ModelPool({
+    entry: hostEntry,
+    environment: Object.fromEntries(Object.entries(process.env).filter((pair): pair is [string, string] => !!pair[1])),
+    clock: systemClock,
+    bounds: { loadMs: 60_000, stallMs: 60_000 },
+    pool: { loadedModelsMax: 4, memoryBytesMax: 2 ** 33, keepAliveMs: 600_000, checkEveryMs: 1_000, stuckMs: 60_000 },
+    onLoad: () => undefined,
+    onUnload: () => undefined,
+    onCrash: (_key, reason) => crashes.push(reason),
+  });
+  return { pool, crashes, [Symbol.asyncDispose]: () => pool.stop() };
+}
+
+/** A fixture model, with one thread and no probe unless told otherwise. */
+export function fixtureModel(kind: ModelKind, name: string, settings: Partial<HostSettings> = {}): ModelSpec {
+  const all = { threads: 1, contextTokensMax: 1_024, parallelSequences: 4, ...settings };
+  return specOfModel(describeModel(kind, name, `${models}${kind}/${name}`), all);
+}
+
+/** The likeliest tokens after a prompt of the chain model, whose last word chooses the answer. */
+export function generateInput(text: string, changes: Partial<GenerateInput> = {}): GenerateInput {
+  return {
+    prompt: [{ text: `<|im_start|>user\n${text}`, markup: true }],
+    tokensMax: 64,
+    stop: [],
+    ignoreEos: false,
+    sampling: {
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
+      seed: undefined,
+      logitBias: [],
+    },
+    constraint: undefined,
+    topLogprobs: undefined,
+    promptCache: undefined,
+    cacheType: undefined,
+    speculation: undefined,
+    stream: false,
+    ...changes,
+  };
+}
