@@ -70,6 +70,12 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     settings,
     backends: availableBackends(),
     allowDownloads: config.allowDownloads,
+    clock,
+    record({ operation, items, tokens, durationMs }) {
+      metrics.increment('inferenceItems', [operation], items);
+      metrics.increment('inferenceTokens', [operation], tokens);
+      metrics.observe('inferenceDuration', [operation], durationMs / 1_000);
+    },
   };
 }
 

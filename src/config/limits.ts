@@ -67,6 +67,13 @@ export const limits = {
   modelStuckMs: 15 * secondMs,
   modelCheckMs: 30 * secondMs,
   contextTokensMax: 8_192,
+  /** Requests to models, but for those that carry media. */
+  inferenceBodyBytesMax: 32 * MiB,
+  /** Texts of one request, as clients of the OpenAI interface know it. */
+  inferenceTextsMax: 2_048,
+  /** Characters of one of them: it is cut into tokens in one go. */
+  inferenceTextCharsMax: 1 * MiB,
+  predictorRowsMax: 100_000,
   parallelSequences: 4,
 
   // Queries

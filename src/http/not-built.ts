@@ -102,8 +102,6 @@ export const notBuiltParts: readonly Part[] = [
   {
     name: 'The inference server',
     routes: [
-      'POST /ai/v1/embeddings',
-      'POST /ai/v1/embed',
       'POST /ai/v1/chunk',
       'POST /ai/v1/rerank',
       'POST /ai/v1/rerank_multimodal',

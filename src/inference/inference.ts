@@ -1,8 +1,10 @@
+import type { Clock } from '../lib/clock.ts';
 import type { Admission } from './admission.ts';
 import type { ModelDownloads } from './download/model-downloads.ts';
 import type { AvailableBackends } from './host/available-backends.ts';
 import type { ModelPool } from './host/model-pool.ts';
 import type { HostSettings } from './host/model-spec.ts';
+import type { InferenceWork } from './inference-work.ts';
 import type { ModelRegistry } from './models/model-registry.ts';
 import type { ChatTemplates } from './templates/chat-templates.ts';
 
@@ -17,4 +19,7 @@ export interface Inference {
   readonly settings: HostSettings;
   readonly backends: AvailableBackends;
   readonly allowDownloads: boolean;
+  readonly clock: Clock;
+  /** Counts a request that was answered. */
+  readonly record: (work: InferenceWork) => void;
 }

@@ -84,6 +84,11 @@ export const metricDefinitions = {
   modelsLoaded: gauge('sundew_models_loaded', 'Models that are loaded now.', ['kind']),
   modelMemory: gauge('sundew_model_resident_memory_bytes', 'Memory of the processes of models.', ['kind']),
   inferencePermits: gauge('sundew_inference_requests_running', 'Requests that work with models now.'),
+  inferenceItems: counter('sundew_inference_items_total', 'Texts, pairs, rows and chunks that were answered.', [
+    'operation',
+  ]),
+  inferenceTokens: counter('sundew_inference_tokens_total', 'Tokens that models read.', ['operation']),
+  inferenceDuration: histogram('sundew_inference_duration_seconds', 'One answered request to a model.', ['operation']),
   inferenceRefused: counter('sundew_inference_refused_total', 'Requests turned away because all permits were taken.'),
 
   damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents that a scrub found damaged.'),

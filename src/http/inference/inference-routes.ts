@@ -1,8 +1,9 @@
 import type { Inference } from '../../inference/inference.ts';
 import type { Route } from '../route.ts';
+import { embeddingRoutes } from './embeddings.ts';
 import { modelRoutes } from './models.ts';
 
 /** The inference plane: `/ai/v1` and `/ml/v1`. */
 export function inferenceRoutes(inference: Inference): Route[] {
-  return modelRoutes(inference);
+  return [...modelRoutes(inference), ...embeddingRoutes(inference)];
 }

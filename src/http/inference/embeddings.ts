@@ -1,0 +1,163 @@
+import { limits } from '../../config/limits.ts';
+import { type Embeddings, embedTexts, type SparseVector } from '../../inference/embeddings/embed-texts.ts';
+import { type EmbedTask, inputTypes } from '../../inference/embeddings/task-prefix.ts';
+import type { EmbedText } from '../../inference/host/operations/embed.ts';
+import type { Inference } from '../../inference/inference.ts';
+import type { ContentPart } from '../../protocol/inference/content-part.ts';
+import {
+  type EmbeddingsRequest,
+  embeddingsRequestSchema,
+  embeddingsResponseSchema,
+} from '../../protocol/inference/embeddings.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { Reply } from '../reply.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { underPermit, type Worked } from './inference-work.ts';
+
+const packedType = 'application/octet-stream';
+
+export function embeddingRoutes(inference: Inference): Route[] {
+  const at = (path: '/ai/v1/embeddings' | '/ai/v1/embed') =>
+    defineRoute({
+      method: 'POST',
+      path,
+      tag: 'Inference',
+      summary: 'Embed texts',
+      description:
+        'As the OpenAI interface has it. Sparse models answer `{indices, values}`. With `Accept: application/octet-stream` the answer is packed: count and dimension as 64-bit integers, then 32-bit floating point numbers, all little-endian.',
+      body: { kind: 'json', schema: embeddingsRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
+      handler: (context) =>
+        underPermit(inference, 'embed', context, () =>
+          embed(inference, context.body, context.request.headers.get('accept') ?? '', context.signal),
+        ),
+    });
+  return [at('/ai/v1/embeddings'), at('/ai/v1/embed')];
+}
+
+async function embed(
+  inference: Inference,
+  body: EmbeddingsRequest,
+  accept: string,
+  signal: AbortSignal,
+): Promise<Worked> {
+  const packed = accept.includes(packedType);
+  const keepGoing = body.error_policy === 'continue';
+  if (packed && keepGoing) {
+    throw new ServiceError(
+      'invalid_request',
+      'a packed answer has no place for errors; "error_policy" has to be fail_fast',
+    );
+  }
+  const embeddings = await embedTexts(
+    inference,
+    {
+      model: body.model,
+      texts: textsOf(body.input),
+      task: taskOf(body),
+      instruction: body.instruction,
+      dimensions: body.dimensions,
+      truncate: body.truncate === true ? 'end' : body.truncate === false ? undefined : body.truncate,
+      keepGoing,
+    },
+    signal,
+  );
+  return {
+    answer: packed ? packedReply(embeddings) : jsonAnswer(embeddings, body.encoding_format ?? 'float'),
+    items: embeddings.vectors.length,
+    tokens: embeddings.tokens,
+  };
+}
+
+/** The inputs of every form, or what is wrong with them. */
+function textsOf(input: EmbeddingsRequest['input']): EmbedText[] {
+  const texts = typeof input === 'string' || isTokens(input) ? [input] : input.map(textOf);
+  if (texts.length === 0) throw new ServiceError('invalid_request', 'member "input" is an empty array');
+  if (texts.length > limits.inferenceTextsMax) {
+    const most = limits.inferenceTextsMax;
+    throw new ServiceError('limit_exceeded', `member "input" has ${texts.length} items; a request may have ${most}`);
+  }
+  const long = texts.findIndex(({ length }) => length > limits.inferenceTextCharsMax);
+  if (long >= 0) {
+    const most = limits.inferenceTextCharsMax;
+    throw new ServiceError(
+      'limit_exceeded',
+      `input ${long} has ${texts[long]?.length} characters or tokens, at most ${most}`,
+    );
+  }
+  return texts;
+}
+
+function isTokens(input: readonly unknown[]): input is readonly number[] {
+  return typeof input[0] === 'number';
+}
+
+function textOf(item: string | number | readonly number[] | ContentPart): EmbedText {
+  if (typeof item === 'string') return item;
+  if (typeof item === 'number') return [item];
+  if (!('type' in item)) return item;
+  if (item.type === 'text') return item.text;
+  throw new ServiceError(
+    'model_not_supported',
+    `this model reads text only; it cannot embed a part of type "${item.type}"`,
+  );
+}
+
+function taskOf({ task_type, input_type }: EmbeddingsRequest): EmbedTask | undefined {
+  const other = input_type === undefined ? undefined : inputTypes[input_type];
+  if (task_type !== undefined && other !== undefined && task_type !== other) {
+    throw new ServiceError(
+      'invalid_request',
+      `"task_type" says ${task_type} and "input_type" says ${input_type}; give one of them`,
+    );
+  }
+  return task_type ?? other;
+}
+
+function jsonAnswer({ model, vectors, tokens, faults }: Embeddings, format: 'float' | 'base64'): object {
+  const data = vectors.flatMap((vector, index) =>
+    vector === undefined ? [] : [{ object: 'embedding', embedding: wireForm(vector, format), index }],
+  );
+  return {
+    object: 'list',
+    data,
+    model,
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+    errors: faults.map(({ index, code, message }) => ({
+      index,
+      code,
+      message,
+      stage: 'preprocess',
+      retryable: false,
+      status: 400,
+      retry_after_ms: 0,
+    })),
+    summary: { total: vectors.length, succeeded: data.length, failed: faults.length },
+  };
+}
+
+function wireForm(vector: Float32Array | SparseVector, format: 'float' | 'base64'): string | number[] | object {
+  if (!(vector instanceof Float32Array)) {
+    if (format === 'float') return { indices: [...vector.indices], values: [...vector.values] };
+    throw new ServiceError('invalid_request', 'sparse vectors have no base64 form; "encoding_format" has to be float');
+  }
+  if (format === 'float') return Array.from(vector);
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
+}
+
+function packedReply({ vectors, dimension }: Embeddings): Reply {
+  const bytes = new Uint8Array(16 + vectors.length * dimension * 4);
+  const view = new DataView(bytes.buffer);
+  view.setBigUint64(0, BigInt(vectors.length), true);
+  view.setBigUint64(8, BigInt(dimension), true);
+  for (const [row, vector] of vectors.entries()) {
+    if (!(vector instanceof Float32Array)) {
+      throw new ServiceError(
+        'invalid_request',
+        `sparse vectors have no packed form; leave out "Accept: ${packedType}"`,
+      );
+    }
+    bytes.set(new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength), 16 + row * dimension * 4);
+  }
+  return new Reply(200, bytes, { 'content-type': packedType });
+}
