@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises';
 import { totalmem } from 'node:os';
 import { childEnvironment } from './config/child-environment.ts';
 import type { LimitOptions } from './config/limits.ts';
@@ -9,6 +10,8 @@ import { availableBackends } from './inference/host/available-backends.ts';
 import { ModelPool } from './inference/host/model-pool.ts';
 import { specOfModel } from './inference/host/model-spec.ts';
 import type { Inference } from './inference/inference.ts';
+import { MediaFetcher } from './inference/media/fetch-media.ts';
+import { MediaLoader } from './inference/media/media-loader.ts';
 import { ModelRegistry } from './inference/models/model-registry.ts';
 import { ChatTemplates } from './inference/templates/chat-templates.ts';
 import type { Clock } from './lib/clock.ts';
@@ -66,6 +69,16 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     models: openDownloads(registry, config, clock, logger),
     pool,
     admission,
+    media: new MediaLoader({
+      bounds: {
+        downloadBytesMax: config.mediaBytesMax,
+        concurrentMax: config.inferenceConcurrency,
+        edgeMax: config.imageEdgeMax,
+      },
+      fetcher: mediaFetcher(config, clock, metrics),
+      pool,
+      settings,
+    }),
     templates: new ChatTemplates(),
     settings,
     backends: availableBackends(),
@@ -77,6 +90,20 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
       metrics.observe('inferenceDuration', [operation], durationMs / 1_000);
     },
   };
+}
+
+function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): MediaFetcher {
+  const hosts = config.mediaHosts === 'any' ? [] : config.mediaHosts.split(',');
+  return new MediaFetcher({
+    policy: {
+      allowedHosts: hosts.map((host) => host.trim().toLowerCase()),
+      blockPrivateAddresses: config.blockPrivateMedia,
+      deadlineMs: config.mediaDeadlineMs,
+    },
+    clock,
+    resolve: (host) => lookup(host, { all: true }),
+    onBlocked: (reason) => metrics.increment('mediaBlocked', [reason]),
+  });
 }
 
 function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, logger: Logger): ModelDownloads {

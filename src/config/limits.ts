@@ -75,6 +75,9 @@ export const limits = {
   inferenceTextCharsMax: 1 * MiB,
   predictorRowsMax: 100_000,
   parallelSequences: 4,
+  mediaBytesMax: 100 * MiB,
+  mediaDeadlineMs: 30 * secondMs,
+  imageEdgeMax: 2_048,
 
   // Queries
   queryLimitMax: 10_000,

@@ -250,6 +250,37 @@ export const options = {
     default: limits.parallelSequences,
     help: 'Generations that run side by side in one model; further ones wait.',
   }),
+  mediaHosts: option({
+    key: 'inference.content_security.allowed_hosts',
+    kind: text(),
+    default: 'any',
+    help: 'Hosts that requests may name for images and sounds, with commas between them; `.example.org` stands for all below it, `any` for every host.',
+  }),
+  blockPrivateMedia: option({
+    key: 'inference.content_security.block_private_ips',
+    kind: flag(),
+    default: true,
+    help: 'Whether images and sounds are fetched from public addresses only.',
+  }),
+  mediaBytesMax: option({
+    key: 'inference.content_security.max_download_size',
+    kind: size(0, 1024 * mebibyte),
+    default: limits.mediaBytesMax,
+    help: 'Bytes of all images and sounds of a request, as they were sent; 0 turns them off.',
+    aliases: ['inference.content_security.max_download_size_bytes'],
+  }),
+  mediaDeadlineMs: option({
+    key: 'inference.content_security.download_timeout',
+    kind: duration(0, hour),
+    default: limits.mediaDeadlineMs,
+    help: 'How long one image or sound may take to fetch; `0s` for no deadline.',
+  }),
+  imageEdgeMax: option({
+    key: 'inference.content_security.max_image_dimension',
+    kind: integer(1, 65_535),
+    default: limits.imageEdgeMax,
+    help: 'Longer edge of an image, in pixels.',
+  }),
   hubUrl: option({
     key: 'inference.hub_url',
     flag: '--hub-url',

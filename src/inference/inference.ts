@@ -5,6 +5,7 @@ import type { AvailableBackends } from './host/available-backends.ts';
 import type { ModelPool } from './host/model-pool.ts';
 import type { HostSettings } from './host/model-spec.ts';
 import type { InferenceWork } from './inference-work.ts';
+import type { MediaLoader } from './media/media-loader.ts';
 import type { ModelRegistry } from './models/model-registry.ts';
 import type { ChatTemplates } from './templates/chat-templates.ts';
 
@@ -15,6 +16,7 @@ export interface Inference {
   readonly models: ModelDownloads;
   readonly pool: ModelPool;
   readonly admission: Admission;
+  readonly media: MediaLoader;
   readonly templates: ChatTemplates;
   readonly settings: HostSettings;
   readonly backends: AvailableBackends;

@@ -89,6 +89,7 @@ export const metricDefinitions = {
   ]),
   inferenceTokens: counter('sundew_inference_tokens_total', 'Tokens that models read.', ['operation']),
   inferenceDuration: histogram('sundew_inference_duration_seconds', 'One answered request to a model.', ['operation']),
+  mediaBlocked: counter('sundew_media_blocked_total', 'Addresses of media that were not asked, by reason.', ['reason']),
   inferenceRefused: counter('sundew_inference_refused_total', 'Requests turned away because all permits were taken.'),
 
   damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents that a scrub found damaged.'),

@@ -6,6 +6,12 @@ import type {
   GenerateInput,
   GenerateResult,
 } from './operations/generate.ts';
+import type {
+  InspectImagesInput,
+  InspectImagesResult,
+  PrepareImageInput,
+  PrepareImageResult,
+} from './operations/images.ts';
 import type { RerankInput, RerankResult } from './operations/rerank.ts';
 
 /**
@@ -16,6 +22,8 @@ export interface Operations {
   embed: { input: EmbedInput; event: never; result: EmbedResult };
   rerank: { input: RerankInput; event: never; result: RerankResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
+  inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };
+  prepareImage: { input: PrepareImageInput; event: never; result: PrepareImageResult };
   generateBatch: { input: GenerateBatchInput; event: never; result: GenerateBatchResult };
 }
 

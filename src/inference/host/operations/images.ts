@@ -1,0 +1,29 @@
+export interface InspectImagesInput {
+  /** Whole files. */
+  readonly images: readonly Uint8Array[];
+  /** What each is called in messages. */
+  readonly names: readonly string[];
+}
+
+export interface InspectImagesResult {
+  /** From the headers alone, turned as the image is to be seen. */
+  readonly sizes: readonly { readonly width: number; readonly height: number }[];
+}
+
+export interface PrepareImageInput {
+  readonly image: Uint8Array;
+  readonly name: string;
+  /** `inside` keeps the shape within the size and never enlarges, `cover` fills it and cuts the rest off, `fill` distorts. */
+  readonly fit: 'inside' | 'cover' | 'fill';
+  readonly width: number;
+  readonly height: number;
+  /** Scales each channel to `(value / 255 - mean) / deviation` and puts one plane behind the other; without it, RGB bytes. */
+  readonly normalize?: { readonly mean: readonly number[]; readonly deviation: readonly number[] };
+}
+
+export interface PrepareImageResult {
+  readonly width: number;
+  readonly height: number;
+  /** `Uint8Array` of height x width x 3, or `Float32Array` of 3 x height x width. */
+  readonly pixels: Uint8Array | Float32Array;
+}

@@ -1,0 +1,25 @@
+import { ServiceError } from '../../protocol/service-error.ts';
+
+const headCharsMax = 256;
+
+/** Splits `data:TYPE;base64,DATA`; other encodings are refused. The data are not decoded. Throws `invalid_media`. */
+export function parseDataUri(uri: string, where: string): { mediaType: string | undefined; base64: string } {
+  const comma = uri.slice(0, headCharsMax).indexOf(',');
+  const [mediaType = '', ...parameters] = uri.slice('data:'.length, Math.max(comma, 0)).split(';');
+  if (comma < 0 || parameters.at(-1)?.toLowerCase() !== 'base64') {
+    throw new ServiceError('invalid_media', `${where}: a data URI must read data:TYPE;base64,DATA`);
+  }
+  return { mediaType: mediaType === '' ? undefined : mediaType, base64: uri.slice(comma + 1) };
+}
+
+/** Decodes base64 of the standard alphabet with its padding and nothing else in it. Throws `invalid_media`. */
+export function decodeBase64(text: string, where: string): Uint8Array {
+  try {
+    // Whitespace is let through by the decoder, but changes the length.
+    const bytes = Uint8Array.fromBase64(text, { lastChunkHandling: 'strict' });
+    if (text.length === Math.ceil(bytes.byteLength / 3) * 4) return bytes;
+  } catch {
+    // Said below.
+  }
+  throw new ServiceError('invalid_media', `${where} is not base64`);
+}

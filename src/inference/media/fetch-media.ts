@@ -1,0 +1,172 @@
+import { type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http';
+import { request as requestSecure } from 'node:https';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { isPublicAddress, isPublicName, literalAddress } from './public-address.ts';
+
+export interface Address {
+  readonly address: string;
+  readonly family: number;
+}
+
+/** What the operator decides about fetching. */
+export interface FetchPolicy {
+  /** Host names that media may come from; empty for every host. `.example.org` stands for all below it. */
+  readonly allowedHosts: readonly string[];
+  readonly blockPrivateAddresses: boolean;
+  /** For one address, redirects included, in milliseconds; 0 for no deadline. */
+  readonly deadlineMs: number;
+}
+
+export interface FetchMediaParts {
+  readonly policy: FetchPolicy;
+  readonly clock: Clock;
+  readonly resolve: (host: string) => Promise<readonly Address[]>;
+  /** Certificates to trust besides those of the system. */
+  readonly certificates?: string;
+  readonly onBlocked?: (reason: 'scheme' | 'host' | 'address') => void;
+}
+
+export interface FetchedMedia {
+  readonly bytes: Uint8Array;
+  readonly mediaType: string | undefined;
+}
+
+const redirectsMax = 5;
+const redirects = [301, 302, 303, 307, 308];
+
+/**
+ * Fetches images and sounds from addresses that requests name. A host name is resolved once, the addresses are checked,
+ * and the connection goes to one of those; every redirect is checked anew.
+ */
+export class MediaFetcher {
+  readonly #parts: FetchMediaParts;
+
+  constructor(parts: FetchMediaParts) {
+    this.#parts = parts;
+  }
+
+  /** At most `bytesMax` bytes. Throws `invalid_media`, `media_too_large`, `media_fetch_failed`. */
+  async fetch(url: string, bytesMax: number, where: string, signal?: AbortSignal): Promise<FetchedMedia> {
+    const { policy, clock } = this.#parts;
+    const stop = new AbortController();
+    const onAbort = () => stop.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const late = new ServiceError('media_fetch_failed', `${where} could not be fetched within ${policy.deadlineMs} ms`);
+    const cancel = policy.deadlineMs > 0 ? clock.after(policy.deadlineMs, () => stop.abort(late)) : () => {};
+    try {
+      signal?.throwIfAborted();
+      return await this.#follow(url, bytesMax, where, stop.signal);
+    } catch (error) {
+      if (stop.signal.aborted) throw stop.signal.reason;
+      if (error instanceof ServiceError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ServiceError('media_fetch_failed', `${where} could not be fetched: ${reason}`, { cause: error });
+    } finally {
+      cancel();
+      signal?.removeEventListener('abort', onAbort);
+      // Whatever is still open is closed.
+      stop.abort();
+    }
+  }
+
+  async #follow(first: string, bytesMax: number, where: string, signal: AbortSignal): Promise<FetchedMedia> {
+    let url = this.#checked(first, undefined, where);
+    for (let hop = 0; hop <= redirectsMax; hop += 1) {
+      const answer = await this.#get(url, await this.#addressesOf(url, where), signal);
+      const { statusCode: status = 0, headers } = answer;
+      if (!redirects.includes(status)) return await readAnswer(answer, bytesMax, where);
+      answer.destroy();
+      if (headers.location === undefined) break;
+      url = this.#checked(headers.location, url, where);
+    }
+    throw new ServiceError('media_fetch_failed', `${where} is redirected without an end`);
+  }
+
+  #checked(text: string, base: URL | undefined, where: string): URL {
+    const url = /[\\\p{Cc}\s]/u.test(text) ? null : URL.parse(text, base?.href);
+    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+      this.#parts.onBlocked?.('scheme');
+      throw new ServiceError('invalid_media', `${where} must be a data URI or an http or https URL`);
+    }
+    if (url.username !== '' || url.password !== '') {
+      this.#parts.onBlocked?.('scheme');
+      throw new ServiceError('invalid_media', `${where}: a URL may not carry a name or password`);
+    }
+    const { allowedHosts } = this.#parts.policy;
+    const host = url.hostname.toLowerCase().replace(/\.$/, '');
+    const allowed = allowedHosts.some((each) => (each.startsWith('.') ? host.endsWith(each) : host === each));
+    if (allowedHosts.length > 0 && !allowed) {
+      this.#parts.onBlocked?.('host');
+      throw new ServiceError('invalid_media', `${where}: media may not be fetched from this host`);
+    }
+    return url;
+  }
+
+  /** Where to connect to. Refuses a host when any of its addresses is not public. */
+  async #addressesOf({ hostname }: URL, where: string): Promise<readonly Address[]> {
+    const { policy, resolve, onBlocked } = this.#parts;
+    const blocked = () => {
+      onBlocked?.('address');
+      return new ServiceError('invalid_media', `${where}: media may not be fetched from a private address`);
+    };
+    const literal = literalAddress(hostname);
+    if (literal === undefined && policy.blockPrivateAddresses && !isPublicName(hostname)) throw blocked();
+    const addresses =
+      literal === undefined ? await resolve(hostname) : [{ address: literal, family: literal.includes(':') ? 6 : 4 }];
+    if (addresses.length === 0) throw new Error('the host has no address');
+    if (policy.blockPrivateAddresses && !addresses.every(({ address }) => isPublicAddress(address))) throw blocked();
+    return addresses;
+  }
+
+  #get(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {
+    const { certificates } = this.#parts;
+    const options: RequestOptions & { ca?: string } = {
+      method: 'GET',
+      hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
+      path: `${url.pathname}${url.search}`,
+      headers: { accept: 'image/*, audio/*', 'accept-encoding': 'identity', 'user-agent': 'sundew' },
+      agent: false,
+      signal,
+      // The name is not resolved again: the connection goes to what was checked.
+      lookup: (_host, { all }, done) => {
+        const [first] = addresses;
+        if (all === true)
+          done(
+            null,
+            addresses.map((each) => ({ ...each })),
+          );
+        else done(null, first?.address ?? '', first?.family ?? 4);
+      },
+      ...(certificates === undefined ? {} : { ca: certificates }),
+    };
+    return new Promise((resolve, reject) => {
+      const send = url.protocol === 'https:' ? requestSecure : requestPlain;
+      const request = send(options, resolve);
+      request.on('error', reject);
+      request.end();
+    });
+  }
+}
+
+async function readAnswer(answer: IncomingMessage, bytesMax: number, where: string): Promise<FetchedMedia> {
+  const { statusCode, headers } = answer;
+  if (statusCode !== 200) throw new Error(`the answer was HTTP ${statusCode}`);
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
+    throw new ServiceError('invalid_media', `${where}: compressed answers are not taken`);
+  }
+  const tooLarge = new ServiceError('media_too_large', `${where}: the media of a request are too large`);
+  if (Number(headers['content-length'] ?? 0) > bytesMax) throw tooLarge;
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of answer as AsyncIterable<Uint8Array>) {
+    bytes += piece.byteLength;
+    if (bytes > bytesMax) throw tooLarge;
+    pieces.push(piece);
+  }
+  if (headers['content-length'] !== undefined && Number(headers['content-length']) !== bytes) {
+    throw new Error('the connection ended early');
+  }
+  return { bytes: Buffer.concat(pieces), mediaType: headers['content-type'] };
+}

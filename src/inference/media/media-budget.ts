@@ -1,0 +1,61 @@
+import { ServiceError } from '../../protocol/service-error.ts';
+
+const mebibyte = 1024 * 1024;
+const encodedBytesMax = 100 * mebibyte;
+const decodedBytesMax = 512 * mebibyte;
+const bytesPerRequest = 16 * mebibyte;
+const bytesPerPixel = 16;
+
+/** What the operator decides about media. */
+export interface MediaBounds {
+  /** Of one request, inline and fetched together; 0 turns media off. */
+  readonly downloadBytesMax: number;
+  /** Requests that may be at work at one time; 0 for no bound. */
+  readonly concurrentMax: number;
+  /** Longer edge of an image, in pixels. */
+  readonly edgeMax: number;
+}
+
+/** What the media of one request may take. Every refusal is `media_too_large`. */
+export class MediaBudget {
+  readonly #bounds: MediaBounds;
+  readonly #bytesMax: number;
+  readonly #decodedMax: number;
+  #bytes = 0;
+  #decoded = 0;
+
+  constructor(bounds: MediaBounds) {
+    this.#bounds = bounds;
+    const share = bounds.concurrentMax > 0 ? bytesPerRequest * bounds.concurrentMax : Number.POSITIVE_INFINITY;
+    this.#bytesMax = Math.min(encodedBytesMax, bounds.downloadBytesMax, share);
+    this.#decodedMax = Math.min(decodedBytesMax, share);
+  }
+
+  /** Bytes that may still come. */
+  get bytesLeft(): number {
+    return this.#bytesMax - this.#bytes;
+  }
+
+  /** Counts bytes as they were sent: base64 as it is, not what it decodes to. */
+  takeBytes(bytes: number, where: string): void {
+    this.#bytes += bytes;
+    if (this.#bytes <= this.#bytesMax) return;
+    const why = this.#bytesMax === 0 ? 'media are turned off' : `at most ${this.#bytesMax} bytes are taken`;
+    throw new ServiceError('media_too_large', `${where}: the media of a request are too large; ${why}`);
+  }
+
+  takeImage(width: number, height: number, where: string): void {
+    const { edgeMax } = this.#bounds;
+    if (Math.max(width, height) > edgeMax) {
+      throw new ServiceError(
+        'media_too_large',
+        `${where}: the image is ${width} x ${height}; at most ${edgeMax} pixels an edge are taken`,
+      );
+    }
+    this.#decoded += width * height * bytesPerPixel;
+    if (this.#decoded > this.#decodedMax) {
+      const pixels = Math.floor(this.#decodedMax / bytesPerPixel);
+      throw new ServiceError('media_too_large', `${where}: the images of a request may have ${pixels} pixels together`);
+    }
+  }
+}
