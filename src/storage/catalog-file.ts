@@ -86,12 +86,6 @@ export class CatalogFile {
     });
   }
 
-  /** Whether the range's table has an index of this incarnation. */
-  hasIndex(rangeId: RangeId, incarnation: number): boolean {
-    const range = this.reading.range(rangeId);
-    return range ? this.reading.indexesOf(range.tableId).some((index) => index.incarnation === incarnation) : false;
-  }
-
   /** Id for the next write over several ranges; durable together with its redo record. */
   peekTransactionId(): number {
     return this.#counter('transaction_id') + 1;

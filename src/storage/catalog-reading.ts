@@ -29,13 +29,20 @@ export function catalogReading(database: Database) {
       indexes: indexesOf.all(table.tableId) as IndexRecord[],
     };
   };
+  const range = (rangeId: RangeId) => (rangeById.get(rangeId) as RangeRecord | null) ?? undefined;
   return {
     tables: (): TableRecord[] => tableRows.all().flatMap((row) => complete(row) ?? []),
     table: (name: string): TableRecord | undefined => complete(tableByName.get(name)),
     tableById: (tableId: number): TableRecord | undefined => complete(tableById.get(tableId)),
-    range: (rangeId: RangeId): RangeRecord | undefined => (rangeById.get(rangeId) as RangeRecord | null) ?? undefined,
+    range,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
+    /** Whether the range's table has an index of this incarnation. */
+    hasIndex: (rangeId: RangeId, incarnation: number): boolean => {
+      const record = range(rangeId);
+      const indexes = record ? (indexesOf.all(record.tableId) as IndexRecord[]) : [];
+      return indexes.some((index) => index.incarnation === incarnation);
+    },
     counter: (name: string): number => (counterRow.get(name) as { value: number } | null)?.value ?? 0,
     finalize: (): void => {
       for (const statement of [

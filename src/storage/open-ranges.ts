@@ -59,7 +59,7 @@ export class OpenRanges {
     }
     const { wal, warnings, database } = WalKeeper.open(path, rangeMigrations);
     wal.onLong = () => this.#onLong(path);
-    const file = new RangeFile(database);
+    const file = new RangeFile(database, (incarnation) => this.#catalog.hasIndex(rangeId, incarnation));
     const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings };
     this.#open.set(rangeId, range);
     return range;

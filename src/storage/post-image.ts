@@ -39,7 +39,7 @@ export function putWithImage(
   return place;
 }
 
-/** Writes or deletes the vector of a row of `frame`; returns its sequence, undefined when there was none to delete. */
+/** Writes or deletes the vector of a row of `frame`; returns its sequence, undefined when nothing was to be done. */
 export function storeVector(
   file: RangeFile,
   frame: DocumentFrame,

@@ -59,14 +59,17 @@ export class RangeFile {
   readonly firstSequence: number;
   state: RangeState;
   readonly #database: Database;
+  readonly #hasIndex: (incarnation: number) => boolean;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #vectors: VectorRows;
   #savedSequence: number;
   #writtenBytes = 0;
   #stateAtBegin: RangeState | undefined;
 
-  constructor(database: Database) {
+  /** `hasIndex`: whether the catalog has an index of this incarnation for the range. */
+  constructor(database: Database, hasIndex: (incarnation: number) => boolean) {
     this.#database = database;
+    this.#hasIndex = hasIndex;
     const identity = database.query('SELECT range_id, generation, first_sequence FROM range_identity').get() as {
       range_id: number;
       generation: number;
@@ -212,9 +215,14 @@ export class RangeFile {
     if (this.#statements.forget.run(sequence).changes === 0) this.#statements.bury.run(sequence);
   }
 
-  /** Stores a document's vector, given as the body of its row; returns its sequence. */
-  putVector(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number {
-    const sequence = this.state.nextSequence;
+  /**
+   * Stores a document's vector, given as the body of its row; returns its sequence. Undefined: its index was dropped while
+   * the request was on its way, and nobody would ever remove the vector.
+   */
+  putVector(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number | undefined {
+    const { nextSequence: sequence, vectorIndexes } = this.state;
+    const indexId = vectorIndexId(body);
+    if (!vectorIndexes.includes(indexId) && !this.#hasIndex(indexId)) return undefined;
     this.#putVector(document, sequence, body, crc);
     this.state.nextSequence += 1;
     return sequence;

@@ -104,7 +104,7 @@ export class StorageWriter {
       const range = ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
       if (ttlDurationMs !== undefined) range.file.indexLifetimes();
-      const goneIndexes = range.file.state.vectorIndexes.filter((id) => !catalog.hasIndex(rangeId, id));
+      const goneIndexes = range.file.state.vectorIndexes.filter((id) => !catalog.reading.hasIndex(rangeId, id));
       return { snapshot: range.file.snapshot(), warnings: range.warnings, goneIndexes };
     },
     setLifetime: ({ rangeId, ttlDurationMs }) => {

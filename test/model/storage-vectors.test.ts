@@ -337,6 +337,27 @@ test('a damaged vector is named by every reader, and leaves its index', async ()
   expect(checkRangeFile(file).findings).toMatchObject([{ problem: 'vector', key: 'b' }]);
 });
 
+test('a write that was on its way while its index was dropped leaves no vector of it behind', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const table = await createTable(storage, 'things', 1, ['v0', 'v1']);
+  const id = rangeId(table);
+  const range = await storage.openRange(id);
+  await write(storage, id, { puts: { a: {} }, vectors: { a: { 1: [1], 2: [2] } } });
+  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: ['v0'] });
+  await range.dropVectors(1);
+  await write(storage, id, { puts: { a: {}, b: {} }, vectors: { a: { 1: [3], 2: [4] }, b: { 1: [5], 2: [6] } } });
+  const found = range.vectors.read([1, 2], [1, 2]);
+  expect([...found].map(([ordinal, bodies]) => [ordinal, [...bodies.keys()]])).toEqual([
+    [1, [2]],
+    [2, [2]],
+  ]);
+  expect(range.info().bytes).toBe(2 * ('{}'.length + 12));
+  const file = storage.directory.documentsFile(id, 1);
+  await storage.close();
+  expect(checkRangeFile(file).findings).toEqual([]);
+});
+
 test('a drop of an index that was interrupted is finished when the range is opened', async () => {
   using directory = temporaryDirectory();
   let storage = await openTestStorage(directory.path);
