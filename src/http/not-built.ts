@@ -103,8 +103,6 @@ export const notBuiltParts: readonly Part[] = [
     name: 'The inference server',
     routes: [
       'POST /ai/v1/chunk',
-      'POST /ai/v1/rerank',
-      'POST /ai/v1/rerank_multimodal',
       'POST /ai/v1/generate',
       'POST /ai/v1/generate/batch',
       'POST /ai/v1/chat/completions',
@@ -115,10 +113,6 @@ export const notBuiltParts: readonly Part[] = [
       'POST /ai/v1/recognize',
       'POST /ai/v1/classify',
     ],
-  },
-  {
-    name: 'Predictors',
-    routes: ['POST /ai/v1/predict', 'POST /ml/v1/predict'],
   },
 ];
 

@@ -46,7 +46,7 @@ describe('GET /ai/v1/models', () => {
       backend: 'onnx',
     });
     expect((body.embedders as Catalogue)['tiny-sparse']).toMatchObject({ capabilities: ['sparse'], dimensions: 128 });
-    expect(Object.keys(body.rerankers as Catalogue)).toEqual(['tiny-cross']);
+    expect(Object.keys(body.rerankers as Catalogue)).toEqual(['tiny-cross', 'tiny-late']);
   });
 
   test('without any model every kind is there, and the fixed chunker', async () => {

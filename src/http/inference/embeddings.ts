@@ -12,7 +12,7 @@ import {
 import { ServiceError } from '../../protocol/service-error.ts';
 import { Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { underPermit, type Worked } from './inference-work.ts';
+import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
 
 const packedType = 'application/octet-stream';
 
@@ -57,7 +57,7 @@ async function embed(
       task: taskOf(body),
       instruction: body.instruction,
       dimensions: body.dimensions,
-      truncate: body.truncate === true ? 'end' : body.truncate === false ? undefined : body.truncate,
+      truncate: truncation(body.truncate),
       keepGoing,
     },
     signal,
@@ -73,18 +73,7 @@ async function embed(
 function textsOf(input: EmbeddingsRequest['input']): EmbedText[] {
   const texts = typeof input === 'string' || isTokens(input) ? [input] : input.map(textOf);
   if (texts.length === 0) throw new ServiceError('invalid_request', 'member "input" is an empty array');
-  if (texts.length > limits.inferenceTextsMax) {
-    const most = limits.inferenceTextsMax;
-    throw new ServiceError('limit_exceeded', `member "input" has ${texts.length} items; a request may have ${most}`);
-  }
-  const long = texts.findIndex(({ length }) => length > limits.inferenceTextCharsMax);
-  if (long >= 0) {
-    const most = limits.inferenceTextCharsMax;
-    throw new ServiceError(
-      'limit_exceeded',
-      `input ${long} has ${texts[long]?.length} characters or tokens, at most ${most}`,
-    );
-  }
+  checkTexts(texts);
   return texts;
 }
 

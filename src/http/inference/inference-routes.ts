@@ -2,8 +2,15 @@ import type { Inference } from '../../inference/inference.ts';
 import type { Route } from '../route.ts';
 import { embeddingRoutes } from './embeddings.ts';
 import { modelRoutes } from './models.ts';
+import { predictRoutes } from './predict.ts';
+import { rerankRoutes } from './rerank.ts';
 
 /** The inference plane: `/ai/v1` and `/ml/v1`. */
 export function inferenceRoutes(inference: Inference): Route[] {
-  return [...modelRoutes(inference), ...embeddingRoutes(inference)];
+  return [
+    ...modelRoutes(inference),
+    ...embeddingRoutes(inference),
+    ...rerankRoutes(inference),
+    ...predictRoutes(inference),
+  ];
 }

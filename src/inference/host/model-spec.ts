@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
 import type { InstalledModel } from '../models/describe-model.ts';
 import type { InstalledPredictor } from '../models/describe-predictor.ts';
@@ -35,4 +37,9 @@ export function specKey({ kind, name }: Pick<ModelSpec, 'kind' | 'name'>): strin
 export function specOfModel(model: InstalledModel, settings: HostSettings): ModelSpec {
   const backend = model.backend === 'native' ? 'llama' : 'onnx';
   return { backend, kind: model.kind, name: model.name, bytes: model.bytes, model, settings };
+}
+
+export function specOfPredictor(predictor: InstalledPredictor, settings: HostSettings): ModelSpec {
+  const bytes = statSync(join(predictor.directory, predictor.weights)).size;
+  return { backend: 'onnx', kind: 'predictors', name: predictor.name, bytes, predictor, settings };
 }

@@ -12,6 +12,7 @@ import type {
   PrepareImageInput,
   PrepareImageResult,
 } from './operations/images.ts';
+import type { PredictInput, PredictResult } from './operations/predict.ts';
 import type { RerankInput, RerankResult } from './operations/rerank.ts';
 
 /**
@@ -21,6 +22,7 @@ import type { RerankInput, RerankResult } from './operations/rerank.ts';
 export interface Operations {
   embed: { input: EmbedInput; event: never; result: EmbedResult };
   rerank: { input: RerankInput; event: never; result: RerankResult };
+  predict: { input: PredictInput; event: never; result: PredictResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
   inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };
   prepareImage: { input: PrepareImageInput; event: never; result: PrepareImageResult };

@@ -29,6 +29,7 @@ describe('what is found', () => {
     const names = found.models.map(({ kind, name, backend }) => `${kind}/${name} ${backend}`);
     expect(names).toEqual([
       'rerankers/tiny-cross onnx',
+      'rerankers/tiny-late onnx',
       'embedders/tiny-bert onnx',
       'embedders/tiny-sparse onnx',
       'generators/chain native',

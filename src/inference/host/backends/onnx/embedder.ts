@@ -6,7 +6,7 @@ import { turn } from './batch-queue.ts';
 import { floats } from './onnx-session.ts';
 import { normalize, poolRows, type SparseRow, sparseRows } from './pooling.ts';
 import { type EncodedBatch, TextEncoder } from './text-encoder.ts';
-import type { Encoded } from './text-tokenizer.ts';
+import { type Encoded, fitted } from './text-tokenizer.ts';
 
 /** Tokens that are made of texts before the event loop turns. */
 const tokensBetweenTurns = 16_384;
@@ -88,12 +88,11 @@ function encodeText(
     return { code: 'invalid_request', message };
   }
   const marks = given ? 0 : tokenizer.marks(1);
-  const room = contextTokens - marks;
-  if (plain.length > room && truncate === undefined) {
+  const kept = fitted(plain, contextTokens - marks, truncate);
+  if (kept === undefined) {
     const message = `the input has ${plain.length + marks} tokens; the model takes ${contextTokens}`;
     return { code: 'context_length_exceeded', message };
   }
-  const kept = plain.length <= room ? plain : truncate === 'start' ? plain.slice(-room) : plain.slice(0, room);
   return given ? { ids: Int32Array.from(kept), types: new Int32Array(kept.length) } : tokenizer.framed(kept);
 }
 

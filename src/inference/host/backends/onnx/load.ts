@@ -2,9 +2,13 @@ import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import { loadEmbedder } from './embedder.ts';
+import { loadPredictor } from './predictor.ts';
+import { loadReranker } from './reranker.ts';
 
 const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Promise<Backend> } = {
   embedders: loadEmbedder,
+  rerankers: loadReranker,
+  predictors: loadPredictor,
 };
 
 /** ONNX Runtime on the processor. */

@@ -42,6 +42,12 @@ export class OnnxSession {
     return (await this.#session.run(fed, names)) as Record<string, Tensor>;
   }
 
+  /** Element type of an input, `float32`, `float64`, ... */
+  inputType(name: string): string | undefined {
+    const found = this.#session.inputMetadata.find((each) => each.name === name);
+    return found?.isTensor === true ? found.type : undefined;
+  }
+
   async close(): Promise<void> {
     await this.#session.release();
   }

@@ -1,0 +1,33 @@
+import { limits } from '../../config/limits.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { predictRows } from '../../inference/prediction/predict-rows.ts';
+import { predictRequestSchema, predictResponseSchema } from '../../protocol/inference/predict.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { underPermit } from './inference-work.ts';
+
+export function predictRoutes(inference: Inference): Route[] {
+  const at = (path: '/ai/v1/predict' | '/ml/v1/predict') =>
+    defineRoute({
+      method: 'POST',
+      path,
+      tag: 'Inference',
+      summary: 'Run a predictor over rows of features',
+      body: { kind: 'json', schema: predictRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      responses: { 200: { description: 'The predictions', schema: predictResponseSchema } },
+      handler: (context) =>
+        underPermit(inference, 'predict', context, async () => {
+          const { model: name, input } = context.body;
+          if (input.length > limits.predictorRowsMax) {
+            const most = limits.predictorRowsMax;
+            throw new ServiceError(
+              'limit_exceeded',
+              `member "input" has ${input.length} rows; a request may have ${most}`,
+            );
+          }
+          const { model, task, rows } = await predictRows(inference, name, input, context.signal);
+          return { answer: { model, task, predictions: rows }, items: rows.length, tokens: 0 };
+        }),
+    });
+  return [at('/ai/v1/predict'), at('/ml/v1/predict')];
+}

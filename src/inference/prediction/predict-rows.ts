@@ -1,0 +1,81 @@
+import { suggestion } from '../../lib/did-you-mean.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { specOfPredictor } from '../host/model-spec.ts';
+import type { Inference } from '../inference.ts';
+import type { InstalledPredictor } from '../models/describe-predictor.ts';
+import type { ModelRegistry } from '../models/model-registry.ts';
+
+export interface Predictions {
+  readonly model: string;
+  readonly task: InstalledPredictor['task'];
+  /** For each row its value or values, or the chances of the classes. */
+  readonly rows: number[][];
+}
+
+/** Runs a tabular model. Throws `ServiceError`: for rows that do not all have the model's number of features too. */
+export async function predictRows(
+  { registry, pool, settings }: Inference,
+  name: string,
+  rows: readonly (readonly number[])[],
+  signal?: AbortSignal,
+): Promise<Predictions> {
+  const predictor = requirePredictor(registry, name);
+  const features = featuresOf(rows, predictor.features);
+  const options = signal === undefined ? {} : { signal };
+  const { predictions } =
+    rows.length === 0
+      ? { predictions: new Float32Array(0) }
+      : await pool.run(specOfPredictor(predictor, settings), 'predict', { features }, options);
+  const width = rows.length === 0 ? 0 : predictions.length / rows.length;
+  const shown = predictions instanceof Float32Array ? shortest : (value: number) => value;
+  return {
+    model: predictor.name,
+    task: predictor.task,
+    rows: rows.map((_, row) => Array.from(predictions.subarray(row * width, (row + 1) * width), shown)),
+  };
+}
+
+function requirePredictor(registry: ModelRegistry, name: string): InstalledPredictor {
+  const find = () => registry.predictors.find((each) => each.name === name);
+  let predictor = find();
+  if (predictor === undefined) {
+    registry.rescan();
+    predictor = find();
+  }
+  if (predictor !== undefined) return predictor;
+  const refused = registry.refused.find((each) => each.kind === 'predictors' && each.name === name);
+  if (refused !== undefined) {
+    throw new ServiceError('model_not_found', `the predictor "${name}" cannot be served: ${refused.reason}`);
+  }
+  const guess = suggestion(
+    name,
+    registry.predictors.map((each) => each.name),
+  );
+  throw new ServiceError(
+    'model_not_found',
+    `no predictor named "${name}" is installed.${guess} GET /ai/v1/predictors lists them`,
+  );
+}
+
+function featuresOf(rows: readonly (readonly number[])[], width: number): Float64Array {
+  const features = new Float64Array(rows.length * width);
+  for (const [at, row] of rows.entries()) {
+    if (row.length !== width) {
+      throw new ServiceError(
+        'invalid_request',
+        `row ${at} of "input" has ${row.length} numbers; the model takes ${width}`,
+      );
+    }
+    features.set(row, at * width);
+  }
+  return features;
+}
+
+/** The shortest decimal number that is this 32-bit one. */
+function shortest(value: number): number {
+  for (let digits = 6; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return short;
+  }
+  return value;
+}
