@@ -1,4 +1,5 @@
 import packageFile from '../package.json' with { type: 'json' };
+import { inferenceVerb } from './cli/inference.ts';
 import { runCommandLine } from './cli/run.ts';
 import { type StartServer, serveVerb } from './cli/serve.ts';
 import type { Verb } from './cli/verb.ts';
@@ -8,6 +9,7 @@ const loadPauseMs = 2;
 
 const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   serve: async () => serveVerb(loadServer),
+  inference: async () => inferenceVerb(async () => (await import('./server-standalone.ts')).startInferenceServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
   check: async () => (await import('./cli/check.ts')).check,
   models: async () => (await import('./cli/models.ts')).models,
@@ -42,4 +44,4 @@ const code = await runCommandLine({ verbs, version: packageFile.version }, words
 });
 process.exitCode = code;
 // A server that failed to start still holds its port and its threads.
-if (words[0] === 'serve') process.exit(code);
+if (words[0] === 'serve' || words[0] === 'inference') process.exit(code);

@@ -5,12 +5,11 @@ import type { RunningServer, ServerStart } from './cli/serve.ts';
 import { exitCodes } from './cli/verb.ts';
 import type { LimitOptions } from './config/limits.ts';
 import { limitsOf } from './config/load.ts';
-import { scanJson } from './engine/binding.ts';
 import type { IndexDefinition } from './engine/index-definition.ts';
 import { NativeIndex } from './engine/native-index.ts';
 import { queryIndexes } from './engine/native-query.ts';
 import { allRoutes } from './http/all-routes.ts';
-import { App } from './http/app.ts';
+import type { App } from './http/app.ts';
 import type { ClusterSource } from './http/database/cluster.ts';
 import { OpenRange, type RangeIndexOpener } from './indexing/open-range.ts';
 import { RangePool } from './indexing/range-pool.ts';
@@ -24,6 +23,7 @@ import { Readiness } from './observability/readiness.ts';
 import { CursorSeal } from './query/page-cursor.ts';
 import { LocalRangeLog } from './replication/local-range-log.ts';
 import type { RangeLog } from './replication/range-log.ts';
+import { createApp } from './server-app.ts';
 import { openInference, startInference, stopInference } from './server-inference.ts';
 import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
@@ -80,6 +80,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
 
   return {
     url: listener.url,
+    facts: { data_dir: options.dataDir },
     fatal: fatal.promise,
     async drain(deadlineMs) {
       const cut = await listener.drain(app, deadlineMs, clock);
@@ -166,7 +167,7 @@ function buildScrubber({ clock, config, logger, metrics }: Shared, tables: Table
 }
 
 function buildApp(shared: Shared, tables: TableService, inference: Inference, readiness: Readiness): App {
-  const { storage, log, clock, limits, logger, metrics, listener } = shared;
+  const { storage, log, clock, metrics } = shared;
   const writes = new BatchWriter(tables, log, clock, {
     wrote({ inserted, deleted, transformed }) {
       if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
@@ -185,20 +186,7 @@ function buildApp(shared: Shared, tables: TableService, inference: Inference, re
     inference,
     readiness,
   };
-  return new App({
-    routes: allRoutes(services, packageFile.version),
-    scanJson,
-    clock,
-    logger: logger.component('http'),
-    freshId: requestIds(),
-    limits,
-    observe({ route, method, status, durationMs }) {
-      metrics.increment('httpRequests', [route, method, String(status)]);
-      metrics.observe('httpDuration', [route, method], durationMs / 1_000);
-    },
-    onFault: () => metrics.increment('faults'),
-    extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
-  });
+  return createApp(shared, allRoutes(services, packageFile.version));
 }
 
 function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
@@ -219,16 +207,6 @@ function buildQueries({ storage, clock, limits, logger, metrics, config }: Share
     },
     onFailure: () => metrics.increment('queries', ['error']),
   });
-}
-
-/** Ids that are unique among all processes, at the price of a counter. */
-function requestIds(): () => string {
-  const prefix = crypto.randomUUID();
-  let count = 0;
-  return () => {
-    count += 1;
-    return `${prefix}-${count.toString(36)}`;
-  };
 }
 
 function applierBounds(limits: LimitOptions) {

@@ -41,9 +41,11 @@ const ranks: Readonly<Record<string, number>> = {
   backup: 7,
   http: 8,
   cli: 9,
+  'server-app.ts': 10,
   'server-inference.ts': 10,
   'server-metrics.ts': 10,
   'server.ts': 11,
+  'server-standalone.ts': 11,
   'main.ts': 12,
 };
 

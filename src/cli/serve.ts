@@ -4,8 +4,9 @@ import { ServerListener } from '../http/server-listener.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { ListenAddress } from './listen-address.ts';
 import { configFlags, configOf } from './load-config.ts';
-import { exitCodes, type Verb } from './verb.ts';
+import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 
 /** What the composition root starts from: the port is open already and answers liveness. */
 export interface ServerStart {
@@ -18,6 +19,8 @@ export interface ServerStart {
 /** A server with all its services. */
 export interface RunningServer {
   readonly url: string;
+  /** What the log says about it when it is ready. */
+  readonly facts: Readonly<Record<string, string>>;
   /** Not ready at once, no new requests, waits for those in flight at most so long. Requests still open then are cut. */
   drain(deadlineMs: number): Promise<void>;
   /** Closes every service, the last one the data directory. */
@@ -35,28 +38,38 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
     summary: 'Start the server.',
     usage: '[options]',
     flags: configFlags(),
-    async run(context) {
-      const loaded = configOf(context);
-      limitsOf(loaded.config);
-      const logger = loggerOf(loaded, systemClock);
-      const config = new RunningConfig(loaded, () => configOf(context));
-      config.onChange(({ logLevel }) => {
-        logger.level = logLevel;
-      });
-      const listener = listenerOf(loaded);
-      const stopping = stopSignals(logger);
-      onReloadSignal(config, logger);
-      const startServer = await load();
-      const server = await startServer({ config, listener, logger, clock: systemClock });
-      logger.info('ready', { url: server.url, data_dir: loaded.config.dataDir, pid: process.pid });
-      const code = await Promise.race([stopping, server.fatal]);
-      if (code !== exitCodes.done) return code;
-      await server.drain(config.config.drainDeadlineMs);
-      await server.stop();
-      logger.info('stopped');
-      return exitCodes.done;
+    run(context) {
+      const { host, port } = configOf(context).config;
+      return runServer(context, { host, port }, load);
     },
   };
+}
+
+/** Opens the port, then everything else, and serves until a signal or a fault ends it. */
+export async function runServer(
+  context: VerbContext,
+  address: ListenAddress,
+  load: () => Promise<StartServer>,
+): Promise<number> {
+  const loaded = configOf(context);
+  limitsOf(loaded.config);
+  const logger = loggerOf(loaded, systemClock);
+  const config = new RunningConfig(loaded, () => configOf(context));
+  config.onChange(({ logLevel }) => {
+    logger.level = logLevel;
+  });
+  const listener = listenerOf(address);
+  const stopping = stopSignals(logger);
+  onReloadSignal(config, logger);
+  const startServer = await load();
+  const server = await startServer({ config, listener, logger, clock: systemClock });
+  logger.info('ready', { url: server.url, ...server.facts, pid: process.pid });
+  const code = await Promise.race([stopping, server.fatal]);
+  if (code !== exitCodes.done) return code;
+  await server.drain(config.config.drainDeadlineMs);
+  await server.stop();
+  logger.info('stopped');
+  return exitCodes.done;
 }
 
 function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
@@ -64,12 +77,12 @@ function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
   return createLogger({ level: config.logLevel, format, clock, write: writeToStandardError });
 }
 
-function listenerOf({ config }: LoadedConfig): ServerListener {
+function listenerOf({ host, port }: ListenAddress): ServerListener {
   try {
-    return new ServerListener(config.host, config.port);
+    return new ServerListener(host, port);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`The port ${config.port} of ${config.host} cannot be opened: ${reason}`, { cause: error });
+    throw new Error(`The port ${port} of ${host} cannot be opened: ${reason}`, { cause: error });
   }
 }
 

@@ -33,6 +33,8 @@ export interface AppDependencies {
   /** Told of every fault of ours that was answered 500. */
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
+  /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
+  readonly isInferencePath?: (path: string) => boolean;
 }
 
 interface Match {
@@ -50,10 +52,12 @@ export class App {
   readonly inFlight: InFlightRequests;
   readonly #table: RouteTable;
   readonly #deps: AppDependencies;
+  readonly #isInferencePath: (path: string) => boolean;
 
   constructor(deps: AppDependencies) {
     this.routes = deps.routes;
     this.#deps = deps;
+    this.#isInferencePath = deps.isInferencePath ?? isInferencePath;
     this.#table = new RouteTable(deps.routes);
     this.inFlight = new InFlightRequests(deps.clock, deps.limits, deps.extendIdle ?? (() => {}));
   }
@@ -164,7 +168,7 @@ export class App {
       `this path takes ${methods.join(', ')}, not ${request.method}`,
     );
     const allow = { allow: methods.join(', ') };
-    return isInferencePath(path) ? inferenceErrorReply(error, allow) : errorReply(error, allow);
+    return this.#isInferencePath(path) ? inferenceErrorReply(error, allow) : errorReply(error, allow);
   }
 
   #failed(thrown: unknown, request: Request, requestId: string, route: Route | undefined): Reply {
@@ -174,7 +178,7 @@ export class App {
       this.#deps.logger.error('a request met a fault', { request_id: requestId, route: route?.path }, cause);
       this.#deps.onFault?.(thrown);
     }
-    return isInferencePath(pathOf(request.url)) ? inferenceErrorReply(error) : errorReply(error);
+    return this.#isInferencePath(pathOf(request.url)) ? inferenceErrorReply(error) : errorReply(error);
   }
 
   #report(request: Request, route: Route | undefined, status: number, durationMs: number, requestId: string): void {

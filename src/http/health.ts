@@ -7,10 +7,16 @@ const okSchema = Type.Object({ status: Type.Literal('ok') });
 const readySchema = Type.Object({
   status: Type.Union([Type.Literal('ready'), Type.Literal('not_ready')]),
   failing: Type.Optional(Type.Array(Type.String(), { description: 'Names of the checks that fail.' })),
+  models: Type.Optional(
+    Type.Record(Type.String(), Type.Integer(), { description: 'Models by kind, on a server of inference alone.' }),
+  ),
 });
 
-/** Liveness and readiness on the listener of the interface; they are answered also while the server stops. */
-export function healthRoutes(readiness: Readiness): Route[] {
+/**
+ * Liveness and readiness on the listener of the interface; they are answered also while the server stops. `facts` are
+ * told with the readiness.
+ */
+export function healthRoutes(readiness: Readiness, facts: () => object = () => ({})): Route[] {
   const live = (path: '/healthz' | '/livez') =>
     defineRoute({
       method: 'GET',
@@ -33,7 +39,7 @@ export function healthRoutes(readiness: Readiness): Route[] {
     },
     handler() {
       const { status, body } = readinessAnswer(readiness.failing());
-      return reply(status, body);
+      return reply(status, { ...body, ...facts() });
     },
   });
   return [live('/healthz'), live('/livez'), ready];

@@ -117,8 +117,9 @@ export const notBuiltParts: readonly Part[] = [
 ];
 
 /** One route for each of them. The body is not read. */
-export function notBuiltRoutes(): Route[] {
-  return notBuiltParts.flatMap(({ name, routes }) => routes.map((route) => notBuiltRoute(name, route)));
+export function notBuiltRoutes(concerns: (path: string) => boolean = () => true): Route[] {
+  const all = notBuiltParts.flatMap(({ name, routes }) => routes.map((route) => notBuiltRoute(name, route)));
+  return all.filter(({ path }) => concerns(path));
 }
 
 function notBuiltRoute(part: string, route: string): Route {

@@ -1,0 +1,50 @@
+import { lookup } from 'node:dns/promises';
+import ipaddr from 'ipaddr.js';
+import { ConfigError } from '../config/load.ts';
+
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+type Resolve = (host: string) => Promise<string[]>;
+
+const systemResolve: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
+
+/**
+ * Reads `HOST:PORT`, `[IPV6]:PORT`, and resolves the host: what is bound is the address that was looked at. Throws
+ * `ConfigError` for an address that other machines can reach, unless that is allowed.
+ */
+export async function listenAddress(
+  text: string,
+  allowPublic: boolean,
+  resolve: Resolve = systemResolve,
+): Promise<ListenAddress> {
+  const found = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
+  const port = Number(found?.[3]);
+  if (found === null || port > 65_535) {
+    throw new ConfigError(`--listen takes HOST:PORT, such as 127.0.0.1:11433 or [::1]:11433, not "${text}".`);
+  }
+  const host = found[1] ?? found[2] ?? '';
+  const addresses = host === '' || host === '*' ? ['0.0.0.0'] : await addressesOf(host, resolve);
+  const reachable = addresses.find((address) => !isLoopback(address));
+  if (reachable !== undefined && !allowPublic) {
+    throw new ConfigError(
+      `${text} can be reached from other machines (${reachable}), and this listener asks for no credential and encrypts nothing. ` +
+        'Bind 127.0.0.1, or put a trusted proxy in front that terminates TLS and authenticates every request, and give --allow-insecure-public-bind.',
+    );
+  }
+  return { host: addresses[0] ?? '127.0.0.1', port };
+}
+
+async function addressesOf(host: string, resolve: Resolve): Promise<string[]> {
+  try {
+    return await resolve(host);
+  } catch (cause) {
+    throw new ConfigError(`--listen: the host "${host}" cannot be resolved.`, { cause });
+  }
+}
+
+function isLoopback(address: string): boolean {
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
+}

@@ -1,0 +1,44 @@
+import type { ServerStart } from './cli/serve.ts';
+import type { LimitOptions } from './config/limits.ts';
+import { scanJson } from './engine/binding.ts';
+import { App, type AppDependencies } from './http/app.ts';
+import type { Route } from './http/route.ts';
+import type { Metrics } from './observability/metrics.ts';
+
+interface AppParts extends Omit<ServerStart, 'config'> {
+  readonly limits: LimitOptions;
+  readonly metrics: Metrics;
+}
+
+/** The application of some routes, counted and measured as every server of ours is. */
+export function createApp(
+  { listener, logger, clock, limits, metrics }: AppParts,
+  routes: readonly Route[],
+  more: Pick<AppDependencies, 'isInferencePath'> = {},
+): App {
+  return new App({
+    routes,
+    scanJson,
+    clock,
+    logger: logger.component('http'),
+    freshId: requestIds(),
+    limits,
+    observe({ route, method, status, durationMs }) {
+      metrics.increment('httpRequests', [route, method, String(status)]);
+      metrics.observe('httpDuration', [route, method], durationMs / 1_000);
+    },
+    onFault: () => metrics.increment('faults'),
+    extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
+    ...more,
+  });
+}
+
+/** Ids that are unique among all processes, at the price of a counter. */
+function requestIds(): () => string {
+  const prefix = crypto.randomUUID();
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
+}

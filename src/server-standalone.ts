@@ -1,0 +1,40 @@
+import packageFile from '../package.json' with { type: 'json' };
+import type { RunningServer, ServerStart } from './cli/serve.ts';
+import { limitsOf } from './config/load.ts';
+import { standaloneRoutes } from './http/standalone-routes.ts';
+import { systemClock } from './lib/clock.ts';
+import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
+import { Metrics } from './observability/metrics.ts';
+import { addProcessMetrics } from './observability/process-metrics.ts';
+import { Readiness } from './observability/readiness.ts';
+import { createApp } from './server-app.ts';
+import { openInference, startInference, stopInference } from './server-inference.ts';
+
+/** A server of inference alone: no storage is opened, nothing asks for a credential. */
+export function startInferenceServer({ config, listener, logger, clock }: ServerStart): Promise<RunningServer> {
+  const limits = limitsOf(config.config);
+  const metrics = new Metrics();
+  const readiness = new Readiness();
+  const parts = { config: config.config, limits, clock, logger: logger.component('inference'), metrics };
+  const inference = openInference(parts);
+  const routes = standaloneRoutes(inference, readiness, metrics, packageFile.version);
+  const app = createApp({ listener, logger, clock, limits, metrics }, routes, { isInferencePath: () => true });
+  readiness.add('draining', () => !app.inFlight.draining);
+  addProcessMetrics(metrics, clock, packageFile.version);
+  const stopMonitor = startEventLoopMonitor(systemClock, metrics);
+  startInference(inference, parts, readiness);
+  listener.attach(app);
+  return Promise.resolve({
+    url: listener.url,
+    facts: { models_dir: config.config.modelsDir },
+    fatal: Promise.withResolvers<number>().promise,
+    async drain(deadlineMs) {
+      const cut = await listener.drain(app, deadlineMs, clock);
+      if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
+    },
+    async stop() {
+      stopMonitor();
+      await stopInference(inference);
+    },
+  });
+}
