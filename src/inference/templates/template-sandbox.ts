@@ -38,6 +38,14 @@ interface Machine {
 /** Templates that stay parsed. */
 const parsedMax = 64;
 
+/** The interpreter has no `Intl`; the template engine asks it for names of months alone, which templates want in English. */
+const monthNames = `
+const months = 'January February March April May June July August September October November December'.split(' ');
+globalThis.Intl = { DateTimeFormat: class {
+  constructor(_locale, options) { this.short = options.month === 'short'; }
+  format(date) { const name = months[date.getMonth()]; return this.short ? name.slice(0, 3) : name; }
+} };`;
+
 const program = `
 const parsed = new Map();
 globalThis.renderTemplate = (source, context) => {
@@ -138,7 +146,7 @@ export class TemplateSandbox implements Disposable {
     });
     const context = runtime.newContext();
     const loaded = context.evalCode(
-      `globalThis.module = { exports: {} }; globalThis.exports = module.exports; ${this.#source}\n${program}`,
+      `globalThis.module = { exports: {} }; globalThis.exports = module.exports; ${monthNames}\n${this.#source}\n${program}`,
     );
     must(loaded.error === undefined ? true : undefined, 'the template engine loads in the interpreter');
     loaded.dispose();
