@@ -4,7 +4,7 @@ import { childEnvironment } from './config/child-environment.ts';
 import type { LimitOptions } from './config/limits.ts';
 import type { Config } from './config/options.ts';
 import { Admission } from './inference/admission.ts';
-import { modelCatalogue } from './inference/download/model-catalogue.ts';
+import { modelCatalogue, pullEntryOf } from './inference/download/model-catalogue.ts';
 import { ModelDownloads } from './inference/download/model-downloads.ts';
 import { availableBackends } from './inference/host/available-backends.ts';
 import { ModelPool } from './inference/host/model-pool.ts';
@@ -117,7 +117,7 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
     // Loaded with the first download: most servers never need it.
     async pull(entry, options) {
       const { pullModel } = await import('./inference/download/pull-model.ts');
-      return await pullModel(entry, { modelsDirectory, hubUrl, allowDownloads, clock, ...options });
+      return await pullModel(pullEntryOf(entry), { modelsDirectory, hubUrl, allowDownloads, clock, ...options });
     },
   });
 }

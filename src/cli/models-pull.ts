@@ -1,13 +1,16 @@
 import { ConfigError } from '../config/load.ts';
-import { modelCatalogue } from '../inference/download/model-catalogue.ts';
-import { pullModel } from '../inference/download/pull-model.ts';
+import { hubEntry, isHubRepository } from '../inference/download/hub-repository.ts';
+import { modelCatalogue, pullEntryOf } from '../inference/download/model-catalogue.ts';
+import { type PullEntry, pullModel, requireDownloads } from '../inference/download/pull-model.ts';
 import { commandClock } from '../lib/clock.ts';
 import { suggestion } from '../lib/did-you-mean.ts';
+import type { CatalogueEntry } from '../protocol/inference/catalogue-entry.ts';
+import { isModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
 import { configOf } from './load-config.ts';
 import { PullProgress, shownBytes } from './pull-progress.ts';
 import { exitCodes, type VerbContext } from './verb.ts';
 
-/** `sundew models pull [NAME]`: fetches a model of the catalogue; without a name, shows what there is. */
+/** `sundew models pull [NAME]`: fetches a model of the catalogue, or of the hub by its address; without a name, shows the catalogue. */
 export async function pullModels(context: VerbContext, name: string): Promise<number> {
   const catalogue = modelCatalogue();
   if (name === '') {
@@ -17,14 +20,9 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
     }
     return exitCodes.done;
   }
-  const entry = catalogue.find((each) => each.name === name);
-  if (entry === undefined) {
-    const names = catalogue.map((each) => each.name);
-    throw new ConfigError(
-      `no model named "${name}" is in the catalogue.${suggestion(name, names)} sundew models pull shows it; sundew models import takes files of your own`,
-    );
-  }
   const { modelsDir, hubUrl, allowDownloads } = configOf(context).config;
+  requireDownloads(allowDownloads);
+  const entry = isHubRepository(name) ? await entryOfHub(context, name, hubUrl) : entryOf(catalogue, name);
   const progress = new PullProgress(context.explain, process.stderr.isTTY === true);
   const model = await pullModel(entry, {
     modelsDirectory: modelsDir,
@@ -33,6 +31,25 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
     clock: commandClock,
     onEvent: (event) => progress.tell(event),
   }).finally(() => progress.end());
-  context.explain(`${entry.kind}/${name} is installed in ${model.directory}\n`);
+  context.explain(`${entry.kind}/${entry.name} is installed in ${model.directory}\n`);
   return exitCodes.done;
+}
+
+function entryOf(catalogue: readonly CatalogueEntry[], name: string): PullEntry {
+  const entry = catalogue.find((each) => each.name === name);
+  if (entry !== undefined) return pullEntryOf(entry);
+  const guess = suggestion(
+    name,
+    catalogue.map((each) => each.name),
+  );
+  throw new ConfigError(
+    `no model named "${name}" is in the catalogue.${guess} sundew models pull shows it; hub:OWNER/NAME takes one from the hub, sundew models import takes files of your own`,
+  );
+}
+
+async function entryOfHub({ args }: VerbContext, address: string, hubUrl: string): Promise<PullEntry> {
+  const kind = args.flags.get('--kind');
+  if (!isModelKind(kind)) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}.`);
+  if (hubUrl === 'none') throw new ConfigError('no hub is configured (inference.hub_url).');
+  return await hubEntry(address, { hubUrl, kind, name: args.flags.get('--name') });
 }

@@ -20,13 +20,14 @@ const actions: Readonly<Record<string, Action>> = { list, show, pull: pullModels
 export const models: Verb = {
   name: 'models',
   summary: 'List, show, pull, import and remove models on disk.',
-  usage: 'list | show NAME | pull [NAME] | import FOLDER --kind KIND | rm NAME --yes',
+  usage:
+    'list | show NAME | pull [NAME | hub:OWNER/NAME[@REVISION][#PATH] --kind KIND] | import FOLDER --kind KIND | rm NAME --yes',
   flags: [
     { flag: '--kind', value: 'KIND', help: `One of ${modelKinds.join(', ')}.` },
     {
       flag: '--name',
       value: 'NAME',
-      help: 'Name of an imported model; the name of its folder, archive or file without it.',
+      help: 'Name of a model that is imported, or pulled by its address; without it, the name that it has there.',
     },
     { flag: '--verify', help: 'With show: compare every file with its digest in the manifest.' },
     { flag: '--yes', help: 'With rm: do it.' },

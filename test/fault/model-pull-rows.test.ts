@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
-import { checkEntry } from '../../src/inference/download/model-catalogue.ts';
+import { checkEntry, pullEntryOf } from '../../src/inference/download/model-catalogue.ts';
 import {
   incomingFolder,
   type PullEvent,
@@ -37,7 +37,7 @@ function quickClock(silenceEnds = () => false): Clock {
 }
 
 function pull(directory: string, hubUrl: string, options: Partial<PullOptions> = {}, entry = entryFrom()) {
-  return pullModel(entry, {
+  return pullModel(pullEntryOf(entry), {
     modelsDirectory: directory,
     hubUrl,
     allowDownloads: true,
@@ -106,7 +106,7 @@ describe('M08: a pull', () => {
     const wrong = readFileSync(join(fixture, 'onnx/model.onnx')).fill(7, 1_000, 1_100);
     await using host = await FileHost.serve(fixture, [(_request, response) => response.end(wrong)]);
     await expect(pull(directory.path, host.url)).rejects.toThrow(
-      /not those that were expected \(SHA-256 [0-9a-f]{64}\)/,
+      /not those that were expected \(their digest is [0-9a-f]{64}\)/,
     );
     expect(seen(directory.path)).toEqual([]);
     await pull(directory.path, host.url);
@@ -127,9 +127,12 @@ describe('M08: a pull', () => {
     using directory = new TemporaryDirectory();
     await using host = await FileHost.serve(fixture, [stallAfter(20_000)]);
     const child = new URL('model-pull-child.ts', import.meta.url).pathname;
-    const running = Bun.spawn([process.execPath, child, JSON.stringify(entryFrom()), directory.path, host.url], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const running = Bun.spawn(
+      [process.execPath, child, JSON.stringify(pullEntryOf(entryFrom())), directory.path, host.url],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     let told = '';
     for await (const text of running.stdout.pipeThrough(new TextDecoderStream())) {
       told += text;

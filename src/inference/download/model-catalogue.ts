@@ -4,6 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 import { assert } from '../../lib/assert.ts';
 import { type CatalogueEntry, catalogueEntrySchema } from '../../protocol/inference/catalogue-entry.ts';
 import { isModelName } from '../../protocol/inference/model-kinds.ts';
+import type { PullEntry } from './pull-model.ts';
 import { isInnerPath, parseSource } from './source-address.ts';
 
 const ownDirectory = new URL('../../../models/', import.meta.url).pathname;
@@ -15,6 +16,19 @@ export function modelCatalogue(directory = ownDirectory): CatalogueEntry[] {
     const entry: unknown = JSON.parse(readFileSync(join(directory, file), 'utf8'));
     return checkEntry(entry, file);
   });
+}
+
+/** What is to be pulled. */
+export function pullEntryOf({ name, kind, license, description, manifest, files }: CatalogueEntry): PullEntry {
+  return {
+    name,
+    kind,
+    manifest: { ...manifest, license, description },
+    files: files.map(({ path, sources }) => ({
+      path,
+      sources: sources.map(({ from, bytes, sha256 }) => ({ from, bytes, digest: { sha256 } })),
+    })),
+  };
 }
 
 /** Throws where the entry is not one; that is a fault of the product. */

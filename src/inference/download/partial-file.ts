@@ -4,9 +4,11 @@ import { DownloadError, DownloadStopped } from './download-error.ts';
 /** What a file must be when it is whole. */
 export interface WantedFile {
   readonly bytes: number;
-  /** SHA-256, hexadecimal. */
-  readonly sha256: string;
+  readonly digest: FileDigest;
 }
+
+/** Hexadecimal. `git` is the SHA-1 that git gives a file: over a head with its length, and its bytes. */
+export type FileDigest = { readonly sha256: string } | { readonly git: string };
 
 /** Appends all of the bytes to an open file. Throws what the system throws. */
 export type WriteBytes = (descriptor: number, bytes: Uint8Array) => void;
@@ -23,7 +25,7 @@ export class PartialFile implements Disposable {
   readonly wanted: WantedFile;
   readonly path: string;
   readonly #write: WriteBytes;
-  #hasher = new Bun.CryptoHasher('sha256');
+  #hasher: Bun.CryptoHasher;
   #descriptor: number;
   #received = 0;
 
@@ -31,6 +33,7 @@ export class PartialFile implements Disposable {
     this.path = path;
     this.wanted = wanted;
     this.#write = write;
+    this.#hasher = hasherOf(wanted);
     this.#descriptor = openSync(path, 'a', 0o644);
   }
 
@@ -73,7 +76,7 @@ export class PartialFile implements Disposable {
   /** Forgets what has arrived. */
   reset(): void {
     truncateSync(this.path, 0);
-    this.#hasher = new Bun.CryptoHasher('sha256');
+    this.#hasher = hasherOf(this.wanted);
     this.#received = 0;
   }
 
@@ -83,9 +86,9 @@ export class PartialFile implements Disposable {
       throw new DownloadError(`only ${this.#received} of ${this.wanted.bytes} bytes arrived`);
     }
     const digest = this.#hasher.digest('hex');
-    if (digest !== this.wanted.sha256) {
+    if (digest !== digestText(this.wanted.digest)) {
       this.reset();
-      throw new DownloadError(`the bytes are not those that were expected (SHA-256 ${digest})`);
+      throw new DownloadError(`the bytes are not those that were expected (their digest is ${digest})`);
     }
     fsyncSync(this.#descriptor);
   }
@@ -98,4 +101,12 @@ export class PartialFile implements Disposable {
   [Symbol.dispose](): void {
     closeSync(this.#descriptor);
   }
+}
+
+export function digestText(digest: FileDigest): string {
+  return 'git' in digest ? digest.git : digest.sha256;
+}
+
+function hasherOf({ bytes, digest }: WantedFile): Bun.CryptoHasher {
+  return 'git' in digest ? new Bun.CryptoHasher('sha1').update(`blob ${bytes}\0`) : new Bun.CryptoHasher('sha256');
 }

