@@ -192,7 +192,7 @@ function buildApp(shared: Shared, tables: TableService, inference: Inference, re
 function buildQueries({ storage, clock, limits, logger, metrics, config }: Shared, tables: TableService): TableQueries {
   return new TableQueries({
     tables,
-    run: (indexes, plan, signal) => queryIndexes(indexes.handles, JSON.stringify(plan), signal, indexes),
+    run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
     queryTimeoutMs: limits.queryDeadlineMs,

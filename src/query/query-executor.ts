@@ -1,6 +1,6 @@
 import { type Hit, hydrate } from './hydrate.ts';
 import type { NativePlan } from './native-plan.ts';
-import type { NativeHits, QueryTarget, RunNativeQuery } from './query-target.ts';
+import type { NativeHits, QueryCaller, QueryTarget, RunNativeQuery } from './query-target.ts';
 
 export interface ExecutedQuery {
   hits: Hit[];
@@ -26,14 +26,14 @@ export async function executeQuery(
   { plan, vectors }: { plan: NativePlan; vectors: Uint8Array },
   target: QueryTarget,
   run: RunNativeQuery,
-  signal: AbortSignal,
+  caller: QueryCaller,
 ): Promise<ExecutedQuery> {
   const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   let limit = plan.limit;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
   for (let round = 1; ; round += 1) {
-    const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), signal);
+    const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), caller);
     if (plan.aggregations && round === 1) aggregated = native;
     const hits = await hydrate(native, plan, target);
     const dropped = native.ordinals.length - hits.length;

@@ -71,4 +71,10 @@ export interface QueriedIndexes {
   vectors: Uint8Array;
 }
 
-export type RunNativeQuery = (indexes: QueriedIndexes, plan: NativePlan, signal: AbortSignal) => Promise<NativeHits>;
+/** Who waits for an answer. */
+export interface QueryCaller {
+  /** Aborted when nobody waits any more. */
+  readonly signal: AbortSignal;
+}
+
+export type RunNativeQuery = (indexes: QueriedIndexes, plan: NativePlan, caller: QueryCaller) => Promise<NativeHits>;

@@ -15,7 +15,7 @@ import { type ExecutedQuery, executeQuery } from '../query/query-executor.ts';
 import { planQuery, queryTable } from '../query/query-plan.ts';
 import { splitQueryRequests } from '../query/query-requests.ts';
 import { renderQueryResult } from '../query/query-result.ts';
-import type { HydratedDocument, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
+import type { HydratedDocument, QueryCaller, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import type { QueryIndex } from '../query/query-vector.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { framesOf } from './document-frames.ts';
@@ -57,36 +57,36 @@ export class TableQueries {
    * Runs the queries of a body and returns each result as JSON text, in order. A single query that fails, fails the
    * request; among several, a failed one answers in its place.
    */
-  async run(pathTable: string | undefined, body: Uint8Array, signal: AbortSignal): Promise<string[]> {
+  async run(pathTable: string | undefined, body: Uint8Array, caller: QueryCaller): Promise<string[]> {
     const requests = await readRequests(body);
     const [only] = requests;
-    if (requests.length === 1) return [await this.#one(only, pathTable, signal)];
+    if (requests.length === 1) return [await this.#one(only, pathTable, caller)];
     const results: Promise<string>[] = [];
-    const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, signal));
+    const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, caller));
     await inSlices(requests.length, start, 1);
     return Promise.all(results);
   }
 
-  async #oneOfSeveral(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
+  async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: QueryCaller): Promise<string> {
     const started = this.#parts.clock.monotonicMs();
     try {
-      return await this.#one(request, pathTable, signal);
+      return await this.#one(request, pathTable, caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       return renderFailure(error, this.#parts.clock.monotonicMs() - started);
     }
   }
 
-  async #one(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
+  async #one(request: unknown, pathTable: string | undefined, caller: QueryCaller): Promise<string> {
     try {
-      return await this.#answer(request, pathTable, signal);
+      return await this.#answer(request, pathTable, caller);
     } catch (error) {
       this.#parts.onFailure();
       throw error;
     }
   }
 
-  async #answer(request: unknown, pathTable: string | undefined, signal: AbortSignal): Promise<string> {
+  async #answer(request: unknown, pathTable: string | undefined, caller: QueryCaller): Promise<string> {
     const { clock } = this.#parts;
     const started = clock.monotonicMs();
     const table = this.#parts.tables.get(queryTable(request, pathTable));
@@ -99,10 +99,10 @@ export class TableQueries {
     if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
     const plannedAt = clock.monotonicMs();
     using lease = await table.lease();
-    const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, signal });
+    const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, caller });
     const { plan } = planned;
     plan.timeout_ms ??= this.#parts.queryTimeoutMs;
-    const executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, signal);
+    const executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);
     const documents = executed.hits.map((hit) => hit.document);
     const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
     const stored = lease.ranges.map((range) => range.stored);
@@ -129,12 +129,12 @@ export class TableQueries {
   async #target(
     table: Table,
     ranges: readonly OpenRange[],
-    { plan, nowMs, signal }: { plan: NativePlan; nowMs: number; signal: AbortSignal },
+    { plan, nowMs, caller }: { plan: NativePlan; nowMs: number; caller: QueryCaller },
   ): Promise<QueryTarget> {
     const legNames = (plan.legs ?? []).map((leg) => leg.name);
     let index = table.servingIndex;
     while (!isFresh(ranges, [index.name, ...legNames])) {
-      await this.#waitUntilFresh(ranges, [index.name, ...legNames], signal);
+      await this.#waitUntilFresh(ranges, [index.name, ...legNames], caller.signal);
       if (index.name === table.servingIndex.name) break;
       // Another index has taken over meanwhile.
       index = table.servingIndex;

@@ -8,7 +8,7 @@ import { ServiceError } from '../../src/protocol/service-error.ts';
 
 const encoder = new TextEncoder();
 const open: NativeIndex[] = [];
-const calm = new AbortController().signal;
+const calm = new AbortController();
 
 async function indexOf(documents: object[], firstOrdinal = 0): Promise<NativeIndex> {
   const options = { kind: 'full_text', name: 'text', incarnation: 1, memOnly: true, schema: null } as const;
@@ -65,10 +65,24 @@ describe('indexes through the native boundary', () => {
     expect([hits.ordinals.length, hits.scores.length, hits.total, hits.maxScore]).toEqual([0, 0, 0, 0]);
   });
 
+  test('what is cheap is answered at once, everything else is promised', async () => {
+    const index = await indexOf([{ title: 'a red fox' }, { title: 'whale' }, { title: 'fox, fox and fox' }]);
+    const ask = (plan: string) => nativeAddon().query([index.handle], [], plan, new Uint8Array(), 0);
+    const atOnce = ask(planOf(words('fox')));
+    const promised = ask(`${planOf(words('fox'))}${' '.repeat(10_000)}`);
+    expect([atOnce instanceof Promise, promised instanceof Promise]).toEqual([false, true]);
+    const timeless = async (hits: typeof atOnce) => ({ ...(await hits), tookMicros: 0 });
+    expect(await timeless(atOnce)).toEqual(await timeless(promised));
+    for (const plan of [{ query: { kind: 'wildcard', pattern: '*o*' } }, { sort: [{ field: 'title' }] }]) {
+      expect(ask(planOf(plan))).toBeInstanceOf(Promise);
+    }
+  });
+
   test('a cancelled query answers or fails with query_timeout, and its number can be used again', async () => {
     const index = await indexOf(Array.from({ length: 50 }, () => ({ title: 'fox' })));
     const addon = nativeAddon();
-    const running = addon.query([index.handle], [], planOf(words('fox')), new Uint8Array(), 77);
+    const plan = planOf({ query: { kind: 'wildcard', pattern: '*o*' } });
+    const running = Promise.resolve(addon.query([index.handle], [], plan, new Uint8Array(), 77));
     addon.cancel(77);
     // It may have ended first; then it has answered.
     const outcome = await running.then(

@@ -30,7 +30,7 @@ const target: QueryTarget = {
   highlight: async () => [],
 };
 
-const signal = new AbortController().signal;
+const caller = new AbortController();
 const indexes: QueryIndex[] = [{ name: 'taste', kind: 'dense', dimension: 1, metric: 'l2_squared' }];
 
 /** `count` hits with the ordinals from 0 on. */
@@ -64,7 +64,7 @@ describe('a page that is filled again', () => {
     };
     const request = { limit: 2, full_text_search: { match: 'soup' }, aggregations: { c: { type: 'count' } } };
     const planned = planQuery(request, { name: 'recipes', nowMs: 0 });
-    const { hits, ...rest } = await executeQuery(planned, target, run, signal);
+    const { hits, ...rest } = await executeQuery(planned, target, run, caller);
     expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
     expect(rest).toMatchObject({ total: 2, totalIsExact: true, aggregations: '{"c":{"value":3}}' });
     expect(asked.map((plan) => plan.aggregations !== undefined)).toEqual([true, false]);
@@ -78,7 +78,7 @@ describe('a page that is filled again', () => {
     };
     const request = { limit: 2, embeddings: { taste: [1] }, merge_config: { window_size: 8 } };
     const planned = planQuery(request, { name: 'recipes', nowMs: 0, indexes });
-    const { hits } = await executeQuery(planned, target, run, signal);
+    const { hits } = await executeQuery(planned, target, run, caller);
     expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
     expect(windows).toEqual([
       [2, 8],
@@ -104,7 +104,7 @@ describe('a document that has changed since it was indexed', () => {
     const hitsOf = async (filters: object) => {
       asked.length = 0;
       const planned = planQuery({ ...request, ...filters }, { name: 'recipes', nowMs: 0, indexes });
-      return (await executeQuery(planned, changed, run, signal)).hits.map((hit) => hit.document.key);
+      return (await executeQuery(planned, changed, run, caller)).hits.map((hit) => hit.document.key);
     };
     expect(await hitsOf({})).toEqual(['k2', 'k3', 'k4']);
     expect(asked).toEqual([['match', ['k1'], false]]);

@@ -1,9 +1,9 @@
 //! Queries over the indexes of a table's ranges.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use napi::Env;
-use napi::bindgen_prelude::Uint8Array;
+use napi::bindgen_prelude::{ToNapiValue, Uint8Array};
+use napi::{Env, sys};
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{Hits, QueryPlan, TextIndex};
@@ -52,10 +52,40 @@ pub struct NativeHits {
     pub took_micros: f64,
 }
 
+/// Larger plans are read where there is time for it.
+const AT_ONCE_PLAN_BYTES_MAX: usize = 8 * 1024;
+
+/// Nanoseconds that a query may take on the calling thread. Where there is one core, handing it over only costs; where there
+/// are several, what takes longer than the way to another thread and back leaves this one free for other requests.
+fn at_once_nanos_max() -> u64 {
+    static MAX: OnceLock<u64> = OnceLock::new();
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    *MAX.get_or_init(|| if cores() == 1 { 250_000 } else { 100_000 })
+}
+
+/// An answer that is there already, or a promise of it.
+pub enum Answered {
+    AtOnce(NativeHits),
+    Later(Started<QueryInput, NativeHits>),
+}
+
+impl ToNapiValue for Answered {
+    unsafe fn to_napi_value(env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
+        // SAFETY: `env` is valid by the contract of this function.
+        unsafe {
+            match value {
+                Self::AtOnce(hits) => ToNapiValue::to_napi_value(env, hits),
+                Self::Later(task) => ToNapiValue::to_napi_value(env, task),
+            }
+        }
+    }
+}
+
 /// Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
 /// leg of the plan its index of each range, leg after leg. `vectors`: the query vectors of the legs, one after another.
-/// `cancel` stops the query under the number `operation`, 0 never.
-#[napi(ts_return_type = "Promise<NativeHits>")]
+/// What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
+/// `operation`, 0 never.
+#[napi(ts_return_type = "NativeHits | Promise<NativeHits>")]
 pub fn query(
     env: Env,
     handles: Vec<u32>,
@@ -63,21 +93,30 @@ pub fn query(
     plan_json: String,
     vectors: Uint8Array,
     operation: u32,
-) -> napi::Result<Started<QueryInput, NativeHits>> {
-    let opened = call(&env, || {
-        let texts = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
-        let vectors = vector_handles.iter().map(|handle| vector_index(*handle)).collect::<Result<Vec<_>, _>>()?;
-        Ok((texts, vectors))
-    });
-    let (indexes, vector_indexes) = opened?;
-    let input = QueryInput { indexes, vector_indexes, plan_json, vectors, operation: Operation::start(operation) };
-    Ok(EngineTask::start(input, |QueryInput { indexes, vector_indexes, plan_json, vectors, operation }| {
-        let plan: QueryPlan = from_json(plan_json, "query plan")?;
-        let hits = retrieval::query(indexes, vector_indexes, &plan, vectors, &operation.flag)?;
-        indexes.clear();
-        vector_indexes.clear();
-        native_hits(hits, !plan.sort.is_empty())
-    }))
+) -> napi::Result<Answered> {
+    call(&env, || {
+        let indexes = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
+        let vector_indexes =
+            vector_handles.iter().map(|handle| vector_index(*handle)).collect::<Result<Vec<_>, _>>()?;
+        if plan_json.len() <= AT_ONCE_PLAN_BYTES_MAX {
+            let plan: QueryPlan = from_json(&plan_json, "query plan")?;
+            let nanos_max = at_once_nanos_max();
+            if let Some(hits) = retrieval::query_at_once(&indexes, &vector_indexes, &plan, &vectors, nanos_max)? {
+                return native_hits(hits, !plan.sort.is_empty()).map(Answered::AtOnce);
+            }
+        }
+        let input = QueryInput { indexes, vector_indexes, plan_json, vectors, operation: Operation::start(operation) };
+        Ok(Answered::Later(EngineTask::start(input, run_query)))
+    })
+}
+
+fn run_query(input: &mut QueryInput) -> Result<NativeHits, EngineError> {
+    let QueryInput { indexes, vector_indexes, plan_json, vectors, operation } = input;
+    let plan: QueryPlan = from_json(plan_json, "query plan")?;
+    let hits = retrieval::query(indexes, vector_indexes, &plan, vectors, &operation.flag)?;
+    indexes.clear();
+    vector_indexes.clear();
+    native_hits(hits, !plan.sort.is_empty())
 }
 
 pub struct QueryInput {

@@ -38,9 +38,8 @@ async function answer(
   table: string | undefined,
   context: { body: Uint8Array; request: Request; signal: AbortSignal },
 ) {
-  const { request, signal } = context;
-  const results = await queries.run(table, context.body, signal);
-  if (results.length > 1 && request.headers.get('accept') === 'application/x-ndjson') {
+  const results = await queries.run(table, context.body, context);
+  if (results.length > 1 && context.request.headers.get('accept') === 'application/x-ndjson') {
     return rawJson(200, `${results.join('\n')}\n`, { 'content-type': 'application/x-ndjson' });
   }
   return rawJson(200, `{"responses":[${results.join(',')}]}`);

@@ -44,6 +44,6 @@ pub(crate) use aggregate::aggregate_documents;
 pub(crate) use errors::damaged;
 pub(crate) use query::{
     DocBits, Explained, Keys, RangeView, Stop, explain_hits, filter_bits, filter_name, is_filtered, query_pool,
-    query_views,
+    query_until, query_views,
 };
 pub(crate) use segment_columns::SegmentColumns;

@@ -180,6 +180,15 @@ impl TextIndex {
         Arc::clone(&self.ordinals)
     }
 
+    pub(crate) fn document_count(&self) -> u64 {
+        self.searcher().num_docs()
+    }
+
+    /// Documents whose ordinals a search by vectors would have to read first.
+    pub(crate) fn unread_ordinals(&self) -> u64 {
+        self.ordinals.unread(&self.searcher())
+    }
+
     pub(super) fn schema(&self) -> &Schema {
         &self.schema
     }

@@ -5,6 +5,7 @@
 //! on how the documents are spread over ranges.
 
 mod allowed;
+mod at_once;
 mod describe;
 mod fuse;
 mod legs;
@@ -31,6 +32,7 @@ use crate::full_text::{self, CancelFlag, Hit, Hits, Keys, QueryPlan, Stop, TextI
 
 pub(crate) use ordinal_cache::OrdinalCache;
 
+pub use at_once::query_at_once;
 pub use legs::VectorIndex;
 pub use plan::{Fusion, Leg, LegKind, Pruner, Strategy};
 
@@ -46,12 +48,22 @@ pub fn query(
     query_vectors: &[u8],
     cancel: &CancelFlag,
 ) -> Result<Hits, EngineError> {
+    query_until(texts, vectors, plan, query_vectors, &Stop::new(cancel, plan.timeout_ms))
+}
+
+fn query_until(
+    texts: &[Arc<TextIndex>],
+    vectors: &[VectorIndex],
+    plan: &QueryPlan,
+    query_vectors: &[u8],
+    stop: &Stop,
+) -> Result<Hits, EngineError> {
     if vectors.len() != plan.legs.len() * texts.len() {
         return Err(EngineError::internal("the legs of the plan and the vector indexes do not fit together"));
     }
     let query_vectors = QueryVector::of_legs(&plan.legs, query_vectors)?;
     if plan.legs.is_empty() {
-        let mut hits = full_text::query(texts, plan, cancel)?;
+        let mut hits = full_text::query_until(texts, plan, stop)?;
         if plan.profile {
             hits.profile = text_profile(&hits)?;
         }
@@ -62,8 +74,7 @@ pub fn query(
     }
     let started = Instant::now();
     let ranges = Arc::new(Ranges::of(texts)?);
-    let stop = Stop::new(cancel, plan.timeout_ms);
-    let mut hits = match retrieve(ranges, plan, vectors, query_vectors, &stop) {
+    let mut hits = match retrieve(ranges, plan, vectors, query_vectors, stop) {
         Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
             Ok(Hits { is_partial: true, ..Hits::default() })
         }

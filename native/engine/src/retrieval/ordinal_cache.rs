@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use sundew_vector::ordinal_set::OrdinalSet;
 use tantivy::columnar::{Cardinality, Column};
 use tantivy::index::SegmentId;
-use tantivy::{DocId, SegmentReader};
+use tantivy::{DocId, Searcher, SegmentReader};
 
 use crate::error::EngineError;
 use crate::full_text::{RangeView, SegmentColumns, damaged};
@@ -118,26 +118,41 @@ pub struct OrdinalCache {
 }
 
 impl OrdinalCache {
-    /// In the order of the view's segments.
+    /// In the order of the view's segments. Nobody waits for what another query reads.
     pub fn of(&self, view: &RangeView) -> Result<Vec<Arc<SegmentOrdinals>>, EngineError> {
-        let mut known = unpoisoned(&self.segments);
         let readers = view.searcher.segment_readers();
+        let known: Vec<Option<Arc<SegmentOrdinals>>> = {
+            let known = unpoisoned(&self.segments);
+            readers.iter().map(|reader| known.get(&reader.segment_id()).cloned()).collect()
+        };
+        let mut all = Vec::with_capacity(readers.len());
+        for ((reader, columns), known) in readers.iter().zip(&view.columns).zip(known) {
+            all.push(match known {
+                Some(ordinals) => ordinals,
+                None => self.keep_segment(readers, reader, SegmentOrdinals::read(reader, columns)?),
+            });
+        }
+        Ok(all)
+    }
+
+    fn keep_segment(
+        &self,
+        readers: &[SegmentReader],
+        reader: &SegmentReader,
+        read: SegmentOrdinals,
+    ) -> Arc<SegmentOrdinals> {
+        let mut known = unpoisoned(&self.segments);
         if known.len() > 2 * readers.len() {
             known.retain(|id, _| readers.iter().any(|reader| reader.segment_id() == *id));
         }
-        let mut all = Vec::with_capacity(readers.len());
-        for (reader, columns) in readers.iter().zip(&view.columns) {
-            let ordinals = match known.get(&reader.segment_id()) {
-                Some(ordinals) => Arc::clone(ordinals),
-                None => {
-                    let read = Arc::new(SegmentOrdinals::read(reader, columns)?);
-                    known.insert(reader.segment_id(), Arc::clone(&read));
-                    read
-                }
-            };
-            all.push(ordinals);
-        }
-        Ok(all)
+        Arc::clone(known.entry(reader.segment_id()).or_insert_with(|| Arc::new(read)))
+    }
+
+    /// Documents of the searcher's segments that were not read yet.
+    pub fn unread(&self, searcher: &Searcher) -> u64 {
+        let known = unpoisoned(&self.segments);
+        let unread = searcher.segment_readers().iter().filter(|reader| !known.contains_key(&reader.segment_id()));
+        unread.map(|reader| u64::from(reader.max_doc())).sum()
     }
 
     pub fn find(&self, name: &SetName) -> Option<Arc<OrdinalSet>> {

@@ -43,7 +43,7 @@ const SAMPLED_STARTS: usize = 2048;
 const ROWS_PER_START: usize = 16;
 
 /// Rows whose scan costs what a walk with so many candidates costs.
-fn scanned_for(candidates: usize) -> usize {
+pub fn scanned_for(candidates: usize) -> usize {
     SCANNED_PER_WALK + SCANNED_PER_CANDIDATE * candidates
 }
 

@@ -6,7 +6,7 @@ use super::dense_index::DenseIndex;
 use super::errors::invalid_query;
 use super::flat_rows::FlatRows;
 use super::graph::{CodedQuery, Scratch};
-use super::graph_search::{GraphSearch, candidates_for, candidates_in};
+use super::graph_search::{GraphSearch, candidates_for, candidates_in, scanned_for};
 use super::nearest::{Found, Nearest};
 use super::options::{DistanceBounds, Metric};
 use super::part::{Part, PartRows};
@@ -15,6 +15,9 @@ use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
 
 /// Rows between two looks at the clock.
 const ROWS_BETWEEN_LOOKS: usize = 4096;
+
+/// Nanoseconds for a row that is scanned, besides its dimensions.
+const SCANNED_NANOS: u64 = 5;
 
 /// One search on its way through the parts.
 pub struct Search<'a> {
@@ -99,6 +102,24 @@ impl<'a> Search<'a> {
 }
 
 impl DenseIndex {
+    /// About how long a search without a filter takes, in nanoseconds, and rather too long.
+    pub fn expected_nanos(&self, effort: f32, limit: usize) -> u64 {
+        let options = self.options();
+        let dimension = u64::from(options.dimension);
+        let candidates = candidates_for(options.metric, effort.clamp(0.0, 1.0), limit);
+        let snapshot = self.snapshot();
+        let rows = snapshot.live_count();
+        let of_part = |part: &Part| match &part.rows {
+            PartRows::Flat(rows) => rows.len() as u64 * (SCANNED_NANOS + dimension / 4),
+            PartRows::Graph(_) => {
+                let candidates = candidates_in(part.live_count(), rows, candidates, limit);
+                // Of codes, a byte for a dimension.
+                scanned_for(candidates) as u64 * (SCANNED_NANOS + dimension / 16)
+            }
+        };
+        snapshot.parts.iter().map(of_part).sum()
+    }
+
     /// The rows nearest to `query` in the newest commit. `effort`, 0 to 1, moves between fast and thorough.
     ///
     /// Error: `invalid_query` for a query vector that cannot be compared.

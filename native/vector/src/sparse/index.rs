@@ -71,6 +71,11 @@ impl SparseIndex {
         &self.options
     }
 
+    /// Vectors of the newest commit.
+    pub fn row_count(&self) -> u64 {
+        self.segments.current().live_count()
+    }
+
     /// The documents with the greatest dot products among those that share a dimension with `query`: (dimension, weight),
     /// dimensions strictly ascending, weights finite. The answer is exact, unless `bounds.is_due` ended it early.
     pub fn search(&self, query: &[(u32, f32)], bounds: &SearchBounds) -> Result<VectorHits, EngineError> {

@@ -13,6 +13,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 use super::collect::{Collected, Scored, Segments, Visible, rounded, visit_scorer};
 use super::compile::compile_parts;
 use super::doc_bits::{ConstantDocs, DocBits};
+use super::expected_work::expected_nanos;
 use super::filter_bits::{BitsQuery, known_filter_bits};
 use super::plan::QueryPlan;
 use super::point_scorer::{PointScorer, PointWeight};
@@ -63,7 +64,9 @@ impl BestQuery {
     ) -> Result<Self, EngineError> {
         let scoring = EnableScoring::enabled_from_statistics_provider(statistics, &view.searcher);
         let weight_of = |query: &dyn Query| query.weight(scoring).map_err(tantivy_failed);
+        let expect = |query: &dyn Query| stop.expect(expected_nanos(query, statistics).map_err(tantivy_failed)?);
         let whole = |query: &dyn Query| {
+            expect(query)?;
             let matches_at_least = matches_at_least(query, statistics).map_err(tantivy_failed)?;
             Ok(Self { weight: weight_of(query)?, skips: can_skip(query), apart: None, matches_at_least })
         };
@@ -80,6 +83,7 @@ impl BestQuery {
                 return whole(&*compiled.with_condition(bits).whole());
             }
         };
+        expect(&**scored)?;
         let (weight, skips) = (weight_of(&**scored)?, can_skip(&**scored));
         let points = PointWeight::of(&**scored, scoring).map_err(tantivy_failed)?;
         let conditions = match known {

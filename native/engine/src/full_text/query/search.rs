@@ -71,12 +71,16 @@ impl RangeView {
 ///
 /// Errors: `query_timeout` after `plan.timeout_ms` or when `cancel` is set; `invalid_query`.
 pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) -> Result<Hits, EngineError> {
+    query_until(indexes, plan, &Stop::new(cancel, plan.timeout_ms))
+}
+
+/// The same until `stop` says so.
+pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
     let started = Instant::now();
     let views: Vec<RangeView> = indexes.iter().map(|index| RangeView::of(index)).collect::<Result<_, _>>()?;
-    let stop = Stop::new(cancel, plan.timeout_ms);
     let mut hits = match &plan.aggregations {
-        Some(aggregations) => query_and_aggregate(&views, plan, aggregations, &stop)?,
-        None => query_views(&views, plan, &stop)?,
+        Some(aggregations) => query_and_aggregate(&views, plan, aggregations, stop)?,
+        None => query_views(&views, plan, stop)?,
     };
     if plan.explain {
         let explained = explain_hits(&views, plan, &hits.hits)?;
@@ -120,7 +124,7 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     }
     let statistics = GlobalStatistics::new(views.iter().map(|view| (&view.searcher, &view.index)).collect());
     if plan.count_only {
-        let totals = over_ranges(views, |range| {
+        let totals = over_ranges(views, stop, |range| {
             let weight = weight_for(views, range, plan, &statistics, false, stop)?;
             count(views[range].segments(), &*weight, plan, stop)
         })?;
@@ -130,14 +134,14 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
     }
     if plan.sort.is_empty() {
         let hidden = views.iter().map(|view| view.hidden_at_most(plan)).sum();
-        let found = over_ranges(views, |range| {
+        let found = over_ranges(views, stop, |range| {
             let query = BestQuery::new(&views[range], plan, &statistics.for_range(range), stop)?;
             collect_best(views[range].segments(), &query, plan, hidden, stop)
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
-    let found = over_ranges(views, |range| {
+    let found = over_ranges(views, stop, |range| {
         let weight = weight_for(views, range, plan, &statistics, scores, stop)?;
         collect_sorted(views[range].segments(), &*weight, scores, plan, stop)
     })?;
@@ -191,10 +195,11 @@ fn pool() -> Option<&'static ThreadPool> {
 
 fn over_ranges<T: Send>(
     views: &[RangeView],
+    stop: &Stop,
     run: impl Fn(usize) -> Result<T, EngineError> + Sync,
 ) -> Result<Vec<T>, EngineError> {
     let docs: u64 = views.iter().map(|view| view.searcher.num_docs()).sum();
-    match query_pool(views.len(), docs) {
+    match query_pool(views.len(), docs).filter(|_| !stop.is_at_once()) {
         Some(pool) => pool.install(|| (0..views.len()).into_par_iter().map(&run).collect()),
         None => (0..views.len()).map(run).collect(),
     }

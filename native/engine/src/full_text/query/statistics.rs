@@ -37,6 +37,11 @@ pub struct RangeStatistics<'g, 'a> {
 }
 
 impl RangeStatistics<'_, '_> {
+    /// Among how many ranges the frequencies are spread.
+    pub fn ranges(&self) -> u64 {
+        self.global.ranges.len() as u64
+    }
+
     fn slot(&self, field: Field) -> Option<&Slot> {
         let (_, index) = self.global.ranges[self.range];
         index.slots.get(index.fields.slot_of(field)?)

@@ -1,0 +1,123 @@
+//! Queries that are answered on the thread that asks, because handing them to another one would take longer.
+
+use std::sync::Arc;
+
+use super::VectorIndex;
+use super::plan::Leg;
+use super::query_until;
+use crate::error::EngineError;
+use crate::full_text::{Fuzziness, Hits, Node, QueryPlan, Stop, TextIndex, is_filtered};
+
+/// Nanoseconds for a byte of text that is cut into words and looked up.
+const TEXT_BYTE: u64 = 300;
+
+/// Nanoseconds for a document that is looked at by itself.
+const DOCUMENT: u64 = 20;
+
+/// Nanoseconds for a row of a sparse index.
+const SPARSE_ROW: u64 = 5;
+
+/// A walk under a filter goes further than one without.
+const FILTERED_WALK: u64 = 4;
+
+/// The answer of `super::query` when that is sure to take less than about `nanos_max`; `None` when it may take longer, and
+/// nothing of it is done then. Waits for nothing but locks that are held for a few steps.
+///
+/// Errors: those of `super::query` but `query_timeout`.
+pub fn query_at_once(
+    texts: &[Arc<TextIndex>],
+    vectors: &[VectorIndex],
+    plan: &QueryPlan,
+    query_vectors: &[u8],
+    nanos_max: u64,
+) -> Result<Option<Hits>, EngineError> {
+    let stop = Stop::at_once(nanos_max);
+    let Some(nanos) = known_nanos(texts, vectors, plan) else { return Ok(None) };
+    let outcome = stop.expect(nanos).and_then(|()| query_until(texts, vectors, plan, query_vectors, &stop));
+    match outcome {
+        Err(error) if stop.takes_longer(&error) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// What can be told of the cost of a plan before its terms are looked up: all but the search of what scores by them.
+/// `None` when it may be anything.
+fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[VectorIndex], plan: &QueryPlan) -> Option<u64> {
+    if plan.aggregations.is_some() || plan.explain || !plan.sort.is_empty() {
+        return None;
+    }
+    let documents = texts.iter().map(|text| text.document_count()).sum();
+    let mut nanos = 0;
+    // Without terms that score, and where all matches are counted, every document may be visited.
+    if plan.exact_total || plan.count_only || plan.offset > 0 || (plan.query.is_none() && plan.legs.is_empty()) {
+        nanos += DOCUMENT * documents;
+    }
+    for node in plan.filter.iter().chain(&plan.exclusion) {
+        nanos += condition_nanos(node, documents)?;
+    }
+    if plan.key_prefix.is_some() || (plan.expired_at_or_before_ms.is_some() && !plan.legs.is_empty()) {
+        nanos += DOCUMENT * documents;
+    }
+    if let Some(query) = &plan.query {
+        nanos += scored_nanos(query, documents)?;
+    }
+    for (leg, indexes) in plan.legs.iter().zip(vectors.chunks(texts.len().max(1))) {
+        for (text, index) in texts.iter().zip(indexes) {
+            nanos += leg_nanos(plan, leg, text, index);
+        }
+    }
+    Some(nanos)
+}
+
+/// A node that scores. Terms and phrases of terms announce their own cost once they are looked up.
+fn scored_nanos(node: &Node, documents: u64) -> Option<u64> {
+    match node {
+        Node::Match { text, .. } | Node::Phrase { text, .. } if !is_fuzzy(node) => Some(TEXT_BYTE * text.len() as u64),
+        Node::Term { .. } | Node::MatchNone {} => Some(TEXT_BYTE),
+        Node::Bool { must, should, must_not, filter, .. } => {
+            let scored = must.iter().chain(should).map(|node| scored_nanos(node, documents));
+            let conditions = must_not.iter().chain(filter).map(|node| condition_nanos(node, documents));
+            scored.chain(conditions).sum()
+        }
+        other => condition_nanos(other, documents),
+    }
+}
+
+/// A node whose documents are all looked at.
+fn condition_nanos(node: &Node, documents: u64) -> Option<u64> {
+    let visits = Some(DOCUMENT * documents);
+    match node {
+        Node::MatchNone {} => Some(0),
+        Node::MatchAll { .. }
+        | Node::Term { .. }
+        | Node::Range { .. }
+        | Node::BoolField { .. }
+        | Node::Exists { .. } => visits,
+        Node::Ids { ids, .. } => Some(TEXT_BYTE * ids.iter().map(|id| id.len() as u64 + 8).sum::<u64>()),
+        Node::Match { text, .. } if !is_fuzzy(node) => Some(TEXT_BYTE * text.len() as u64 + DOCUMENT * documents),
+        Node::Phrase { text, .. } if !is_fuzzy(node) => Some(TEXT_BYTE * text.len() as u64 + 5 * DOCUMENT * documents),
+        Node::Bool { must, should, must_not, filter, .. } => {
+            let clauses = must.iter().chain(should).chain(must_not).chain(filter);
+            clauses.map(|node| condition_nanos(node, documents)).sum()
+        }
+        // Walks of dictionaries and shapes, whose length their text does not tell.
+        _ => None,
+    }
+}
+
+fn is_fuzzy(node: &Node) -> bool {
+    match node {
+        Node::Match { fuzziness, .. } | Node::Phrase { fuzziness, .. } => *fuzziness != Fuzziness::Edits(0),
+        _ => false,
+    }
+}
+
+fn leg_nanos(plan: &QueryPlan, leg: &Leg, text: &TextIndex, index: &VectorIndex) -> u64 {
+    let limit = plan.fusion.window.unwrap_or(0).max(plan.offset + plan.limit);
+    let filtered = if is_filtered(plan) { FILTERED_WALK } else { 1 };
+    let search = match index {
+        VectorIndex::Dense(index) => filtered * index.expected_nanos(leg.effort, limit),
+        VectorIndex::Sparse(index) => SPARSE_ROW * index.row_count(),
+    };
+    search + text.unread_ordinals()
+}

@@ -1,0 +1,80 @@
+//! Which queries are answered on the calling thread. That they answer as they do elsewhere is checked by every query of
+//! `retrieval_support`.
+
+mod retrieval_support;
+
+use std::sync::Arc;
+
+use retrieval_support::{Document, Range, document, table};
+use serde_json::{Value, json};
+use sundew_engine::full_text::{QueryPlan, TextIndex};
+use sundew_engine::retrieval::query_at_once;
+use sundew_vector::dense::Metric;
+
+const PATIENT: u64 = 250_000;
+
+fn dishes(count: usize) -> Vec<Range> {
+    let title = |at: usize| format!("soup {} dish{at}", if at % 100 == 0 { "leek" } else { "miso" });
+    let documents: Vec<Document> =
+        (0..count).map(|at| document(&format!("k{at}"), json!({ "title": title(at), "n": at }))).collect();
+    table(&documents, 2, Metric::L2Squared)
+}
+
+fn is_answered(table: &[Range], members: &Value, nanos_max: u64) -> bool {
+    let texts: Vec<Arc<TextIndex>> = table.iter().map(|range| Arc::clone(&range.text)).collect();
+    let mut plan = json!({ "limit": 10, "query": { "kind": "match", "field": "title", "text": "soup" } });
+    for (name, value) in members.as_object().expect("members of a plan") {
+        plan[name] = value.clone();
+    }
+    let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
+    query_at_once(&texts, &[], &plan, &[], nanos_max).expect("no fault").is_some()
+}
+
+fn matching(kind: &str, text: &str, operator: Option<&str>) -> Value {
+    let mut node = json!({ "kind": kind, "field": "title", "text": text });
+    if let Some(operator) = operator {
+        node["operator"] = json!(operator);
+    }
+    json!({ "query": node })
+}
+
+#[test]
+fn what_walks_dictionaries_or_visits_everything_is_for_another_thread() {
+    let table = dishes(100);
+    for cheap in [
+        json!({}),
+        matching("phrase", "leek dish0", None),
+        json!({ "filter": [{ "kind": "range", "field": "n", "lt": 5 }] }),
+        json!({ "query": { "kind": "bool", "must": [{ "kind": "term", "field": "title", "value": "leek" }] } }),
+    ] {
+        assert!(is_answered(&table, &cheap, PATIENT), "{cheap}");
+        assert!(!is_answered(&table, &cheap, 1_000), "{cheap} in a microsecond");
+    }
+    let shape = json!({ "kind": "geo_box", "field": "g", "top_left": [0.0, 1.0], "bottom_right": [1.0, 0.0] });
+    for dear in [
+        json!({ "query": { "kind": "wildcard", "pattern": "*o*" } }),
+        json!({ "query": { "kind": "regexp", "pattern": ".*o" } }),
+        json!({ "query": { "kind": "match", "text": "soop", "fuzziness": 1 } }),
+        json!({ "query": { "kind": "bool", "should": [{ "kind": "fuzzy", "value": "soop", "fuzziness": "auto" }] } }),
+        json!({ "filter": [shape] }),
+        json!({ "sort": [{ "field": "n" }] }),
+        json!({ "explain": true }),
+        json!({ "aggregations": { "list": [] } }),
+    ] {
+        assert!(!is_answered(&table, &dear, u64::MAX), "{dear}");
+    }
+}
+
+#[test]
+fn the_frequencies_of_words_decide() {
+    let table = dishes(12_000);
+    let answered = |members: Value| is_answered(&table, &members, PATIENT);
+    assert!(answered(matching("match", "leek dish7", Some("or"))));
+    assert!(answered(matching("match", "soup miso", Some("and"))));
+    assert!(answered(matching("phrase", "soup leek", None)));
+    assert!(!answered(matching("match", "soup miso", Some("or"))));
+    assert!(!answered(matching("phrase", "soup miso", None)));
+    assert!(!answered(
+        json!({ "filter": [{ "kind": "term", "field": "title", "value": "leek" }], "count_only": true })
+    ));
+}
