@@ -1,17 +1,12 @@
+import type { Clock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { NativeContext } from './binding.ts';
 import type { Generation } from './generation.ts';
 import type { SequenceSlots } from './sequence-slots.ts';
+import type { Threads } from './threads.ts';
 
 /** Tokens of prompts that are read in one go: between two goes, requests that nobody waits for are dropped. */
 export const sliceTokens = 128;
-
-export interface ThreadCounts {
-  readonly prefill: number;
-  readonly decode: number;
-  /** For a batch with a token of each sequence. */
-  readonly parallel: number;
-}
 
 /** Items that belong to one request; counts how often some of them were started together. */
 export interface GenerationGroup {
@@ -30,15 +25,17 @@ interface Waiting {
 export class DecodeLoop {
   readonly #context: NativeContext;
   readonly #slots: SequenceSlots;
-  readonly #threads: ThreadCounts;
+  readonly #threads: Threads;
+  readonly #clock: Clock;
   readonly #waiting: Waiting[] = [];
   #active: Generation[] = [];
   #turning = false;
 
-  constructor(context: NativeContext, slots: SequenceSlots, threads: ThreadCounts) {
+  constructor(context: NativeContext, slots: SequenceSlots, threads: Threads, clock: Clock) {
     this.#context = context;
     this.#slots = slots;
     this.#threads = threads;
+    this.#clock = clock;
   }
 
   get idle(): boolean {
@@ -93,18 +90,15 @@ export class DecodeLoop {
   }
 
   async #step(): Promise<void> {
-    let budget = sliceTokens;
-    const parts = this.#active.flatMap((generation) => {
-      const tokens = generation.next(budget);
-      if (generation.reading) budget -= tokens.length;
-      return tokens.length === 0 ? [] : [{ generation, tokens }];
-    });
+    const parts = this.#parts();
     const total = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
     try {
-      this.#context.setThreads(this.#threadsFor(total));
+      this.#context.setThreads(this.#threads.for(total));
       this.#context.initBatch(total);
       const places = parts.map(({ generation, tokens }) => this.#add(generation, tokens));
+      const startMs = this.#clock.monotonicMs();
       await this.#context.decodeBatch();
+      this.#threads.took(total, this.#clock.monotonicMs() - startMs);
       for (const { generation, tokens } of parts) generation.slot.tokens.push(...tokens);
       await Promise.all(parts.map(({ generation }, at) => this.#take(generation, places[at] ?? new Uint32Array(0))));
     } catch (error) {
@@ -113,6 +107,20 @@ export class DecodeLoop {
         this.#end(generation, () => generation.fail(evaluationFailed(error)), false);
       }
     }
+  }
+
+  /** The next token of each output, and a slice of the prompts, shared so that a short one does not wait for a long one. */
+  #parts(): { generation: Generation; tokens: readonly number[] }[] {
+    const reading = this.#active.filter((generation) => generation.reading);
+    reading.sort((a, b) => a.unread - b.unread);
+    const slices = new Map<Generation, number>();
+    let budget = sliceTokens;
+    for (const [at, generation] of reading.entries()) {
+      const share = Math.min(generation.unread, Math.floor(budget / (reading.length - at)));
+      slices.set(generation, share);
+      budget -= share;
+    }
+    return this.#active.map((generation) => ({ generation, tokens: generation.next(slices.get(generation) ?? 0) }));
   }
 
   #add(generation: Generation, tokens: readonly number[]): Uint32Array {
@@ -140,11 +148,6 @@ export class DecodeLoop {
     this.#active = this.#active.filter((each) => each !== generation);
     this.#slots.release(generation.slot, keep && generation.cache !== undefined);
     tell();
-  }
-
-  #threadsFor(tokens: number): number {
-    if (tokens === 1) return this.#threads.decode;
-    return tokens < sliceTokens / 4 ? this.#threads.parallel : this.#threads.prefill;
   }
 }
 

@@ -63,6 +63,11 @@ export class Generation {
     return this.#last === undefined;
   }
 
+  /** Tokens of the prompt whose state is not there yet. */
+  get unread(): number {
+    return this.prompt.length - this.slot.tokens.length;
+  }
+
   onAbort(listener: () => void): void {
     this.#parts.context.signal.addEventListener('abort', listener, { once: true });
     if (this.aborted) listener();

@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus, loadavg } from 'node:os';
 import { systemClock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { OperationContext } from '../../backend.ts';
@@ -12,11 +12,12 @@ import type {
 } from '../../operations/generate.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import { Constrainer } from './constrainer.ts';
-import { DecodeLoop, type GenerationGroup, sliceTokens, type ThreadCounts } from './decode-loop.ts';
+import { DecodeLoop, type GenerationGroup, sliceTokens } from './decode-loop.ts';
 import { Generation } from './generation.ts';
 import { parseGrammar } from './grammar.ts';
 import { SequenceSlots } from './sequence-slots.ts';
 import { probeThreads } from './thread-probe.ts';
+import { Threads } from './threads.ts';
 import { TokenSampler } from './token-sampler.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -44,11 +45,11 @@ interface OpenContext {
 
 /** Generates text with one loaded model. Each key/value precision has a context of its own, made when first asked for. */
 export class Generator {
-  readonly threads: ThreadCounts;
+  readonly threads: Threads;
   readonly #parts: GeneratorParts;
   readonly #contexts = new Map<CacheType, Promise<OpenContext>>();
 
-  private constructor(parts: GeneratorParts, native: NativeContext, threads: ThreadCounts) {
+  private constructor(parts: GeneratorParts, native: NativeContext, threads: Threads) {
     this.#parts = parts;
     this.threads = threads;
     this.#contexts.set('f16', Promise.resolve(this.#start(native)));
@@ -63,10 +64,10 @@ export class Generator {
         ? await probeThreads({
             context: native,
             sequences: settings.parallelSequences,
-            cores: availableParallelism(),
+            cores: coresToUse(),
             clock: systemClock,
           })
-        : { prefill: fixed, decode: fixed, parallel: fixed };
+        : Threads.fixed(fixed);
     return new Generator(parts, native, threads);
   }
 
@@ -149,7 +150,7 @@ export class Generator {
 
   #start(native: NativeContext): OpenContext {
     const slots = new SequenceSlots(native, this.#parts.settings.parallelSequences);
-    return { native, loop: new DecodeLoop(native, slots, this.threads) };
+    return { native, loop: new DecodeLoop(native, slots, this.threads, systemClock) };
   }
 }
 
@@ -171,4 +172,9 @@ async function openContext(parts: GeneratorParts, type: CacheType): Promise<Nati
   if (await native.init().catch(() => false)) return native;
   if (type === 'f16') throw new Error(`no room for the state of ${sequences} x ${contextTokens} tokens`);
   throw new ServiceError('model_not_supported', `the model "${name}" cannot keep its state as ${type}; use f16 or f32`);
+}
+
+/** On a machine that has more to do than cores already, trying several threads takes seconds and answers one. */
+function coresToUse(): number {
+  return (loadavg()[0] ?? 0) > cpus().length ? 1 : availableParallelism();
 }

@@ -54,7 +54,7 @@ async function openNativeModel(binding: LlamaBinding, path: string): Promise<Nat
 
 async function openGenerator(parts: Parameters<typeof Generator.open>[0]): Promise<Backend> {
   const generator = await Generator.open(parts);
-  const { prefill, decode } = generator.threads;
+  const { prefill, decode } = generator.threads.shapes;
   const { specialTexts, beginText, endText } = parts.vocabulary;
   return {
     info: {
@@ -62,7 +62,7 @@ async function openGenerator(parts: Parameters<typeof Generator.open>[0]): Promi
       specialTexts,
       ...(beginText === undefined ? {} : { bosText: beginText }),
       ...(endText === undefined ? {} : { eosText: endText }),
-      threads: { prefill, decode },
+      threads: { prefill: prefill.count, decode: decode.count },
     },
     handlers: {
       generate: (input, context) => generator.generate(input, context),

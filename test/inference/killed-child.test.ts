@@ -1,0 +1,26 @@
+import { expect, test } from 'bun:test';
+import { fixtureModel, generateInput, openTestPool } from '../support/inference-pool.ts';
+
+const chain = fixtureModel('generators', 'chain');
+
+test.each([
+  ['decodes', 'forever', true],
+  ['reads a prompt', `${'x'.repeat(1_000)} count`, false],
+] as const)(
+  'a child that is killed while it %s fails its requests; the next request gets a new one',
+  async (_, text, waits) => {
+    await using host = openTestPool();
+    const started = Promise.withResolvers<void>();
+    const input = generateInput(text, { tokensMax: 1_000, stream: true });
+    const failed = host.pool.use(chain, async (child) => {
+      const running = child.run('generate', input, { onEvent: () => started.resolve() });
+      const beside = child.run('generate', input);
+      if (waits) await started.promise;
+      child.kill('the test wants it');
+      return await Promise.all([running, beside].map((each) => each.catch((error: unknown) => error)));
+    });
+    for (const error of await failed) expect(error).toMatchObject({ code: 'inference_interrupted', retryable: true });
+    expect(host.crashes).toEqual([expect.stringContaining('the test wants it')]);
+    expect(await host.pool.run(chain, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
+  },
+);

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+
+const chain = fixtureModel('generators', 'chain');
+const single = fixtureModel('generators', 'chain', { parallelSequences: 1 });
+const count = ' one two three four five six seven eight nine ten';
+const answer = ' from the chain.';
+let host: TestPool;
+
+beforeAll(() => {
+  host = openTestPool();
+});
+afterAll(() => host[Symbol.asyncDispose]());
+
+describe('requests beside each other', () => {
+  test('do not change what each of them is answered', async () => {
+    const words = ['hello', 'count', 'json', 'think', 'flower', 'call', 'hello', 'count', 'nothing', 'json'];
+    const alone: string[] = [];
+    for (const word of words) alone.push((await host.pool.run(chain, 'generate', generateInput(word))).text);
+    const together = await Promise.all(words.map((word) => host.pool.run(chain, 'generate', generateInput(word))));
+    expect(together.map(({ text }) => text)).toEqual(alone);
+    expect(alone[2]).toBe('{"answer":42}');
+  });
+
+  test('advance together, also while a long prompt is being read', async () => {
+    const order: string[] = [];
+    const say = (name: string, text: string, changes: Partial<GenerateInput>) =>
+      host.pool.run(chain, 'generate', generateInput(text, { stream: true, ...changes }), {
+        onEvent: () => order.push(name),
+      });
+    await Promise.all([
+      say('a', 'forever', { tokensMax: 40 }),
+      say('long', `${'x'.repeat(900)} count`, { tokensMax: 2 }),
+      say('b', 'forever', { tokensMax: 40 }),
+    ]);
+    // The prompt takes eight slices; the others get a token beside each.
+    const before = order.slice(0, order.indexOf('long'));
+    expect(before.filter((name) => name === 'a').length).toBeWithin(4, 12);
+    expect(before.filter((name) => name === 'b').length).toBeWithin(4, 12);
+  });
+});
+
+describe('a batch', () => {
+  test('starts its items together, as many as there are sequences', async () => {
+    const words = ['hello', 'hello', 'hello', 'hello', 'count', 'count'];
+    const { items, nativeBatches } = await host.pool.run(chain, 'generateBatch', {
+      items: words.map((word) => generateInput(word)),
+    });
+    expect(items.map((item) => 'result' in item && item.result.text)).toEqual([
+      answer,
+      answer,
+      answer,
+      answer,
+      count,
+      count,
+    ]);
+    expect(nativeBatches).toBe(2);
+  });
+
+  test('says of each item what is wrong with it, and answers the others', async () => {
+    const { items, nativeBatches } = await host.pool.run(chain, 'generateBatch', {
+      items: [generateInput('hello'), generateInput('x'.repeat(3_000)), generateInput('count', { tokensMax: 1 })],
+    });
+    expect(items[0]).toMatchObject({ result: { text: answer } });
+    expect(items[1]).toMatchObject({ error: { code: 'context_length_exceeded' } });
+    expect(items[2]).toMatchObject({ result: { text: ' one', finish: 'length' } });
+    expect(nativeBatches).toBe(1);
+  });
+});
+
+describe('a request that nobody waits for any more', () => {
+  test('leaves the queue, and the next one takes its turn', async () => {
+    const endless = new AbortController();
+    const waiting = new AbortController();
+    const started = Promise.withResolvers<void>();
+    const forever = generateInput('forever', { stream: true, tokensMax: 1_000 });
+    const first = host.pool.run(single, 'generate', forever, {
+      signal: endless.signal,
+      onEvent: () => started.resolve(),
+    });
+    await started.promise;
+    const second = host.pool.run(single, 'generate', generateInput('count'), { signal: waiting.signal });
+    const third = host.pool.run(single, 'generate', generateInput('hello'));
+    waiting.abort(new Error('left the queue'));
+    expect(await second.catch(String)).toBe('Error: left the queue');
+    endless.abort(new Error('left while it was told'));
+    expect(await first.catch(String)).toBe('Error: left while it was told');
+    expect(await third).toMatchObject({ text: answer });
+  });
+
+  test('frees its place between two slices of its prompt', async () => {
+    const control = new AbortController();
+    const long = generateInput(`${'x'.repeat(1_000)} count`);
+    const reading = host.pool.run(single, 'generate', long, { signal: control.signal });
+    const after = host.pool.run(single, 'generate', generateInput('hello'));
+    control.abort(new Error('gone'));
+    expect(await reading.catch(String)).toBe('Error: gone');
+    expect(await after).toMatchObject({ text: answer });
+  });
+
+  test('takes its whole batch along', async () => {
+    const control = new AbortController();
+    const items = Array.from({ length: 9 }, () => generateInput('forever', { tokensMax: 1_000 }));
+    const batch = host.pool.run(single, 'generateBatch', { items }, { signal: control.signal });
+    const after = host.pool.run(single, 'generate', generateInput('hello'));
+    control.abort(new Error('gone'));
+    expect(await batch.catch(String)).toBe('Error: gone');
+    expect(await after).toMatchObject({ text: answer });
+  });
+});
