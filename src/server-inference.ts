@@ -4,6 +4,7 @@ import { childEnvironment } from './config/child-environment.ts';
 import type { LimitOptions } from './config/limits.ts';
 import type { Config } from './config/options.ts';
 import { Admission } from './inference/admission.ts';
+import { ChunkCache } from './inference/chunking/chunk-cache.ts';
 import { modelCatalogue, pullEntryOf } from './inference/download/model-catalogue.ts';
 import { ModelDownloads } from './inference/download/model-downloads.ts';
 import { availableBackends } from './inference/host/available-backends.ts';
@@ -83,6 +84,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     settings,
     backends: availableBackends(),
     allowDownloads: config.allowDownloads,
+    chunkCache: new ChunkCache(clock, { keptMs: limits.chunkCacheMs, chunksMax: limits.chunkCacheChunksMax }),
     clock,
     record({ operation, items, tokens, durationMs }) {
       metrics.increment('inferenceItems', [operation], items);

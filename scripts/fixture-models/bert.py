@@ -158,6 +158,39 @@ def late_reference(made: onnx.ModelProto) -> dict:
     return {"query": query, "texts": texts, "scores": scores}
 
 
+def chunker() -> onnx.ModelProto:
+    """Labels every token by itself: what ends with an exclamation mark or a question mark ends a part."""
+    table = np.tile(np.array([4, -4], np.float32), (VOCABULARY, 1))
+    for mark in "!?":
+        table[word_piece.vocabulary().index(mark)] = [-4, 4]
+    graph = Graph()
+    graph.node("Gather", graph.weight(table), "input_ids", output="logits")
+    inputs = [
+        helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "sequence"])
+        for each in ("input_ids", "attention_mask")
+    ]
+    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "sequence", 2])]
+    body = helper.make_graph(graph.nodes, "chunker", inputs, outputs, graph.weights)
+    return helper.make_model(body, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def write_chunker(folder: Path) -> None:
+    (folder / "onnx").mkdir(parents=True, exist_ok=True)
+    onnx.save(chunker(), folder / "onnx" / "model.onnx")
+    config = {
+        "architectures": ["BertForTokenClassification"],
+        "max_position_embeddings": 32,
+        "id2label": {"0": "O", "1": "END"},
+    }
+    files = {
+        "config.json": config,
+        "tokenizer.json": word_piece.tokenizer(),
+        "tokenizer_config.json": word_piece.tokenizer_config(32),
+    }
+    for name, value in files.items():
+        (folder / name).write_text(json.dumps(value, indent=1) + "\n")
+
+
 def write(folder: Path, architecture: str) -> None:
     (folder / "onnx").mkdir(parents=True, exist_ok=True)
     made = model(architecture)

@@ -20,6 +20,7 @@ if __name__ == "__main__":
     bert.write(FIXTURES / "models" / "embedders" / "tiny-sparse", bert.SPARSE)
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-cross", bert.CROSS_ENCODER)
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-late", bert.LATE_INTERACTION)
+    bert.write_chunker(FIXTURES / "models" / "chunkers" / "tiny-chunker")
     predictors.write(FIXTURES / "predictors")
     for file in sorted(FIXTURES.rglob("*")):
         if file.suffix in (".gguf", ".onnx"):

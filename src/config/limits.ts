@@ -73,6 +73,12 @@ export const limits = {
   inferenceTextsMax: 2_048,
   /** Characters of one of them: it is cut into tokens in one go. */
   inferenceTextCharsMax: 1 * MiB,
+  /** Characters of a text to be chunked. */
+  chunkTextCharsMax: 16 * MiB,
+  chunkTokensMax: 1_000_000,
+  chunkCacheMs: 2 * minuteMs,
+  /** Chunks of all answers that are kept. */
+  chunkCacheChunksMax: 1_000_000,
   predictorRowsMax: 100_000,
   parallelSequences: 4,
   mediaBytesMax: 100 * MiB,

@@ -102,7 +102,6 @@ export const notBuiltParts: readonly Part[] = [
   {
     name: 'The inference server',
     routes: [
-      'POST /ai/v1/chunk',
       'POST /ai/v1/generate',
       'POST /ai/v1/generate/batch',
       'POST /ai/v1/chat/completions',

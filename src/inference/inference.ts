@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Admission } from './admission.ts';
+import type { ChunkCache } from './chunking/chunk-cache.ts';
 import type { ModelDownloads } from './download/model-downloads.ts';
 import type { AvailableBackends } from './host/available-backends.ts';
 import type { ModelPool } from './host/model-pool.ts';
@@ -21,6 +22,7 @@ export interface Inference {
   readonly settings: HostSettings;
   readonly backends: AvailableBackends;
   readonly allowDownloads: boolean;
+  readonly chunkCache: ChunkCache;
   readonly clock: Clock;
   /** Counts a request that was answered. */
   readonly record: (work: InferenceWork) => void;

@@ -4,8 +4,13 @@ const sliceItems = 2_048;
 /** Calls `visit` for 0 to `count` - 1, letting the event loop run between slices: a long loop must not hold it. */
 export async function inSlices(count: number, visit: (index: number) => void, items = sliceItems): Promise<void> {
   for (let start = 0; start < count; start += items) {
-    if (start > 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (start > 0) await turn();
     const end = Math.min(count, start + items);
     for (let index = start; index < end; index += 1) visit(index);
   }
+}
+
+/** Lets the event loop run once: messages, aborts and other requests come in. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

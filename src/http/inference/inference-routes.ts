@@ -1,5 +1,6 @@
 import type { Inference } from '../../inference/inference.ts';
 import type { Route } from '../route.ts';
+import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
 import { modelRoutes } from './models.ts';
 import { predictRoutes } from './predict.ts';
@@ -9,6 +10,7 @@ import { rerankRoutes } from './rerank.ts';
 export function inferenceRoutes(inference: Inference): Route[] {
   return [
     ...modelRoutes(inference),
+    ...chunkRoutes(inference),
     ...embeddingRoutes(inference),
     ...rerankRoutes(inference),
     ...predictRoutes(inference),

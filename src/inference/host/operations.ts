@@ -1,4 +1,5 @@
 import type { EmbedInput, EmbedResult } from './operations/embed.ts';
+import type { FindBoundariesInput, FindBoundariesResult } from './operations/find-boundaries.ts';
 import type {
   GenerateBatchInput,
   GenerateBatchResult,
@@ -23,6 +24,7 @@ export interface Operations {
   embed: { input: EmbedInput; event: never; result: EmbedResult };
   rerank: { input: RerankInput; event: never; result: RerankResult };
   predict: { input: PredictInput; event: never; result: PredictResult };
+  findBoundaries: { input: FindBoundariesInput; event: never; result: FindBoundariesResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
   inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };
   prepareImage: { input: PrepareImageInput; event: never; result: PrepareImageResult };

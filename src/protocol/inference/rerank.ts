@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { contentSchema } from './content-part.ts';
+import { usageSchema } from './usage.ts';
 
 const common = {
   model: Type.String({ minLength: 1 }),
@@ -19,13 +20,6 @@ export const rerankRequestSchema = Type.Object({
 export const rerankMultimodalRequestSchema = Type.Object({
   ...common,
   documents: Type.Array(Type.Object({ id: Type.Optional(Type.String()), content: contentSchema }), { minItems: 1 }),
-});
-
-export const usageSchema = Type.Object({
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  total_tokens: Type.Integer(),
-  cached_prompt_tokens: Type.Integer(),
 });
 
 export const rerankResponseSchema = Type.Object({

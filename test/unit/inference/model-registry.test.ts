@@ -28,6 +28,7 @@ describe('what is found', () => {
     const found = new ModelRegistry(models, `${fixtures}predictors`);
     const names = found.models.map(({ kind, name, backend }) => `${kind}/${name} ${backend}`);
     expect(names).toEqual([
+      'chunkers/tiny-chunker onnx',
       'rerankers/tiny-cross onnx',
       'rerankers/tiny-late onnx',
       'embedders/tiny-bert onnx',

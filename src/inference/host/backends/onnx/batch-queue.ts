@@ -1,4 +1,5 @@
 import { must } from '../../../../lib/assert.ts';
+import { turn } from '../../../../lib/in-slices.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
 
 /** What the queue has to know of an input. */
@@ -105,9 +106,4 @@ export class BatchQueue<Item extends Sized, Output> {
     this.#waiting = this.#waiting.filter((each) => each.request !== request);
     request.reject(reason);
   }
-}
-
-/** Lets messages and aborts in. */
-export function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

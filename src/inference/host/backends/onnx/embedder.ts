@@ -1,8 +1,8 @@
 import { assert, must } from '../../../../lib/assert.ts';
+import { turn } from '../../../../lib/in-slices.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
-import { turn } from './batch-queue.ts';
 import { floats } from './onnx-session.ts';
 import { normalize, poolRows, type SparseRow, sparseRows } from './pooling.ts';
 import { type EncodedBatch, TextEncoder } from './text-encoder.ts';

@@ -1,11 +1,13 @@
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
+import { loadChunker } from './chunker.ts';
 import { loadEmbedder } from './embedder.ts';
 import { loadPredictor } from './predictor.ts';
 import { loadReranker } from './reranker.ts';
 
 const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Promise<Backend> } = {
+  chunkers: loadChunker,
   embedders: loadEmbedder,
   rerankers: loadReranker,
   predictors: loadPredictor,

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import { must } from '../../../../lib/assert.ts';
+import { turn } from '../../../../lib/in-slices.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { PredictInput, PredictResult } from '../../operations/predict.ts';
-import { turn } from './batch-queue.ts';
 import { OnnxSession } from './onnx-session.ts';
 
 /** Rows of one run, between which the event loop turns. */

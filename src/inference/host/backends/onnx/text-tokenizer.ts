@@ -66,6 +66,11 @@ export class TextTokenizer {
     return (texts === 1 ? this.#single : this.#pair).marks.reduce((sum, ids) => sum + ids.length, 0);
   }
 
+  /** Ids that the template puts in front of one text. */
+  get marksBefore(): number {
+    return this.#single.marks[0]?.length ?? 0;
+  }
+
   /** Plain ids of one text, or of a pair, inside the template. */
   framed(...texts: readonly (readonly number[])[]): Encoded {
     const { marks, markTypes, textTypes } = texts.length === 1 ? this.#single : this.#pair;

@@ -1,0 +1,79 @@
+import { limits } from '../../config/limits.ts';
+import { type Chunked, type ChunkRequest, chunkText } from '../../inference/chunking/chunk-text.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { fixedChunker } from '../../inference/models/model-registry.ts';
+import { CodePointPlaces } from '../../lib/code-points.ts';
+import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { underPermit } from './inference-work.ts';
+
+const defaults = { targetTokens: 500, overlapTokens: 0, separator: '\n\n', threshold: 0.5 };
+
+export function chunkRoutes(inference: Inference): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/chunk',
+      tag: 'Inference',
+      summary: 'Split a text into chunks',
+      description:
+        'Chunks may overlap. `fixed` counts runs of up to eight letters or digits, and every other character, as a token. Answers are kept for two minutes.',
+      body: { kind: 'json', schema: chunkRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      responses: { 200: { description: 'The chunks, in the order of the text', schema: chunkResponseSchema } },
+      handler: (context) =>
+        underPermit(inference, 'chunk', context, async () => {
+          const request = chunkRequest(context.body);
+          const chunked = await chunkText(inference, request, context.signal);
+          return { answer: chunkAnswer(request.text, chunked), items: chunked.chunks.length, tokens: chunked.tokens };
+        }),
+    }),
+  ];
+}
+
+function chunkRequest({ text, input, config = {} }: ChunkBody): ChunkRequest {
+  const target = config.text?.target_tokens ?? config.target_tokens ?? defaults.targetTokens;
+  const most = limits.chunkTokensMax;
+  if (target > most) {
+    throw new ServiceError('limit_exceeded', `"target_tokens" is ${target}; a chunk may have ${most} tokens`);
+  }
+  return {
+    model: config.model ?? fixedChunker,
+    text: textOf(text, input),
+    targetTokens: target,
+    overlapTokens: config.text?.overlap_tokens ?? defaults.overlapTokens,
+    separator: config.text?.separator ?? defaults.separator,
+    chunksMax: config.max_chunks,
+    threshold: config.threshold ?? defaults.threshold,
+  };
+}
+
+function textOf(text: ChunkBody['text'], input: ChunkBody['input']): string {
+  if (text !== undefined && input !== undefined) {
+    throw new ServiceError('invalid_request', '"text" and "input" are two names for the same; give one of them');
+  }
+  const given = text ?? (typeof input === 'object' && input.type === 'text' ? input.text : input);
+  if (given === undefined) throw new ServiceError('invalid_request', 'member "text" is missing');
+  if (typeof given !== 'string') {
+    throw new ServiceError('model_not_supported', `texts are chunked; a part of type "${given.type}" is not`);
+  }
+  const most = limits.chunkTextCharsMax;
+  if (given.length <= most) return given;
+  throw new ServiceError('limit_exceeded', `the text has ${given.length} characters; it may have ${most}`);
+}
+
+function chunkAnswer(text: string, { model, chunks, tokens, cacheHit }: Chunked): object {
+  const starts = new CodePointPlaces(text);
+  const ends = new CodePointPlaces(text);
+  const data = chunks.map(({ start, end }, index) => ({
+    object: 'chunk',
+    index,
+    id: index,
+    text: text.slice(start, end),
+    start_char: starts.at(start),
+    end_char: ends.at(end),
+    mime_type: 'text/plain',
+  }));
+  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens, cached_prompt_tokens: 0 };
+  return { object: 'list', data, model, usage, cache_hit: cacheHit };
+}

@@ -1,0 +1,99 @@
+import { turn } from '../../lib/in-slices.ts';
+import type { ErrorCode } from '../../protocol/error-codes.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { specOfModel } from '../host/model-spec.ts';
+import type { Inference } from '../inference.ts';
+import { fixedChunker } from '../models/model-registry.ts';
+import { ChunkCache, type CutText } from './chunk-cache.ts';
+import { type FixedOptions, fixedChunks, type TextChunk } from './fixed-chunks.ts';
+
+export interface ChunkRequest extends FixedOptions {
+  /** `fixed`, or the name of an installed chunker. */
+  readonly model: string;
+  readonly text: string;
+  /** Chunks that are answered; what comes behind them is left out. */
+  readonly chunksMax: number | undefined;
+  /** How sure a model has to be that a part ends, 0 to 1. */
+  readonly threshold: number;
+}
+
+export interface Chunked extends CutText {
+  readonly cacheHit: boolean;
+}
+
+/** Faults of a model behind which the text is cut without one. */
+const fallBackCodes: readonly ErrorCode[] = [
+  'model_load_failed',
+  'model_not_supported',
+  'inference_failed',
+  'inference_interrupted',
+  'memory_budget_exceeded',
+  'internal',
+];
+/** Tokens that are cut before others get their turn. */
+const tokensBetweenTurns = 50_000;
+
+/** Cuts a text. Where a model fails, the text is cut as `fixed` does it, and the answer says so. Throws `ServiceError`. */
+export async function chunkText(inference: Inference, request: ChunkRequest, signal?: AbortSignal): Promise<Chunked> {
+  const { text, ...configuration } = request;
+  const key = ChunkCache.key(JSON.stringify(configuration), text);
+  const known = inference.chunkCache.get(key);
+  if (known !== undefined) return { ...known, cacheHit: true };
+  const cut = request.model === fixedChunker ? await cutFixed(request) : await cutByModel(inference, request, signal);
+  if (cut.model === fixedChunker && request.model !== fixedChunker) return { ...cut, cacheHit: false };
+  inference.chunkCache.set(key, cut);
+  return { ...cut, cacheHit: false };
+}
+
+async function cutByModel(
+  { models, pool, settings }: Inference,
+  request: ChunkRequest,
+  signal: AbortSignal | undefined,
+): Promise<CutText> {
+  const model = models.require('chunkers', request.model);
+  const { text, threshold } = request;
+  try {
+    const options = signal === undefined ? {} : { signal };
+    const found = await pool.run(specOfModel(model, settings), 'findBoundaries', { text, threshold }, options);
+    const { chunks } = await collect(partsOf(request, found.places), request.chunksMax);
+    return { model: model.name, chunks, tokens: found.tokens };
+  } catch (error) {
+    const falls = error instanceof ServiceError && fallBackCodes.includes(error.code);
+    if (!falls || signal?.aborted === true) throw error;
+    return await cutFixed(request);
+  }
+}
+
+async function cutFixed(request: ChunkRequest): Promise<CutText> {
+  return { model: fixedChunker, ...(await collect(fixedChunks(request.text, request), request.chunksMax)) };
+}
+
+/** The parts that a model found; one that is too long is cut further. */
+function* partsOf(request: ChunkRequest, places: Uint32Array): Generator<TextChunk> {
+  let from = 0;
+  for (const place of [...places, request.text.length]) {
+    for (const chunk of fixedChunks(request.text.slice(from, place), { ...request, overlapTokens: 0 })) {
+      yield { ...chunk, start: from + chunk.start, end: from + chunk.end };
+    }
+    from = place;
+  }
+}
+
+async function collect(
+  found: Iterable<TextChunk>,
+  most = Number.POSITIVE_INFINITY,
+): Promise<{ chunks: TextChunk[]; tokens: number }> {
+  const chunks: TextChunk[] = [];
+  let tokens = 0;
+  let untilTurn = tokensBetweenTurns;
+  for (const chunk of found) {
+    chunks.push(chunk);
+    tokens += chunk.tokens;
+    if (chunks.length >= most) break;
+    untilTurn -= chunk.tokens;
+    if (untilTurn > 0) continue;
+    untilTurn = tokensBetweenTurns;
+    await turn();
+  }
+  return { chunks, tokens };
+}
