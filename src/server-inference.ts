@@ -7,6 +7,7 @@ import { Admission } from './inference/admission.ts';
 import { ChunkCache } from './inference/chunking/chunk-cache.ts';
 import { modelCatalogue, pullEntryOf } from './inference/download/model-catalogue.ts';
 import { ModelDownloads } from './inference/download/model-downloads.ts';
+import { GenerationMetrics } from './inference/generation/generation-metrics.ts';
 import { availableBackends } from './inference/host/available-backends.ts';
 import { ModelPool } from './inference/host/model-pool.ts';
 import { specOfModel } from './inference/host/model-spec.ts';
@@ -81,6 +82,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
       settings,
     }),
     templates: new ChatTemplates(),
+    generations: new GenerationMetrics(metrics, clock, settings.parallelSequences),
     settings,
     backends: availableBackends(),
     allowDownloads: config.allowDownloads,

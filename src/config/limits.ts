@@ -19,6 +19,8 @@ export const limits = {
   queryBytesMax: 1 * MiB,
   /** Every other route that takes a body. */
   smallBodyBytesMax: 1 * MiB,
+  /** Conversations, with their images and sounds inline. */
+  generateBodyBytesMax: 112 * MiB,
   /** The runtime's own answer to a larger body has no text, so ours must come first. */
   bunBodyBytesMax: 160 * MiB,
   jsonDepthMax: 64,
@@ -84,6 +86,10 @@ export const limits = {
   mediaBytesMax: 100 * MiB,
   mediaDeadlineMs: 30 * secondMs,
   imageEdgeMax: 2_048,
+  /** A stream of events that has nothing to say says so this often. */
+  streamHeartbeatMs: 10 * secondMs,
+  /** Bytes of a stream that wait for its client to read. */
+  streamUnsentBytesMax: 1 * MiB,
 
   // Queries
   queryLimitMax: 10_000,
@@ -155,6 +161,7 @@ type Relation = readonly [holds: (bounds: LimitOptions) => boolean, promise: str
 
 const relations: readonly Relation[] = [
   [(b) => b.batchBodyBytesMax < b.bunBodyBytesMax, 'our body limit answers before the runtime'],
+  [(b) => b.generateBodyBytesMax < b.bunBodyBytesMax, 'the limit of a conversation answers before the runtime'],
   [(b) => b.smallBodyBytesMax <= b.queryBodyBytesMax, 'a query may be larger than a small body'],
   [(b) => b.queryBytesMax <= b.queryBodyBytesMax, 'a body holds at least one query'],
   [(b) => b.queryTextCharsMax < b.queryBytesMax, 'the longest text fits in a query'],

@@ -112,7 +112,10 @@ export class App {
         route = found?.route;
         entry = this.inFlight.begin(request, startedMs, fail, route?.always);
         if (found === undefined) return finish(this.#unmatched(request));
-        context = new RequestContext(entry, requestId, found.params);
+        context = new RequestContext(entry, requestId, found.params, (onStop) => ({
+          end: this.inFlight.openStream(request, onStop),
+          failed: (thrown) => this.#understood(thrown, requestId, route),
+        }));
         this.#run(found.route, context, entry).then(finish, fail);
       } catch (thrown) {
         fail(thrown);
@@ -172,13 +175,19 @@ export class App {
   }
 
   #failed(thrown: unknown, request: Request, requestId: string, route: Route | undefined): Reply {
+    const error = this.#understood(thrown, requestId, route);
+    return this.#isInferencePath(pathOf(request.url)) ? inferenceErrorReply(error) : errorReply(error);
+  }
+
+  /** What was thrown, as what the caller may see; faults go to the log. */
+  #understood(thrown: unknown, requestId: string, route: Route | undefined): ServiceError {
     const error = toServiceError(thrown);
     if (isFault(thrown)) {
       const cause = thrown instanceof ServiceError && thrown.cause !== undefined ? thrown.cause : thrown;
       this.#deps.logger.error('a request met a fault', { request_id: requestId, route: route?.path }, cause);
       this.#deps.onFault?.(thrown);
     }
-    return this.#isInferencePath(pathOf(request.url)) ? inferenceErrorReply(error) : errorReply(error);
+    return error;
   }
 
   #report(request: Request, route: Route | undefined, status: number, durationMs: number, requestId: string): void {

@@ -16,6 +16,10 @@ const sweepIntervalMs = 1_000;
 /** The runtime closes a connection that is silent for ten seconds, also while a handler works. */
 const extendAfterMs = 4_000;
 const extendSeconds = 30;
+/** Never, for the runtime. */
+const silentForever = 0;
+/** For the rest of a stream to be taken. */
+const lingerSeconds = 60;
 
 /** One request between its arrival and its answer. */
 export class InFlightRequest {
@@ -53,6 +57,7 @@ export class InFlightRequest {
 /** Admission and deadlines of all requests; one timer for all of them. */
 export class InFlightRequests {
   readonly #open = new Set<InFlightRequest>();
+  readonly #streams = new Set<(error: ServiceError) => void>();
   readonly #clock: Clock;
   readonly #bounds: InFlightBounds;
   readonly #extendIdle: ExtendIdle;
@@ -67,7 +72,7 @@ export class InFlightRequests {
   }
 
   get count(): number {
-    return this.#open.size;
+    return this.#open.size + this.#streams.size;
   }
 
   get draining(): boolean {
@@ -84,7 +89,7 @@ export class InFlightRequests {
     const entry = new InFlightRequest(request, startedMs, onExpire);
     if (always) return entry;
     if (this.#refusal !== undefined) throw this.#refusal;
-    if (this.#open.size >= this.#bounds.concurrentRequestsMax) {
+    if (this.count >= this.#bounds.concurrentRequestsMax) {
       throw new ServiceError(
         'unavailable',
         `${this.#bounds.concurrentRequestsMax} requests are being answered already`,
@@ -111,6 +116,16 @@ export class InFlightRequests {
       'the server stopped before the request was done; a write may have been applied',
     );
     for (const entry of this.#open) entry.expire(error);
+    for (const stop of [...this.#streams]) stop(error);
+  }
+
+  /** Counts an answer that outlives its handler, keeps its connection open in silence, and returns what ends both. */
+  openStream(request: Request, onStop: (error: ServiceError) => void): () => void {
+    this.#streams.add(onStop);
+    this.#extendIdle(request, silentForever);
+    return () => {
+      if (this.#streams.delete(onStop)) this.#extendIdle(request, lingerSeconds);
+    };
   }
 
   end(entry: InFlightRequest): void {

@@ -102,9 +102,7 @@ export const notBuiltParts: readonly Part[] = [
   {
     name: 'The inference server',
     routes: [
-      'POST /ai/v1/generate',
       'POST /ai/v1/generate/batch',
-      'POST /ai/v1/chat/completions',
       'POST /ai/v1/extract',
       'POST /ai/v1/rewrite',
       'POST /ai/v1/read',

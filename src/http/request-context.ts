@@ -1,5 +1,6 @@
+import type { ServiceError } from '../protocol/service-error.ts';
 import type { InFlightRequest } from './in-flight-requests.ts';
-import type { RouteContext } from './route.ts';
+import type { OpenStream, RouteContext } from './route.ts';
 
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 
@@ -9,6 +10,9 @@ export function requestIdOf(request: Request, bytesMax: number, freshId: () => s
   return given !== null && given.length <= bytesMax && idAllowed.test(given) ? given : freshId();
 }
 
+/** Begins an answer that outlives its handler. */
+export type StreamOpener = (onStop: (error: ServiceError) => void) => OpenStream;
+
 /** The context that handlers get; the application fills it step by step. */
 export class RequestContext implements RouteContext<Record<string, string>, unknown, unknown> {
   readonly request: Request;
@@ -17,10 +21,12 @@ export class RequestContext implements RouteContext<Record<string, string>, unkn
   query: unknown = undefined;
   body: unknown = undefined;
   timings = '';
+  readonly openStream: StreamOpener;
   readonly #entry: InFlightRequest;
 
-  constructor(entry: InFlightRequest, requestId: string, params: Record<string, string>) {
+  constructor(entry: InFlightRequest, requestId: string, params: Record<string, string>, openStream: StreamOpener) {
     this.#entry = entry;
+    this.openStream = openStream;
     this.request = entry.request;
     this.requestId = requestId;
     this.params = params;

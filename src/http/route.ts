@@ -1,4 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import type { ServiceError } from '../protocol/service-error.ts';
 import type { Reply } from './reply.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
@@ -54,6 +55,18 @@ export interface RouteContext<Params, Query, Body> {
   readonly signal: AbortSignal;
   /** Adds a stage to the `server-timing` header. */
   addTiming(stage: string, durationMs: number): void;
+  /**
+   * For an answer that goes on after the handler has returned: its connection may be silent for as long as it likes, and
+   * `onStop` is told when the server stops.
+   */
+  openStream(onStop: (error: ServiceError) => void): OpenStream;
+}
+
+export interface OpenStream {
+  /** What the caller may be told of something that was thrown in the middle; a fault of ours goes to the log. */
+  failed(thrown: unknown): ServiceError;
+  /** The last byte has been handed over. */
+  end(): void;
 }
 
 export interface ResponseSpec {

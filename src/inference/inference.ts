@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Admission } from './admission.ts';
 import type { ChunkCache } from './chunking/chunk-cache.ts';
 import type { ModelDownloads } from './download/model-downloads.ts';
+import type { GenerationMetrics } from './generation/generation-metrics.ts';
 import type { AvailableBackends } from './host/available-backends.ts';
 import type { ModelPool } from './host/model-pool.ts';
 import type { HostSettings } from './host/model-spec.ts';
@@ -19,6 +20,7 @@ export interface Inference {
   readonly admission: Admission;
   readonly media: MediaLoader;
   readonly templates: ChatTemplates;
+  readonly generations: GenerationMetrics;
   readonly settings: HostSettings;
   readonly backends: AvailableBackends;
   readonly allowDownloads: boolean;

@@ -2,6 +2,7 @@ import type { Inference } from '../../inference/inference.ts';
 import type { Route } from '../route.ts';
 import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
+import { generateRoutes } from './generate.ts';
 import { modelRoutes } from './models.ts';
 import { predictRoutes } from './predict.ts';
 import { rerankRoutes } from './rerank.ts';
@@ -11,6 +12,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
   return [
     ...modelRoutes(inference),
     ...chunkRoutes(inference),
+    ...generateRoutes(inference),
     ...embeddingRoutes(inference),
     ...rerankRoutes(inference),
     ...predictRoutes(inference),

@@ -190,7 +190,7 @@ describe('texts of a grammar satisfy the schema', () => {
       fc.property(schema, fc.integer(), (each, randomSeed) => {
         expectValid(each, 4, randomFrom(randomSeed));
       }),
-      { numRuns: 300 },
+      { numRuns: 120 },
     );
   });
 

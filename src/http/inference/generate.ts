@@ -1,0 +1,166 @@
+import { limits } from '../../config/limits.ts';
+import { type CompletionHead, completionBody } from '../../inference/generation/completion-body.ts';
+import { CompletionChunks } from '../../inference/generation/completion-chunks.ts';
+import { generate } from '../../inference/generation/generate.ts';
+import { type GenerationRequest, readGenerationRequest } from '../../inference/generation/generation-request.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { inferenceReason } from '../../protocol/inference/error-body.ts';
+import { generateRequestSchema, generateResponseSchema } from '../../protocol/inference/generate.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type BodyValue, defineRoute, type Route, type RouteContext } from '../route.ts';
+import { SseStream } from '../sse.ts';
+
+const tag = 'Inference';
+const body = {
+  kind: 'json',
+  schema: generateRequestSchema,
+  bytesMax: limits.generateBodyBytesMax,
+  gzip: true,
+} as const;
+type Context = RouteContext<object, unknown, BodyValue<typeof body>>;
+
+/** Chat, whole or as a stream of events, under both of its names. */
+export function generateRoutes(inference: Inference): Route[] {
+  return (['/ai/v1/generate', '/ai/v1/chat/completions'] as const).map((path) =>
+    defineRoute({
+      method: 'POST',
+      path,
+      tag,
+      summary: 'Generates an answer to a conversation',
+      description:
+        'With `stream: true` the answer comes as server-sent events, each a chunk of it, the last one `[DONE]`. An error ' +
+        'after the first event is an event `error` with plain text, and no `[DONE]` follows.',
+      body,
+      responses: { 200: { description: 'The answer', schema: generateResponseSchema } },
+      handler: (context) => answer(inference, context),
+    }),
+  );
+}
+
+async function answer(inference: Inference, context: Context): Promise<object> {
+  const permit = inference.admission.take();
+  let outlives = false;
+  try {
+    const request = readGenerationRequest(context.body);
+    if (request.media.length > 0) await inference.media.load(request.media, context.signal);
+    if (!request.stream) return await answerWhole(inference, request, context);
+    const response = await new StreamedAnswer(inference, request, context, permit).begin();
+    outlives = true;
+    return response;
+  } catch (error) {
+    throw context.request.signal.aborted ? clientLeft() : error;
+  } finally {
+    if (!outlives) permit[Symbol.dispose]();
+  }
+}
+
+/** Nobody reads this; it keeps a client that left from looking like a fault of ours. */
+function clientLeft(): ServiceError {
+  return new ServiceError('unavailable', 'the client left before its answer was there');
+}
+
+async function answerWhole(inference: Inference, request: GenerationRequest, context: Context): Promise<object> {
+  const output = await generate(request, inference, { signal: context.signal });
+  context.addTiming('prefill', output.result.prefillMs);
+  context.addTiming('decode', output.result.decodeMs);
+  return completionBody(newHead(inference, request), request, output, newCallId);
+}
+
+function newHead({ clock }: Inference, { model }: GenerationRequest): CompletionHead {
+  return { id: `chatcmpl-${freshId()}`, created: Math.floor(clock.nowMs() / 1_000), model };
+}
+
+function newCallId(): string {
+  return `call_${freshId()}`;
+}
+
+function freshId(): string {
+  return crypto.randomUUID().replaceAll('-', '');
+}
+
+/** One answer as events. It begins with the first token, so that what fails before that is an ordinary error. */
+class StreamedAnswer {
+  readonly #inference: Inference;
+  readonly #request: GenerationRequest;
+  readonly #context: Context;
+  readonly #permit: Disposable;
+  readonly #chunks: CompletionChunks;
+  readonly #stop = new AbortController();
+  readonly #begun = Promise.withResolvers<Response>();
+  #stream: SseStream | undefined;
+  #open: ReturnType<Context['openStream']> | undefined;
+
+  constructor(inference: Inference, request: GenerationRequest, context: Context, permit: Disposable) {
+    this.#inference = inference;
+    this.#request = request;
+    this.#context = context;
+    this.#permit = permit;
+    this.#chunks = new CompletionChunks(newHead(inference, request), request, newCallId);
+  }
+
+  async begin(): Promise<Response> {
+    // A client that waits for long learns that it is being worked for.
+    const cancelWait = this.#inference.clock.after(limits.streamHeartbeatMs, () => this.#opened());
+    void this.#run();
+    try {
+      return await this.#begun.promise;
+    } finally {
+      cancelWait();
+    }
+  }
+
+  async #run(): Promise<void> {
+    try {
+      const signal = AbortSignal.any([this.#context.signal, this.#stop.signal]);
+      const output = await generate(this.#request, this.#inference, {
+        signal,
+        onPiece: (deltas, logprobs) => {
+          for (const chunk of this.#chunks.pieces(deltas, logprobs)) this.#opened().send(chunk);
+        },
+      });
+      const stream = this.#opened();
+      for (const chunk of this.#chunks.pieces(output.deltas, output.result.logprobs)) stream.send(chunk);
+      stream.send(this.#chunks.finish(output.finish));
+      if (this.#request.includeUsage) stream.send(this.#chunks.usage(output));
+      stream.send('[DONE]');
+      stream.end();
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#open?.end();
+      // A stream that never began gives its permit back with its error.
+      if (this.#open !== undefined) this.#permit[Symbol.dispose]();
+    }
+  }
+
+  #opened(): SseStream {
+    if (this.#stream !== undefined) return this.#stream;
+    const stream = new SseStream({
+      clock: this.#inference.clock,
+      heartbeatMs: limits.streamHeartbeatMs,
+      unsentBytesMax: limits.streamUnsentBytesMax,
+      onGone: () => this.#stop.abort(clientLeft()),
+    });
+    this.#stream = stream;
+    this.#open = this.#context.openStream((error) => this.#stop.abort(error));
+    stream.send(this.#chunks.role());
+    this.#begun.resolve(stream.response);
+    return stream;
+  }
+
+  #fail(thrown: unknown): void {
+    if (this.#stream === undefined) {
+      this.#begun.reject(thrown);
+      return;
+    }
+    const left = this.#context.request.signal.aborted ? clientLeft() : thrown;
+    const error = this.#open?.failed(left) ?? clientLeft();
+    this.#stream.fail(this.#request.jsonErrors ? errorJson(error) : `${error.code}: ${error.message}`);
+  }
+}
+
+/** The shape that the OpenAI SDKs read an error of a stream from. */
+function errorJson(error: ServiceError): string {
+  const message = `${error.code}: ${error.message}`;
+  return JSON.stringify({ error: { message, type: inferenceReason(error), param: null, code: error.code } });
+}

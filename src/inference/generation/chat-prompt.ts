@@ -1,0 +1,182 @@
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { LoadedInfo } from '../host/backend.ts';
+import type { PromptPiece } from '../host/operations/generate.ts';
+import type { ChatMessage } from './chat-messages.ts';
+import { toolForTemplate } from './function-tools.ts';
+import type { GenerationRequest } from './generation-request.ts';
+import { PlainText } from './plain-text.ts';
+import { toolsAsText } from './tools-as-text.ts';
+
+export type RenderTemplate = (template: string, context: object) => Promise<string>;
+
+/**
+ * How an output may think aloud: it begins inside of it (`open`), it may begin with it (`possible`), or neither.
+ */
+export type Thinking = 'open' | 'possible' | 'off';
+
+export interface ChatPrompt {
+  readonly pieces: readonly PromptPiece[];
+  readonly thinking: Thinking;
+  /** Texts that end the output because of how the prompt is written. */
+  readonly stop: readonly string[];
+}
+
+/** A message in the shape that chat templates know. */
+export interface TemplateMessage {
+  readonly role: string;
+  readonly content: string;
+  readonly name?: string;
+  readonly tool_call_id?: string;
+  readonly tool_calls?: readonly {
+    readonly id: string;
+    readonly type: 'function';
+    readonly function: { readonly name: string; readonly arguments: unknown };
+  }[];
+}
+
+/** Mark of the calls that are read here; templates with other marks get their tools described in a system message. */
+export const callMark = '<tool_call>';
+export const thinkMark = '<think>';
+
+/** Whether the template itself tells the model about tools, and in the form that is read here. */
+export function knowsTools(template: string | undefined): boolean {
+  return template !== undefined && /\btools\b/.test(template) && template.includes(callMark);
+}
+
+/** Refuses `enable_thinking` where it would change nothing. */
+export function checkThinking(template: string | undefined, wanted: boolean | undefined): void {
+  if (wanted === undefined || template?.includes('enable_thinking') === true) return;
+  const thinks = template?.includes(thinkMark) === true;
+  if (wanted === thinks || (!wanted && !thinks)) return;
+  const why = wanted ? 'this model does not think aloud' : 'this model always thinks aloud';
+  throw new ServiceError('model_not_supported', `chat_template_kwargs.enable_thinking: ${why}`);
+}
+
+/** The prompt of a request: what its template makes of the messages, with what people wrote kept plain. */
+export async function chatPrompt(
+  request: GenerationRequest,
+  template: string | undefined,
+  info: LoadedInfo,
+  render: RenderTemplate,
+): Promise<ChatPrompt> {
+  checkThinking(template, request.enableThinking);
+  const plain = new PlainText(info.specialTexts ?? []);
+  const native = knowsTools(template);
+  const given = request.messages.map((message) => plainMessage(withoutThoughts(message), plain));
+  const tools = plain.hideAll(request.tools.map(toolForTemplate));
+  const messages = native ? given : toolsAsText(given, tools);
+  const context = {
+    ...plain.hideAll(request.templateVariables),
+    tools: native && tools.length > 0 ? tools : null,
+    documents: null,
+    add_generation_prompt: true,
+    bos_token: info.bosText ?? '',
+    eos_token: info.eosText ?? '',
+    ...(request.enableThinking === undefined ? {} : { enable_thinking: request.enableThinking }),
+  };
+  if (template === undefined) return untemplated(messages, plain, info);
+  const rendered = await renderLeniently(template, messages, context, render);
+  const pieces = withBeginning(plain.pieces(rendered), info.bosText);
+  return { pieces, thinking: thinkingOf(template, rendered, request.enableThinking), stop: [] };
+}
+
+function plainMessage(message: ChatMessage, plain: PlainText): ChatMessage {
+  const { content, name, calls } = message;
+  return {
+    ...message,
+    content: plain.hide(content),
+    name: name === undefined ? undefined : plain.hide(name),
+    calls: plain.hideAll(calls),
+  };
+}
+
+/** Thoughts of earlier answers are not shown to the model again. */
+function withoutThoughts(message: ChatMessage): ChatMessage {
+  if (message.role !== 'assistant') return message;
+  return { ...message, content: message.content.replace(/^\s*<think>[\s\S]*?<\/think>\s*/, '') };
+}
+
+/**
+ * Templates differ in what they take. Where one refuses the usual form, arguments of calls are given as text, and a
+ * system message as the beginning of the first message of the user.
+ */
+async function renderLeniently(
+  template: string,
+  messages: readonly ChatMessage[],
+  context: object,
+  render: RenderTemplate,
+): Promise<string> {
+  const hasCalls = messages.some(({ calls }) => calls.length > 0);
+  const folded = foldSystem(messages);
+  const forms = [
+    { messages, parsed: true },
+    ...(hasCalls ? [{ messages, parsed: false }] : []),
+    ...(folded === undefined ? [] : [{ messages: folded, parsed: true }]),
+    ...(folded !== undefined && hasCalls ? [{ messages: folded, parsed: false }] : []),
+  ];
+  let refusal: unknown;
+  for (const form of forms) {
+    try {
+      const shaped = form.messages.map((message) => templateMessage(message, form.parsed));
+      return await render(template, { messages: shaped, ...context });
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.code !== 'invalid_request') throw error;
+      refusal ??= error;
+    }
+  }
+  throw refusal;
+}
+
+function templateMessage({ role, content, name, calls, callId }: ChatMessage, parsed: boolean): TemplateMessage {
+  return {
+    role,
+    content,
+    ...(name === undefined ? {} : { name }),
+    ...(callId === undefined ? {} : { tool_call_id: callId }),
+    ...(calls.length === 0
+      ? {}
+      : {
+          tool_calls: calls.map((call) => ({
+            id: call.id,
+            type: 'function' as const,
+            function: { name: call.name, arguments: parsed ? parsedArguments(call.arguments) : call.arguments },
+          })),
+        }),
+  };
+}
+
+function parsedArguments(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // An answer that was cut off may come back as it was.
+    return text;
+  }
+}
+
+function foldSystem(messages: readonly ChatMessage[]): ChatMessage[] | undefined {
+  const [system, first, ...rest] = messages;
+  if (system?.role !== 'system' || first?.role !== 'user') return undefined;
+  return [{ ...first, content: `${system.content}\n\n${first.content}` }, ...rest];
+}
+
+function withBeginning(pieces: readonly PromptPiece[], bosText: string | undefined): readonly PromptPiece[] {
+  const [first] = pieces;
+  if (bosText === undefined || bosText === '' || (first?.markup && first.text.startsWith(bosText))) return pieces;
+  return [{ text: bosText, markup: true }, ...pieces];
+}
+
+function thinkingOf(template: string, rendered: string, wanted: boolean | undefined): Thinking {
+  const end = rendered.trimEnd();
+  if (end.endsWith(thinkMark)) return 'open';
+  return template.includes(thinkMark) && wanted !== false && !end.endsWith('</think>') ? 'possible' : 'off';
+}
+
+const speakers = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;
+
+/** For models without a template: who speaks, a colon, what is said, an empty line. */
+function untemplated(messages: readonly ChatMessage[], plain: PlainText, info: LoadedInfo): ChatPrompt {
+  const said = messages.map(({ role, content }) => `${speakers[role]}: ${content}\n\n`);
+  const pieces = withBeginning(plain.pieces(`${said.join('')}Assistant:`), info.bosText);
+  return { pieces, thinking: 'off', stop: ['\nUser:'] };
+}

@@ -1,0 +1,129 @@
+import type { FinishReason } from '../../protocol/inference/generate.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { LoadedInfo } from '../host/backend.ts';
+import { specOfModel } from '../host/model-spec.ts';
+import type { GenerateEvent, GenerateInput, GenerateResult } from '../host/operations/generate.ts';
+import type { Inference } from '../inference.ts';
+import type { InstalledModel } from '../models/describe-model.ts';
+import { chatPrompt } from './chat-prompt.ts';
+import type { GenerationRequest } from './generation-request.ts';
+import { outputConstraint } from './output-constraint.ts';
+import { type OutputDelta, OutputReader } from './output-reader.ts';
+
+export type GenerationParts = Pick<
+  Inference,
+  'models' | 'pool' | 'templates' | 'settings' | 'backends' | 'generations'
+>;
+
+/** The models that a request names, found and able to do what it asks. */
+export interface GenerationModels {
+  readonly model: InstalledModel;
+  readonly draft: InstalledModel | undefined;
+}
+
+/** A request made ready for its model, and what reads the output. */
+export interface PreparedGeneration {
+  readonly input: GenerateInput;
+  readonly reader: OutputReader;
+}
+
+export interface GenerationOptions {
+  readonly signal: AbortSignal;
+  /** Called for every piece of a streamed output. */
+  readonly onPiece?: (deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']) => void;
+}
+
+export interface GenerationOutput {
+  readonly result: GenerateResult;
+  /** What was not given to `onPiece`. */
+  readonly deltas: readonly OutputDelta[];
+  readonly finish: FinishReason;
+}
+
+/** Throws `ServiceError` that names the member of the request which the model cannot honour. */
+export function findModels(request: GenerationRequest, parts: GenerationParts): GenerationModels {
+  const model = parts.models.require('generators', request.model);
+  if (model.backend !== 'native') {
+    throw unable(model, 'model', 'only generators in GGUF files can be run here');
+  }
+  const { backend, speculation } = request;
+  const usable = ['auto', 'native', ...(['metal', 'cuda'] as const).filter((each) => parts.backends[each])];
+  if (!usable.includes(backend)) throw unable(model, 'backend', `${backend} cannot run it; use ${usable.join(' or ')}`);
+  const [medium] = request.media;
+  if (medium !== undefined) throw unable(model, medium.where, 'it takes text alone');
+  const draftName = typeof speculation === 'string' ? undefined : speculation.draftModel;
+  return { model, draft: draftName === undefined ? undefined : parts.models.require('generators', draftName) };
+}
+
+function unable({ name }: InstalledModel, member: string, why: string): ServiceError {
+  return new ServiceError('model_not_supported', `${member}: the model "${name}" cannot do this: ${why}`);
+}
+
+/** Renders the prompt and compiles what the output is held to. */
+export async function prepareGeneration(
+  request: GenerationRequest,
+  { model, draft }: GenerationModels,
+  info: LoadedInfo,
+  { templates }: Pick<Inference, 'templates'>,
+): Promise<PreparedGeneration> {
+  const prompt = await chatPrompt(request, model.manifest.chat_template, info, (template, context) =>
+    templates.render(template, context),
+  );
+  const { speculation } = request;
+  const input: GenerateInput = {
+    prompt: prompt.pieces,
+    tokensMax: request.tokensMax,
+    stop: [...request.stop, ...prompt.stop],
+    ignoreEos: request.ignoreEos,
+    sampling: request.sampling,
+    constraint: outputConstraint(request, prompt.thinking),
+    topLogprobs: request.topLogprobs,
+    promptCache: request.promptCache,
+    cacheType: request.cacheType,
+    speculation:
+      typeof speculation === 'string' ? undefined : { policy: speculation.policy, draft, tokens: speculation.tokens },
+    stream: request.stream,
+  };
+  const reader = new OutputReader({ thinking: prompt.thinking === 'open', calls: request.tools.length > 0 });
+  return { input, reader };
+}
+
+/**
+ * Generates one answer. Throws `ServiceError`, or what the signal was aborted with. With `onPiece` the output arrives
+ * there, in order and before the promise settles.
+ */
+export async function generate(
+  request: GenerationRequest,
+  parts: GenerationParts,
+  { signal, onPiece }: GenerationOptions,
+): Promise<GenerationOutput> {
+  const models = findModels(request, parts);
+  const watch = parts.generations.begin(models.model.name);
+  try {
+    const output = await parts.pool.use(
+      specOfModel(models.model, parts.settings),
+      async (process, info) => {
+        const { input, reader } = await prepareGeneration(request, models, info, parts);
+        const onEvent = ({ text, logprobs }: GenerateEvent) => {
+          watch.token();
+          onPiece?.(reader.push(text), logprobs);
+        };
+        const result = await process.run('generate', input, { signal, onEvent });
+        return finished(result, reader);
+      },
+      signal,
+    );
+    watch.finished(output.result, output.finish);
+    return output;
+  } catch (error) {
+    watch.failed(signal.aborted);
+    throw error;
+  }
+}
+
+/** What the rest of an output means, and why it ended. */
+export function finished(result: GenerateResult, reader: OutputReader): GenerationOutput {
+  const deltas = [...reader.push(result.text), ...reader.finish()];
+  const called = reader.callCount > 0 && result.finish === 'stop';
+  return { result, deltas, finish: called ? 'tool_calls' : result.finish };
+}

@@ -1,0 +1,67 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { FinishReason } from '../../protocol/inference/generate.ts';
+import type { GenerateResult } from '../host/operations/generate.ts';
+
+/** What is told about one generation while it goes on. */
+export interface GenerationWatch {
+  /** A piece of a streamed output has come. */
+  token(): void;
+  finished(result: GenerateResult, finish: FinishReason): void;
+  /** `gone` when nobody waited for it any more. */
+  failed(gone: boolean): void;
+}
+
+/** Counts and times generations by the name of their model, which only what is installed has. */
+export class GenerationMetrics {
+  readonly #metrics: Metrics;
+  readonly #clock: Clock;
+  readonly #inFlight = new Map<string, number>();
+
+  constructor(metrics: Metrics, clock: Clock, parallelSequences: number) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+    metrics.onCollect(() => {
+      for (const [model, count] of this.#inFlight) {
+        metrics.set('generationsRunning', [model], Math.min(count, parallelSequences));
+        metrics.set('generationsWaiting', [model], Math.max(0, count - parallelSequences));
+      }
+    });
+  }
+
+  begin(model: string): GenerationWatch {
+    const startedMs = this.#clock.monotonicMs();
+    let lastMs = 0;
+    this.#add(model, 1);
+    return {
+      token: () => {
+        const nowMs = this.#clock.monotonicMs();
+        if (lastMs === 0) this.#metrics.observe('firstToken', [model], (nowMs - startedMs) / 1_000);
+        else this.#metrics.observe('interToken', [model], (nowMs - lastMs) / 1_000);
+        lastMs = nowMs;
+      },
+      finished: (result, finish) => {
+        this.#add(model, -1);
+        this.#count(model, result, finish);
+        this.#metrics.observe('generationDuration', [model], (this.#clock.monotonicMs() - startedMs) / 1_000);
+      },
+      failed: (gone) => {
+        this.#add(model, -1);
+        this.#metrics.increment('generations', [model, gone ? 'cancelled' : 'error']);
+      },
+    };
+  }
+
+  #count(model: string, result: GenerateResult, finish: FinishReason): void {
+    this.#metrics.increment('generations', [model, finish]);
+    this.#metrics.increment('promptTokens', [model], result.promptTokens);
+    this.#metrics.increment('cachedPromptTokens', [model], result.cachedTokens);
+    this.#metrics.increment('generatedTokens', [model], result.completionTokens);
+    this.#metrics.observe('prefillDuration', [model], result.prefillMs / 1_000);
+    this.#metrics.observe('decodeDuration', [model], result.decodeMs / 1_000);
+  }
+
+  #add(model: string, by: number): void {
+    this.#inFlight.set(model, (this.#inFlight.get(model) ?? 0) + by);
+  }
+}

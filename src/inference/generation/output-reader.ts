@@ -1,0 +1,217 @@
+/** What one piece of output means to the caller. */
+export type OutputDelta =
+  | { readonly kind: 'reasoning'; readonly text: string }
+  | { readonly kind: 'content'; readonly text: string }
+  | { readonly kind: 'call'; readonly index: number; readonly name: string }
+  | { readonly kind: 'arguments'; readonly index: number; readonly text: string };
+
+export interface OutputReaderOptions {
+  /** The prompt ended inside of thoughts. */
+  readonly thinking: boolean;
+  /** Calls are looked for. */
+  readonly calls: boolean;
+}
+
+const thinkOpen = '<think>';
+const thinkClose = '</think>';
+const callOpen = '<tool_call>';
+const callClose = '</tool_call>';
+const callHead = /^\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*(?=\S)/;
+/** A call whose head is longer is none. */
+const callHeadCharsMax = 512;
+
+type State = 'start' | 'thinking' | 'content' | 'call-head' | 'arguments' | 'call-end';
+
+/**
+ * Tells thoughts, text and calls apart in an output that comes piece by piece. Text that may turn out to be the beginning
+ * of a mark is held back until it is known; white space around thoughts and before calls belongs to neither.
+ */
+export class OutputReader {
+  readonly #calls: boolean;
+  #state: State;
+  #pending = '';
+  /** White space that is shown only when something follows it. */
+  #blank = '';
+  #callCount = 0;
+  #trimStart = false;
+  readonly #json = new JsonDepth();
+  #deltas: OutputDelta[] = [];
+
+  constructor({ thinking, calls }: OutputReaderOptions) {
+    this.#calls = calls;
+    this.#state = thinking ? 'thinking' : 'start';
+    this.#trimStart = thinking;
+  }
+
+  /** Calls whose names are known. */
+  get callCount(): number {
+    return this.#callCount;
+  }
+
+  push(text: string): OutputDelta[] {
+    this.#pending += text;
+    while (this.#step());
+    return this.#take();
+  }
+
+  /** What was held back, now that nothing follows. */
+  finish(): OutputDelta[] {
+    const rest = this.#pending;
+    this.#pending = '';
+    if (this.#state === 'start' || this.#state === 'content') this.#show('content', `${rest}`, true);
+    else if (this.#state === 'thinking') this.#show('reasoning', rest);
+    // An output that was cut before the name of a call was known.
+    else if (this.#state === 'call-head') this.#show('content', `${callOpen}${rest}`, true);
+    return this.#take();
+  }
+
+  #take(): OutputDelta[] {
+    const taken = this.#deltas;
+    this.#deltas = [];
+    return taken;
+  }
+
+  /** Whether something was done and more may follow from it. */
+  #step(): boolean {
+    if (this.#pending === '') return false;
+    switch (this.#state) {
+      case 'start':
+        return this.#begin();
+      case 'thinking':
+        return this.#until(thinkClose, 'reasoning', () => {
+          this.#blank = '';
+          this.#trimStart = true;
+          this.#state = 'content';
+        });
+      case 'content':
+        if (this.#calls) {
+          return this.#until(callOpen, 'content', () => {
+            this.#blank = '';
+            this.#state = 'call-head';
+          });
+        }
+        this.#show('content', this.#pending);
+        this.#pending = '';
+        return false;
+      case 'call-head':
+        return this.#head();
+      case 'arguments':
+        return this.#arguments();
+      case 'call-end':
+        return this.#end();
+    }
+  }
+
+  #begin(): boolean {
+    const text = this.#pending.trimStart();
+    if (text.startsWith(thinkOpen)) {
+      this.#pending = text.slice(thinkOpen.length);
+      this.#state = 'thinking';
+      this.#trimStart = true;
+      return true;
+    }
+    if (text === '' || thinkOpen.startsWith(text)) return false;
+    this.#state = 'content';
+    return true;
+  }
+
+  #until(mark: string, kind: 'reasoning' | 'content', found: () => void): boolean {
+    const at = this.#pending.indexOf(mark);
+    if (at >= 0) {
+      this.#show(kind, this.#pending.slice(0, at));
+      this.#pending = this.#pending.slice(at + mark.length);
+      found();
+      return true;
+    }
+    const held = heldBack(this.#pending, mark);
+    this.#show(kind, this.#pending.slice(0, this.#pending.length - held));
+    this.#pending = held === 0 ? '' : this.#pending.slice(-held);
+    return false;
+  }
+
+  #head(): boolean {
+    const head = callHead.exec(this.#pending);
+    if (head === null) {
+      if (this.#pending.length <= callHeadCharsMax) return false;
+      this.#show('content', callOpen);
+      this.#state = 'content';
+      return true;
+    }
+    const index = this.#callCount++;
+    this.#deltas.push({ kind: 'call', index, name: head[1] ?? '' });
+    this.#pending = this.#pending.slice(head[0].length);
+    this.#json.reset();
+    this.#state = 'arguments';
+    return true;
+  }
+
+  #arguments(): boolean {
+    const end = this.#json.endIn(this.#pending);
+    const text = end === undefined ? this.#pending : this.#pending.slice(0, end);
+    if (text !== '') this.#deltas.push({ kind: 'arguments', index: this.#callCount - 1, text });
+    this.#pending = this.#pending.slice(text.length);
+    if (end === undefined) return false;
+    this.#state = 'call-end';
+    return true;
+  }
+
+  #end(): boolean {
+    const at = this.#pending.indexOf(callClose);
+    if (at < 0) return false;
+    this.#pending = this.#pending.slice(at + callClose.length);
+    this.#trimStart = true;
+    this.#state = 'content';
+    return true;
+  }
+
+  #show(kind: 'reasoning' | 'content', text: string, last = false): void {
+    let shown = this.#trimStart ? text.trimStart() : text;
+    if (shown === '' && this.#trimStart) return;
+    this.#trimStart = false;
+    shown = this.#blank + shown;
+    this.#blank = '';
+    // White space before a mark goes with the mark.
+    const trimmed = last || (kind === 'content' && !this.#calls) ? shown : shown.trimEnd();
+    this.#blank = shown.slice(trimmed.length);
+    if (trimmed !== '') this.#deltas.push({ kind, text: trimmed });
+  }
+}
+
+/** Characters at the end of `text` that may be the beginning of `mark`. */
+function heldBack(text: string, mark: string): number {
+  for (let length = Math.min(mark.length - 1, text.length); length > 0; length -= 1) {
+    if (mark.startsWith(text.slice(-length))) return length;
+  }
+  return 0;
+}
+
+/** Finds the end of one JSON value that comes in pieces. */
+class JsonDepth {
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+
+  reset(): void {
+    this.#depth = 0;
+    this.#inString = false;
+    this.#escaped = false;
+  }
+
+  /** Where the object or array that began in an earlier piece, or begins here, ends; undefined while it is open. */
+  endIn(text: string): number | undefined {
+    for (let at = 0; at < text.length; at += 1) {
+      const character = text[at];
+      if (this.#escaped) this.#escaped = false;
+      else if (this.#inString) {
+        if (character === '\\') this.#escaped = true;
+        else if (character === '"') this.#inString = false;
+      } else if (character === '"') this.#inString = true;
+      else if (character === '{' || character === '[') this.#depth += 1;
+      else if (character === '}' || character === ']') {
+        this.#depth -= 1;
+        if (this.#depth === 0) return at + 1;
+      }
+    }
+    return undefined;
+  }
+}

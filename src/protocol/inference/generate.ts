@@ -1,0 +1,189 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { contentPartSchema } from './content-parts.ts';
+
+/** Clients send `null` for what they leave out. */
+const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]));
+const words = <const Words extends readonly string[]>(all: Words, description = '') =>
+  Type.Union(
+    all.map((word) => Type.Literal(word as Words[number])),
+    { description },
+  );
+
+/** What a message is made of; `refusal` is text that an assistant answered with before. */
+const messagePartSchema = Type.Union([
+  ...contentPartSchema.anyOf,
+  Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
+]);
+
+export const toolCallSchema = Type.Object({
+  id: Type.String(),
+  type: Type.Literal('function'),
+  function: Type.Object({ name: Type.String(), arguments: Type.String({ description: 'A JSON object, as text.' }) }),
+});
+
+export const messageSchema = Type.Object({
+  role: words(['system', 'developer', 'user', 'assistant', 'tool'], '`developer` means `system`.'),
+  content: optional(Type.Union([Type.String(), Type.Array(messagePartSchema)])),
+  name: optional(Type.String()),
+  tool_calls: optional(Type.Array(toolCallSchema)),
+  tool_call_id: optional(Type.String({ description: 'Of a `tool` message: the call that it answers.' })),
+  reasoning_content: optional(Type.String({ description: 'Accepted, and not shown to the model again.' })),
+});
+
+export const toolSchema = Type.Object({
+  type: Type.Literal('function'),
+  function: Type.Object({
+    name: Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }),
+    description: optional(Type.String()),
+    parameters: optional(Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of an object.' })),
+    strict: optional(Type.Boolean({ description: 'Refuse parameters that cannot be enforced.' })),
+  }),
+});
+
+export const responseFormatSchema = Type.Object({
+  type: words(['text', 'json_object', 'json_schema']),
+  json_schema: optional(
+    Type.Object({
+      name: optional(Type.String()),
+      description: optional(Type.String()),
+      schema: optional(Type.Unknown({ description: 'docs/structured-output.md says what is enforced.' })),
+      strict: optional(Type.Boolean()),
+    }),
+  ),
+});
+
+export const generateRequestSchema = Type.Object({
+  model: Type.String({ minLength: 1 }),
+  messages: Type.Array(messageSchema, { minItems: 1, maxItems: 16_384 }),
+  max_tokens: optional(Type.Integer({ minimum: 1, description: 'Tokens to generate at most; 256 unless given.' })),
+  max_completion_tokens: optional(Type.Integer({ minimum: 1, description: 'Means `max_tokens`.' })),
+  temperature: optional(Type.Number({ minimum: 0, maximum: 2, description: '1 unless given.' })),
+  top_p: optional(Type.Number({ minimum: 0, maximum: 1, description: '1 unless given.' })),
+  top_k: optional(Type.Integer({ minimum: 0, description: '50 unless given; 0 for no bound.' })),
+  min_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  repetition_penalty: optional(Type.Number({ exclusiveMinimum: 0, maximum: 10, description: '1 unless given.' })),
+  frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+  presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
+  seed: optional(Type.Integer()),
+  logit_bias: optional(
+    Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }), {
+      description: 'By token of the model, as a number.',
+    }),
+  ),
+  logprobs: optional(Type.Boolean()),
+  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+  stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
+  n: optional(Type.Integer({ minimum: 1, description: 'One answer is given; more are refused.' })),
+  ignore_eos: optional(Type.Boolean({ description: 'Go on past the end until `max_tokens`.' })),
+  stream: optional(Type.Boolean()),
+  stream_options: optional(
+    Type.Object({
+      include_usage: optional(Type.Boolean()),
+      error_format: optional(words(['text', 'json'], 'How an error in the middle of a stream is written.')),
+    }),
+  ),
+  chat_template_kwargs: optional(
+    Type.Object(
+      { enable_thinking: optional(Type.Boolean()) },
+      { description: 'Further members are handed to the chat template of the model.' },
+    ),
+  ),
+  reasoning_effort: optional(Type.String({ description: 'Handed to the chat template.' })),
+  tools: optional(Type.Array(toolSchema, { maxItems: 128 })),
+  tool_choice: optional(
+    Type.Union([
+      words(['auto', 'none', 'required']),
+      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+    ]),
+  ),
+  parallel_tool_calls: optional(Type.Boolean({ description: 'Several calls in one answer; true unless given.' })),
+  response_format: optional(responseFormatSchema),
+  grammar: optional(Type.String({ minLength: 1, description: 'GBNF, or `json`.' })),
+  draft_model: optional(Type.String({ minLength: 1, description: 'A generator that drafts for this one.' })),
+  speculative_k: optional(
+    Type.Integer({ minimum: 0, maximum: 64, description: 'Tokens drafted at a time; 0 for none.' }),
+  ),
+  speculation_policy: optional(words(['auto', 'off', 'force'])),
+  speculation_calibration: optional(words(['none'])),
+  cache_dtype: optional(words(['f16', 'f32', 'int8', 'fp8', 'int4'], 'Precision of the state; `fp8` is refused.')),
+  cache_compaction_ratio: optional(Type.Number({ minimum: 0, maximum: 1, description: 'Refused.' })),
+  prompt_cache_key: optional(Type.String({ minLength: 1, maxLength: 512 })),
+  prompt_cache: optional(Type.Boolean({ description: 'Reuse and keep the state of the prompt.' })),
+  backend: optional(words(['auto', 'onnx', 'native', 'metal', 'cuda', 'mlx', 'xla', 'webgpu', 'wasm'])),
+  mode: optional(words(['eager', 'compiled'], '`compiled` is refused.')),
+  compiled_target: optional(words(['partitioned', 'whole-model'], 'For `compiled`.')),
+  functions: Type.Optional(Type.Unknown({ description: 'Refused: use `tools`.' })),
+  function_call: Type.Optional(Type.Unknown({ description: 'Refused: use `tool_choice`.' })),
+  modalities: optional(Type.Array(Type.String(), { description: 'Only `text`.' })),
+  audio: Type.Optional(Type.Unknown({ description: 'Refused: answers are text.' })),
+});
+
+export type GenerateBody = Static<typeof generateRequestSchema>;
+export type MessageBody = Static<typeof messageSchema>;
+export type MessagePart = Static<typeof messagePartSchema>;
+export type ToolBody = Static<typeof toolSchema>;
+
+const tokenLogprobSchema = Type.Object({
+  token: Type.String(),
+  logprob: Type.Number(),
+  bytes: Type.Array(Type.Integer()),
+});
+
+const logprobsSchema = Type.Union([
+  Type.Null(),
+  Type.Object({
+    content: Type.Array(
+      Type.Intersect([tokenLogprobSchema, Type.Object({ top_logprobs: Type.Array(tokenLogprobSchema) })]),
+      { description: 'Every generated token in its order, those of reasoning and calls included.' },
+    ),
+    refusal: Type.Null(),
+  }),
+]);
+
+export const finishReasons = ['stop', 'length', 'tool_calls'] as const;
+export type FinishReason = (typeof finishReasons)[number];
+
+export const usageSchema = Type.Object({
+  prompt_tokens: Type.Integer(),
+  completion_tokens: Type.Integer(),
+  total_tokens: Type.Integer(),
+  cached_prompt_tokens: Type.Integer({ description: 'Tokens of the prompt whose state was there already.' }),
+  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+});
+
+export const speculationSchema = Type.Object({
+  policy: words(['auto', 'off', 'force']),
+  calibration: words(['none']),
+  decision: words(['enabled', 'disabled']),
+  disabled_reason: Type.Union([Type.String(), Type.Null()]),
+  drafted_tokens: Type.Integer(),
+  accepted_tokens: Type.Integer(),
+});
+
+export const generateResponseSchema = Type.Object({
+  id: Type.String(),
+  object: Type.Literal('chat.completion'),
+  created: Type.Integer({ description: 'Seconds since 1970.' }),
+  model: Type.String(),
+  choices: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      message: Type.Object({
+        role: Type.Literal('assistant'),
+        content: Type.Union([Type.String(), Type.Null()]),
+        refusal: Type.Null(),
+        reasoning_content: Type.Union([Type.String(), Type.Null()]),
+        tool_calls: Type.Optional(Type.Array(toolCallSchema)),
+      }),
+      logprobs: logprobsSchema,
+      finish_reason: words(finishReasons),
+    }),
+  ),
+  usage: usageSchema,
+  speculation: speculationSchema,
+});
+
+export type GenerateResponse = Static<typeof generateResponseSchema>;
+export type Usage = Static<typeof usageSchema>;
+export type SpeculationBody = Static<typeof speculationSchema>;
+export type LogprobsBody = Static<typeof logprobsSchema>;
