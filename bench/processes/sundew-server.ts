@@ -11,6 +11,18 @@ const repository = join(import.meta.dir, '..', '..');
 export const startScript = join(repository, 'scripts', 'sundew.ts');
 const main = join(repository, 'src', 'main.ts');
 
+/** A script that is run in place of our own, and what it is told. */
+export interface ServerProgram {
+  script: string;
+  arguments(directory: string, port: number, metricsPort: number): string[];
+}
+
+interface StartOptions {
+  placement: Placement;
+  role?: Role;
+  program?: ServerProgram;
+}
+
 /** The arguments of a server with its own ports and data directory. */
 export function serveArguments(directory: string, port: number, metricsPort: number): string[] {
   return ['serve', '--port', String(port), '--metrics-port', String(metricsPort), '--data-dir', directory];
@@ -35,7 +47,7 @@ export class SundewServer implements AsyncDisposable {
     this.#directory = directory;
   }
 
-  static async start(options: { placement: Placement; role?: Role }): Promise<SundewServer> {
+  static async start(options: StartOptions): Promise<SundewServer> {
     const directory = new TemporaryDirectory();
     const port = freePort();
     const metricsPort = freePort();
@@ -53,7 +65,7 @@ export class SundewServer implements AsyncDisposable {
   }
 
   /** Stops the server and starts another process on the same data; answers once that is ready. */
-  async restart(options: { placement: Placement; role?: Role }): Promise<void> {
+  async restart(options: StartOptions): Promise<void> {
     const { port } = this.#process;
     await this.#process[Symbol.asyncDispose]();
     this.#process = await startChild(this.#directory, port, this.metricsPort, options);
@@ -121,11 +133,12 @@ function startChild(
   directory: TemporaryDirectory,
   port: number,
   metricsPort: number,
-  options: { placement: Placement; role?: Role },
+  options: StartOptions,
 ): Promise<ChildProcess> {
+  const { script, arguments: words } = options.program ?? { script: main, arguments: serveArguments };
   return ChildProcess.start({
     name: 'sundew',
-    command: [process.execPath, main, ...serveArguments(directory.path, port, metricsPort)],
+    command: [process.execPath, script, ...words(directory.path, port, metricsPort)],
     port,
     readyPath: '/readyz',
     placement: options.placement,

@@ -1,0 +1,84 @@
+/**
+ * Our server, and in the same process a caller of its query service without HTTP: what a program that embeds it would do.
+ * A turn of that caller is asked for at a port of its own, as a `ServiceTurn`.
+ * `--directory DIRECTORY --port PORT --metrics PORT --control PORT`
+ */
+import { loadConfig } from '../../src/config/load.ts';
+import { RunningConfig } from '../../src/config/reload.ts';
+import type { App } from '../../src/http/app.ts';
+import { Reply } from '../../src/http/reply.ts';
+import type { RouteContext } from '../../src/http/route.ts';
+import { ServerListener } from '../../src/http/server-listener.ts';
+import { must } from '../../src/lib/assert.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger, writeToStandardError } from '../../src/observability/line-logger.ts';
+import { startServer } from '../../src/server.ts';
+import type { ServiceAnswer, ServiceTurn } from '../processes/sundew-service.ts';
+import { scriptArguments } from './script-arguments.ts';
+
+const queryPath = '/db/v1/tables/:table/query';
+const given = scriptArguments('directory', 'port', 'metrics', 'control');
+
+class OpenListener extends ServerListener {
+  app: App | undefined;
+
+  override attach(app: App): void {
+    super.attach(app);
+    this.app = app;
+  }
+}
+
+const flags = new Map([
+  ['--data-dir', given.directory],
+  ['--port', given.port],
+  ['--metrics-port', given.metrics],
+]);
+const load = () => loadConfig({ flags, environment: {}, file: undefined, readFile: () => '' });
+const listener = new OpenListener('127.0.0.1', Number(given.port));
+const server = await startServer({
+  config: new RunningConfig(load(), load),
+  listener,
+  logger: createLogger({ level: 'warn', format: 'json', clock: systemClock, write: writeToStandardError }),
+  clock: systemClock,
+});
+const app = must(listener.app, 'the server has attached its application');
+const route = must(
+  app.routes.find(({ path }) => path === queryPath),
+  'there is a route for queries',
+);
+
+const control = Bun.serve({
+  port: Number(given.control),
+  hostname: '127.0.0.1',
+  idleTimeout: 255,
+  fetch: async (request) => Response.json(await run((await request.json()) as ServiceTurn)),
+});
+
+process.once('SIGTERM', async () => {
+  await control.stop(true);
+  await server.drain(1_000);
+  await server.stop();
+});
+
+async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Promise<ServiceAnswer> {
+  const bodies = requests.map((text) => new TextEncoder().encode(text));
+  const { signal } = new AbortController();
+  const context = { params: { table }, query: undefined, request: new Request('http://none'), requestId: '', signal };
+  let answered = 0;
+  let next = 0;
+  const start = performance.now();
+  const lane = async () => {
+    while (performance.now() < start + durationMs) {
+      const body = bodies[next % bodies.length];
+      next += 1;
+      const asked: RouteContext<Record<string, string>, unknown, unknown> = { ...context, body, addTiming() {} };
+      const reply = await route.handler(asked);
+      if (!(reply instanceof Reply) || reply.status !== 200) throw new Error('a query failed');
+      answered += 1;
+      // What other threads have answered is taken from the event loop.
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, lane));
+  return { requests: answered, perSecond: (answered * 1_000) / (performance.now() - start) };
+}
