@@ -63,7 +63,13 @@ process.once('SIGTERM', async () => {
 async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Promise<ServiceAnswer> {
   const bodies = requests.map((text) => new TextEncoder().encode(text));
   const { signal } = new AbortController();
-  const context = { params: { table }, query: undefined, request: new Request('http://none'), requestId: '', signal };
+  const shared = { params: { table }, query: undefined, request: new Request('http://none'), requestId: '', signal };
+  const unused = {
+    addTiming() {},
+    openStream() {
+      throw new Error('a query answers whole');
+    },
+  };
   let answered = 0;
   let next = 0;
   const start = performance.now();
@@ -71,7 +77,7 @@ async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Prom
     while (performance.now() < start + durationMs) {
       const body = bodies[next % bodies.length];
       next += 1;
-      const asked: RouteContext<Record<string, string>, unknown, unknown> = { ...context, body, addTiming() {} };
+      const asked: RouteContext<Record<string, string>, unknown, unknown> = { ...shared, ...unused, body };
       const reply = await route.handler(asked);
       if (!(reply instanceof Reply) || reply.status !== 200) throw new Error('a query failed');
       answered += 1;
