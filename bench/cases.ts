@@ -7,6 +7,7 @@ import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
 import { httpLayer } from './cases/http-layer.ts';
 import { hybridQuery } from './cases/hybrid-query.ts';
+import { imageResize } from './cases/image-resize.ts';
 import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
@@ -44,4 +45,5 @@ export const benchCases: readonly BenchCase[] = [
   hybridQuery,
   vectorsOverHttp,
   vectorScale,
+  imageResize,
 ];

@@ -388,7 +388,7 @@ describe('M05: images that are not what they say', () => {
     } as const;
     expect((await refusal(pool.run(imageSpec(settings), 'prepareImage', input)))[0]).toBe('invalid_media');
     const whole = await pool.run(imageSpec(settings), 'prepareImage', { ...input, image: noise });
-    expect([whole.width, whole.height, whole.pixels.length]).toEqual([4, 4, 48]);
+    expect([whole.width, whole.height, whole.data.length]).toEqual([4, 4, 48]);
   });
 });
 
@@ -404,15 +404,17 @@ test('an image is prepared as a model wants it', async () => {
       ...change,
     });
   const inside = await prepare({});
-  expect([inside.width, inside.height, [...inside.pixels.subarray(0, 3)]]).toEqual([10, 5, [0x22, 0x44, 0x66]]);
+  expect([inside.width, inside.height, [...inside.data.subarray(0, 3)]]).toEqual([10, 5, [0x22, 0x44, 0x66]]);
   const planes = await prepare({ fit: 'cover', normalize: { mean: [0.5, 0.5, 0.5], deviation: [0.5, 0.5, 0.5] } });
-  expect(planes.pixels).toBeInstanceOf(Float32Array);
-  expect([planes.pixels.length, planes.pixels[0], planes.pixels[100], planes.pixels[299]]).toEqual([
+  expect(planes.data).toBeInstanceOf(Float32Array);
+  expect([planes.data.length, planes.data[0], planes.data[100], planes.data[299]]).toEqual([
     300,
     expect.closeTo((0x22 / 255 - 0.5) / 0.5, 5),
     expect.closeTo((0x44 / 255 - 0.5) / 0.5, 5),
     expect.closeTo((0x66 / 255 - 0.5) / 0.5, 5),
   ]);
+  const file = await prepare({ encode: 'jpeg' });
+  expect(await sharp(file.data).metadata()).toMatchObject({ format: 'jpeg', width: 10, height: 5 });
   expect(await prepare({ width: 400, height: 400 })).toMatchObject({ width: 40, height: 20 });
 });
 

@@ -17,13 +17,15 @@ export interface PrepareImageInput {
   readonly fit: 'inside' | 'cover' | 'fill';
   readonly width: number;
   readonly height: number;
-  /** Scales each channel to `(value / 255 - mean) / deviation` and puts one plane behind the other; without it, RGB bytes. */
+  /** Makes a file of it again; without it, RGB bytes. */
+  readonly encode?: 'jpeg' | 'png';
+  /** Scales each channel to `(value / 255 - mean) / deviation` and puts one plane behind the other. */
   readonly normalize?: { readonly mean: readonly number[]; readonly deviation: readonly number[] };
 }
 
 export interface PrepareImageResult {
   readonly width: number;
   readonly height: number;
-  /** `Uint8Array` of height x width x 3, or `Float32Array` of 3 x height x width. */
-  readonly pixels: Uint8Array | Float32Array;
+  /** The file; or `Uint8Array` of height x width x 3, or `Float32Array` of 3 x height x width. */
+  readonly data: Uint8Array | Float32Array;
 }

@@ -39,13 +39,14 @@ async function inspectImages({ images, names }: InspectImagesInput): Promise<Ins
 }
 
 async function prepareImage(input: PrepareImageInput): Promise<PrepareImageResult> {
-  const { image, name, fit, width, height, normalize } = input;
+  const { image, name, fit, width, height, encode, normalize } = input;
   return await named(name, async () => {
     const whole = sharp(image, { limitInputPixels: pixelsMax, pages: 1, failOn: 'truncated', autoOrient: true });
     const resized = flat(whole).resize({ width, height, fit, withoutEnlargement: fit === 'inside' });
-    const { data, info } = await resized.raw().toBuffer({ resolveWithObject: true });
-    const pixels = normalize === undefined ? data : planes(data, normalize.mean, normalize.deviation);
-    return { width: info.width, height: info.height, pixels };
+    const written = encode === undefined ? resized.raw() : resized.toFormat(encode);
+    const { data, info } = await written.toBuffer({ resolveWithObject: true });
+    const size = { width: info.width, height: info.height };
+    return { ...size, data: normalize === undefined ? data : planes(data, normalize.mean, normalize.deviation) };
   });
 }
 
