@@ -1,7 +1,7 @@
 //! Our queries beside Tantivy's own, in one process, turn by turn, each over an index of the same documents.
 //!
-//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only]` prints a JSON line for the indexes and one
-//! for each query. A query line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..]}`; with
+//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only] [--merged]` prints a JSON line for the
+//! indexes and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..]}`; with
 //! `filter`, conditions of a plan, our side is timed with it as well.
 
 #[path = "shared/bare_index.rs"]
@@ -42,9 +42,13 @@ fn p50(mut samples: Vec<f64>) -> f64 {
     samples.get(samples.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn build_bare(directory: &Path, lines: &[&str]) -> (Index, Searcher) {
+fn build_bare(directory: &Path, lines: &[&str], is_merged: bool) -> (Index, Searcher) {
     fs::create_dir_all(directory).expect("a directory");
-    let (index, writer) = bare_index::build(directory, lines, None);
+    let (index, mut writer) = bare_index::build(directory, lines, None);
+    if is_merged {
+        let segments = index.searchable_segment_ids().expect("segments");
+        writer.merge(&segments).wait().expect("a merge");
+    }
     writer.wait_merging_threads().expect("merges end");
     let searcher = bare_index::reader(&index).searcher();
     (index, searcher)
@@ -67,7 +71,8 @@ fn main() {
     let queries = fs::read_to_string(&arguments[1]).expect("queries");
     let lines: Vec<&str> = text.lines().collect();
     let directory = std::env::temp_dir().join(format!("text-speed-{}", std::process::id()));
-    let (bare, searcher) = build_bare(&directory.join("bare"), &lines);
+    let is_merged = arguments.iter().any(|argument| argument == "--merged");
+    let (bare, searcher) = build_bare(&directory.join("bare"), &lines, is_merged);
     let ours = build_ours(&directory.join("ours"), &lines);
     let segments = json!({"ours": ours.stats().segment_count, "bare": searcher.segment_readers().len()});
     println!("{}", json!({"docs": lines.len(), "segments": segments}));

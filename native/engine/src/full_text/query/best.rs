@@ -20,6 +20,7 @@ use super::point_scorer::{PointScorer, PointWeight};
 use super::search::RangeView;
 use super::statistics::RangeStatistics;
 use super::stop::Stop;
+use super::word_search::WordSearch;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::segment_columns::SegmentColumns;
@@ -32,13 +33,24 @@ const TIES_READ: u32 = 256;
 
 /// A plan's query over one index.
 pub struct BestQuery {
-    /// With the plan's conditions, unless they are apart.
-    weight: Box<dyn Weight>,
-    /// Tantivy skips what cannot reach the best matches.
-    skips: bool,
-    apart: Option<Apart>,
+    search: Search,
     /// At least so many documents match, deleted ones too, over all ranges.
     matches_at_least: u64,
+}
+
+enum Search {
+    Words {
+        words: WordSearch,
+        /// Of each segment: all that the plan's conditions let through.
+        bits: Option<Vec<Arc<DocBits>>>,
+    },
+    Weight {
+        /// With the plan's conditions, unless they are apart.
+        weight: Box<dyn Weight>,
+        /// Tantivy skips what cannot reach the best matches.
+        skips: bool,
+        apart: Option<Apart>,
+    },
 }
 
 /// Conditions that do not score, beside a query that does.
@@ -64,25 +76,36 @@ impl BestQuery {
     ) -> Result<Self, EngineError> {
         let scoring = EnableScoring::enabled_from_statistics_provider(statistics, &view.searcher);
         let weight_of = |query: &dyn Query| query.weight(scoring).map_err(tantivy_failed);
-        let expect = |query: &dyn Query| stop.expect(expected_nanos(query, statistics).map_err(tantivy_failed)?);
+        let expect = |query: &dyn Query| match stop.is_at_once() {
+            true => stop.expect(expected_nanos(query, statistics).map_err(tantivy_failed)?),
+            false => Ok(()),
+        };
         let whole = |query: &dyn Query| {
             expect(query)?;
             let matches_at_least = matches_at_least(query, statistics).map_err(tantivy_failed)?;
-            Ok(Self { weight: weight_of(query)?, skips: can_skip(query), apart: None, matches_at_least })
+            let search = Search::Weight { weight: weight_of(query)?, skips: can_skip(query), apart: None };
+            Ok(Self { search, matches_at_least })
         };
         let Some(compiled) = compile_parts(&view.index, plan)? else { return whole(&EmptyQuery) };
         let known = known_filter_bits(view, plan, stop)?;
-        let scored = match &compiled.scored {
-            Some(scored) if !compiled.conditions.is_empty() => scored,
-            _ => {
-                let Some(bits) = known else { return whole(&*compiled.whole()) };
-                let bits = Box::new(BitsQuery::new(view, bits));
-                if compiled.scored.is_none() {
-                    return whole(&BoostQuery::new(bits, compiled.constant));
-                }
-                return whole(&*compiled.with_condition(bits).whole());
-            }
+        let Some(scored) = &compiled.scored else {
+            let Some(bits) = known else { return whole(&*compiled.whole()) };
+            return whole(&BoostQuery::new(Box::new(BitsQuery::new(view, bits)), compiled.constant));
         };
+        if known.is_some() || compiled.conditions.is_empty() {
+            let words = WordSearch::of(&**scored, view, statistics).map_err(tantivy_failed)?;
+            if let Some(words) = words.filter(|words| words.is_better_than_wand(share_of(view, known.as_deref()))) {
+                stop.expect(words.expected_nanos() / statistics.ranges())?;
+                let matches_at_least = if known.is_none() { words.matches_at_least() } else { 0 };
+                return Ok(Self { search: Search::Words { words, bits: known }, matches_at_least });
+            }
+        }
+        if compiled.conditions.is_empty() {
+            return match known {
+                Some(bits) => whole(&*compiled.with_condition(Box::new(BitsQuery::new(view, bits))).whole()),
+                None => whole(&*compiled.whole()),
+            };
+        }
         expect(&**scored)?;
         let (weight, skips) = (weight_of(&**scored)?, can_skip(&**scored));
         let points = PointWeight::of(&**scored, scoring).map_err(tantivy_failed)?;
@@ -96,8 +119,17 @@ impl BestQuery {
         let documents = documents_read(&**scored, statistics).map_err(tantivy_failed)?;
         let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
         let share = documents.map(|documents| documents as f64 / all as f64);
-        Ok(Self { weight, skips, apart: Some(Apart { points, conditions, share }), matches_at_least: 0 })
+        let search = Search::Weight { weight, skips, apart: Some(Apart { points, conditions, share }) };
+        Ok(Self { search, matches_at_least: 0 })
     }
+}
+
+/// How many of all documents are let through by what is known.
+fn share_of(view: &RangeView, known: Option<&[Arc<DocBits>]>) -> f64 {
+    let Some(bits) = known else { return 1.0 };
+    let through: u64 = bits.iter().map(|bits| u64::from(bits.len())).sum();
+    let all: u64 = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
+    through as f64 / all.max(1) as f64
 }
 
 /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
@@ -322,14 +354,29 @@ impl SegmentSearch<'_> {
         top: &mut SegmentTop<'_>,
         collected: &mut Collected<Scored>,
     ) -> Result<(), EngineError> {
-        let Some(apart) = &self.query.apart else {
-            if self.query.skips && self.count_up_to < u64::MAX {
-                return self.skip(|_| true, top, collected);
+        let (weight, skips, apart) = match &self.query.search {
+            Search::Words { words, bits } => {
+                let bits = bits.as_ref().map(|bits| &*bits[segment]);
+                return self.skip(
+                    |_| true,
+                    top,
+                    collected,
+                    |first, visit| words.for_each(self.reader, segment, first, bits, self.stop, visit),
+                );
+            }
+            Search::Weight { weight, skips, apart } => (&**weight, *skips && self.count_up_to < u64::MAX, apart),
+        };
+        let by_wand = |first: Score, visit: &mut dyn FnMut(DocId, Score) -> Score| {
+            weight.for_each_pruning(first, self.reader, visit).map_err(tantivy_failed)
+        };
+        let Some(apart) = apart else {
+            if skips {
+                return self.skip(|_| true, top, collected, by_wand);
             }
             if self.stop.is_due() {
                 return Err(self.stop.error());
             }
-            let scorer = self.query.weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+            let scorer = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
             return match scorer.downcast::<ConstantDocs>() {
                 Ok(docs) => self.take_alike(&docs, top, collected),
                 Err(scorer) => visit_scorer(scorer, self.stop, self.taking(top, collected)),
@@ -341,13 +388,13 @@ impl SegmentSearch<'_> {
                 if let Some(points) = self.points_if_rarer(apart, u64::from(bits.len()))? {
                     return self.score_each(bits.iter(), points, top, collected);
                 }
-                if self.query.skips && self.count_up_to < u64::MAX {
-                    return self.skip(|doc| bits.contains(doc), top, collected);
+                if skips {
+                    return self.skip(|doc| bits.contains(doc), top, collected, by_wand);
                 }
                 ConstantDocs::scorer(Arc::clone(bits), 0.0)
             }
-            Conditions::New(weight) => {
-                let mut scorer = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+            Conditions::New(conditions) => {
+                let mut scorer = conditions.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
                 if let Some(points) = self.points_if_rarer(apart, scorer.cost())? {
                     let first = Some(scorer.doc()).filter(|doc| *doc != TERMINATED);
                     let next = |_: &DocId| Some(scorer.advance()).filter(|doc| *doc != TERMINATED);
@@ -356,7 +403,7 @@ impl SegmentSearch<'_> {
                 Box::new(ConstScorer::new(scorer, 0.0))
             }
         };
-        let scored = self.query.weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+        let scored = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
         let both = intersect_scorers(vec![scored, conditions], self.reader.num_docs());
         visit_scorer(both, self.stop, self.taking(top, collected))
     }
@@ -440,12 +487,14 @@ impl SegmentSearch<'_> {
         Ok(())
     }
 
-    /// Counts exactly up to `count_up_to`, then lets Tantivy skip.
+    /// Counts exactly up to `count_up_to`, then lets `walk` skip: it is given the score that matches have to exceed at
+    /// first and whom it is to tell of each, who answers that score anew.
     fn skip(
         &self,
         lets_through: impl Fn(DocId) -> bool,
         top: &mut SegmentTop<'_>,
         collected: &mut Collected<Scored>,
+        walk: impl FnOnce(Score, &mut dyn FnMut(DocId, Score) -> Score) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let mut visited = 0u64;
         let mut stopped = false;
@@ -458,7 +507,7 @@ impl SegmentSearch<'_> {
             }
         };
         let first = threshold(top.floor, collected.total);
-        let mut visit = |doc: DocId, score: Score| {
+        walk(first, &mut |doc, score| {
             visited += 1;
             if self.stop.is_due_at(visited) {
                 stopped = true;
@@ -471,8 +520,7 @@ impl SegmentSearch<'_> {
                 top.take(doc, score);
             }
             threshold(top.floor, collected.total)
-        };
-        self.query.weight.for_each_pruning(first, self.reader, &mut visit).map_err(tantivy_failed)?;
+        })?;
         if stopped {
             return Err(self.stop.error());
         }

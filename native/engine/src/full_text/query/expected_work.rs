@@ -45,18 +45,23 @@ fn of_terms(boolean: &BooleanQuery, statistics: &RangeStatistics<'_, '_>) -> tan
         occurs.push(*occur);
         documents.push(statistics.doc_freq(term.term())?);
     }
-    let (Some(&fewest), Some(&most)) = (documents.iter().min(), documents.iter().max()) else { return Ok(Some(0)) };
+    let is_all = |wanted: Occur| occurs.iter().all(|occur| *occur == wanted);
+    let is_known = is_all(Occur::Must) || is_all(Occur::Should);
+    Ok(is_known.then(|| nanos_of_words(is_all(Occur::Must), &documents)))
+}
+
+/// A union of words, or an intersection, by the number of documents of each; in nanoseconds.
+pub fn nanos_of_words(every: bool, documents: &[u64]) -> u64 {
+    let (Some(&fewest), Some(&most)) = (documents.iter().min(), documents.iter().max()) else { return 0 };
     let look_up = LOOK_UP * documents.len() as u64;
-    let search = if occurs.iter().all(|occur| *occur == Occur::Must) {
+    let search = if every {
         // The rarest leads; where it is frequent too, the blocks of the others are gone through.
         (70 * fewest).min(40_000 + 2 * most)
-    } else if occurs.iter().all(|occur| *occur == Occur::Should) {
+    } else {
         // What has the most frequent term alone is skipped.
         most + 40 * (documents.iter().sum::<u64>() - most)
-    } else {
-        return Ok(None);
     };
-    Ok(Some(look_up + search))
+    look_up + search
 }
 
 fn fewest(terms: &[Term], statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<u64> {

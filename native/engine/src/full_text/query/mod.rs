@@ -31,6 +31,8 @@ mod text_nodes;
 mod value_nodes;
 mod word_nodes;
 mod word_positions;
+mod word_search;
+mod word_walks;
 
 pub(super) use collect::Visible;
 pub(crate) use doc_bits::DocBits;

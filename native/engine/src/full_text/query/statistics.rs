@@ -58,6 +58,13 @@ impl RangeStatistics<'_, '_> {
     }
 }
 
+impl RangeStatistics<'_, '_> {
+    /// `doc_freq` where it is known how many documents of this range have the term.
+    pub fn doc_freq_beside(&self, term: &Term, here: u64) -> tantivy::Result<u64> {
+        if self.global.ranges.len() == 1 { Ok(here) } else { self.doc_freq(term) }
+    }
+}
+
 impl Bm25StatisticsProvider for RangeStatistics<'_, '_> {
     /// Fields without length norms count one token a document.
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {

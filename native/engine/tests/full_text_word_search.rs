@@ -1,0 +1,156 @@
+//! Unions and intersections of words of all frequencies, over several segments and under filters of all sizes, beside
+//! BM25 computed by hand.
+
+mod full_text_support;
+
+use std::sync::Arc;
+
+use full_text_support::*;
+use serde_json::{Value, json};
+use sundew_engine::full_text::{DerivedIndex, TextIndex};
+
+const SEED: u64 = 20_261_121;
+const DOCUMENTS: usize = 12_000;
+/// Documents of 10,000 that have the word.
+const WORDS: [(&str, usize); 8] = [
+    ("alder", 6_000),
+    ("birch", 3_000),
+    ("cedar", 1_000),
+    ("elm", 400),
+    ("fir", 350),
+    ("hazel", 60),
+    ("larch", 8),
+    ("maple", 0),
+];
+
+struct Document {
+    /// How often each of `WORDS` occurs.
+    counts: [u32; WORDS.len()],
+    length: u32,
+    group: usize,
+    is_deleted: bool,
+}
+
+struct Corpus {
+    documents: Vec<Document>,
+    index: Arc<TextIndex>,
+}
+
+fn corpus() -> Corpus {
+    println!("seed {SEED}");
+    let mut random = Random::new(SEED);
+    let documents: Vec<Document> = (0..DOCUMENTS)
+        .map(|_| {
+            let counts =
+                WORDS.map(|(_, share)| if random.below(10_000) < share { 1 + random.below(3) as u32 } else { 0 });
+            // Lengths up to 39 are kept as they are.
+            let length = counts.iter().sum::<u32>() + 1 + random.below(15) as u32;
+            Document { counts, length, group: random.below(1_000), is_deleted: random.below(20) == 0 }
+        })
+        .collect();
+    let row = |at: usize| {
+        let document = &documents[at];
+        let mut words: Vec<&str> = vec!["filler"; (document.length - document.counts.iter().sum::<u32>()) as usize];
+        for ((word, _), count) in WORDS.iter().zip(document.counts) {
+            words.extend(vec![*word; count as usize]);
+        }
+        put(&format!("k{at:05}"), at as u32, json!({"text": words.join(" "), "group": document.group}))
+    };
+    let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
+    for part in [0..9_000, 9_000..11_700, 11_700..DOCUMENTS] {
+        let rows: Vec<Row> = part.clone().map(row).collect();
+        index.apply(&frame(&rows, part.start as u64 + 1)).expect("applied");
+        index.commit(part.end as u64).expect("a commit");
+    }
+    let deleted = documents.iter().enumerate().filter(|(_, document)| document.is_deleted);
+    let deleted: Vec<Row> = deleted.map(|(at, _)| delete(&format!("k{at:05}"), at as u32)).collect();
+    index.apply(&frame(&deleted, DOCUMENTS as u64 + 1)).expect("applied");
+    index.commit((DOCUMENTS + deleted.len()) as u64).expect("a commit");
+    assert_eq!(index.stats().segment_count, 3);
+    Corpus { documents, index }
+}
+
+impl Corpus {
+    /// The scores of all matches, best first. Deleted documents count among all.
+    fn expected(&self, words: &[usize], every: bool, groups: usize) -> Vec<(u32, f64)> {
+        let all = self.documents.len() as f64;
+        let average = self.documents.iter().map(|document| f64::from(document.length)).sum::<f64>() / all;
+        let idf = |word: &usize| {
+            let containing = self.documents.iter().filter(|document| document.counts[*word] > 0).count() as f64;
+            (1.0 + (all - containing + 0.5) / (containing + 0.5)).ln()
+        };
+        let idfs: Vec<f64> = words.iter().map(idf).collect();
+        let score = |document: &Document| {
+            let norm = 1.2 * (0.25 + 0.75 * f64::from(document.length) / average);
+            let of_word = |(word, idf): (&usize, &f64)| {
+                let count = f64::from(document.counts[*word]);
+                2.2 * idf * count / (count + norm)
+            };
+            words.iter().zip(&idfs).map(of_word).sum::<f64>()
+        };
+        let has = |document: &Document, word: &usize| document.counts[*word] > 0;
+        let matches = self.documents.iter().enumerate().filter(|(_, document)| {
+            let mut found = words.iter().map(|word| has(document, word));
+            let is_match = if every { found.all(|found| found) } else { found.any(|found| found) };
+            is_match && !document.is_deleted && document.group < groups
+        });
+        let mut scored: Vec<(u32, f64)> = matches.map(|(at, document)| (at as u32, score(document))).collect();
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1));
+        scored
+    }
+
+    fn check(&self, words: &[usize], every: bool, groups: usize, settings: Value) {
+        let text: Vec<&str> = words.iter().map(|word| WORDS[*word].0).collect();
+        let operator = if every { "and" } else { "or" };
+        let query = json!({"kind": "match", "field": "text", "text": text.join(" "), "operator": operator});
+        let mut asked = json!({"query": query});
+        let members = settings.as_object().expect("settings");
+        asked.as_object_mut().expect("a plan").extend(members.clone());
+        if groups < 1_000 {
+            asked["filter"] = json!([{"kind": "range", "field": "group", "lt": groups}]);
+        }
+        let what = asked.to_string();
+        let plan = serde_json::from_value(asked).expect("a plan");
+        let expected = self.expected(words, every, groups);
+        let found = run(&self.index, &plan);
+        assert_eq!(found.hits.len(), plan.limit.min(expected.len()), "{what}");
+        let is_near = |a: f32, b: f64| (f64::from(a) - b).abs() < 2e-5 * b.max(1.0);
+        for (hit, (_, score)) in found.hits.iter().zip(&expected) {
+            assert!(is_near(hit.score, *score), "{what}: {} instead of {score}", hit.score);
+            let of_hit = expected.iter().find(|(ordinal, _)| *ordinal == hit.ordinal);
+            assert!(of_hit.is_some_and(|(_, score)| is_near(hit.score, *score)), "{what}: {hit:?} for {of_hit:?}");
+        }
+        let mut ordinals: Vec<u32> = found.hits.iter().map(|hit| hit.ordinal).collect();
+        ordinals.sort_unstable();
+        ordinals.dedup();
+        assert_eq!(ordinals.len(), found.hits.len(), "{what}: a document twice");
+        let total = expected.len() as u64;
+        if found.total_is_exact {
+            assert_eq!(found.total, total, "{what}");
+        } else {
+            let may_end_early = plan.total_exact_up_to == 0 || total > plan.total_exact_up_to;
+            assert!(found.total <= total && may_end_early, "{what}: {} of {total}", found.total);
+        }
+        assert!(found.total_is_exact || !plan.exact_total, "{what}");
+    }
+}
+
+#[test]
+fn words_of_all_frequencies_score_as_bm25_says() {
+    let corpus = corpus();
+    let mut sets: Vec<Vec<usize>> = (0..WORDS.len()).map(|word| vec![word]).collect();
+    for a in 0..WORDS.len() {
+        sets.extend((0..a).map(|b| vec![a, b]));
+    }
+    sets.extend([vec![0, 1, 2], vec![4, 1, 3], vec![5, 0, 2], vec![0, 1, 2, 3], vec![6, 5, 4, 3, 0]]);
+    for words in &sets {
+        for every in [true, false] {
+            for groups in [1_000, 400, 20, 1] {
+                corpus.check(words, every, groups, json!({"limit": 10}));
+                corpus.check(words, every, groups, json!({"limit": 3, "total_exact_up_to": 0}));
+                corpus.check(words, every, groups, json!({"limit": 1, "total_exact_up_to": 40}));
+                corpus.check(words, every, groups, json!({"limit": 25, "exact_total": true}));
+            }
+        }
+    }
+}
