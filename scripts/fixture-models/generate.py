@@ -10,6 +10,7 @@ from pathlib import Path
 
 import bert
 import chain
+import extractor
 import predictors
 
 FIXTURES = Path(__file__).resolve().parents[2] / "test" / "fixtures"
@@ -21,6 +22,7 @@ if __name__ == "__main__":
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-cross", bert.CROSS_ENCODER)
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-late", bert.LATE_INTERACTION)
     bert.write_chunker(FIXTURES / "models" / "chunkers" / "tiny-chunker")
+    extractor.write(FIXTURES / "models" / "extractors" / "tiny-spans")
     predictors.write(FIXTURES / "predictors")
     for file in sorted(FIXTURES.rglob("*")):
         if file.suffix in (".gguf", ".onnx"):

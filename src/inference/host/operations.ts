@@ -15,6 +15,7 @@ import type {
 } from './operations/images.ts';
 import type { PredictInput, PredictResult } from './operations/predict.ts';
 import type { RerankInput, RerankResult } from './operations/rerank.ts';
+import type { TagEntitiesInput, TagEntitiesResult } from './operations/tag-entities.ts';
 
 /**
  * What a loaded model can be asked: name -> what is given, what arrives on the way, what is answered. All of it is plain
@@ -25,6 +26,7 @@ export interface Operations {
   rerank: { input: RerankInput; event: never; result: RerankResult };
   predict: { input: PredictInput; event: never; result: PredictResult };
   findBoundaries: { input: FindBoundariesInput; event: never; result: FindBoundariesResult };
+  tagEntities: { input: TagEntitiesInput; event: never; result: TagEntitiesResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
   inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };
   prepareImage: { input: PrepareImageInput; event: never; result: PrepareImageResult };

@@ -3,12 +3,14 @@ import type { Backend, LoadBackend } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import { loadChunker } from './chunker.ts';
 import { loadEmbedder } from './embedder.ts';
+import { loadExtractor } from './extractor.ts';
 import { loadPredictor } from './predictor.ts';
 import { loadReranker } from './reranker.ts';
 
 const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Promise<Backend> } = {
   chunkers: loadChunker,
   embedders: loadEmbedder,
+  extractors: loadExtractor,
   rerankers: loadReranker,
   predictors: loadPredictor,
 };
