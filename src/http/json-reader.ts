@@ -59,20 +59,52 @@ function describe(error: ValueError, what: string): string {
     const guess = didYouMean(unescaped(name), known);
     return `unknown member "${place}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`;
   }
+  const words = wordsOf(deepest.schema);
+  if (words !== undefined) return `${at}: expected ${words}`;
   if (deepest.message === 'Expected required property') return `member "${place}" is missing`;
   return `${at}: ${deepest.message.charAt(0).toLowerCase()}${deepest.message.slice(1)}`;
 }
 
-/** Of a union, the branch that came furthest says the most. */
+/** The words that a value may be, where it is a choice of words. */
+function wordsOf(schema: TSchema): string | undefined {
+  const choices: unknown = schema.anyOf;
+  if (!Array.isArray(choices)) return undefined;
+  const words = choices.map((choice: TSchema) => choice.const as unknown);
+  return words.every((word) => typeof word === 'string') ? words.map((word) => `"${word}"`).join(' or ') : undefined;
+}
+
+/**
+ * Of a union, the branch that was meant says the most: the one whose `type` is that of the value, the one beside `null`,
+ * the one that came furthest, or the one for values of this kind.
+ */
 function deepestOf(error: ValueError): ValueError {
+  const typed = typedBranchOf(error);
+  if (typed !== undefined) return typed;
+  const branches = error.errors.map((branch) => branch.First());
+  const others = branches.filter((branch) => branch !== undefined && branch.schema.type !== 'null');
+  const [only] = others;
+  if (branches.length === 2 && others.length === 1 && only !== undefined) return deepestOf(only);
   let best = error;
-  for (const branch of error.errors) {
-    const first = branch.First();
+  for (const first of others) {
     if (first === undefined) continue;
     const candidate = deepestOf(first);
-    if (candidate.path.length > best.path.length) best = candidate;
+    const ofThisKind = best === error && typeof error.value === 'string' && wordsOf(candidate.schema) !== undefined;
+    if (candidate.path.length > best.path.length || ofThisKind) best = candidate;
   }
   return best;
+}
+
+/** Where all branches are objects told apart by a word in `type`. */
+function typedBranchOf(error: ValueError): ValueError | undefined {
+  const { value } = error;
+  const choices: unknown = error.schema.anyOf;
+  if (!Array.isArray(choices) || typeof value !== 'object' || value === null || !('type' in value)) return undefined;
+  const types: unknown[] = choices.map((choice: TSchema) => choice.properties?.type?.const);
+  if (types.some((type) => typeof type !== 'string')) return undefined;
+  const first = error.errors[types.indexOf(value.type)]?.First();
+  if (first !== undefined) return deepestOf(first);
+  const words = { ...error.schema, anyOf: types.map((type) => ({ const: type })) };
+  return { ...error, path: `${error.path}/type`, schema: words };
 }
 
 function memberPath(pointer: string): string {

@@ -102,7 +102,6 @@ export const notBuiltParts: readonly Part[] = [
   {
     name: 'The inference server',
     routes: [
-      'POST /ai/v1/generate/batch',
       'POST /ai/v1/extract',
       'POST /ai/v1/rewrite',
       'POST /ai/v1/read',

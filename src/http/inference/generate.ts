@@ -55,7 +55,7 @@ async function answer(inference: Inference, context: Context): Promise<object> {
 }
 
 /** Nobody reads this; it keeps a client that left from looking like a fault of ours. */
-function clientLeft(): ServiceError {
+export function clientLeft(): ServiceError {
   return new ServiceError('unavailable', 'the client left before its answer was there');
 }
 
@@ -66,11 +66,11 @@ async function answerWhole(inference: Inference, request: GenerationRequest, con
   return completionBody(newHead(inference, request), request, output, newCallId);
 }
 
-function newHead({ clock }: Inference, { model }: GenerationRequest): CompletionHead {
+export function newHead({ clock }: Inference, { model }: GenerationRequest): CompletionHead {
   return { id: `chatcmpl-${freshId()}`, created: Math.floor(clock.nowMs() / 1_000), model };
 }
 
-function newCallId(): string {
+export function newCallId(): string {
   return `call_${freshId()}`;
 }
 

@@ -3,6 +3,7 @@ import type { Route } from '../route.ts';
 import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
 import { generateRoutes } from './generate.ts';
+import { generateBatchRoutes } from './generate-batch.ts';
 import { modelRoutes } from './models.ts';
 import { predictRoutes } from './predict.ts';
 import { rerankRoutes } from './rerank.ts';
@@ -13,6 +14,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...modelRoutes(inference),
     ...chunkRoutes(inference),
     ...generateRoutes(inference),
+    ...generateBatchRoutes(inference),
     ...embeddingRoutes(inference),
     ...rerankRoutes(inference),
     ...predictRoutes(inference),

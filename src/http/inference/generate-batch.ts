@@ -1,0 +1,98 @@
+import { limits } from '../../config/limits.ts';
+import { completionBody } from '../../inference/generation/completion-body.ts';
+import { type BatchOutcome, generateBatch } from '../../inference/generation/generate-batch.ts';
+import { type GenerationRequest, readGenerationRequest } from '../../inference/generation/generation-request.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { generateRequestSchema } from '../../protocol/inference/generate.ts';
+import {
+  type GenerateBatchBody,
+  type GenerateBatchResponse,
+  generateBatchRequestSchema,
+  generateBatchResponseSchema,
+} from '../../protocol/inference/generate-batch.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { errorBody } from '../error-response.ts';
+import { checkValue } from '../json-reader.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { clientLeft, newCallId, newHead } from './generate.ts';
+
+export function generateBatchRoutes(inference: Inference): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/generate/batch',
+      tag: 'Inference',
+      summary: 'Generates several answers, those of one model together',
+      description: 'Answers 200 also where items fail; each has a response or an error.',
+      body: { kind: 'json', schema: generateBatchRequestSchema, bytesMax: limits.generateBodyBytesMax, gzip: true },
+      responses: { 200: { description: 'The answers, in the order asked', schema: generateBatchResponseSchema } },
+      handler: ({ body, request, signal }) =>
+        inference.admission.run(async () => {
+          checkEnvelope(body);
+          try {
+            return await answer(inference, body, signal);
+          } catch (error) {
+            throw request.signal.aborted ? clientLeft() : error;
+          }
+        }),
+    }),
+  ];
+}
+
+function checkEnvelope({ mode, requests }: GenerateBatchBody): void {
+  if (mode === 'async') throw new ServiceError('invalid_request', 'mode: only sync is served; async is reserved');
+  const seen = new Set<string>();
+  for (const { custom_id } of requests) {
+    if (seen.has(custom_id)) {
+      throw new ServiceError('invalid_request', `requests: two items have the custom_id "${custom_id}"`);
+    }
+    seen.add(custom_id);
+  }
+}
+
+async function answer(
+  inference: Inference,
+  { requests }: GenerateBatchBody,
+  signal: AbortSignal,
+): Promise<GenerateBatchResponse> {
+  const read: (GenerationRequest | ServiceError)[] = [];
+  for (const { body } of requests) read.push(await readItem(inference, body, signal));
+  const { outcomes, execution } = await generateBatch(read, inference, signal);
+  const data = outcomes.map((outcome, index) => ({
+    custom_id: requests[index]?.custom_id ?? '',
+    index,
+    ...itemBody(inference, outcome, read[index]),
+  }));
+  const succeeded = outcomes.filter((outcome) => 'output' in outcome).length;
+  return {
+    object: 'generate.batch',
+    data,
+    summary: { total: data.length, succeeded, failed: data.length - succeeded },
+    execution,
+  };
+}
+
+async function readItem(
+  inference: Inference,
+  body: unknown,
+  signal: AbortSignal,
+): Promise<GenerationRequest | ServiceError> {
+  try {
+    const request = readGenerationRequest(checkValue(body, generateRequestSchema));
+    if (request.stream) throw new ServiceError('invalid_request', 'stream: an item of a batch is not streamed');
+    if (request.media.length > 0) await inference.media.load(request.media, signal);
+    return request;
+  } catch (error) {
+    if (error instanceof ServiceError && !signal.aborted) return error;
+    throw error;
+  }
+}
+
+function itemBody(inference: Inference, outcome: BatchOutcome, request: GenerationRequest | ServiceError | undefined) {
+  if ('output' in outcome && request !== undefined && !(request instanceof ServiceError)) {
+    return { response: completionBody(newHead(inference, request), request, outcome.output, newCallId) };
+  }
+  const error = 'error' in outcome ? outcome.error : new ServiceError('inference_failed', 'there is no answer');
+  const { code, message, retryable, retry_after_ms = 0 } = errorBody(error);
+  return { error: { code, message, retryable, retry_after_ms } };
+}

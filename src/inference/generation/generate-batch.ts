@@ -1,0 +1,180 @@
+import { must } from '../../lib/assert.ts';
+import { isErrorCode } from '../../protocol/error-codes.ts';
+import type { BatchExecution } from '../../protocol/inference/generate-batch.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type ModelSpec, specKey, specOfModel } from '../host/model-spec.ts';
+import type { GenerateBatchResult } from '../host/operations/generate.ts';
+import {
+  findModels,
+  finished,
+  type GenerationModels,
+  type GenerationOutput,
+  type GenerationParts,
+  generate,
+  type PreparedGeneration,
+  prepareGeneration,
+} from './generate.ts';
+import type { GenerationRequest } from './generation-request.ts';
+
+export type BatchOutcome = { readonly output: GenerationOutput } | { readonly error: ServiceError };
+
+export interface BatchOutput {
+  /** One for each request, in their order. */
+  readonly outcomes: readonly BatchOutcome[];
+  readonly execution: BatchExecution;
+}
+
+interface Job {
+  readonly at: number;
+  readonly request: GenerationRequest;
+  readonly models: GenerationModels;
+}
+
+/**
+ * Generates several answers. Those of one model that can be decoded together are; the others run one after another. What
+ * fails, fails by itself; only an aborted signal ends the whole.
+ */
+export async function generateBatch(
+  requests: readonly (GenerationRequest | ServiceError)[],
+  parts: GenerationParts,
+  signal: AbortSignal,
+): Promise<BatchOutput> {
+  const batch = new Batch(requests.length, parts, signal);
+  const jobs = requests.flatMap((request, at) => batch.admit(request, at));
+  const { together = [], alone = [] } = Object.groupBy(jobs, ({ request }) =>
+    typeof request.speculation === 'string' ? 'together' : 'alone',
+  );
+  const groups = Map.groupBy(
+    together,
+    ({ request, models }) => `${specKey(models.model)} ${request.cacheType ?? 'default'}`,
+  );
+  for (const group of groups.values()) await batch.runTogether(group);
+  for (const job of alone) await batch.runAlone(job);
+  return batch.output();
+}
+
+class Batch {
+  readonly #parts: GenerationParts;
+  readonly #signal: AbortSignal;
+  readonly #outcomes: (BatchOutcome | undefined)[];
+  readonly #counts = { native_batches: 0, native_items: 0, serial_items: 0, rejected_items: 0, fallback_items: 0 };
+  #fallbackReason: string | null = null;
+
+  constructor(size: number, parts: GenerationParts, signal: AbortSignal) {
+    this.#outcomes = new Array<undefined>(size).fill(undefined);
+    this.#parts = parts;
+    this.#signal = signal;
+  }
+
+  /** A job, or nothing where the request cannot be worked on. */
+  admit(request: GenerationRequest | ServiceError, at: number): Job[] {
+    try {
+      if (request instanceof ServiceError) throw request;
+      return [{ at, request, models: findModels(request, this.#parts) }];
+    } catch (error) {
+      this.#reject(at, error);
+      return [];
+    }
+  }
+
+  /** Jobs of one model; it is loaded once for all of them. */
+  async runTogether(jobs: readonly Job[]): Promise<void> {
+    const { model } = must(jobs[0], 'a group has a job').models;
+    const spec = specOfModel(model, this.#parts.settings);
+    try {
+      await this.#parts.pool.use(
+        spec,
+        async (process, info) => {
+          const ready: { job: Job; prepared: PreparedGeneration }[] = [];
+          for (const job of jobs) {
+            try {
+              ready.push({ job, prepared: await prepareGeneration(job.request, job.models, info, this.#parts) });
+            } catch (error) {
+              this.#reject(job.at, error);
+            }
+          }
+          if (ready.length === 0) return;
+          const watches = ready.map(() => this.#parts.generations.begin(model.name));
+          try {
+            const items = ready.map(({ prepared }) => prepared.input);
+            const result = await process.run('generateBatch', { items }, { signal: this.#signal });
+            this.#counts.native_batches += result.nativeBatches;
+            ready.forEach(({ job, prepared }, index) => {
+              const outcome = outcomeOf(must(result.items[index], 'one result for each item'), prepared);
+              if ('output' in outcome) watches[index]?.finished(outcome.output.result, outcome.output.finish);
+              else watches[index]?.failed(false);
+              this.#settle(job.at, outcome);
+            });
+            this.#counts.native_items += ready.length;
+          } catch (error) {
+            for (const watch of watches) watch.failed(this.#signal.aborted);
+            await this.#afterFailure(
+              ready.map(({ job }) => job),
+              spec,
+              error,
+            );
+          }
+        },
+        this.#signal,
+      );
+    } catch (error) {
+      // The model could not be loaded.
+      for (const { at } of jobs) if (this.#outcomes[at] === undefined) this.#reject(at, error);
+    }
+  }
+
+  async runAlone({ at, request }: Job): Promise<void> {
+    try {
+      const output = await generate(request, this.#parts, { signal: this.#signal });
+      this.#counts.serial_items += 1;
+      this.#settle(at, { output });
+    } catch (error) {
+      this.#counts.serial_items += 1;
+      this.#settle(at, { error: this.#understood(error) });
+    }
+  }
+
+  output(): BatchOutput {
+    const outcomes = this.#outcomes.map((outcome) => must(outcome, 'every request has an outcome'));
+    const execution = {
+      requested_items: outcomes.length,
+      ...this.#counts,
+      fallback_reason: this.#fallbackReason,
+    };
+    return { outcomes, execution };
+  }
+
+  /** A model that cannot decode together is asked for one after the other; any other failure is that of all items. */
+  async #afterFailure(jobs: readonly Job[], spec: ModelSpec, error: unknown): Promise<void> {
+    const failure = this.#understood(error);
+    if (failure.code !== 'model_not_supported') {
+      this.#counts.native_items += jobs.length;
+      for (const { at } of jobs) this.#settle(at, { error: failure });
+      return;
+    }
+    this.#fallbackReason = `the model "${spec.name}" decodes one answer at a time`;
+    this.#counts.fallback_items += jobs.length;
+    for (const job of jobs) await this.runAlone(job);
+  }
+
+  #reject(at: number, error: unknown): void {
+    this.#counts.rejected_items += 1;
+    this.#settle(at, { error: this.#understood(error) });
+  }
+
+  #settle(at: number, outcome: BatchOutcome): void {
+    this.#outcomes[at] = outcome;
+  }
+
+  /** What only concerns one item. Faults of ours, and a caller who left, are the end of the whole. */
+  #understood(error: unknown): ServiceError {
+    if (this.#signal.aborted || !(error instanceof ServiceError)) throw error;
+    return error;
+  }
+}
+
+function outcomeOf(item: GenerateBatchResult['items'][number], { reader }: PreparedGeneration): BatchOutcome {
+  if ('result' in item) return { output: finished(item.result, reader) };
+  const code = isErrorCode(item.error.code) ? item.error.code : 'inference_failed';
+  return { error: new ServiceError(code, item.error.message) };
+}
