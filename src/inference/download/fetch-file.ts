@@ -19,10 +19,11 @@ export interface FetchFileOptions {
 export class Interrupted extends DownloadError {}
 
 /**
- * Fetches what a file still lacks, goes on after interruptions where the last one ended, and checks the whole.
+ * Fetches what a file still lacks, goes on after interruptions where the last one ended, and checks the whole. Answers
+ * its SHA-256.
  * Throws `DownloadError`; what arrived stays for the next attempt.
  */
-export async function fetchFile(url: string, file: PartialFile, options: FetchFileOptions): Promise<void> {
+export async function fetchFile(url: string, file: PartialFile, options: FetchFileOptions): Promise<string> {
   for (let barren = 0; !file.isComplete; ) {
     const before = file.received;
     try {
@@ -36,7 +37,7 @@ export async function fetchFile(url: string, file: PartialFile, options: FetchFi
       await pause(options.clock, firstPauseMs * 2 ** (barren - 1), options.signal);
     }
   }
-  file.finish();
+  return await file.finish();
 }
 
 async function fetchRest(url: string, file: PartialFile, options: FetchFileOptions): Promise<void> {

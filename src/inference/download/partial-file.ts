@@ -1,4 +1,5 @@
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 
 /** What a file must be when it is whole. */
@@ -25,7 +26,7 @@ export class PartialFile implements Disposable {
   readonly wanted: WantedFile;
   readonly path: string;
   readonly #write: WriteBytes;
-  #hasher: Bun.CryptoHasher;
+  #hashers: Hashers;
   #descriptor: number;
   #received = 0;
 
@@ -33,7 +34,7 @@ export class PartialFile implements Disposable {
     this.path = path;
     this.wanted = wanted;
     this.#write = write;
-    this.#hasher = hasherOf(wanted);
+    this.#hashers = hashersOf(wanted);
     this.#descriptor = openSync(path, 'a', 0o644);
   }
 
@@ -41,7 +42,7 @@ export class PartialFile implements Disposable {
     if (existsSync(path) && statSync(path).size > wanted.bytes) rmSync(path);
     const file = new PartialFile(path, wanted, write);
     for await (const piece of Bun.file(path).stream()) {
-      file.#hasher.update(piece);
+      update(file.#hashers, piece);
       file.#received += piece.byteLength;
     }
     return file;
@@ -69,28 +70,30 @@ export class PartialFile implements Disposable {
       const reason = full ? 'the disk is full; make room and pull again' : `the disk cannot be written (${code})`;
       throw new DownloadStopped(`${reason}; what has arrived is kept`, { cause });
     }
-    this.#hasher.update(bytes);
+    update(this.#hashers, bytes);
     this.#received += bytes.byteLength;
   }
 
   /** Forgets what has arrived. */
   reset(): void {
     truncateSync(this.path, 0);
-    this.#hasher = hasherOf(this.wanted);
+    this.#hashers = hashersOf(this.wanted);
     this.#received = 0;
   }
 
-  /** Makes a complete file durable, once its bytes are the right ones; wrong ones are thrown away. */
-  finish(): void {
+  /** Makes a complete file durable, once its bytes are the right ones; wrong ones are thrown away. Answers its SHA-256. */
+  async finish(): Promise<string> {
     if (!this.isComplete) {
       throw new DownloadError(`only ${this.#received} of ${this.wanted.bytes} bytes arrived`);
     }
-    const digest = this.#hasher.digest('hex');
-    if (digest !== digestText(this.wanted.digest)) {
+    const sha256 = this.#hashers.sha256.digest('hex');
+    const found = this.#hashers.git?.digest('hex') ?? sha256;
+    if (found !== digestText(this.wanted.digest)) {
       this.reset();
-      throw new DownloadError(`the bytes are not those that were expected (their digest is ${digest})`);
+      throw new DownloadError(`the bytes are not those that were expected (their digest is ${found})`);
     }
-    fsyncSync(this.#descriptor);
+    await promisify(fsync)(this.#descriptor);
+    return sha256;
   }
 
   /** A write that failed may have left a part behind that the hash does not know. */
@@ -107,6 +110,17 @@ export function digestText(digest: FileDigest): string {
   return 'git' in digest ? digest.git : digest.sha256;
 }
 
-function hasherOf({ bytes, digest }: WantedFile): Bun.CryptoHasher {
-  return 'git' in digest ? new Bun.CryptoHasher('sha1').update(`blob ${bytes}\0`) : new Bun.CryptoHasher('sha256');
+interface Hashers {
+  readonly sha256: Bun.CryptoHasher;
+  readonly git: Bun.CryptoHasher | undefined;
+}
+
+function hashersOf({ bytes, digest }: WantedFile): Hashers {
+  const git = 'git' in digest ? new Bun.CryptoHasher('sha1').update(`blob ${bytes}\0`) : undefined;
+  return { sha256: new Bun.CryptoHasher('sha256'), git };
+}
+
+function update({ sha256, git }: Hashers, bytes: Uint8Array): void {
+  sha256.update(bytes);
+  git?.update(bytes);
 }

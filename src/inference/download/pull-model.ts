@@ -68,9 +68,10 @@ export async function pullModel(entry: PullEntry, options: PullOptions): Promise
   const pull = new Pull(entry, incoming, options);
   const folder = join(incoming, 'files');
   const used = await pull.fetchAll(folder);
-  const source = [...new Set(used.map((from) => from.split('#')[0]))].join(', ');
+  const source = [...new Set(used.map(({ from }) => from.split('#')[0]))].join(', ');
+  const digests = Object.fromEntries(used.map(({ path, sha256 }) => [path, sha256]));
   writeFileSync(join(folder, manifestFile), JSON.stringify({ ...entry.manifest, kind: entry.kind, source }));
-  const model = publishModel(folder, place);
+  const model = publishModel(folder, place, digests);
   rmSync(incoming, { recursive: true, force: true });
   return model;
 }
@@ -101,6 +102,12 @@ function checkRoom(entry: PullEntry, directory: string): void {
   );
 }
 
+interface ArrivedFile {
+  readonly path: string;
+  readonly from: string;
+  readonly sha256: string;
+}
+
 class Pull {
   readonly #entry: PullEntry;
   readonly #parts: string;
@@ -118,13 +125,12 @@ class Pull {
     this.#totalBytes = entry.files.reduce((sum, file) => sum + bytesOf(file), 0);
   }
 
-  /** Answers the sources that the files came from. */
-  async fetchAll(folder: string): Promise<string[]> {
+  async fetchAll(folder: string): Promise<ArrivedFile[]> {
     rmSync(folder, { recursive: true, force: true });
-    const arrived: { part: string; path: string; from: string }[] = [];
+    const arrived: (ArrivedFile & { readonly part: string })[] = [];
     for (const file of this.#entry.files) {
-      const source = await this.#fetchOne(file);
-      arrived.push({ part: this.#partOf(source), path: file.path, from: source.from });
+      const { source, sha256 } = await this.#fetchOne(file);
+      arrived.push({ part: this.#partOf(source), path: file.path, from: source.from, sha256 });
       this.#doneBytes += bytesOf(file);
       this.#report(0);
     }
@@ -132,10 +138,10 @@ class Pull {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       renameSync(part, join(folder, path));
     }
-    return arrived.map(({ from }) => from);
+    return arrived;
   }
 
-  async #fetchOne(file: PullFile): Promise<PullSource> {
+  async #fetchOne(file: PullFile): Promise<{ source: PullSource; sha256: string }> {
     const reasons: string[] = [];
     for (const source of file.sources) {
       const fromHub = parseSource(source.from).type === 'hub';
@@ -145,8 +151,7 @@ class Pull {
       }
       try {
         this.#options.signal?.throwIfAborted();
-        await this.#fetchFrom(source, file.path);
-        return source;
+        return { source, sha256: await this.#fetchFrom(source, file.path) };
       } catch (error) {
         if (!(error instanceof DownloadError) || error instanceof DownloadStopped) throw error;
         if (fromHub && error instanceof Interrupted) this.#hubIsUsable = false;
@@ -157,34 +162,33 @@ class Pull {
     throw new DownloadError(`${file.path} could not be had. ${reasons.join('; ')}`);
   }
 
-  async #fetchFrom(source: PullSource, path: string): Promise<void> {
+  async #fetchFrom(source: PullSource, path: string): Promise<string> {
     const { onEvent, hubUrl, signal, clock, run } = this.#options;
     const address = parseSource(source.from);
     using part = await PartialFile.open(this.#partOf(source), source, this.#options.write);
-    if (part.isComplete) return part.finish();
+    if (part.isComplete) return await part.finish();
     onEvent?.({ type: 'file', path, from: source.from, bytes: source.bytes });
     // The file is closed when this method returns, so everything that writes to it is waited for.
     if (address.type === 'hub') {
-      await fetchFile(hubFileUrl(hubUrl, address), part, {
+      return await fetchFile(hubFileUrl(hubUrl, address), part, {
         clock,
         ...(signal === undefined ? {} : { signal }),
         onBytes: (received) => this.#report(received),
         onRetry: (reason) => onEvent?.({ type: 'retry', from: source.from, reason }),
       });
-    } else {
-      const stop = { ...(signal === undefined ? {} : { signal }), ...(run === undefined ? {} : { run }) };
-      await this.#unpackFrom(await packageWheel(address, this.#parts, stop), address.path, part);
     }
+    const stop = { ...(signal === undefined ? {} : { signal }), ...(run === undefined ? {} : { run }) };
+    return await this.#unpackFrom(await packageWheel(address, this.#parts, stop), address.path, part);
   }
 
-  async #unpackFrom(wheel: string, path: string, part: PartialFile): Promise<void> {
+  async #unpackFrom(wheel: string, path: string, part: PartialFile): Promise<string> {
     part.reset();
     const write = (bytes: Uint8Array) => {
       part.write(bytes);
       this.#report(part.received);
     };
     await readArchive(wheel, (entry) => (entry.path === path ? { write, end: () => {} } : undefined));
-    part.finish();
+    return await part.finish();
   }
 
   #report(received: number): void {

@@ -65,12 +65,17 @@ export async function importModel(source: string, place: ModelPlace): Promise<In
 
 /**
  * Describes the model whose files lie complete in a folder beside the others, writes its manifest with the digests of
- * its files, and moves it to its place. Throws `ModelFileError` where it cannot be served; then nothing has moved.
+ * its files, and moves it to its place. Files whose digests are given are durable already and not read again.
+ * Throws `ModelFileError` where the model cannot be served; then nothing has moved.
  */
-export function publishModel(folder: string, place: ModelPlace): InstalledModel {
+export function publishModel(
+  folder: string,
+  place: ModelPlace,
+  digests: Readonly<Record<string, string>> = {},
+): InstalledModel {
   const target = modelDirectory(place);
   const model = describeModel(place.kind, place.name, folder);
-  writeManifest(folder, model);
+  writeManifest(folder, model, digests);
   mkdirSync(dirname(target), { recursive: true });
   renameSync(folder, target);
   syncPath(dirname(target));
@@ -111,13 +116,17 @@ function copyFiles(from: string, to: string): void {
   }
 }
 
-function writeManifest(folder: string, { manifest }: InstalledModel): void {
+function writeManifest(folder: string, { manifest }: InstalledModel, known: Readonly<Record<string, string>>): void {
   const path = join(folder, manifestFile);
   const files = filesBelow(folder).filter((each) => each !== manifestFile);
-  for (const file of files) syncPath(join(folder, file));
-  const digests = Object.fromEntries(files.map((each) => [each, fileDigest(join(folder, each))]));
+  const digests = Object.fromEntries(files.map((each) => [each, known[each] ?? durableDigest(join(folder, each))]));
   writeFileSync(path, `${JSON.stringify({ ...manifest, digests }, null, 2)}\n`);
   syncPath(path);
+}
+
+function durableDigest(path: string): string {
+  syncPath(path);
+  return fileDigest(path);
 }
 
 function syncPath(path: string): void {
