@@ -29,6 +29,8 @@ export interface GeneratorParts {
   /** Tokens that one generation may span. */
   readonly contextTokens: number;
   readonly settings: HostSettings;
+  /** What llama.cpp has complained about since it was last asked. */
+  readonly takeWords: () => Promise<string>;
 }
 
 type Context = Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;
@@ -81,9 +83,9 @@ export class Generator {
         `the prompt has ${prompt.length} tokens; the model "${name}" takes ${contextTokens} with its answer; shorten it`,
       );
     }
-    const grammar = input.constraint && parseGrammar(this.#parts.binding, input.constraint.grammar);
+    const { binding, model, takeWords } = this.#parts;
+    const grammar = input.constraint && (await parseGrammar(binding, input.constraint.grammar, takeWords));
     const { loop } = await this.#context(input.cacheType ?? 'f16');
-    const { binding, model } = this.#parts;
     const constrainer =
       grammar && input.constraint && new Constrainer(binding, model, vocabulary, grammar, input.constraint);
     const generation = new Generation({

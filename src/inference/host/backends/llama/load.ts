@@ -9,7 +9,7 @@ import { gpuLayersAll, type LlamaBinding, type NativeModel, openBinding } from '
 import { Generator } from './generator.ts';
 import { Vocabulary } from './vocabulary.ts';
 
-/** Lines of llama.cpp's complaints that a failed load quotes. */
+/** Lines of llama.cpp's complaints that are kept. */
 const wordsKept = 4;
 
 export const load: LoadBackend = async (spec) => {
@@ -18,20 +18,24 @@ export const load: LoadBackend = async (spec) => {
     words.push(text.trim());
     if (words.length > wordsKept) words.shift();
   });
+  const takeWords = async () => {
+    // They come by way of the event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+    return words.splice(0).join('; ');
+  };
   try {
-    return await openModel(binding, spec);
+    return await openModel(binding, spec, takeWords);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ServiceError(
-      'model_load_failed',
-      `the model "${spec.name}" could not be loaded: ${[reason, ...words].join('; ')}`,
-      { cause: error },
-    );
+    const said = error instanceof Error ? error.message : String(error);
+    const reason = [said, await takeWords()].filter((text) => text !== '');
+    throw new ServiceError('model_load_failed', `the model "${spec.name}" could not be loaded: ${reason.join('; ')}`, {
+      cause: error,
+    });
   }
 };
 
-async function openModel(binding: LlamaBinding, spec: ModelSpec): Promise<Backend> {
+async function openModel(binding: LlamaBinding, spec: ModelSpec, takeWords: () => Promise<string>): Promise<Backend> {
   const installed = must(spec.model, 'a model of llama.cpp is an installed one');
   const path = join(installed.directory, installed.weights);
   // What lies there may have changed since it was found.
@@ -41,7 +45,8 @@ async function openModel(binding: LlamaBinding, spec: ModelSpec): Promise<Backen
   const vocabulary = new Vocabulary(model, vocabularySize);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
-  return await openGenerator({ binding, model, vocabulary, contextTokens, name: spec.name, settings: spec.settings });
+  const { name, settings } = spec;
+  return await openGenerator({ binding, model, vocabulary, contextTokens, name, settings, takeWords });
 }
 
 async function openNativeModel(binding: LlamaBinding, path: string): Promise<NativeModel> {

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import { SeededRandom } from '../support/fault/seeded-random.ts';
+import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+
+const chain = fixtureModel('generators', 'chain');
+let host: TestPool;
+
+beforeAll(() => {
+  host = openTestPool();
+});
+afterAll(async () => {
+  expect(host.crashes).toEqual([]);
+  await host[Symbol.asyncDispose]();
+});
+
+const say = (text: string, grammar: string, changes: Partial<GenerateInput> & { after?: string } = {}) =>
+  host.pool.run(chain, 'generate', generateInput(text, { constraint: { grammar, after: changes.after }, ...changes }));
+
+describe('a grammar', () => {
+  test('leads the output, and ends it when it is complete', async () => {
+    expect(await say('count', 'root ::= " one" " two" "!"')).toMatchObject({ text: ' one two!', finish: 'stop' });
+    expect(await say('count', 'root ::= (" one" | " two" | " six")+ "."', { tokensMax: 3 })).toMatchObject({
+      finish: 'length',
+    });
+    expect(await say('nothing', 'root ::= "yes" | "no"')).toMatchObject({ text: expect.stringMatching(/^(yes|no)$/) });
+  });
+
+  test('ends the output also where the end is to be ignored', async () => {
+    const result = await say('hello', 'root ::= " from" " the"', { ignoreEos: true });
+    expect(result).toMatchObject({ text: ' from the', finish: 'stop' });
+  });
+
+  test('holds beside sampling, penalties and log probabilities', async () => {
+    const sampling = { ...generateInput('').sampling, temperature: 20, seed: 3, frequencyPenalty: 0.5 };
+    const { text, logprobs } = await say('count', 'root ::= [a-f]{12}', { sampling, topLogprobs: 2 });
+    expect(text).toMatch(/^[a-f]{12}$/);
+    expect(logprobs?.map(({ token }) => token).join('')).toBe(text);
+  });
+
+  test('sets in behind a text, wherever that ends in a token', async () => {
+    const call = '<tool_call>{"name":"add","arguments":{"a":1,"b":2}}</tool_call>';
+    expect((await say('call', 'root ::= "{\\"name\\":\\"sub\\"}"', { after: '<tool_call>' })).text).toBe(
+      '<tool_call>{"name":"sub"}',
+    );
+    // The token `{"name":"add","arguments":` goes on behind the text: it is held to the grammar already.
+    const within = await say('call', 'root ::= "\\"add\\",\\"arguments\\":" "[]"', { after: '{"name":' });
+    expect(within.text).toBe('<tool_call>{"name":"add","arguments":[]');
+    expect((await say('call', 'root ::= "x"', { after: 'never said' })).text).toBe(call);
+  });
+});
+
+describe('a grammar that cannot be used is refused with the reason', () => {
+  const wide = (count: number) =>
+    `root ::= a0\n${Array.from({ length: count }, (_, at) => `a${at} ::= a${at + 1}`).join('\n')}\na${count} ::= "x"`;
+  test.each([
+    ['root ::= "a" b', 'uses the rule "b"'],
+    ['a ::= "x"', 'no rule "root"'],
+    ['root ::= "a', 'text is not closed at line 1, column 10'],
+    ['root ::= ("a"', 'parenthesis is not closed'],
+    ['root ::= "a")', 'closed that is not open'],
+    ['root ::= [a-z', 'class of characters is not closed'],
+    ['root ::= "\\q"', 'unknown escape'],
+    ['root ::= "a"{5,2}', 'ends before it begins'],
+    ['root ::= "a"{99999999999999999999}', 'more than 2000 turns'],
+    ['root ::= "a"{x}', 'repetition is not'],
+    ['root ::= <[5]>', 'unexpected "<"'],
+    ['root ::= "\0"', 'not closed'],
+    [`root ::= ${'('.repeat(100_000)}"a"${')'.repeat(100_000)}`, 'more than 200 parentheses'],
+    [wide(9_000), '5000 are allowed'],
+    [`root ::= "${'a'.repeat(300_000)}"`, '262144 are allowed'],
+    ['root ::= root "a" | "b"', 'left recursion'],
+    ['root ::= *', 'cannot be used'],
+    ['', 'no rule "root"'],
+  ])('%#', async (grammar, reason) => {
+    const error = await say('hello', grammar).catch((failure: unknown) => failure);
+    expect(error).toMatchObject({ code: 'unsupported_response_format', message: expect.stringContaining(reason) });
+  });
+
+  test('and one within the bounds is followed, however deep and long its chains', async () => {
+    const deep = `root ::= ${'('.repeat(190)}"a"${')'.repeat(190)}`;
+    for (const grammar of [deep, wide(4_900).replace('"x"', '"a"'), 'root ::= "a"{1,2000}']) {
+      expect((await say('nothing', grammar, { tokensMax: 3 })).text).toStartWith('a');
+    }
+  });
+});
+
+test('no grammar ends the process', async () => {
+  const seed = 20_261_121;
+  const random = new SeededRandom(seed);
+  const pieces = [
+    'root',
+    ' ::= ',
+    'a',
+    '"b"',
+    '[c-',
+    ']',
+    '[^x]',
+    '(',
+    ')',
+    '*',
+    '+',
+    '?',
+    '{2}',
+    '{1,3}',
+    '{,2}',
+    '|',
+  ];
+  pieces.push('\n', ' ', '#', '"', '\\', '\\x41', '.', '-', '0', '\u{1f33b}', 'root ::= "a" a\na ::= "b" | ', '<');
+  for (let turn = 0; turn < 400; turn += 1) {
+    const length = 1 + Math.floor(random.next() * 12);
+    const tail = Array.from({ length }, () => pieces[Math.floor(random.next() * pieces.length)]).join('');
+    const outcome = await say('hello', turn % 2 === 0 ? `root ::= ${tail}` : tail, { tokensMax: 4 }).then(
+      () => 'followed',
+      (error: { code?: string }) => error.code,
+    );
+    expect(['followed', 'unsupported_response_format'], `seed ${seed}, turn ${turn}: ${tail}`).toContain(outcome ?? '');
+  }
+});

@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeModel } from '../../src/inference/models/describe-model.ts';
+import { fixtureModel, generateInput, openTestPool } from '../support/inference-pool.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+
+const chain = fixtureModel('generators', 'chain');
+
+test('what a model turned out to be is told', async () => {
+  await using host = openTestPool();
+  expect(await host.pool.info(chain)).toMatchObject({
+    contextTokens: 1_024,
+    eosText: '<|im_end|>',
+    threads: { prefill: 1, decode: 1 },
+  });
+  const probed = fixtureModel('generators', 'chain', { threads: 0, contextTokensMax: 100_000 });
+  const info = await host.pool.info({ ...probed, name: 'probed' });
+  // What the file says, not what is allowed.
+  expect(info.contextTokens).toBe(4_096);
+  expect(info.threads?.prefill).toBeGreaterThan(0);
+});
+
+test('files that llama.cpp refuses, or that have changed since they were found, fail with the reason', async () => {
+  using directory = new TemporaryDirectory();
+  const { path } = directory;
+  cpSync(join(chain.model?.directory ?? '', 'model.gguf'), join(path, 'model.gguf'));
+  await using host = openTestPool();
+  const bytes = readFileSync(join(path, 'model.gguf'));
+  const load = (name: string) =>
+    host.pool.info({ ...chain, name, model: describeModel('generators', name, path) }).catch((error: unknown) => error);
+  const swap = (from: string, to: string) => {
+    const changed = Buffer.from(bytes);
+    changed.write(to, changed.indexOf(from), 'latin1');
+    writeFileSync(join(path, 'model.gguf'), changed);
+  };
+  swap('output_norm.weight', 'output_morn.weight');
+  expect(await load('renamed')).toMatchObject({
+    code: 'model_load_failed',
+    message: expect.stringMatching(/output_norm/),
+  });
+  const described = describeModel('generators', 'cut', path);
+  writeFileSync(join(path, 'model.gguf'), bytes.subarray(0, bytes.length / 2));
+  const cut = await host.pool.info({ ...chain, name: 'cut', model: described }).catch((error: unknown) => error);
+  expect(cut).toMatchObject({ code: 'model_load_failed', message: expect.stringMatching(/up to byte/) });
+  expect(host.crashes).toEqual([]);
+  expect(await host.pool.run(chain, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
+});
