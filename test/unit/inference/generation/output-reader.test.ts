@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import {
+  type OutputDelta,
+  OutputReader,
+  type OutputReaderOptions,
+} from '../../../../src/inference/generation/output-reader.ts';
+
+interface Whole {
+  reasoning: string;
+  content: string;
+  calls: { name: string; arguments: string }[];
+}
+
+function joined(deltas: readonly OutputDelta[]): Whole {
+  const whole: Whole = { reasoning: '', content: '', calls: [] };
+  for (const delta of deltas) {
+    if (delta.kind === 'call') whole.calls[delta.index] = { name: delta.name, arguments: '' };
+    else if (delta.kind === 'arguments') (whole.calls[delta.index] as { arguments: string }).arguments += delta.text;
+    else whole[delta.kind] += delta.text;
+  }
+  return whole;
+}
+
+function read(pieces: readonly string[], options: Partial<OutputReaderOptions> = {}): Whole {
+  const reader = new OutputReader({ thinking: false, calls: false, ...options });
+  return joined([...pieces.flatMap((piece) => reader.push(piece)), ...reader.finish()]);
+}
+
+const calls = { calls: true };
+const cases: readonly (readonly [text: string, options: Partial<OutputReaderOptions>, whole: Partial<Whole>])[] = [
+  ['plain text\n', {}, { content: 'plain text\n' }],
+  ['  leading space', {}, { content: '  leading space' }],
+  ['a < b <thi', {}, { content: 'a < b <thi' }],
+  ['<think>\nhm\n\n</think>\n\nso', {}, { reasoning: 'hm', content: 'so' }],
+  [' <think>cut off', {}, { reasoning: 'cut off' }],
+  ['<think></think>x', {}, { content: 'x' }],
+  ['text <think>later</think>', {}, { content: 'text <think>later</think>' }],
+  ['thoughts\n</think>\nanswer', { thinking: true }, { reasoning: 'thoughts', content: 'answer' }],
+  ['a </thin b', { thinking: true }, { reasoning: 'a </thin b' }],
+  [
+    '<tool_call>{"name":"f","arguments":{}}</tool_call>',
+    {},
+    { content: '<tool_call>{"name":"f","arguments":{}}</tool_call>' },
+  ],
+  [
+    '<tool_call>\n{"name": "f", "arguments": {"a": "}</tool_call>\\""}}\n</tool_call>',
+    calls,
+    { calls: [{ name: 'f', arguments: '{"a": "}</tool_call>\\""}' }] },
+  ],
+  [
+    'Let me see.\n<tool_call>{"name":"f","arguments":{}}</tool_call>\n<tool_call>{"name":"g","arguments":{"x":[{}]}}</tool_call>\n',
+    calls,
+    {
+      content: 'Let me see.',
+      calls: [
+        { name: 'f', arguments: '{}' },
+        { name: 'g', arguments: '{"x":[{}]}' },
+      ],
+    },
+  ],
+  [
+    '<think>f?</think>\n<tool_call>{"name":"f","arguments":{}}</tool_call>',
+    calls,
+    { reasoning: 'f?', calls: [{ name: 'f', arguments: '{}' }] },
+  ],
+  // Cut off by the length: what there is of the arguments is given as it is.
+  ['<tool_call>{"name":"f","arguments":{"a": [1, ', calls, { calls: [{ name: 'f', arguments: '{"a": [1, ' }] }],
+  ['<tool_call>{"name":"f", "argu', calls, { content: '<tool_call>{"name":"f", "argu' }],
+  ['text <tool_c', calls, { content: 'text <tool_c' }],
+  ['text \n ', calls, { content: 'text \n ' }],
+];
+
+describe('an output', () => {
+  test.each(cases)('%j is read the same however it is cut into pieces', (text, options, whole) => {
+    const expected = { reasoning: '', content: '', calls: [], ...whole };
+    expect(read([text], options)).toEqual(expected);
+    expect(read([...text], options)).toEqual(expected);
+    fc.assert(
+      fc.property(fc.array(fc.nat(text.length), { maxLength: 6 }), (cuts) => {
+        const places = [0, ...cuts.toSorted((left, right) => left - right), text.length];
+        const pieces = places.slice(1).map((end, at) => text.slice(places[at], end));
+        expect(read(pieces, options)).toEqual(expected);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('is shown as soon as it can be nothing else', () => {
+    const reader = new OutputReader({ thinking: false, calls: true });
+    expect(reader.push('so')).toEqual([{ kind: 'content', text: 'so' }]);
+    expect(reader.push(' <tool')).toEqual([]);
+    expect(reader.push('box')).toEqual([{ kind: 'content', text: ' <toolbox' }]);
+    expect(reader.push('<tool_call>{"name":"add","arguments":')).toEqual([]);
+    expect(reader.push('{"a"')).toEqual([
+      { kind: 'call', index: 0, name: 'add' },
+      { kind: 'arguments', index: 0, text: '{"a"' },
+    ]);
+    expect(reader.push(':1}')).toEqual([{ kind: 'arguments', index: 0, text: ':1}' }]);
+    expect(reader.push('}</tool_call>')).toEqual([]);
+    expect(reader.callCount).toBe(1);
+  });
+});
