@@ -101,14 +101,7 @@ export const notBuiltParts: readonly Part[] = [
   },
   {
     name: 'The inference server',
-    routes: [
-      'POST /ai/v1/extract',
-      'POST /ai/v1/rewrite',
-      'POST /ai/v1/read',
-      'POST /ai/v1/transcribe',
-      'POST /ai/v1/recognize',
-      'POST /ai/v1/classify',
-    ],
+    routes: ['POST /ai/v1/rewrite', 'POST /ai/v1/read', 'POST /ai/v1/transcribe'],
   },
 ];
 

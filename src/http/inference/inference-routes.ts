@@ -2,6 +2,7 @@ import type { Inference } from '../../inference/inference.ts';
 import type { Route } from '../route.ts';
 import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
+import { extractRoutes } from './extract.ts';
 import { generateRoutes } from './generate.ts';
 import { generateBatchRoutes } from './generate-batch.ts';
 import { modelRoutes } from './models.ts';
@@ -17,6 +18,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...generateBatchRoutes(inference),
     ...embeddingRoutes(inference),
     ...rerankRoutes(inference),
+    ...extractRoutes(inference),
     ...predictRoutes(inference),
   ];
 }

@@ -33,6 +33,7 @@ describe('what is found', () => {
       'rerankers/tiny-late onnx',
       'embedders/tiny-bert onnx',
       'embedders/tiny-sparse onnx',
+      'extractors/tiny-spans onnx',
       'generators/chain native',
     ]);
     expect(found.find('embedders', 'tiny-bert')?.manifest).toMatchObject({

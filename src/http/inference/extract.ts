@@ -1,0 +1,175 @@
+import { limits } from '../../config/limits.ts';
+import { type Extracted, extractTexts } from '../../inference/extraction/extract-texts.ts';
+import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { CodePointPlaces } from '../../lib/code-points.ts';
+import type { Content } from '../../protocol/inference/content-part.ts';
+import {
+  classifyRequestSchema,
+  type ExtractBody,
+  extractRequestSchema,
+  extractResponseSchema,
+  recognizeRequestSchema,
+} from '../../protocol/inference/extract.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { extractionSchema, flatSchema, isFlat } from './extract-schema.ts';
+import { checkTexts, underPermit, type Worked } from './inference-work.ts';
+
+const bytesMax = limits.inferenceBodyBytesMax;
+const responses = { 200: { description: 'What every input holds', schema: extractResponseSchema } };
+
+interface Wanted {
+  readonly model: string;
+  readonly texts: readonly string[];
+  readonly ids: readonly (string | undefined)[];
+  readonly schema: ExtractionSchema;
+  readonly options: NonNullable<ExtractBody['options']>;
+  /** Answers `results` with bare values, as clients of the older form know it. */
+  readonly older: boolean;
+}
+
+export function extractRoutes(inference: Inference): Route[] {
+  const route = { method: 'POST', tag: 'Inference', responses } as const;
+  return [
+    defineRoute({
+      ...route,
+      path: '/ai/v1/extract',
+      summary: 'Find entities, relations, classes and records in texts',
+      description:
+        'An extractor finds entities. A generator finds everything: its output is held to the schema while it decodes, and entities that do not stand in the text are left out.',
+      body: { kind: 'json', schema: extractRequestSchema, bytesMax },
+      handler: (context) =>
+        underPermit(inference, 'extract', context, () => extract(inference, wanted(context.body), context.signal)),
+    }),
+    defineRoute({
+      ...route,
+      path: '/ai/v1/recognize',
+      summary: 'Find entities in texts, and relations between them',
+      body: { kind: 'json', schema: recognizeRequestSchema, bytesMax },
+      handler: (context) =>
+        underPermit(inference, 'extract', context, () => {
+          const { model, texts, labels, relation_labels = [] } = context.body;
+          const schema = extractionSchema({ entities: labels, relations: relation_labels.map((type) => ({ type })) });
+          return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context.signal);
+        }),
+    }),
+    defineRoute({
+      ...route,
+      path: '/ai/v1/classify',
+      summary: 'Say which labels fit texts',
+      body: { kind: 'json', schema: classifyRequestSchema, bytesMax },
+      handler: (context) =>
+        underPermit(inference, 'extract', context, () => {
+          const { model, texts, labels, multi_label } = context.body;
+          const schema = extractionSchema({
+            classifications: [{ name: 'label', labels, multi_label: multi_label ?? false }],
+          });
+          return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context.signal);
+        }),
+    }),
+  ];
+}
+
+function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Wanted {
+  if ((inputs === undefined) === (texts === undefined)) {
+    throw new ServiceError('invalid_request', 'one of "inputs" and "texts" has to be given');
+  }
+  const older = isFlat(schema);
+  if (older && texts === undefined) {
+    const [name] = Object.keys(schema);
+    throw new ServiceError(
+      'invalid_request',
+      `unknown member "schema.${name}"; there are entities, relations, classifications and structures`,
+    );
+  }
+  return {
+    model,
+    texts: texts ?? (inputs ?? []).map(({ content }) => textOf(content)),
+    ids: (inputs ?? []).map(({ id }) => id),
+    schema: older ? flatSchema(schema) : extractionSchema(schema),
+    options,
+    older,
+  };
+}
+
+function textOf(content: Content): string {
+  if (typeof content === 'string') return content;
+  const pieces = content.map((part) => {
+    if (part.type === 'text') return part.text;
+    throw new ServiceError('model_not_supported', `texts are read; a part of type "${part.type}" is not`);
+  });
+  return pieces.join('\n');
+}
+
+async function extract(inference: Inference, wanted: Wanted, signal: AbortSignal): Promise<Worked> {
+  const { model, texts, schema, options } = wanted;
+  checkTexts(texts);
+  const request = { model, texts, schema, threshold: options.threshold, flat: options.flat_ner ?? true };
+  const extracted = await extractTexts(inference, request, signal);
+  const tokens = extracted.promptTokens + extracted.completionTokens;
+  return { answer: answerOf(extracted, wanted), items: texts.length, tokens };
+}
+
+function answerOf({ model, extractions, promptTokens, completionTokens }: Extracted, wanted: Wanted): object {
+  return {
+    object: 'extraction',
+    model,
+    data: extractions.map((extraction, index) => {
+      const id = wanted.ids[index];
+      const text = wanted.texts[index] ?? '';
+      return { ...(id === undefined ? {} : { id }), index, ...findings(extraction, text, wanted) };
+    }),
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+      cached_prompt_tokens: 0,
+    },
+  };
+}
+
+function findings(extraction: Extraction, text: string, { schema, options, older }: Wanted): object {
+  const places = new CodePointPlaces(text);
+  if (older) return { results: structuresOf(extraction, (found) => found.value) };
+  const placed = ({ value, score, start, end }: FoundText) => ({
+    value,
+    ...(options.include_confidence ? { score } : {}),
+    ...(options.include_spans && start !== undefined && end !== undefined
+      ? { start: places.at(start), end: places.at(end) }
+      : {}),
+  });
+  return {
+    ...(schema.entities.length === 0
+      ? {}
+      : {
+          entities: extraction.entities.map(({ label, start, end, score }) => ({
+            label,
+            text: text.slice(start, end),
+            start: places.at(start),
+            end: places.at(end),
+            score,
+          })),
+        }),
+    ...(schema.relations.length === 0
+      ? {}
+      : {
+          relations: extraction.relations.map(({ type, source, target, score }) => ({
+            type,
+            source: { entity_index: source },
+            target: { entity_index: target },
+            score,
+          })),
+        }),
+    ...(schema.classifications.length === 0 ? {} : { classifications: extraction.classifications }),
+    ...(schema.structures.length === 0 ? {} : { structures: structuresOf(extraction, placed) }),
+  };
+}
+
+function structuresOf({ structures }: Extraction, show: (found: FoundText) => unknown): object {
+  const record = (fields: Readonly<Record<string, FoundText | readonly FoundText[]>>) =>
+    Object.fromEntries(
+      Object.entries(fields).map(([name, found]) => [name, 'value' in found ? show(found) : found.map(show)]),
+    );
+  return Object.fromEntries(Object.entries(structures).map(([name, records]) => [name, records.map(record)]));
+}

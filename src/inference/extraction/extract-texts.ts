@@ -1,0 +1,143 @@
+import { ServiceError } from '../../protocol/service-error.ts';
+import { generate } from '../generation/generate.ts';
+import { readGenerationRequest } from '../generation/generation-request.ts';
+import { specOfModel } from '../host/model-spec.ts';
+import type { Inference } from '../inference.ts';
+import type { InstalledModel } from '../models/describe-model.ts';
+import { extractionPrompt } from './extraction-prompt.ts';
+import { type Extraction, type ExtractionSchema, partsOf } from './extraction-schema.ts';
+import { outputSchema } from './output-schema.ts';
+import { readOutput } from './read-output.ts';
+
+export interface ExtractRequest {
+  /** An extractor, or a generator. */
+  readonly model: string;
+  readonly texts: readonly string[];
+  readonly schema: ExtractionSchema;
+  /** How sure the model has to be; undefined leaves it to the kind of model. */
+  readonly threshold: number | undefined;
+  /** No two entities overlap. */
+  readonly flat: boolean;
+}
+
+export interface Extracted {
+  readonly model: string;
+  /** For each text. */
+  readonly extractions: readonly Extraction[];
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+/** Of an extractor; a generator is taken at its word. */
+const extractorThreshold = 0.3;
+const outputTokensMax = 2_048;
+
+/** Finds what the schema asks for in every text. Throws `ServiceError`. */
+export async function extractTexts(
+  inference: Inference,
+  request: ExtractRequest,
+  signal: AbortSignal,
+): Promise<Extracted> {
+  const model = requireEither(inference, request.model);
+  return model.kind === 'extractors'
+    ? await bySpans(inference, model, request, signal)
+    : await byGeneration(inference, model, request, signal);
+}
+
+function requireEither({ models }: Inference, name: string): InstalledModel {
+  const missing = (error: unknown) => error instanceof ServiceError && error.code === 'model_not_found';
+  try {
+    return models.require('extractors', name);
+  } catch (error) {
+    if (!missing(error)) throw error;
+    try {
+      return models.require('generators', name);
+    } catch (other) {
+      throw missing(other) ? error : other;
+    }
+  }
+}
+
+async function bySpans(
+  { pool, settings }: Inference,
+  model: InstalledModel,
+  { texts, schema, threshold, flat }: ExtractRequest,
+  signal: AbortSignal,
+): Promise<Extracted> {
+  const beyond = partsOf(schema).filter((part) => part !== 'entities');
+  if (beyond.length > 0) {
+    throw new ServiceError(
+      'model_not_supported',
+      `the model "${model.name}" finds entities only, not ${beyond.join(', ')}; a generator can be named for these`,
+    );
+  }
+  const labels = schema.entities;
+  const input = { texts, labels, threshold: threshold ?? extractorThreshold, flat };
+  const { entities, tokens } = await pool.run(specOfModel(model, settings), 'tagEntities', input, { signal });
+  const extractions = entities.map((found) => ({
+    entities: found.map(({ label, ...span }) => ({ label: labels[label] ?? '', ...span })),
+    relations: [],
+    classifications: [],
+    structures: {},
+  }));
+  return { model: model.name, extractions, promptTokens: tokens, completionTokens: 0 };
+}
+
+async function byGeneration(
+  inference: Inference,
+  model: InstalledModel,
+  { texts, schema, threshold }: ExtractRequest,
+  signal: AbortSignal,
+): Promise<Extracted> {
+  const format = { type: 'json_schema' as const, json_schema: { schema: outputSchema(schema) } };
+  const system = extractionPrompt(schema);
+  const thinks = model.manifest.capabilities.includes('reasoning');
+  const one = async (text: string) => {
+    const request = readGenerationRequest({
+      model: model.name,
+      messages: [
+        { role: 'system', content: system },
+        { role: 'user', content: text },
+      ],
+      max_tokens: outputTokensMax,
+      temperature: 0,
+      response_format: format,
+      logprobs: true,
+      prompt_cache: true,
+      ...(thinks ? { chat_template_kwargs: { enable_thinking: false } } : {}),
+    });
+    const { result, deltas } = await generate(request, inference, { signal });
+    const output = deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
+    const extraction = readOutput(output, result.logprobs, text, schema);
+    return { extraction: threshold === undefined ? extraction : above(extraction, threshold), result };
+  };
+  const done: Awaited<ReturnType<typeof one>>[] = [];
+  const { parallelSequences } = inference.settings;
+  for (let at = 0; at < texts.length; at += parallelSequences) {
+    done.push(...(await Promise.all(texts.slice(at, at + parallelSequences).map(one))));
+  }
+  return {
+    model: model.name,
+    extractions: done.map(({ extraction }) => extraction),
+    promptTokens: done.reduce((sum, { result }) => sum + result.promptTokens, 0),
+    completionTokens: done.reduce((sum, { result }) => sum + result.completionTokens, 0),
+  };
+}
+
+/** What the model was sure enough of. Relations keep the places of their ends. */
+function above({ entities, relations, classifications, structures }: Extraction, threshold: number): Extraction {
+  const kept = entities.filter(({ score }) => score >= threshold);
+  const place = (at: number) => {
+    const entity = entities[at];
+    return entity === undefined ? -1 : kept.indexOf(entity);
+  };
+  return {
+    entities: kept,
+    relations: relations
+      .filter(({ score }) => score >= threshold)
+      .map((relation) => ({ ...relation, source: place(relation.source), target: place(relation.target) }))
+      .filter(({ source, target }) => source >= 0 && target >= 0),
+    classifications: classifications.filter(({ score }) => score >= threshold),
+    structures,
+  };
+}
