@@ -21,6 +21,9 @@ export interface LlamaBinding {
     grammar: string,
     options: { readonly addonExports: LlamaBinding; readonly rootRuleName: string },
   ) => NativeGrammar;
+  /** Models whose state cannot be cut, only dropped. */
+  getIsArchRecurrent(architecture: string): boolean | undefined;
+  getIsArchHybrid(architecture: string): boolean | undefined;
   readonly AddonGrammarEvaluationState: new (model: NativeModel, grammar: NativeGrammar) => NativeGrammarState;
 }
 

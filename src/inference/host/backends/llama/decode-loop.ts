@@ -2,11 +2,9 @@ import type { Clock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { NativeContext } from './binding.ts';
 import type { Generation } from './generation.ts';
+import { sliceTokens } from './open-context.ts';
 import type { SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
-
-/** Tokens of prompts that are read in one go: between two goes, requests that nobody waits for are dropped. */
-export const sliceTokens = 128;
 
 /** Items that belong to one request; counts how often some of them were started together. */
 export interface GenerationGroup {
@@ -90,6 +88,7 @@ export class DecodeLoop {
   }
 
   async #step(): Promise<void> {
+    for (const generation of this.#active) await generation.prepare();
     const parts = this.#parts();
     const total = parts.reduce((sum, { tokens }) => sum + tokens.length, 0);
     try {

@@ -12,10 +12,12 @@ import type {
 } from '../../operations/generate.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import { Constrainer } from './constrainer.ts';
-import { DecodeLoop, type GenerationGroup, sliceTokens } from './decode-loop.ts';
+import { DecodeLoop, type GenerationGroup } from './decode-loop.ts';
 import { Generation } from './generation.ts';
 import { parseGrammar } from './grammar.ts';
+import { openContext } from './open-context.ts';
 import { SequenceSlots } from './sequence-slots.ts';
+import { Speculator } from './speculator.ts';
 import { probeThreads } from './thread-probe.ts';
 import { Threads } from './threads.ts';
 import { TokenSampler } from './token-sampler.ts';
@@ -29,16 +31,14 @@ export interface GeneratorParts {
   /** Tokens that one generation may span. */
   readonly contextTokens: number;
   readonly settings: HostSettings;
+  readonly gpuLayers: number;
+  /** Whether the model can take back tokens that it has read. */
+  readonly takesBack: boolean;
   /** What llama.cpp has complained about since it was last asked. */
   readonly takeWords: () => Promise<string>;
 }
 
 type Context = Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;
-
-/** Numbers of ggml's types. */
-const ggmlTypes: Readonly<Record<CacheType, number>> = { f32: 0, f16: 1, int4: 2, int8: 8 };
-/** Sequences start at multiples of this. */
-const cellStep = 256;
 
 interface OpenContext {
   readonly native: NativeContext;
@@ -49,17 +49,19 @@ interface OpenContext {
 export class Generator {
   readonly threads: Threads;
   readonly #parts: GeneratorParts;
+  readonly #speculator: Speculator;
   readonly #contexts = new Map<CacheType, Promise<OpenContext>>();
 
   private constructor(parts: GeneratorParts, native: NativeContext, threads: Threads) {
     this.#parts = parts;
     this.threads = threads;
+    this.#speculator = new Speculator({ ...parts, sequences: parts.settings.parallelSequences });
     this.#contexts.set('f16', Promise.resolve(this.#start(native)));
   }
 
   static async open(parts: GeneratorParts): Promise<Generator> {
     const { settings } = parts;
-    const native = await openContext(parts, 'f16');
+    const native = await openContext({ ...parts, sequences: settings.parallelSequences }, 'f16');
     const fixed = settings.threads > 0 ? settings.threads : undefined;
     const threads =
       fixed === undefined
@@ -85,7 +87,9 @@ export class Generator {
     }
     const { binding, model, takeWords } = this.#parts;
     const grammar = input.constraint && (await parseGrammar(binding, input.constraint.grammar, takeWords));
-    const { loop } = await this.#context(input.cacheType ?? 'f16');
+    const { loop, native } = await this.#context(input.cacheType ?? 'f16');
+    const speculation =
+      input.speculation && (await this.#speculator.begin(input.speculation, native, this.threads, context.signal));
     const constrainer =
       grammar && input.constraint && new Constrainer(binding, model, vocabulary, grammar, input.constraint);
     const generation = new Generation({
@@ -95,6 +99,7 @@ export class Generator {
       contextTokens,
       context,
       constrainer,
+      speculation,
       sampler: this.#sampler(input, prompt, constrainer),
       clock: systemClock,
     });
@@ -120,6 +125,7 @@ export class Generator {
   }
 
   async close(): Promise<void> {
+    await this.#speculator.close();
     for (const opened of this.#contexts.values()) await opened.then(({ native }) => native.dispose());
   }
 
@@ -144,7 +150,8 @@ export class Generator {
   #context(type: CacheType): Promise<OpenContext> {
     const known = this.#contexts.get(type);
     if (known !== undefined) return known;
-    const opened = openContext(this.#parts, type).then((native) => this.#start(native));
+    const sequences = this.#parts.settings.parallelSequences;
+    const opened = openContext({ ...this.#parts, sequences }, type).then((native) => this.#start(native));
     this.#contexts.set(type, opened);
     opened.catch(() => this.#contexts.delete(type));
     return opened;
@@ -154,26 +161,6 @@ export class Generator {
     const slots = new SequenceSlots(native, this.#parts.settings.parallelSequences);
     return { native, loop: new DecodeLoop(native, slots, this.threads, systemClock) };
   }
-}
-
-async function openContext(parts: GeneratorParts, type: CacheType): Promise<NativeContext> {
-  const { binding, model, settings, contextTokens, name } = parts;
-  const sequences = settings.parallelSequences;
-  const native = new binding.AddonContext(model, {
-    contextSize: Math.ceil(contextTokens / cellStep) * cellStep * sequences,
-    batchSize: sliceTokens + sequences,
-    sequences,
-    // A quantised cache works with it only.
-    flashAttention: type === 'int8' || type === 'int4' ? true : 'auto',
-    threads: 1,
-    kvCacheKeyType: ggmlTypes[type],
-    kvCacheValueType: ggmlTypes[type],
-    // Without it a window that slides forgets what a later prompt could have started from.
-    swaFullCache: true,
-  });
-  if (await native.init().catch(() => false)) return native;
-  if (type === 'f16') throw new Error(`no room for the state of ${sequences} x ${contextTokens} tokens`);
-  throw new ServiceError('model_not_supported', `the model "${name}" cannot keep its state as ${type}; use f16 or f32`);
 }
 
 /** On a machine that has more to do than cores already, trying several threads takes seconds and answers one. */

@@ -39,19 +39,23 @@ async function openModel(binding: LlamaBinding, spec: ModelSpec, takeWords: () =
   const installed = must(spec.model, 'a model of llama.cpp is an installed one');
   const path = join(installed.directory, installed.weights);
   // What lies there may have changed since it was found.
-  const vocabularySize = readGgufHeader(path).arrays.get('tokenizer.ggml.tokens') ?? 0;
+  const header = readGgufHeader(path);
+  const vocabularySize = header.arrays.get('tokenizer.ggml.tokens') ?? 0;
   if (vocabularySize === 0) throw new Error('it has no vocabulary');
-  const model = await openNativeModel(binding, path);
+  const { cuda, metal } = availableBackends();
+  const gpuLayers = cuda || metal ? gpuLayersAll : 0;
+  const model = await openNativeModel(binding, path, gpuLayers);
   const vocabulary = new Vocabulary(model, vocabularySize);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
   const { name, settings } = spec;
-  return await openGenerator({ binding, model, vocabulary, contextTokens, name, settings, takeWords });
+  const architecture = String(header.values.get('general.architecture'));
+  const takesBack = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
+  const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
+  return await openGenerator({ ...shared, takesBack, takeWords });
 }
 
-async function openNativeModel(binding: LlamaBinding, path: string): Promise<NativeModel> {
-  const { cuda, metal } = availableBackends();
-  const gpuLayers = cuda || metal ? gpuLayersAll : 0;
+async function openNativeModel(binding: LlamaBinding, path: string, gpuLayers: number): Promise<NativeModel> {
   const model = new binding.AddonModel(path, { useMmap: true, gpuLayers, addonExports: binding });
   if (!(await model.init())) throw new Error('llama.cpp refuses it');
   return model;

@@ -69,6 +69,11 @@ export class SequenceSlots {
     }
   }
 
+  /** Forgets what is not the beginning of these tokens, and the last of them. */
+  rewind(slot: SequenceSlot, tokens: readonly number[]): void {
+    this.truncate(slot, sharedLength(slot.tokens, tokens));
+  }
+
   async #prepared(prompt: readonly number[], { key }: PromptCache): Promise<SequenceSlot> {
     const known = this.#slots.map((slot) => ({ slot, shared: sharedLength(slot.tokens, prompt) }));
     known.sort((a, b) => b.shared - a.shared || Number(b.slot.key === key) - Number(a.slot.key === key));
@@ -83,7 +88,7 @@ export class SequenceSlots {
     if (best.slot.busy || (loses && best.slot.key !== key && spare)) {
       this.truncate(target, 0);
       if (spare) await this.#copy(best.slot, target);
-      this.truncate(target, sharedLength(target.tokens, prompt));
+      this.rewind(target, prompt);
       return target;
     }
     this.truncate(best.slot, best.shared);
