@@ -84,6 +84,13 @@ describe('POST /ai/v1/extract with a generator', () => {
     for (const { size } of results?.thing ?? []) {
       expect(['small', 'large', undefined]).toContain(size);
     }
+    const whole = await extract({
+      model: 'chain',
+      inputs: [{ content: 'count' }],
+      schema: { entities: ['x'], relations: [{ type: 'r' }], structures: { s: { fields: { f: 'str', g: 'list' } } } },
+    });
+    expect(whole.status).toBe(200);
+    expect(Object.keys(whole.body.data[0] ?? {})).toEqual(['index', 'entities', 'relations', 'structures']);
     const classes = await extract({ model: 'chain', texts: ['count', 'hello'], labels: ['glad', 'sad'] }, 'classify');
     for (const { classifications } of classes.body.data) {
       expect(classifications).toEqual([

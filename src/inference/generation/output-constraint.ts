@@ -4,7 +4,7 @@ import { callMark, type Thinking, thinkMark } from './chat-prompt.ts';
 import { callableTools, type FunctionTool } from './function-tools.ts';
 import type { GenerationRequest, OutputFormat } from './generation-request.ts';
 import { GrammarWriter, literal, untilText } from './grammar/grammar-writer.ts';
-import { objectRule, space } from './grammar/json-rules.ts';
+import { objectRule, spaceRule } from './grammar/json-rules.ts';
 import { schemaExpression } from './grammar/schema-grammar.ts';
 
 const thinkEnd = '</think>';
@@ -22,7 +22,7 @@ export function outputConstraint(request: GenerationRequest, thinking: Thinking)
   const shaped = format.kind === 'text' ? undefined : formatExpression(format, writer);
   if (tools.length === 0) return fromTheStart(writer, shaped ?? '', thinking);
   const first = callExpression(tools, writer);
-  const further = request.parallelCalls ? ` (${space} ${literal(callMark)} ${first})*` : '';
+  const further = request.parallelCalls ? ` (${spaceRule(writer)} ${literal(callMark)} ${first})*` : '';
   // Only a call is held to something: whatever else the model writes, it writes freely.
   if (toolChoice.mode === 'auto' && shaped === undefined) {
     return { grammar: writer.text(`${first}${further}`), after: callMark };
@@ -46,6 +46,7 @@ function formatExpression(format: Exclude<OutputFormat, { kind: 'text' | 'gramma
 
 /** What follows the mark of a call, up to its end. */
 function callExpression(tools: readonly FunctionTool[], writer: GrammarWriter): string {
+  const space = spaceRule(writer);
   const ways = tools.map((tool) => {
     const name = literal(JSON.stringify(tool.name));
     return `${name} ${space} "," ${space} "\\"arguments\\"" ${space} ":" ${space} ${argumentsExpression(tool, writer)}`;

@@ -2,9 +2,11 @@ import { type GrammarWriter, literal } from './grammar-writer.ts';
 
 /**
  * White space between JSON tokens: none, a space, or a line break with its indentation. Bounded, since some models never
- * stop writing it.
+ * stop writing it. A rule of its own: llama.cpp refuses repetitions within repetitions that multiply to thousands.
  */
-export const space = '(" " | "\\n" [ \\t]{0,20})?';
+export function spaceRule(writer: GrammarWriter): string {
+  return writer.rule('space', '(" " | "\\n" [ \\t]{0,20})?');
+}
 
 /** A character inside a JSON string: itself or an escape, but no half of a surrogate pair. */
 export function characterRule(writer: GrammarWriter): string {
@@ -39,16 +41,17 @@ function anyRules(writer: GrammarWriter): { readonly value: string; readonly obj
   const [value, object, array] = [writer.reserve('value'), writer.reserve('object'), writer.reserve('array')];
   const string = stringRule(writer);
   const number = writer.rule('number', numberText);
+  const space = spaceRule(writer);
   const member = writer.rule('member', `${string} ${space} ":" ${space} ${value}`);
   writer.define(value, `${object} | ${array} | ${string} | ${number} | "true" | "false" | "null"`);
-  writer.define(object, listOf('{', member, '}'));
-  writer.define(array, listOf('[', value, ']'));
+  writer.define(object, listOf('{', member, '}', space));
+  writer.define(array, listOf('[', value, ']', space));
   const rules = { value, object };
   anyOfWriter.set(writer, rules);
   return rules;
 }
 
 /** `open`, any number of `item` with commas between them, `close`. */
-function listOf(open: string, item: string, close: string): string {
+function listOf(open: string, item: string, close: string, space: string): string {
   return `${literal(open)} ${space} (${item} (${space} "," ${space} ${item})* ${space})? ${literal(close)}`;
 }

@@ -1,5 +1,5 @@
 import { type CodeRange, characterClass, type GrammarWriter, literal } from './grammar-writer.ts';
-import { space } from './json-rules.ts';
+import { spaceRule } from './json-rules.ts';
 
 export interface Member {
   readonly name: string;
@@ -17,6 +17,7 @@ export function objectExpression(
   further: string | undefined,
   writer: GrammarWriter,
 ): string {
+  const space = spaceRule(writer);
   const separator = `${space} "," ${space}`;
   const pairs = members.map(({ name, value }) =>
     writer.rule('pair', `${literal(JSON.stringify(name))} ${space} ":" ${space} ${value}`),

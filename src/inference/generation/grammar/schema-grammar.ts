@@ -1,5 +1,5 @@
 import { GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
-import { objectRule, space, valueRule } from './json-rules.ts';
+import { objectRule, spaceRule, valueRule } from './json-rules.ts';
 import { integerExpression, numberExpression } from './number-grammar.ts';
 import { type Member, objectExpression } from './object-grammar.ts';
 import {
@@ -172,6 +172,7 @@ class SchemaCompiler {
     if (most !== undefined && min > most) throw unsupported('minItems', 'is above the number of "prefixItems"');
     const first = prefix.slice(0, most).map((each) => this.expression(each, depth + 1));
     const rest = most !== undefined && most <= first.length ? undefined : this.#items(items, depth);
+    const space = spaceRule(this.#writer);
     return this.#writer.rule('array', `"[" ${space} ${this.#list(first, rest, min, most)} ${space} "]"`);
   }
 
@@ -181,6 +182,7 @@ class SchemaCompiler {
 
   /** Values with commas between them: `first` one by one, then `rest` again and again; `min` to `max` of them. */
   #list(first: readonly string[], rest: string | undefined, min: number, max: number | undefined): string {
+    const space = spaceRule(this.#writer);
     const separator = `${space} "," ${space}`;
     const more = (least: number, most: number | undefined) =>
       rest === undefined ? '' : repeated(`(${separator} ${rest})`, Math.max(least, 0), most);
