@@ -18,8 +18,6 @@ export interface ResultContext {
   profile?: string | undefined;
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
 /** Hits that are rendered before other requests get their turn. */
 const sliceHits = 128;
 
@@ -43,8 +41,8 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
 
 function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {
   const { document, score, sort, position, explanation, distance, legScores } = hit;
-  const stored = decoder.decode(document.body);
-  const source = withVectors(projection.isWhole ? stored : projection.apply(stored), embeddings?.get(hit));
+  const { text } = document;
+  const source = withVectors(projection.isWhole ? text : projection.apply(text), embeddings?.get(hit));
   const sorted =
     sort === undefined || position === undefined
       ? ''

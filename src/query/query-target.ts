@@ -9,8 +9,8 @@ export interface HydratedDocument {
   sequence: number;
   /** Base of its lifetime in milliseconds; undefined when it has none. */
   ttlBaseMs: number | undefined;
-  /** UTF-8 JSON object, as stored. */
-  body: Uint8Array;
+  /** JSON object, as stored. */
+  text: string;
 }
 
 /** One range of a table, open for queries. */

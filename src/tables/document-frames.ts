@@ -1,11 +1,16 @@
 import { limits } from '../config/limits.ts';
 import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
-import type { HydratedDocument } from '../query/query-target.ts';
+
+export interface FramedDocument {
+  key: string;
+  /** Base of its lifetime in milliseconds; undefined when it has none. */
+  ttlBaseMs: number | undefined;
+  /** UTF-8 JSON object. */
+  body: Uint8Array;
+}
 
 /** Stored documents as frames of bounded size, in order: what the native filter evaluates at a time. */
-export function* framesOf(
-  documents: readonly Pick<HydratedDocument, 'key' | 'body' | 'ttlBaseMs'>[],
-): Generator<Uint8Array<ArrayBuffer>> {
+export function* framesOf(documents: Iterable<FramedDocument>): Generator<Uint8Array<ArrayBuffer>> {
   let builder = new FrameBuilder();
   for (const document of documents) {
     const row = builder.append(rowKind.put, document.key, document.body);

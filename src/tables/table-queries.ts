@@ -18,12 +18,13 @@ import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryCaller, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import type { QueryIndex } from '../query/query-vector.ts';
 import type { TableLookup } from './batch-writer.ts';
-import { framesOf } from './document-frames.ts';
+import { type FramedDocument, framesOf } from './document-frames.ts';
 import { synonymsOf } from './document-schema.ts';
 import { ShownVectors } from './shown-vectors.ts';
 import type { Table, TableIndex } from './table.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+const encoder = new TextEncoder();
 
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
@@ -149,7 +150,7 @@ export class TableQueries {
       })),
       vectorHandles: legNames.flatMap((name) => ranges.map((range) => handleOf(range, name, table))),
       highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, documents),
-      recheck: (plan, documents) => matchStored(table, plan, documents),
+      recheck: (plan, documents) => matchStored(table, plan, inBytes(documents)),
     };
   }
 
@@ -165,7 +166,7 @@ export class TableQueries {
 export async function matchStored(
   table: Table,
   plan: NativePlan,
-  documents: readonly Pick<HydratedDocument, 'key' | 'body' | 'ttlBaseMs'>[],
+  documents: Iterable<FramedDocument>,
 ): Promise<boolean[]> {
   const matches: boolean[] = [];
   const planJson = JSON.stringify({ ...plan, offset: 0, limit: 0, sort: [] });
@@ -185,11 +186,15 @@ async function highlightStored(
   const highlights: string[] = [];
   const { aggregations: _, cursor: _cursor, ...asked } = textPlan(plan);
   const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
-  for (const frame of framesOf(documents)) {
+  for (const frame of framesOf(inBytes(documents))) {
     const rows = await highlightDocuments(table.servingIndex.schema, planJson, JSON.stringify(wanted), frame);
     for (const row of rows) highlights.push(JSON.stringify(row));
   }
   return highlights;
+}
+
+function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocument> {
+  for (const { key, ttlBaseMs, text } of documents) yield { key, ttlBaseMs, body: encoder.encode(text) };
 }
 
 /** What of an index a query can ask for. */
@@ -222,7 +227,6 @@ async function readRequests(body: Uint8Array): Promise<unknown[]> {
   const mayBeOne = body.byteLength <= limits.queryBytesMax && text[skipSpace(text, 0)] === '{';
   if (mayBeOne && isJson(body)) return [JSON.parse(text)];
   const texts = splitQueryRequests(text);
-  const encoder = new TextEncoder();
   const requests: unknown[] = [];
   const read = (index: number) => {
     const request = must(texts[index], 'a text for each request');

@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
+import { must } from '../../src/lib/assert.ts';
 import { checkRangeFile } from '../../src/storage/range-check.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory, write } from './storage-fixture.ts';
 
@@ -136,7 +137,10 @@ test('reading a damaged document names it and leaves the others readable', async
   const storage = await openTestStorage(directory.path);
   const range = await storage.openRange(id);
   expect(() => range.documents.get('b')).toThrow('the stored document "b" does not match its checksum');
-  expect(range.documents.get('a')).toBeDefined();
+  const { ordinal } = must(range.documents.get('a'), 'the document that is left alone');
+  const read = (ordinals: number[]) => range.documents.byOrdinals(ordinals).map(({ key }) => key);
+  expect(read([ordinal])).toEqual(['a']);
+  expect(() => read([1, 2, 3])).toThrow('the stored document "b" does not match its checksum');
   const transforms = [{ key: 'b', operations: [{ op: '$inc', path: 'n', value: 1 }] }];
   expect(await failure(write(storage, id, { transforms }))).toMatchObject({
     code: 'data_corrupted',
@@ -144,5 +148,21 @@ test('reading a damaged document names it and leaves the others readable', async
   });
   await write(storage, id, { puts: { b: { n: 4 } } });
   expect(range.documents.get('b')).toBeDefined();
+  await storage.close();
+});
+
+test('the text of a page is that of the stored bytes, and bytes that are no text are damage', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  const range = await storage.openRange(id);
+  const texts = ['plain', 'caf\u00e9', '\u65e5\u672c \u{1f35c}'];
+  await write(storage, id, { puts: Object.fromEntries(texts.map((text, at) => [`k${at}`, { text }])) });
+  const ordinals = texts.map((_, at) => must(range.documents.get(`k${at}`), 'a document').ordinal);
+  const page = range.documents.byOrdinals(ordinals).toSorted((a, b) => a.ordinal - b.ordinal);
+  expect(page.map(({ text }) => (JSON.parse(text) as { text: string }).text)).toEqual(texts);
+  using database = new Database(storage.directory.documentsFile(id, 1));
+  database.run(`UPDATE documents SET body = x'7b22ff223a317d' WHERE ordinal = ${ordinals[1]}`);
+  expect(() => range.documents.byOrdinals(ordinals)).toThrow('the stored document "k1" does not match its checksum');
   await storage.close();
 });

@@ -21,7 +21,7 @@ const target: QueryTarget = {
             key: `k${ordinal}`,
             sequence: 1,
             ttlBaseMs: undefined,
-            body: new Uint8Array(),
+            text: '',
           })),
     },
   ],

@@ -5,8 +5,7 @@ import { compileProjection } from '../../src/query/projection.ts';
 import { type ResultContext, renderQueryResult } from '../../src/query/query-result.ts';
 
 function hitOf(members: Partial<Hit> = {}): Hit {
-  const body = new TextEncoder().encode('{"title":"Leek soup"}');
-  const document = { ordinal: 1, key: 'soup:leek', sequence: 1, ttlBaseMs: undefined, body };
+  const document = { ordinal: 1, key: 'soup:leek', sequence: 1, ttlBaseMs: undefined, text: '{"title":"Leek soup"}' };
   const plain = { sort: undefined, position: undefined, explanation: undefined, legScores: undefined };
   return { range: 0, document, score: 1, distance: Number.NaN, ...plain, ...members };
 }
