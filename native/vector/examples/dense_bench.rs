@@ -14,8 +14,8 @@ use std::time::Instant;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
-use sundew_vector::ordinal_set::OrdinalSet;
 use sundew_vector::search::{SearchBounds, SearchReport};
 
 const QUERIES: usize = 500;
@@ -135,7 +135,7 @@ fn frame(data: &Data, rows: std::ops::Range<usize>) -> Vec<u8> {
     writer.finish()
 }
 
-fn truth(data: &Data, metric: Metric, queries: &[usize], rows: usize, allowed: Option<&OrdinalSet>) -> Vec<Vec<u32>> {
+fn truth(data: &Data, metric: Metric, queries: &[usize], rows: usize, allowed: Option<&BitSet>) -> Vec<Vec<u32>> {
     let nearest = |&query: &usize| -> Vec<u32> {
         let mut found: Vec<(f32, u32)> = (0..rows)
             .filter(|&row| allowed.is_none_or(|allowed| allowed.contains(row as u32)))
@@ -171,7 +171,7 @@ fn measure(
     queries: &[usize],
     truth: &[Vec<u32>],
     effort: f32,
-    allowed: Option<&OrdinalSet>,
+    allowed: Option<&BitSet>,
 ) -> Measured {
     let bounds = SearchBounds { limit: 10, allowed, is_due: &|| false };
     let (mut hits, mut wanted, mut times, mut fewest) = (0, 0, Vec::new(), usize::MAX);
@@ -301,7 +301,7 @@ fn main() {
                 let what = if kind == "independent" { row as u64 } else { u64::from(data.groups[row]) };
                 Dice(what * 7919 + 12345).next() % 100_000 < kept
             };
-            let allowed: OrdinalSet = (0..rows).filter(|&row| keeps(row)).map(|row| row as u32).collect();
+            let allowed: BitSet = (0..rows).filter(|&row| keeps(row)).map(|row| row as u32).collect();
             let nearest = truth(&data, metric, queries, rows, Some(&allowed));
             let label = format!("{kind} {} % ", kept as f64 / 1000.0);
             show(&label, &measure(&index, &data, queries, &nearest, 0.5, Some(&allowed)));

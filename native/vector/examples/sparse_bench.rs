@@ -10,7 +10,7 @@ use std::time::Instant;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::vector_body::{VectorForm, vector_head};
-use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
@@ -74,7 +74,7 @@ fn brute_force(vectors: &[Vec<(u32, f32)>], query: &[(u32, f32)]) -> Vec<(u32, f
     all
 }
 
-fn search(index: &SparseIndex, query: &[(u32, f32)], allowed: Option<&OrdinalSet>) -> VectorHits {
+fn search(index: &SparseIndex, query: &[(u32, f32)], allowed: Option<&BitSet>) -> VectorHits {
     index.search(query, &SearchBounds { limit: LIMIT, allowed, is_due: &|| false }).expect("a search")
 }
 
@@ -87,7 +87,7 @@ fn thread_micros() -> f64 {
 }
 
 /// Median microseconds of a query over `ROUNDS`, with postings visited and documents scored for each.
-fn measure(index: &SparseIndex, queries: &[Vec<(u32, f32)>], allowed: Option<&OrdinalSet>) -> (f64, u64, u64) {
+fn measure(index: &SparseIndex, queries: &[Vec<(u32, f32)>], allowed: Option<&BitSet>) -> (f64, u64, u64) {
     let mut micros = Vec::new();
     let (mut visited, mut candidates) = (0, 0);
     for _ in 0..ROUNDS {
@@ -138,7 +138,7 @@ fn main() {
         }
         before = Some((size, micros));
         for share in [0.5, 0.1, 0.01, 0.001] {
-            let allowed: OrdinalSet = (0..size as u32).filter(|_| random.share() < share).collect();
+            let allowed: BitSet = (0..size as u32).filter(|_| random.share() < share).collect();
             let (micros, visited, candidates) = measure(&index, &queries[..200], Some(&allowed));
             println!("  {:>5}% kept: {micros:.1} us, {visited} visited, {candidates} scored", share * 100.0);
         }

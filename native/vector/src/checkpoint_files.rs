@@ -14,18 +14,23 @@ use serde::{Deserialize, Serialize};
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 
+use crate::errors::{damaged, io_failed};
+
 const CHECKPOINT: &str = "checkpoint.json";
 const CHECKPOINT_DRAFT: &str = "checkpoint.json.draft";
 const CHECKPOINT_FORMAT: u32 = 1;
 const READ_BYTES: usize = 256 * 1024;
 
-/// One immutable file of an index.
+/// One file of an index, immutable as far as a checkpoint knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFile {
     pub name: String,
     pub bytes: u64,
-    /// CRC-32 (IEEE) of the whole file.
+    /// CRC-32 (IEEE) of these bytes.
     pub crc: u32,
+    /// What came after the checkpoint may lie behind these bytes.
+    #[serde(default)]
+    pub grows: bool,
 }
 
 /// What is durable: the files of a commit, and what else the index has to know of it.
@@ -70,11 +75,11 @@ impl CheckpointFiles {
         let named = checkpoint.as_ref().map_or(&[][..], |checkpoint| &checkpoint.files);
         for file in named {
             let length = fs::metadata(root.join(&file.name)).map(|metadata| metadata.len());
-            if length.as_ref().ok() != Some(&file.bytes) {
+            if !length.is_ok_and(|length| length == file.bytes || (file.grows && length > file.bytes)) {
                 return Err(damaged(format!("{} is missing or has another length", file.name)));
             }
         }
-        files.remove_strays(named)?;
+        files.remove_strays(named, &|_| false)?;
         Ok((files, checkpoint))
     }
 
@@ -109,12 +114,22 @@ impl CheckpointFiles {
         };
         write().map_err(io_failed("write an index file"))?;
         failpoint::hit("vector.checkpoint.after-file");
-        Ok(NamedFile { name: name.to_owned(), bytes, crc: crc.finalize() })
+        Ok(NamedFile { name: name.to_owned(), bytes, crc: crc.finalize(), grows: false })
     }
 
-    /// Makes `checkpoint` the one that the index opens at. Its files have been written. Answers the bytes of
-    /// `checkpoint.json`.
-    pub fn publish<State: Serialize>(&self, checkpoint: &Checkpoint<State>) -> Result<u64, EngineError> {
+    /// Makes a file durable that somebody else has written.
+    pub fn sync(&self, file: &NamedFile) -> Result<(), EngineError> {
+        let sync = || File::open(self.root.join(&file.name))?.sync_all();
+        sync().map_err(io_failed("sync an index file"))
+    }
+
+    /// Makes `checkpoint` the one that the index opens at. Its files have been written. Removes others, but for those of
+    /// which `is_in_use` says that they are. Answers the bytes of `checkpoint.json`.
+    pub fn publish<State: Serialize>(
+        &self,
+        checkpoint: &Checkpoint<State>,
+        is_in_use: &dyn Fn(&str) -> bool,
+    ) -> Result<u64, EngineError> {
         let internal = |error: serde_json::Error| EngineError::internal(format!("checkpoint: {error}"));
         let text = serde_json::to_string(checkpoint).map_err(internal)?;
         let text = CheckpointText {
@@ -137,7 +152,8 @@ impl CheckpointFiles {
             self.sync_directory()
         };
         rename().map_err(io_failed("write a checkpoint"))?;
-        self.remove_strays(&checkpoint.files)?;
+        self.remove_strays(&checkpoint.files, is_in_use)?;
+        failpoint::hit("vector.checkpoint.after-removal");
         Ok(text.len() as u64)
     }
 
@@ -156,10 +172,19 @@ impl CheckpointFiles {
         Ok(map)
     }
 
+    /// The bytes of a file whose checksum they match. Error: `index_damaged`.
+    pub fn read(&self, file: &NamedFile) -> Result<Vec<u8>, EngineError> {
+        let bytes = fs::read(self.root.join(&file.name)).map_err(|error| damaged(format!("{}: {error}", file.name)))?;
+        if bytes.len() as u64 != file.bytes || crc32fast::hash(&bytes) != file.crc {
+            return Err(damaged(format!("{}: the checksum does not match", file.name)));
+        }
+        Ok(bytes)
+    }
+
     /// Reads a file and compares its checksum. Error: `index_damaged`.
     pub fn verify(&self, file: &NamedFile) -> Result<(), EngineError> {
         let checksum = || -> io::Result<u32> {
-            let mut opened = File::open(self.root.join(&file.name))?;
+            let mut opened = File::open(self.root.join(&file.name))?.take(file.bytes);
             let (mut crc, mut buffer) = (crc32fast::Hasher::new(), vec![0; READ_BYTES]);
             loop {
                 match opened.read(&mut buffer)? {
@@ -175,7 +200,7 @@ impl CheckpointFiles {
         }
     }
 
-    fn remove_strays(&self, named: &[NamedFile]) -> Result<(), EngineError> {
+    fn remove_strays(&self, named: &[NamedFile], is_in_use: &dyn Fn(&str) -> bool) -> Result<(), EngineError> {
         let kept: HashSet<&str> = named.iter().map(|file| file.name.as_str()).chain([CHECKPOINT]).collect();
         let remove = || -> io::Result<()> {
             let entries = match fs::read_dir(&self.root) {
@@ -184,7 +209,7 @@ impl CheckpointFiles {
             };
             for entry in entries {
                 let entry = entry?;
-                if !entry.file_name().to_str().is_some_and(|name| kept.contains(name)) {
+                if !entry.file_name().to_str().is_some_and(|name| kept.contains(name) || is_in_use(name)) {
                     fs::remove_file(entry.path())?;
                 }
             }
@@ -196,13 +221,4 @@ impl CheckpointFiles {
     fn sync_directory(&self) -> io::Result<()> {
         File::open(&self.root)?.sync_all()
     }
-}
-
-/// The index does not hold what it promised; it is to be deleted and built anew.
-pub fn damaged(message: String) -> EngineError {
-    EngineError::new("index_damaged", message)
-}
-
-fn io_failed(what: &'static str) -> impl Fn(io::Error) -> EngineError {
-    move |error| EngineError::internal(format!("{what}: {error}"))
 }

@@ -1,8 +1,9 @@
 //! Vector indexes: dense by graph segments, sparse by inverted lists. They know documents by their ordinals only.
 
+pub mod bit_set;
 pub mod checkpoint_files;
 pub mod dense;
-pub mod ordinal_set;
+mod errors;
 pub mod plain_bytes;
 pub mod search;
 pub mod sparse;

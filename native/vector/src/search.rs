@@ -1,6 +1,6 @@
 //! What a search of a vector index is given and what it answers; the same for dense and sparse.
 
-use crate::ordinal_set::OrdinalSet;
+use crate::bit_set::BitSet;
 
 /// What holds for every search.
 #[derive(Clone, Copy)]
@@ -8,7 +8,7 @@ pub struct SearchBounds<'a> {
     /// Hits wanted.
     pub limit: usize,
     /// Documents that may be found; `None` for all.
-    pub allowed: Option<&'a OrdinalSet>,
+    pub allowed: Option<&'a BitSet>,
     /// Asked every few thousand steps; true ends the search with what was found, marked as partial.
     pub is_due: &'a (dyn Fn() -> bool + Sync),
 }

@@ -41,7 +41,7 @@ fn published(path: &Path) -> CheckpointFiles {
     let (files, checkpoint) = open(path).expect("an empty directory opens");
     assert!(checkpoint.is_none());
     let file = files.write("a", &[b"one", b"two"]).expect("a file is written");
-    files.publish(&Checkpoint { sequence: 7, files: vec![file], state: 3 }).expect("a checkpoint");
+    files.publish(&Checkpoint { sequence: 7, files: vec![file], state: 3 }, &|_| false).expect("a checkpoint");
     files
 }
 
@@ -58,7 +58,7 @@ fn opens_at_the_last_checkpoint_and_removes_what_it_does_not_name() {
     files.verify(&checkpoint.files[0]).expect("the checksum matches");
 
     let next = files.write("c", &[b"three"]).expect("a file is written");
-    files.publish(&Checkpoint { sequence: 9, files: vec![next], state: 4 }).expect("a checkpoint");
+    files.publish(&Checkpoint { sequence: 9, files: vec![next], state: 4 }, &|_| false).expect("a checkpoint");
     assert_eq!(names(&scratch.0), ["c", "checkpoint.json"]);
 }
 

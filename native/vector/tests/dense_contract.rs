@@ -6,8 +6,8 @@ use dense_support::{Change, Clusters, Dice, INDEX_ID, Tested, cost, frame, searc
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
-use sundew_vector::ordinal_set::OrdinalSet;
 use sundew_vector::search::SearchBounds;
 
 const METRICS: [Metric; 3] = [Metric::L2Squared, Metric::Cosine, Metric::InnerProduct];
@@ -31,7 +31,7 @@ fn filled(metric: Metric, rows: u32) -> (Tested, Clusters, Dice) {
 fn small_sets_are_answered_exactly() {
     for metric in METRICS {
         let (tested, clusters, mut dice) = filled(metric, 1500);
-        let allowed: OrdinalSet = (0..1500).filter(|ordinal| ordinal % 7 == 0).collect();
+        let allowed: BitSet = (0..1500).filter(|ordinal| ordinal % 7 == 0).collect();
         for filter in [None, Some(&allowed)] {
             for cluster in 0..20 {
                 let query = clusters.draw(&mut dice, cluster);

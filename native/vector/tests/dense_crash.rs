@@ -46,12 +46,14 @@ fn writes_until_it_dies() {
 fn a_crash_between_files_leaves_a_whole_commit() {
     let names = ["before-files", "after-file", "before-rows", "before-rename", "after-rename", "after-removal"];
     for name in names {
-        for hit in 1..=ROUNDS {
+        // Of each checkpoint the graph and the dead rows are files of their own.
+        let hits = if name == "after-file" { 2 } else { 1 };
+        for hit in 1..=ROUNDS * hits {
             let directory = TemporaryDirectory::new();
             let status = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "writes_until_it_dies"])
                 .env(DIRECTORY, &directory.0)
-                .env("SUNDEW_FAILPOINT", format!("dense.checkpoint.{name}:{hit}"))
+                .env("SUNDEW_FAILPOINT", format!("vector.checkpoint.{name}:{hit}"))
                 .output()
                 .unwrap()
                 .status;
@@ -61,7 +63,7 @@ fn a_crash_between_files_leaves_a_whole_commit() {
             let stats = index.stats();
             let round = u32::try_from(stats.applied_sequence).unwrap() / ROWS;
             let is_durable = matches!(name, "after-rename" | "after-removal");
-            assert_eq!(round, if is_durable { hit } else { hit - 1 }, "{name}:{hit}");
+            assert_eq!(round, if is_durable { hit } else { (hit - 1) / hits }, "{name}:{hit}");
             let rows = if round == 0 { 0 } else { (round + 1) * ROWS / 2 };
             assert_eq!(stats.doc_count, u64::from(rows));
             write_rounds(&index, round);

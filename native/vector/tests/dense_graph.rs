@@ -5,8 +5,8 @@ mod dense_support;
 
 use dense_support::{Change, Clusters, Dice, INDEX_ID, Tested, search, search_with};
 use sundew_base::derived_index::DerivedIndex;
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseOptions, DistanceBounds, Metric};
-use sundew_vector::ordinal_set::OrdinalSet;
 use sundew_vector::search::SearchBounds;
 
 const DIMENSION: usize = 24;
@@ -64,8 +64,8 @@ fn recall_holds_with_every_metric_and_every_filter() {
         // In thousandths of the rows.
         for kept in [800, 500, 200, 100, 50, 10, 1] {
             let mixed = |what: u64| (what + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            let independent: OrdinalSet = (0..ROWS).filter(|&at| mixed(u64::from(at)) % 1000 < kept).collect();
-            let correlated: OrdinalSet =
+            let independent: BitSet = (0..ROWS).filter(|&at| mixed(u64::from(at)) % 1000 < kept).collect();
+            let correlated: BitSet =
                 (0..ROWS).filter(|&at| mixed(World::cluster_of(at) as u64 * 31) % 1000 < kept).collect();
             for (kind, allowed) in [("independent", independent), ("correlated", correlated)] {
                 let recall = tested.recall(&queries, 10, EFFORT, Some(&allowed));
@@ -96,7 +96,7 @@ fn all_rows_are_found_when_all_are_wanted() {
     for limit in [1, 10, 500, 3600, 5000] {
         assert!(search(&tested.index, &query, limit, None).hits.len() >= limit.min(3600), "limit {limit}");
     }
-    let allowed: OrdinalSet = (0..4000).filter(|at| at % 3 == 0).collect();
+    let allowed: BitSet = (0..4000).filter(|at| at % 3 == 0).collect();
     let live = allowed.iter().filter(|at| at % 10 != 3).count();
     assert_eq!(search(&tested.index, &query, 4000, Some(&allowed)).hits.len(), live);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sparse_support::*;
 use sundew_base::derived_index::DerivedIndex;
-use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::sparse::SparseIndex;
 
 struct Run {
@@ -77,7 +77,7 @@ impl Run {
         }
     }
 
-    fn allowed(&mut self) -> Option<OrdinalSet> {
+    fn allowed(&mut self) -> Option<BitSet> {
         let share = [2.0, 0.5, 0.01][self.random.below(3) as usize];
         if share > 1.0 {
             return None;

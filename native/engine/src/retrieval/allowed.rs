@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::bit_set::BitSet;
 use tantivy::SegmentReader;
 
 use super::ordinal_cache::{SetName, all_values};
@@ -23,7 +23,7 @@ pub fn allowed_ordinals(
     range: usize,
     plan: &QueryPlan,
     stop: &Stop,
-) -> Result<Option<Arc<OrdinalSet>>, EngineError> {
+) -> Result<Option<Arc<BitSet>>, EngineError> {
     let view = &ranges.views[range];
     let has_expired = has_expired(ranges, range, plan);
     if !is_filtered(plan) && !has_expired {
@@ -47,10 +47,10 @@ fn live_set(
     range: usize,
     bits: Option<&[Arc<DocBits>]>,
     filter: &Arc<str>,
-) -> Result<Arc<OrdinalSet>, EngineError> {
+) -> Result<Arc<BitSet>, EngineError> {
     let cache = &ranges.caches[range];
     let readers = ranges.views[range].searcher.segment_readers();
-    let mut all = OrdinalSet::default();
+    let mut all = BitSet::default();
     for (segment, reader) in readers.iter().enumerate() {
         if readers.len() == 1 || reader.max_doc() < KEPT_DOCS_MIN {
             insert_segment(ranges, range, segment, bits, &mut all)?;
@@ -60,7 +60,7 @@ fn live_set(
         let own = match cache.find(&name) {
             Some(own) => own,
             None => {
-                let mut own = OrdinalSet::default();
+                let mut own = BitSet::default();
                 insert_segment(ranges, range, segment, bits, &mut own)?;
                 cache.keep(name, own)
             }
@@ -80,7 +80,7 @@ fn insert_segment(
     range: usize,
     segment: usize,
     bits: Option<&[Arc<DocBits>]>,
-    set: &mut OrdinalSet,
+    set: &mut BitSet,
 ) -> Result<(), EngineError> {
     let view = &ranges.views[range];
     let reader = &view.searcher.segment_readers()[segment];
@@ -119,12 +119,7 @@ fn has_expired(ranges: &Ranges, range: usize, plan: &QueryPlan) -> bool {
     expired(ranges, range, plan).any(|(_, docs)| !docs.is_empty())
 }
 
-fn without_expired(
-    ranges: &Ranges,
-    range: usize,
-    plan: &QueryPlan,
-    set: &OrdinalSet,
-) -> Result<Arc<OrdinalSet>, EngineError> {
+fn without_expired(ranges: &Ranges, range: usize, plan: &QueryPlan, set: &BitSet) -> Result<Arc<BitSet>, EngineError> {
     let view = &ranges.views[range];
     let mut left = set.clone();
     for (segment, docs) in expired(ranges, range, plan) {

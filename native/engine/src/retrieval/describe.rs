@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::bit_set::BitSet;
 
 use super::fuse::{Fused, Part};
 use super::legs::{LegAnswer, LegHit};
@@ -133,7 +133,7 @@ pub struct Counts {
 pub fn profile(
     plan: &QueryPlan,
     taking: &[Taking<'_>],
-    allowed: &[Option<Arc<OrdinalSet>>],
+    allowed: &[Option<Arc<BitSet>>],
     counts: &Counts,
 ) -> Result<String, EngineError> {
     let legs: Vec<Value> = taking

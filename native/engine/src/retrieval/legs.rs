@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DistanceBounds};
-use sundew_vector::ordinal_set::OrdinalSet;
 use sundew_vector::search::{SearchBounds, SearchReport, VectorHits};
 use sundew_vector::sparse::SparseIndex;
 
 use super::plan::{Leg, LegKind};
-use super::ranges::{Found, Ranges, by_key};
+use super::ranges::{Found, Place, Ranges, by_key};
 use super::shared_work::share;
 use crate::error::EngineError;
 use crate::full_text::{DerivedIndex, Keys, QueryPlan, Stop, query_pool, query_views};
@@ -92,7 +92,7 @@ pub struct LegContext {
     pub indexes: Vec<VectorIndex>,
     pub vectors: Vec<QueryVector>,
     /// The documents of each range that may be found.
-    pub allowed: Vec<Option<Arc<OrdinalSet>>>,
+    pub allowed: Vec<Option<Arc<BitSet>>>,
     /// Hits wanted of each leg.
     pub window: usize,
     pub stop: Stop,
@@ -139,7 +139,7 @@ impl LegContext {
         let started = Instant::now();
         let (leg, range) = (task / self.ranges.views.len(), task % self.ranges.views.len());
         let allowed = self.allowed[range].as_deref();
-        let hits = if self.window == 0 || allowed.is_some_and(OrdinalSet::is_empty) {
+        let hits = if self.window == 0 || allowed.is_some_and(BitSet::is_empty) {
             VectorHits::default()
         } else {
             let is_due = || self.stop.is_due();
@@ -175,7 +175,10 @@ impl LegContext {
                 distance: if leg.kind == LegKind::Dense { hit.distance } else { f32::NAN },
             }));
         }
-        answer.hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| by_key(keys, &a.found, &b.found)));
+        answer.hits.sort_unstable_by(|a, b| {
+            let by_score = b.score.total_cmp(&a.score);
+            by_score.then_with(|| by_key(&self.ranges, keys, &a.found, &b.found))
+        });
         answer.is_exhausted = answer.hits.len() < self.window && !answer.is_partial;
         answer.hits.truncate(self.window);
         answer
@@ -196,7 +199,7 @@ impl LegContext {
         };
         let text = query_views(&self.ranges.views, &plan, &self.stop)?;
         let hits = text.hits.iter().map(|hit| {
-            let place = self.ranges.place(hit.range as usize, hit.place.0, hit.place.1);
+            let place = Place { segment: hit.place.0, doc: hit.place.1 };
             let found = Found { range: hit.range, ordinal: hit.ordinal, place: Some(place) };
             LegHit { found, score: hit.score, distance: f32::NAN }
         });

@@ -15,6 +15,7 @@ mod prune;
 mod ranges;
 mod shared_work;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -118,13 +119,12 @@ fn retrieve(
     let fusing = Instant::now();
     let (documents, lists) = numbered(&taking);
     let mut fused = fuse(&lists, documents.len(), &plan.fusion);
-    fused.sort_unstable_by(|a, b| {
-        let by_score = b.score.total_cmp(&a.score);
-        by_score.then_with(|| by_key(&mut keys, &documents[a.document].found, &documents[b.document].found))
-    });
-    keys.into_failure()?;
+    fused.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
     let fused_count = fused.len();
     prune(&mut fused, &plan.pruner);
+    let found = |fused: &Fused| &documents[fused.document].found;
+    order_ties(&mut fused, page_end, |a, b| by_key(ranges, &mut keys, found(a), found(b)));
+    keys.into_failure()?;
     let mut hits = Hits {
         total: fused.len() as u64,
         total_is_exact: taking.iter().all(|leg| leg.answer.is_exhausted),
@@ -189,11 +189,24 @@ fn numbered(taking: &[Taking<'_>]) -> (Vec<LegHit>, Vec<Ranked>) {
     (documents, lists)
 }
 
+/// Brings hits of equal score in order, as far as one of the first `count` hits is among them: two legs that found other
+/// documents tie at every rank, and few of them are shown.
+fn order_ties(fused: &mut [Fused], count: usize, mut order: impl FnMut(&Fused, &Fused) -> Ordering) {
+    let mut from = 0;
+    for ties in fused.chunk_by_mut(|a, b| a.score == b.score) {
+        if from >= count {
+            return;
+        }
+        from += ties.len();
+        ties.sort_unstable_by(&mut order);
+    }
+}
+
 /// Range, segment and document of each hit that a text index shows.
 fn places_of(fused: &[Fused], documents: &[LegHit]) -> Vec<(usize, usize, DocId)> {
     let found = fused.iter().map(|found| documents[found.document].found);
     let places = found.filter_map(|found| Some((found.range as usize, found.place?)));
-    places.map(|(range, Place { segment, doc, .. })| (range, segment as usize, doc)).collect()
+    places.map(|(range, Place { segment, doc })| (range, segment as usize, doc)).collect()
 }
 
 fn hit(ranges: &Ranges, found: &Fused, document: &LegHit) -> Result<Hit, EngineError> {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::bit_set::BitSet;
 use tantivy::columnar::{Cardinality, Column};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, Searcher, SegmentReader};
@@ -99,7 +99,7 @@ pub fn all_values(column: &Column<u64>, max_doc: u32) -> Result<Vec<u32>, Engine
 pub type SetName = (Vec<(SegmentId, u32)>, Arc<str>);
 
 struct KeptSet {
-    set: Arc<OrdinalSet>,
+    set: Arc<BitSet>,
     used_at: u64,
 }
 
@@ -155,11 +155,11 @@ impl OrdinalCache {
         unread.map(|reader| u64::from(reader.max_doc())).sum()
     }
 
-    pub fn find(&self, name: &SetName) -> Option<Arc<OrdinalSet>> {
+    pub fn find(&self, name: &SetName) -> Option<Arc<BitSet>> {
         unpoisoned(&self.sets).find(name)
     }
 
-    pub fn keep(&self, name: SetName, set: OrdinalSet) -> Arc<OrdinalSet> {
+    pub fn keep(&self, name: SetName, set: BitSet) -> Arc<BitSet> {
         let set = Arc::new(set);
         unpoisoned(&self.sets).keep(name, Arc::clone(&set), SET_BYTES_MAX);
         set
@@ -167,14 +167,14 @@ impl OrdinalCache {
 }
 
 impl Sets {
-    fn find(&mut self, name: &SetName) -> Option<Arc<OrdinalSet>> {
+    fn find(&mut self, name: &SetName) -> Option<Arc<BitSet>> {
         self.now += 1;
         let kept = self.kept.get_mut(name)?;
         kept.used_at = self.now;
         Some(Arc::clone(&kept.set))
     }
 
-    fn keep(&mut self, name: SetName, set: Arc<OrdinalSet>, bytes_max: usize) {
+    fn keep(&mut self, name: SetName, set: Arc<BitSet>, bytes_max: usize) {
         self.now += 1;
         self.bytes += bytes_of(&name, &set);
         let before = self.kept.insert(name.clone(), KeptSet { set, used_at: self.now });
@@ -195,7 +195,7 @@ impl Sets {
     }
 }
 
-fn bytes_of((segments, filter): &SetName, set: &OrdinalSet) -> usize {
+fn bytes_of((segments, filter): &SetName, set: &BitSet) -> usize {
     set.bytes() + filter.len() + size_of_val(segments.as_slice()) + size_of::<(SetName, KeptSet)>()
 }
 
@@ -229,7 +229,7 @@ mod tests {
         let mut sets = Sets::default();
         let segment = SegmentId::generate_random();
         let name = |at: usize| (vec![(segment, 0)], Arc::from(at.to_string()));
-        let set = Arc::new(OrdinalSet::from_iter([64_000]));
+        let set = Arc::new(BitSet::from_iter([64_000]));
         let one = bytes_of(&name(0), &set);
         for at in 0..4 {
             sets.keep(name(at), Arc::clone(&set), 4 * one);

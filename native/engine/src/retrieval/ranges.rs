@@ -23,8 +23,6 @@ pub struct Found {
 pub struct Place {
     pub segment: u32,
     pub doc: DocId,
-    /// Of its key among those of its segment.
-    pub key_rank: u64,
 }
 
 pub struct Ranges {
@@ -53,29 +51,30 @@ impl Ranges {
         let readers = self.views[range].searcher.segment_readers().iter().zip(&self.ordinals[range]);
         let mut shown = readers.enumerate().filter_map(|(segment, (reader, ordinals))| {
             let doc = ordinals.document(ordinal).filter(|doc| !reader.is_deleted(*doc))?;
-            Some(self.place(range, segment as u32, doc))
+            Some(Place { segment: segment as u32, doc })
         });
         Found { range: range as u32, ordinal, place: shown.next() }
     }
 
-    pub fn place(&self, range: usize, segment: u32, doc: DocId) -> Place {
-        let keys = self.views[range].columns[segment as usize].keys.ords();
-        Place { segment, doc, key_rank: keys.first(doc).unwrap_or(u64::MAX) }
+    /// Range, segment and document, and the rank of its key among those of its segment. It is looked up when two
+    /// documents tie, which is seldom.
+    fn key_place(&self, range: u32, Place { segment, doc }: Place) -> (usize, (u32, DocId, u64)) {
+        let keys = self.views[range as usize].columns[segment as usize].keys.ords();
+        (range as usize, (segment, doc, keys.first(doc).unwrap_or(u64::MAX)))
     }
 
     /// The version that the text index has of the document; 0 when it does not show it.
     pub fn sequence(&self, found: &Found) -> Result<u64, EngineError> {
-        let Some(Place { segment, doc, .. }) = found.place else { return Ok(0) };
+        let Some(Place { segment, doc }) = found.place else { return Ok(0) };
         let sequence = &self.views[found.range as usize].columns[segment as usize].sequence;
         sequence.first(doc).ok_or_else(|| damaged("a document has no sequence".to_owned()))
     }
 }
 
 /// By key. Documents that no text index shows come last, by range and ordinal.
-pub fn by_key(keys: &mut Keys<'_>, a: &Found, b: &Found) -> Ordering {
-    let place = |place: &Place| (place.segment, place.doc, place.key_rank);
-    match (&a.place, &b.place) {
-        (Some(of_a), Some(of_b)) => keys.compare((a.range as usize, place(of_a)), (b.range as usize, place(of_b))),
+pub fn by_key(ranges: &Ranges, keys: &mut Keys<'_>, a: &Found, b: &Found) -> Ordering {
+    match (a.place, b.place) {
+        (Some(of_a), Some(of_b)) => keys.compare(ranges.key_place(a.range, of_a), ranges.key_place(b.range, of_b)),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => (a.range, a.ordinal).cmp(&(b.range, b.ordinal)),

@@ -12,8 +12,8 @@ use super::graph::{AddedRow, Graph, insert_rows};
 use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
 use super::part::{Part, PartRows};
-use super::row_bits::RowBits;
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+use crate::bit_set::BitSet;
 
 /// A graph is copied to take in rows when it has at most so many times their number: copying a row costs some hundredths
 /// of linking one.
@@ -50,7 +50,7 @@ impl Plan {
 }
 
 fn has_dead_share(part: &Part, share: f64) -> bool {
-    part.dead.count() as f64 > share * part.rows.len() as f64
+    part.dead.len() as f64 > share * part.rows.len() as f64
 }
 
 /// What to build from parts of which those in `busy` are being built from already; `None` when all is well. Rows without
@@ -99,9 +99,9 @@ pub struct Built {
 
 impl Built {
     /// The rows of the new graph that are dead in the parts that it takes the place of.
-    pub fn dead_rows(&self, plan: &Plan, parts: &[Part]) -> RowBits {
+    pub fn dead_rows(&self, plan: &Plan, parts: &[Part]) -> BitSet {
         let part_of = |id: u64| parts.iter().find(|part| part.id == id);
-        let mut dead = RowBits::none(self.rows.len());
+        let mut dead = BitSet::with_room(self.rows.len());
         if let Some(grown) = &plan.grown {
             let places = part_of(grown.id).unwrap_or(grown);
             places.dead.iter().for_each(|place| {

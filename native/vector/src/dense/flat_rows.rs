@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::row_bits::RowBits;
+use crate::bit_set::BitSet;
 
 #[derive(Debug, Default)]
 pub struct FlatRows {
@@ -48,10 +48,10 @@ impl FlatRows {
     }
 
     /// The rows of both that are not dead. No ordinal may live in both.
-    pub fn merged(a: (&Self, &RowBits), b: (&Self, &RowBits)) -> Self {
-        let rows = a.0.len() + b.0.len() - a.1.count() - b.1.count();
+    pub fn merged(a: (&Self, &BitSet), b: (&Self, &BitSet)) -> Self {
+        let rows = a.0.len() + b.0.len() - a.1.len() - b.1.len();
         let mut merged = Self::with_capacity(a.0.dimension, rows);
-        let live = |(rows, dead): (&Self, &RowBits), mut place: u32| {
+        let live = |(rows, dead): (&Self, &BitSet), mut place: u32| {
             while (place as usize) < rows.len() && dead.contains(place) {
                 place += 1;
             }
@@ -137,9 +137,9 @@ mod tests {
         pending.put(5, 6, &[6.0]);
         pending.put(3, 5, &[5.0]);
         let newer = pending.take(1);
-        let mut dead = RowBits::none(2);
+        let mut dead = BitSet::with_room(2);
         dead.insert(0);
-        let merged = FlatRows::merged((&older, &dead), (&newer, &RowBits::none(2)));
+        let merged = FlatRows::merged((&older, &dead), (&newer, &BitSet::with_room(2)));
         assert_eq!(merged.ordinals, [3, 5, 7]);
         assert_eq!(merged.sequences, [5, 6, 3]);
         assert_eq!(merged.values, [5.0, 6.0, 3.0]);

@@ -3,9 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use super::graph::{Graph, prefetch};
-use super::row_bits::RowBits;
 use super::row_store::RowStore;
-use crate::ordinal_set::OrdinalSet;
+use crate::bit_set::BitSet;
 
 const PREFETCHED_BYTES: usize = 512;
 
@@ -19,7 +18,7 @@ pub struct GraphRows {
     by_ordinal: OnceLock<Option<Vec<u32>>>,
     /// Blocks of 64 rows whose ordinals follow one another without a gap, as those of rows that were written one after
     /// another do; made when it is first needed.
-    runs: OnceLock<RowBits>,
+    runs: OnceLock<BitSet>,
 }
 
 impl std::fmt::Debug for GraphRows {
@@ -61,10 +60,10 @@ impl GraphRows {
         order.as_ref()
     }
 
-    fn runs(&self) -> &RowBits {
+    fn runs(&self) -> &BitSet {
         let ordinals = self.graph.ordinals();
         self.runs.get_or_init(|| {
-            let mut runs = RowBits::none(ordinals.len().div_ceil(64));
+            let mut runs = BitSet::with_room(ordinals.len().div_ceil(64));
             for (block, at) in ordinals.as_chunks::<64>().0.iter().zip(0..) {
                 if block.iter().zip(0..).all(|(&ordinal, step)| Some(ordinal) == block[0].checked_add(step)) {
                     runs.insert(at);
@@ -75,12 +74,12 @@ impl GraphRows {
     }
 
     /// The places whose ordinals are in the set and that are not dead.
-    pub fn places_of(&self, set: &OrdinalSet, dead: &RowBits) -> RowBits {
+    pub fn places_of(&self, set: &BitSet, dead: &BitSet) -> BitSet {
         let ordinals = self.graph.ordinals();
         let runs = self.runs();
         let blocks = ordinals.len().div_ceil(64);
-        if set.len() * SEARCH_COST < blocks + 64 * (blocks - runs.count()) {
-            let mut places = RowBits::none(ordinals.len());
+        if set.len() * SEARCH_COST < blocks + 64 * (blocks - runs.len()) {
+            let mut places = BitSet::with_room(ordinals.len());
             for place in set.iter().filter_map(|ordinal| self.place_of(ordinal)) {
                 if !dead.contains(place) {
                     places.insert(place);
@@ -96,7 +95,7 @@ impl GraphRows {
             };
             bits & !dead
         });
-        RowBits::from_words(words.collect())
+        BitSet::from_words(words.collect())
     }
 
     /// Has the beginning of a vector brought near; the processor sees the rest coming.

@@ -4,8 +4,8 @@ use super::graph::{CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
 use super::graph_rows::GraphRows;
 use super::nearest::Found;
 use super::options::Metric;
-use super::row_bits::RowBits;
 use super::search::Search;
+use crate::bit_set::BitSet;
 
 /// Rows that are compared exactly rather than by their codes first.
 const EXACT_ROWS_MAX: usize = 256;
@@ -58,7 +58,7 @@ enum Walked {
 pub struct GraphSearch<'s, 'a> {
     pub search: &'s mut Search<'a>,
     pub rows: &'s GraphRows,
-    pub dead: &'s RowBits,
+    pub dead: &'s BitSet,
     pub query: CodedQuery,
     pub scratch: &'s mut Scratch,
 }
@@ -83,7 +83,7 @@ impl GraphSearch<'_, '_> {
     }
 
     fn unfiltered(&mut self) -> Vec<Found> {
-        let (rows, live) = (self.rows.len(), self.rows.len() - self.dead.count());
+        let (rows, live) = (self.rows.len(), self.rows.len() - self.dead.len());
         let mut limit = self.search.candidates * rows / live.max(1);
         while limit < rows / 8 {
             self.search.took("graph");
@@ -105,8 +105,8 @@ impl GraphSearch<'_, '_> {
         self.scan((0..rows as u32).filter(|&place| !dead.contains(place)), live)
     }
 
-    fn filtered(&mut self, allowed: &RowBits) -> Vec<Found> {
-        let (rows, count) = (self.rows.len(), allowed.count());
+    fn filtered(&mut self, allowed: &BitSet) -> Vec<Found> {
+        let (rows, count) = (self.rows.len(), allowed.len());
         let limit = self.search.bounds.limit;
         let wanted = limit.min(count);
         let candidates = self.search.candidates;

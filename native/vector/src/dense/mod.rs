@@ -3,7 +3,6 @@
 mod builder;
 mod checkpoint;
 mod dense_index;
-mod errors;
 mod flat_rows;
 mod float_kernels;
 mod graph;
@@ -13,7 +12,6 @@ mod nearest;
 mod options;
 mod part;
 mod prepared;
-mod row_bits;
 mod row_store;
 mod search;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::flat_rows::FlatRows;
 use super::graph_rows::GraphRows;
-use super::row_bits::RowBits;
+use crate::bit_set::BitSet;
 
 #[derive(Debug, Clone)]
 pub enum PartRows {
@@ -55,17 +55,17 @@ pub struct Part {
     /// Unique within the index, never used again; names the files.
     pub id: u64,
     pub rows: PartRows,
-    pub dead: Arc<RowBits>,
+    pub dead: Arc<BitSet>,
 }
 
 impl Part {
     pub fn new(id: u64, rows: PartRows) -> Self {
-        let dead = Arc::new(RowBits::none(rows.len()));
+        let dead = Arc::new(BitSet::with_room(rows.len()));
         Self { id, rows, dead }
     }
 
     pub fn live_count(&self) -> usize {
-        self.rows.len() - self.dead.count()
+        self.rows.len() - self.dead.len()
     }
 
     /// Where the ordinal lives in this part.

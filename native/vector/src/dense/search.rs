@@ -3,14 +3,14 @@
 use sundew_base::error::EngineError;
 
 use super::dense_index::DenseIndex;
-use super::errors::invalid_query;
 use super::flat_rows::FlatRows;
 use super::graph::{CodedQuery, Scratch};
 use super::graph_search::{GraphSearch, candidates_for, candidates_in, scanned_for};
 use super::nearest::{Found, Nearest};
 use super::options::{DistanceBounds, Metric};
 use super::part::{Part, PartRows};
-use super::row_bits::RowBits;
+use crate::bit_set::BitSet;
+use crate::errors::invalid_query;
 use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
 
 /// Rows between two looks at the clock.
@@ -72,7 +72,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn scan_flat(&mut self, rows: &FlatRows, dead: &RowBits) {
+    fn scan_flat(&mut self, rows: &FlatRows, dead: &BitSet) {
         self.took("scan");
         for place in 0..rows.len() as u32 {
             let at = place as usize;

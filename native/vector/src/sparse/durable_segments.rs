@@ -9,8 +9,10 @@ use sundew_base::report::CheckpointReport;
 
 use super::segment::Segment;
 use super::segment_list::SegmentList;
-use super::snapshot::{DeadRows, LiveSegment, Snapshot};
-use crate::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile, damaged};
+use super::snapshot::{LiveSegment, Snapshot};
+use crate::bit_set::BitSet;
+use crate::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
+use crate::errors::damaged;
 use crate::plain_bytes::{PlainBytes, bytes_of};
 
 /// What a checkpoint says beside its files.
@@ -53,8 +55,8 @@ impl DurableSegments {
             let file = self.named(&dead_name(state))?;
             let words = PlainBytes::Mapped(self.files.map(file)?);
             let words = words.numbers::<u64>(0, file.bytes as usize / 8).unwrap_or_default();
-            let dead = DeadRows::from_words(words.to_vec());
-            if dead.count() != state.dead || dead.words().len() > live.segment.document_count().div_ceil(64) {
+            let dead = BitSet::from_words(words.to_vec());
+            if dead.len() != state.dead || dead.words().len() > live.segment.document_count().div_ceil(64) {
                 return Err(damaged(format!("{} does not hold {} documents", file.name, state.dead)));
             }
             live.dead = dead.into();
@@ -93,7 +95,7 @@ impl DurableSegments {
         };
         let mut segments = Vec::new();
         for live in &snapshot.segments {
-            let state = SegmentState { id: live.segment.id, dead: live.dead.count() };
+            let state = SegmentState { id: live.segment.id, dead: live.dead.len() };
             keep(segment_name(state.id), live.segment.bytes())?;
             if state.dead > 0 {
                 keep(dead_name(&state), bytes_of(live.dead.words()))?;
@@ -106,7 +108,7 @@ impl DurableSegments {
         }
         let state = SegmentsState { next_id, skipped_count: snapshot.skipped_count, segments };
         let checkpoint = Checkpoint { sequence: snapshot.sequence, files, state };
-        report.bytes_written += self.files.publish(&checkpoint)?;
+        report.bytes_written += self.files.publish(&checkpoint, &|_| false)?;
         report.files_written += 1;
         self.checkpoint = Some(checkpoint);
         let in_memory = snapshot.segments.iter().filter(|live| live.segment.is_in_memory());

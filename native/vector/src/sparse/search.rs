@@ -6,7 +6,7 @@ use super::query_terms::{QueryTerms, upper};
 use super::segment::{Sections, WINDOW_BITS, WINDOW_DOCUMENTS};
 use super::snapshot::{LiveSegment, Snapshot};
 use super::top_hits::TopHits;
-use crate::ordinal_set::OrdinalSet;
+use crate::bit_set::BitSet;
 use crate::search::{SearchBounds, SearchReport, VectorHits};
 
 /// Adding up so many postings costs as much as looking one up.
@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
     }
 
     /// Looks up every allowed document: for few of them.
-    fn look_up_allowed(&mut self, place: &Place, terms: &QueryTerms, allowed: &OrdinalSet) {
+    fn look_up_allowed(&mut self, place: &Place, terms: &QueryTerms, allowed: &BitSet) {
         self.took("filtered_lookup");
         for (at, ordinal) in allowed.iter().enumerate() {
             if at % DOCUMENTS_PER_CHECK == 0 && (self.bounds.is_due)() {
@@ -110,7 +110,7 @@ impl<'a> Search<'a> {
                 return;
             }
             let Ok(local) = place.sections.ordinals.binary_search(&ordinal) else { continue };
-            if place.live.dead.contains(local) {
+            if place.live.dead.contains(local as u32) {
                 continue;
             }
             let (mut score, mut is_found) = (0.0, false);
@@ -309,7 +309,7 @@ impl<'a> Search<'a> {
 
     fn may_take(&self, place: &Place, local: usize) -> bool {
         let Some(&ordinal) = place.sections.ordinals.get(local) else { return false };
-        !place.live.dead.contains(local) && self.bounds.allowed.is_none_or(|allowed| allowed.contains(ordinal))
+        !place.live.dead.contains(local as u32) && self.bounds.allowed.is_none_or(|allowed| allowed.contains(ordinal))
     }
 
     fn take_if_live(&mut self, place: &Place, local: usize, sum: f32) {

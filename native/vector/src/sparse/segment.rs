@@ -21,7 +21,7 @@
 
 use sundew_base::error::EngineError;
 
-use crate::checkpoint_files::damaged;
+use crate::errors::damaged;
 use crate::plain_bytes::{PlainBytes, PlainNumber};
 
 /// A window's accumulators are 16 KiB: they stay in the first-level cache.

@@ -189,7 +189,7 @@ impl Drop for Running<'_> {
 
 fn choose(segments: &[LiveSegment]) -> Vec<LiveSegment> {
     let sizes: Vec<SegmentSize> =
-        segments.iter().map(|live| SegmentSize { live: live.live_count(), dead: live.dead.count() }).collect();
+        segments.iter().map(|live| SegmentSize { live: live.live_count(), dead: live.dead.len() }).collect();
     let chosen: Vec<LiveSegment> =
         next_merge(&sizes, MERGED_DOCUMENTS_MAX).into_iter().map(|at| segments[at].clone()).collect();
     let postings: usize = chosen.iter().map(|live| live.segment.posting_count()).sum();
@@ -202,8 +202,8 @@ fn replace(segments: &mut Vec<LiveSegment>, chosen: &[LiveSegment], merged: Segm
     for before in chosen {
         let now = segments.iter().find(|live| live.segment.id == before.segment.id);
         for (local, &ordinal) in before.segment.sections().ordinals.iter().enumerate() {
-            let has_left = now.is_none_or(|now| now.dead.contains(local));
-            if has_left && !before.dead.contains(local) {
+            let has_left = now.is_none_or(|now| now.dead.contains(local as u32));
+            if has_left && !before.dead.contains(local as u32) {
                 merged.kill(ordinal);
             }
         }

@@ -21,7 +21,7 @@ pub fn merge_segments(id: u64, segments: &[LiveSegment]) -> Result<Segment, Engi
     let mut documents: Vec<(u32, u32, u32)> = Vec::new();
     for (at, live) in segments.iter().enumerate() {
         let ordinals = live.segment.sections().ordinals.iter().enumerate();
-        let alive = ordinals.filter(|(local, _)| !live.dead.contains(*local));
+        let alive = ordinals.filter(|(local, _)| !live.dead.contains(*local as u32));
         documents.extend(alive.map(|(local, &ordinal)| (ordinal, at as u32, local as u32)));
     }
     // Mostly ascending runs, which this sort takes as they are.

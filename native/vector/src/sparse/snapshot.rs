@@ -3,45 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use super::segment::Segment;
-
-/// Documents of one segment that were deleted or written again.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeadRows {
-    words: Vec<u64>,
-    count: usize,
-}
-
-impl DeadRows {
-    pub fn from_words(words: Vec<u64>) -> Self {
-        let count = words.iter().map(|word| word.count_ones() as usize).sum();
-        Self { words, count }
-    }
-
-    pub fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    pub fn contains(&self, local: usize) -> bool {
-        self.words.get(local / 64).is_some_and(|word| word >> (local % 64) & 1 == 1)
-    }
-
-    pub fn insert(&mut self, local: usize) {
-        if self.words.len() <= local / 64 {
-            self.words.resize(local / 64 + 1, 0);
-        }
-        self.count += usize::from(!self.contains(local));
-        self.words[local / 64] |= 1 << (local % 64);
-    }
-}
+use crate::bit_set::BitSet;
 
 #[derive(Clone)]
 pub struct LiveSegment {
     pub segment: Arc<Segment>,
-    pub dead: Arc<DeadRows>,
+    /// Its documents that were deleted or written again.
+    pub dead: Arc<BitSet>,
 }
 
 impl LiveSegment {
@@ -50,14 +18,14 @@ impl LiveSegment {
     }
 
     pub fn live_count(&self) -> usize {
-        self.segment.document_count().saturating_sub(self.dead.count())
+        self.segment.document_count().saturating_sub(self.dead.len())
     }
 
     /// Whether the document was here and alive.
     pub fn kill(&mut self, ordinal: u32) -> bool {
         match self.segment.local_of(ordinal) {
-            Some(local) if !self.dead.contains(local) => {
-                Arc::make_mut(&mut self.dead).insert(local);
+            Some(local) if !self.dead.contains(local as u32) => {
+                Arc::make_mut(&mut self.dead).insert(local as u32);
                 true
             }
             _ => false,

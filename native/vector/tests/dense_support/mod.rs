@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
-use sundew_vector::ordinal_set::OrdinalSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 
 pub const INDEX_ID: u32 = 7;
@@ -168,12 +168,12 @@ impl Tested {
         self.index = DenseIndex::open(&self.directory.0, self.options.clone()).unwrap();
     }
 
-    pub fn nearest(&self, query: &[f32], limit: usize, allowed: Option<&OrdinalSet>) -> Vec<(u32, f64)> {
+    pub fn nearest(&self, query: &[f32], limit: usize, allowed: Option<&BitSet>) -> Vec<(u32, f64)> {
         nearest(self.options.metric, self.rows.iter(), query, limit, allowed)
     }
 
     /// Share of the true nearest that the index finds, over all queries; at least as many hits as there are.
-    pub fn recall(&self, queries: &[Vec<f32>], limit: usize, effort: f32, allowed: Option<&OrdinalSet>) -> f64 {
+    pub fn recall(&self, queries: &[Vec<f32>], limit: usize, effort: f32, allowed: Option<&BitSet>) -> f64 {
         let (mut found, mut wanted) = (0, 0);
         for query in queries {
             let truth = self.nearest(query, limit, allowed);
@@ -209,7 +209,7 @@ pub fn nearest<'a>(
     rows: impl Iterator<Item = (&'a u32, &'a Vec<f32>)>,
     query: &[f32],
     limit: usize,
-    allowed: Option<&OrdinalSet>,
+    allowed: Option<&BitSet>,
 ) -> Vec<(u32, f64)> {
     let mut found: Vec<(u32, f64)> = rows
         .filter(|(ordinal, _)| allowed.is_none_or(|allowed| allowed.contains(**ordinal)))
@@ -220,7 +220,7 @@ pub fn nearest<'a>(
     found
 }
 
-pub fn search(index: &DenseIndex, query: &[f32], limit: usize, allowed: Option<&OrdinalSet>) -> VectorHits {
+pub fn search(index: &DenseIndex, query: &[f32], limit: usize, allowed: Option<&BitSet>) -> VectorHits {
     search_with(index, query, limit, 0.5, allowed)
 }
 
@@ -229,7 +229,7 @@ pub fn search_with(
     query: &[f32],
     limit: usize,
     effort: f32,
-    allowed: Option<&OrdinalSet>,
+    allowed: Option<&BitSet>,
 ) -> VectorHits {
     let bounds = SearchBounds { limit, allowed, is_due: &|| false };
     index.search(query, effort, DistanceBounds::default(), &bounds).unwrap()

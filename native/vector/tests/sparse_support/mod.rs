@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::vector_body::{VectorForm, vector_head};
-use sundew_vector::ordinal_set::OrdinalSet;
+use sundew_vector::bit_set::BitSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
@@ -124,7 +124,7 @@ impl Random {
     }
 }
 
-pub fn search(index: &SparseIndex, query: &[(u32, f32)], limit: usize, allowed: Option<&OrdinalSet>) -> VectorHits {
+pub fn search(index: &SparseIndex, query: &[(u32, f32)], limit: usize, allowed: Option<&BitSet>) -> VectorHits {
     let bounds = SearchBounds { limit, allowed, is_due: &|| false };
     index.search(query, &bounds).expect("a search")
 }
@@ -141,7 +141,7 @@ pub fn found(hits: &VectorHits) -> Found {
 /// Vectors by ordinal, with their sequences.
 pub type Model = BTreeMap<u32, (u64, Entries)>;
 
-pub fn brute_force(model: &Model, query: &[(u32, f32)], limit: usize, allowed: Option<&OrdinalSet>) -> Found {
+pub fn brute_force(model: &Model, query: &[(u32, f32)], limit: usize, allowed: Option<&BitSet>) -> Found {
     let mut all: Found = Vec::new();
     for (&ordinal, (sequence, entries)) in model {
         if allowed.is_some_and(|allowed| !allowed.contains(ordinal)) {

@@ -6,10 +6,10 @@
 //! predicate-agnostic search over vector embeddings and structured data", 2024): right where the region around the query
 //! is not allowed.
 
-use super::super::row_bits::RowBits;
 use super::codes::CodedQuery;
 use super::storage::Graph;
 use super::walk::{STEPS_BETWEEN_LOOKS, Scratch};
+use crate::bit_set::BitSet;
 
 /// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
 const GATHERED_ENOUGH: usize = 32;
@@ -32,7 +32,7 @@ pub enum WalkEnd {
 /// What a walk among allowed nodes is given.
 pub struct FilteredWalk<'a> {
     pub query: &'a CodedQuery,
-    pub allowed: &'a RowBits,
+    pub allowed: &'a BitSet,
     /// Nodes that the walk keeps at least while it finds its way.
     pub candidates: usize,
     /// Nodes that a walk covers for each that lies no further away than the last wanted one, beside its candidates.
@@ -85,7 +85,7 @@ impl Graph {
             let reach = scratch.kept.cost_of(walk.wanted);
             let (limit, bound) = (scratch.beam.limit(), scratch.beam.bound());
             let within = scratch.kept.count_within(bound) as f32;
-            let share = walk.allowed.count() as f32 / self.layout.rows as f32;
+            let share = walk.allowed.len() as f32 / self.layout.rows as f32;
             let is_thin = within < share * limit as f32 / 8.0;
             let wanted = walk.wanted as f32;
             let covered = match reach <= bound {
@@ -156,7 +156,7 @@ impl Graph {
     }
 
     /// Gathers the allowed nodes one or two links away that are met for the first time.
-    fn meet_allowed(&self, place: u32, allowed: &RowBits, scratch: &mut Scratch, bridges: &mut Vec<u32>) {
+    fn meet_allowed(&self, place: u32, allowed: &BitSet, scratch: &mut Scratch, bridges: &mut Vec<u32>) {
         scratch.fresh.clear();
         bridges.clear();
         for other in self.linked(place, 0) {

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::{Mmap, MmapMut};
 use sundew_base::error::EngineError;
 
-use super::super::errors::{damaged, io_failed};
 use super::super::options::Metric;
 use super::code_kernels::{NodeCodes, dots};
 use super::codes::{CodedQuery, encode, node_norm, squared_norm, weights};
 use super::layout::{GRAPH_MAGIC, HEADER_BYTES, Layout, NODE_HEAD_BYTES};
+use crate::errors::{damaged, io_failed};
 
 #[cfg(target_endian = "big")]
 compile_error!("graph files are read in place and are little-endian");

@@ -1,4 +1,4 @@
-//! The errors of a dense index.
+//! The errors of vector indexes.
 
 use std::io;
 
@@ -7,11 +7,6 @@ use sundew_base::error::EngineError;
 /// The index does not hold what it promised; it is to be deleted and built anew.
 pub fn damaged(message: impl Into<String>) -> EngineError {
     EngineError::new("index_damaged", message)
-}
-
-/// The index is sound but was made by another format or with other options.
-pub fn incompatible(message: impl Into<String>) -> EngineError {
-    EngineError::new("index_incompatible", message)
 }
 
 pub fn invalid_query(message: impl Into<String>) -> EngineError {

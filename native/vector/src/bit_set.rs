@@ -1,27 +1,46 @@
-//! A set of document ordinals: the documents that a filter allows.
+//! A set of small numbers: the ordinals of the documents that a filter allows, or the rows of a part that are dead.
 
-/// A bit for each ordinal below the greatest one.
+/// A bit for each number; room grows with the greatest one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OrdinalSet {
+pub struct BitSet {
     words: Vec<u64>,
     len: usize,
 }
 
-impl OrdinalSet {
-    pub fn insert(&mut self, ordinal: u32) {
-        let (word, bit) = (ordinal as usize / 64, ordinal % 64);
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        let before = self.words[word];
-        self.words[word] = before | 1 << bit;
-        self.len += usize::from(self.words[word] != before);
+impl BitSet {
+    /// No number, with room for those below `bits`.
+    pub fn with_room(bits: usize) -> Self {
+        Self { words: vec![0; bits.div_ceil(64)], len: 0 }
     }
 
-    pub fn remove(&mut self, ordinal: u32) {
-        if let Some(word) = self.words.get_mut(ordinal as usize / 64) {
+    pub fn from_words(words: Vec<u64>) -> Self {
+        let len = words.iter().map(|word| word.count_ones() as usize).sum();
+        Self { words, len }
+    }
+
+    /// 64 numbers each, the first in the lowest bit of the first word.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Whether the number is newly in the set.
+    pub fn insert(&mut self, number: u32) -> bool {
+        let at = number as usize / 64;
+        if at >= self.words.len() {
+            self.words.resize(at + 1, 0);
+        }
+        let word = &mut self.words[at];
+        let before = *word;
+        *word |= 1 << (number % 64);
+        let is_new = *word != before;
+        self.len += usize::from(is_new);
+        is_new
+    }
+
+    pub fn remove(&mut self, number: u32) {
+        if let Some(word) = self.words.get_mut(number as usize / 64) {
             let before = *word;
-            *word &= !(1 << (ordinal % 64));
+            *word &= !(1 << (number % 64));
             self.len -= usize::from(*word != before);
         }
     }
@@ -37,11 +56,12 @@ impl OrdinalSet {
         }
     }
 
-    pub fn contains(&self, ordinal: u32) -> bool {
-        self.words.get(ordinal as usize / 64).is_some_and(|word| word >> (ordinal % 64) & 1 == 1)
+    #[inline]
+    pub fn contains(&self, number: u32) -> bool {
+        self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// Whether an ordinal from `first` to `last`, both included, is in the set.
+    /// Whether a number from `first` to `last`, both included, is in the set.
     pub fn has_any(&self, first: u32, last: u32) -> bool {
         let (from, to) = (first as usize / 64, last as usize / 64);
         let words = self.words.iter().enumerate().take(to + 1).skip(from);
@@ -52,7 +72,7 @@ impl OrdinalSet {
         first <= last && words.into_iter().any(|(at, &word)| inside(at, word) != 0)
     }
 
-    /// Whether each of the 64 ordinals from `first` on is in the set, the first in the lowest bit.
+    /// Whether each of the 64 numbers from `first` on is in the set, the first in the lowest bit.
     pub fn bits_from(&self, first: u32) -> u64 {
         let (word, shift) = (first as usize / 64, first % 64);
         let low = self.words.get(word).copied().unwrap_or(0) >> shift;
@@ -85,11 +105,11 @@ impl OrdinalSet {
     }
 }
 
-impl FromIterator<u32> for OrdinalSet {
-    fn from_iter<I: IntoIterator<Item = u32>>(ordinals: I) -> Self {
+impl FromIterator<u32> for BitSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
         let mut set = Self::default();
-        for ordinal in ordinals {
-            set.insert(ordinal);
+        for number in numbers {
+            set.insert(number);
         }
         set
     }
@@ -101,7 +121,7 @@ mod tests {
 
     #[test]
     fn holds_what_was_inserted_once() {
-        let set: OrdinalSet = [5, 64, 5, 1_000_003, 63, 0].into_iter().collect();
+        let set: BitSet = [5, 64, 5, 1_000_003, 63, 0].into_iter().collect();
         assert_eq!(set.len(), 5);
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 1_000_003]);
         assert!(set.contains(64) && !set.contains(65) && !set.contains(u32::MAX));
@@ -111,17 +131,17 @@ mod tests {
 
     #[test]
     fn knows_whether_a_stretch_holds_any() {
-        let set: OrdinalSet = [5, 64, 200].into_iter().collect();
+        let set: BitSet = [5, 64, 200].into_iter().collect();
         assert!(set.has_any(5, 5) && set.has_any(0, 5) && set.has_any(65, 200) && set.has_any(64, u32::MAX));
         assert!(!set.has_any(6, 63) && !set.has_any(0, 4) && !set.has_any(65, 199) && !set.has_any(201, u32::MAX));
-        assert!(!set.has_any(6, 5) && !OrdinalSet::default().has_any(0, u32::MAX));
+        assert!(!set.has_any(6, 5) && !BitSet::default().has_any(0, u32::MAX));
     }
 
     #[test]
     fn sets_grow_by_others_and_shrink() {
-        let mut set = OrdinalSet::from_iter([1, 64]);
-        set.extend_from(&OrdinalSet::from_iter([64, 65, 300]));
-        set.extend_from(&OrdinalSet::default());
+        let mut set = BitSet::from_iter([1, 64]);
+        set.extend_from(&BitSet::from_iter([64, 65, 300]));
+        set.extend_from(&BitSet::default());
         assert_eq!((set.iter().collect::<Vec<_>>(), set.len()), (vec![1, 64, 65, 300], 4));
         for ordinal in [64, 64, 2, 9_999] {
             set.remove(ordinal);
