@@ -9,6 +9,7 @@ The files are committed: tests need no Python. Everything is seeded, so a second
 from pathlib import Path
 
 import bert
+import bert_gguf
 import chain
 import extractor
 import predictors
@@ -21,6 +22,8 @@ if __name__ == "__main__":
     bert.write(FIXTURES / "models" / "embedders" / "tiny-sparse", bert.SPARSE)
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-cross", bert.CROSS_ENCODER)
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-late", bert.LATE_INTERACTION)
+    bert_gguf.write(FIXTURES / "models" / "embedders" / "tiny-bert-gguf", bert.EMBEDDER)
+    bert_gguf.write(FIXTURES / "models" / "rerankers" / "tiny-cross-gguf", bert.CROSS_ENCODER)
     bert.write_chunker(FIXTURES / "models" / "chunkers" / "tiny-chunker")
     extractor.write(FIXTURES / "models" / "extractors" / "tiny-spans")
     predictors.write(FIXTURES / "predictors")

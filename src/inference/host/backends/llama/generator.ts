@@ -1,4 +1,3 @@
-import { availableParallelism, cpus, loadavg } from 'node:os';
 import { systemClock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { OperationContext } from '../../backend.ts';
@@ -18,8 +17,8 @@ import { parseGrammar } from './grammar.ts';
 import { openContext } from './open-context.ts';
 import { SequenceSlots } from './sequence-slots.ts';
 import { Speculator } from './speculator.ts';
-import { probeThreads } from './thread-probe.ts';
-import { Threads } from './threads.ts';
+import { threadsFor } from './thread-probe.ts';
+import type { Threads } from './threads.ts';
 import { TokenSampler } from './token-sampler.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -62,16 +61,7 @@ export class Generator {
   static async open(parts: GeneratorParts): Promise<Generator> {
     const { settings } = parts;
     const native = await openContext({ ...parts, sequences: settings.parallelSequences }, 'f16');
-    const fixed = settings.threads > 0 ? settings.threads : undefined;
-    const threads =
-      fixed === undefined
-        ? await probeThreads({
-            context: native,
-            sequences: settings.parallelSequences,
-            cores: coresToUse(),
-            clock: systemClock,
-          })
-        : Threads.fixed(fixed);
+    const threads = await threadsFor(native, settings.threads, settings.parallelSequences);
     return new Generator(parts, native, threads);
   }
 
@@ -161,9 +151,4 @@ export class Generator {
     const slots = new SequenceSlots(native, this.#parts.settings.parallelSequences);
     return { native, loop: new DecodeLoop(native, slots, this.threads, systemClock) };
   }
-}
-
-/** On a machine that has more to do than cores already, trying several threads takes seconds and answers one. */
-function coresToUse(): number {
-  return (loadavg()[0] ?? 0) > cpus().length ? 1 : availableParallelism();
 }

@@ -6,7 +6,11 @@ import { availableBackends } from '../../available-backends.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import { gpuLayersAll, type LlamaBinding, type NativeModel, openBinding } from './binding.ts';
-import { Generator } from './generator.ts';
+import { Embedder } from './embedder.ts';
+import { Generator, type GeneratorParts } from './generator.ts';
+import { PooledContext } from './pooled-context.ts';
+import { Reranker } from './reranker.ts';
+import { threadsFor } from './thread-probe.ts';
 import { Vocabulary } from './vocabulary.ts';
 
 /** Lines of llama.cpp's complaints that are kept. */
@@ -52,6 +56,12 @@ async function openModel(binding: LlamaBinding, spec: ModelSpec, takeWords: () =
   const architecture = String(header.values.get('general.architecture'));
   const takesBack = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
   const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
+  if (spec.kind === 'embedders') return await openEmbedder(shared, installed.manifest.normalize ?? true);
+  if (spec.kind === 'rerankers') {
+    const template = header.values.get('tokenizer.chat_template.rerank');
+    const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
+    return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
+  }
   return await openGenerator({ ...shared, takesBack, takeWords });
 }
 
@@ -61,7 +71,57 @@ async function openNativeModel(binding: LlamaBinding, path: string, gpuLayers: n
   return model;
 }
 
-async function openGenerator(parts: Parameters<typeof Generator.open>[0]): Promise<Backend> {
+type SharedParts = Omit<GeneratorParts, 'takesBack' | 'takeWords'>;
+
+async function openPooled(parts: SharedParts, ranking: boolean): Promise<PooledContext> {
+  const { binding, model, contextTokens, settings } = parts;
+  return await PooledContext.open({ binding, model, contextTokens, ranking }, (context) =>
+    threadsFor(context, settings.threads, 1),
+  );
+}
+
+async function openEmbedder(parts: SharedParts, unit: boolean): Promise<Backend> {
+  const { vocabulary, contextTokens, model } = parts;
+  const context = await openPooled(parts, false);
+  const dimension = model.getEmbeddingVectorSize();
+  const embedder = new Embedder(context, vocabulary, { contextTokens, dimension }, unit);
+  return {
+    info: { contextTokens, dimension, threads: { prefill: context.threads, decode: context.threads } },
+    handlers: { embed: (input, watch) => embedder.embed(input, watch) },
+    canary: async () => void (await embedder.embed({ texts: ['a'], truncate: 'end' }, unwatched())),
+    async close() {
+      await context.close();
+      await model.dispose();
+    },
+  };
+}
+
+async function openReranker(
+  parts: SharedParts,
+  template: string | undefined,
+  answersChance: boolean,
+): Promise<Backend> {
+  const { vocabulary, contextTokens, model } = parts;
+  const context = await openPooled(parts, true);
+  const reranker = new Reranker({ context, vocabulary, contextTokens, template, answersChance });
+  const canary = async () => void (await reranker.rerank({ query: 'a', texts: ['a'], truncate: 'end' }, unwatched()));
+  await canary();
+  return {
+    info: { contextTokens, threads: { prefill: context.threads, decode: context.threads } },
+    handlers: { rerank: (input, watch) => reranker.rerank(input, watch) },
+    canary,
+    async close() {
+      await context.close();
+      await model.dispose();
+    },
+  };
+}
+
+function unwatched() {
+  return { signal: new AbortController().signal, progress: () => undefined };
+}
+
+async function openGenerator(parts: GeneratorParts): Promise<Backend> {
   const generator = await Generator.open(parts);
   const { prefill, decode } = generator.threads.shapes;
   const { specialTexts, beginText, endText } = parts.vocabulary;

@@ -1,4 +1,5 @@
-import type { Clock } from '../../../../lib/clock.ts';
+import { availableParallelism, cpus, loadavg } from 'node:os';
+import { type Clock, systemClock } from '../../../../lib/clock.ts';
 import type { NativeContext } from './binding.ts';
 import { type ShapeThreads, Threads } from './threads.ts';
 
@@ -18,6 +19,14 @@ const slowTokenMs = 80;
 /** More threads have to be this much faster to be worth it: others want the cores too. */
 const gainMin = 1.1;
 const prefillTokensMax = 32;
+
+/** Threads as they are set, or as a probe finds them where that is 0. */
+export async function threadsFor(context: NativeContext, set: number, sequences: number): Promise<Threads> {
+  if (set > 0) return Threads.fixed(set);
+  // On a machine that has more to do than cores already, trying several threads takes seconds and answers one.
+  const cores = (loadavg()[0] ?? 0) > cpus().length ? 1 : availableParallelism();
+  return await probeThreads({ context, sequences, cores, clock: systemClock });
+}
 
 /**
  * Tries thread counts on the loaded model: one token, one of each sequence, a piece of a prompt. Counting cores does not

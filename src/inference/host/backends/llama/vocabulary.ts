@@ -4,6 +4,7 @@ import type { NativeModel } from './binding.ts';
 /** Numbers of llama.cpp: kinds of vocabularies, and bits of what a token is. */
 const sentencePiece = 1;
 const bytePairs = 2;
+const wordPieces = 3;
 const unigrams = 4;
 const unknownBit = 1;
 const controlBit = 8;
@@ -56,6 +57,28 @@ export class Vocabulary {
     return this.#model.tokenize(text, false);
   }
 
+  markupTokens(text: string): Uint32Array {
+    return this.#model.tokenize(text, true);
+  }
+
+  /** An input with the tokens that the model wants before and behind it, where it does not have them. */
+  framed(tokens: readonly number[]): readonly number[] {
+    const [begin, end] = this.#frame();
+    const before = begin === undefined || tokens[0] === begin ? [] : [begin];
+    const behind = end === undefined || (tokens.length > 0 && tokens.at(-1) === end) ? [] : [end];
+    return [...before, ...tokens, ...behind];
+  }
+
+  /** Two inputs as one, each with its end. */
+  framedPair(first: readonly number[], second: readonly number[]): readonly number[] {
+    const separator = this.#known(this.#model.sepToken());
+    const end = this.#known(this.#model.tokenEos());
+    const begin = this.#known(this.#model.tokenBos());
+    const between = this.#kind === wordPieces ? [separator] : [end, separator];
+    const behind = this.#kind === wordPieces ? separator : end;
+    return [begin, ...first, ...between, ...second, behind].filter((token) => token !== undefined);
+  }
+
   /** What the token adds to an output; nothing for control tokens. */
   bytesOf(token: number): Uint8Array {
     const known = this.#bytes[token];
@@ -74,9 +97,22 @@ export class Vocabulary {
     return (this.#model.getTokenAttributes(token) & (controlBit | unknownBit)) !== 0;
   }
 
+  /** As llama.cpp frames what it tokenizes itself. */
+  #frame(): readonly [begin: number | undefined, end: number | undefined] {
+    const model = this.#model;
+    if (this.#kind === wordPieces) return [this.#known(model.tokenBos()), this.#known(model.sepToken())];
+    const wantsEnd = this.#kind === unigrams || model.shouldAppendEosToken();
+    const begin = model.shouldPrependBosToken() && this.#kind !== unigrams ? this.#known(model.tokenBos()) : undefined;
+    return [begin, wantsEnd ? this.#known(model.tokenEos()) : undefined];
+  }
+
   /** Undefined for a token that the model does not have, which has the number -1. */
+  #known(token: number): number | undefined {
+    return token >= 0 && token < this.size ? token : undefined;
+  }
+
   #textOrNone(token: number): string | undefined {
-    return token >= 0 && token < this.size ? this.#model.getTokenString(token) : undefined;
+    return this.#known(token) === undefined ? undefined : this.#model.getTokenString(token);
   }
 
   #spell(token: number): Uint8Array {
