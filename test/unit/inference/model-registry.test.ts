@@ -30,8 +30,10 @@ describe('what is found', () => {
     expect(names).toEqual([
       'chunkers/tiny-chunker onnx',
       'rerankers/tiny-cross onnx',
+      'rerankers/tiny-cross-gguf native',
       'rerankers/tiny-late onnx',
       'embedders/tiny-bert onnx',
+      'embedders/tiny-bert-gguf native',
       'embedders/tiny-sparse onnx',
       'extractors/tiny-spans onnx',
       'generators/chain native',
