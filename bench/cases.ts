@@ -2,6 +2,7 @@ import type { BenchCase } from './case.ts';
 import { aggregations } from './cases/aggregations.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
+import { embed } from './cases/embed.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
@@ -46,4 +47,5 @@ export const benchCases: readonly BenchCase[] = [
   vectorsOverHttp,
   vectorScale,
   imageResize,
+  embed,
 ];

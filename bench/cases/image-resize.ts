@@ -1,17 +1,16 @@
 import sharp from 'sharp';
-import { ModelPool } from '../../src/inference/host/model-pool.ts';
 import { decodeBase64 } from '../../src/inference/media/data-uri.ts';
 import { imageSpec } from '../../src/inference/media/media-loader.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
+import { openModelPool } from '../processes/model-pool.ts';
 import { Xorshift32 } from '../workloads/xorshift32.ts';
 
 const edge = 2_048;
 const rounds = { smoke: 1, full: 4, scale: 8 } as const;
 const settings = { threads: 1, contextTokensMax: 64, parallelSequences: 1 };
-const hostEntry = new URL('../../src/inference/host/host-main.ts', import.meta.url).pathname;
 
 export const imageResize: BenchCase = {
   name: 'image-resize',
@@ -23,7 +22,7 @@ async function run({ tier, pairs, seed }: BenchContext): Promise<Comparison[]> {
   const text = (await photograph(seed)).toString('base64');
   sharp.concurrency(settings.threads);
   sharp.cache(false);
-  const pool = openPool();
+  const pool = openModelPool();
   const ours = async () => {
     const image = decodeBase64(text, 'the image');
     const input = { image, name: 'the image', fit: 'inside', width: edge, height: edge, encode: 'jpeg' } as const;
@@ -70,24 +69,4 @@ function perSecond(work: () => Promise<unknown>, times: number): () => Promise<n
     for (let round = 0; round < times; round += 1) await work();
     return (1_000 * times) / (systemClock.monotonicMs() - startMs);
   };
-}
-
-function openPool(): ModelPool {
-  const minuteMs = 60_000;
-  return new ModelPool({
-    entry: hostEntry,
-    environment: { PATH: process.env.PATH ?? '' },
-    clock: systemClock,
-    bounds: { loadMs: minuteMs, stallMs: minuteMs },
-    pool: {
-      loadedModelsMax: 1,
-      memoryBytesMax: 4 * 1024 ** 3,
-      keepAliveMs: 10 * minuteMs,
-      checkEveryMs: minuteMs,
-      stuckMs: minuteMs,
-    },
-    onLoad: () => undefined,
-    onUnload: () => undefined,
-    onCrash: (_key, reason) => process.stderr.write(`the child ended: ${reason}\n`),
-  });
 }

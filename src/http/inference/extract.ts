@@ -111,7 +111,10 @@ async function extract(inference: Inference, wanted: Wanted, signal: AbortSignal
   return { answer: answerOf(extracted, wanted), items: texts.length, tokens };
 }
 
-function answerOf({ model, extractions, promptTokens, completionTokens }: Extracted, wanted: Wanted): object {
+function answerOf(
+  { model, extractions, promptTokens, completionTokens, cachedTokens }: Extracted,
+  wanted: Wanted,
+): object {
   return {
     object: 'extraction',
     model,
@@ -124,7 +127,7 @@ function answerOf({ model, extractions, promptTokens, completionTokens }: Extrac
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
       total_tokens: promptTokens + completionTokens,
-      cached_prompt_tokens: 0,
+      cached_prompt_tokens: cachedTokens,
     },
   };
 }

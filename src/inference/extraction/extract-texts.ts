@@ -26,6 +26,8 @@ export interface Extracted {
   readonly extractions: readonly Extraction[];
   readonly promptTokens: number;
   readonly completionTokens: number;
+  /** Tokens of prompts whose state was there already. */
+  readonly cachedTokens: number;
 }
 
 /** Of an extractor; a generator is taken at its word. */
@@ -80,7 +82,7 @@ async function bySpans(
     classifications: [],
     structures: {},
   }));
-  return { model: model.name, extractions, promptTokens: tokens, completionTokens: 0 };
+  return { model: model.name, extractions, promptTokens: tokens, completionTokens: 0, cachedTokens: 0 };
 }
 
 async function byGeneration(
@@ -121,6 +123,7 @@ async function byGeneration(
     extractions: done.map(({ extraction }) => extraction),
     promptTokens: done.reduce((sum, { result }) => sum + result.promptTokens, 0),
     completionTokens: done.reduce((sum, { result }) => sum + result.completionTokens, 0),
+    cachedTokens: done.reduce((sum, { result }) => sum + result.cachedTokens, 0),
   };
 }
 

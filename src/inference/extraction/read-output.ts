@@ -60,7 +60,8 @@ export function readOutput(
   };
   const records = Object.entries(structures).map(([name, all]) => [
     name,
-    all.map((each) => {
+    // Small models say the same again and again.
+    distinct(all).map((each) => {
       const fields = Object.entries(each).flatMap(([field, given]) => {
         if (given === null) return [];
         const owner = `${name}.${field}`;
@@ -70,6 +71,10 @@ export function readOutput(
     }),
   ]);
   return { entities: found, relations: between, classifications: classes, structures: Object.fromEntries(records) };
+}
+
+function distinct<T>(values: readonly T[]): T[] {
+  return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
 function parsed(output: string): Output {

@@ -36,7 +36,7 @@ describe('readOutput', () => {
         { type: 'located_in', source: 'Louvre', target: 'London' },
       ],
       classifications: { mood: 'glad' },
-      structures: { visit: [{ place: 'The Louvre', years: ['1999', '2004', '2050'], kind: null }] },
+      structures: { visit: new Array(2).fill({ place: 'The Louvre', years: ['1999', '2004', '2050'], kind: null }) },
     });
     expect(readOutput(output, undefined, text, schema)).toEqual({
       entities: [

@@ -1,0 +1,25 @@
+import { ModelPool } from '../../src/inference/host/model-pool.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+
+const hostEntry = new URL('../../src/inference/host/host-main.ts', import.meta.url).pathname;
+const minuteMs = 60_000;
+
+/** A pool with real children that stay for the whole case. */
+export function openModelPool(): ModelPool {
+  return new ModelPool({
+    entry: hostEntry,
+    environment: { PATH: process.env.PATH ?? '' },
+    clock: systemClock,
+    bounds: { loadMs: minuteMs, stallMs: minuteMs },
+    pool: {
+      loadedModelsMax: 1,
+      memoryBytesMax: 4 * 1024 ** 3,
+      keepAliveMs: 10 * minuteMs,
+      checkEveryMs: minuteMs,
+      stuckMs: minuteMs,
+    },
+    onLoad: () => undefined,
+    onUnload: () => undefined,
+    onCrash: (_key, reason) => process.stderr.write(`the child ended: ${reason}\n`),
+  });
+}

@@ -1,0 +1,19 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeModel, type InstalledModel } from '../../src/inference/models/describe-model.ts';
+import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
+import { cacheDirectory } from '../workloads/document-file.ts';
+
+const program = new URL('../../src/main.ts', import.meta.url).pathname;
+
+/** A model of the catalogue, fetched into `bench/.cache/models` when a case first needs it. */
+export async function pulledModel(kind: ModelKind, name: string): Promise<InstalledModel> {
+  const directory = join(cacheDirectory, 'models');
+  const folder = join(directory, kind, name);
+  if (!existsSync(folder)) {
+    const command = [process.execPath, program, 'models', 'pull', name, '--models-dir', directory];
+    const pull = Bun.spawn(command, { stdio: ['ignore', 2, 2] });
+    if ((await pull.exited) !== 0) throw new Error(`${name} could not be fetched`);
+  }
+  return describeModel(kind, name, folder);
+}
