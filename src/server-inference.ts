@@ -20,6 +20,7 @@ import type { Clock } from './lib/clock.ts';
 import type { Logger } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Readiness } from './observability/readiness.ts';
+import { isModelKind } from './protocol/inference/model-kinds.ts';
 
 export interface InferenceParts {
   readonly config: Config;
@@ -133,19 +134,21 @@ export async function stopInference({ models, pool, templates }: Inference): Pro
   await pool.stop();
 }
 
-/** Makes a stuck model show in `/readyz`, and loads what is to be there from the start. */
-export function startInference({ registry, pool, settings }: Inference, parts: InferenceParts, readiness: Readiness) {
-  readiness.add('inference', () => !pool.stuck);
+/** Makes a stuck model show in `/readyz`, and loads what is to be there from the start, fetching it where need be. */
+export function startInference(inference: Inference, parts: InferenceParts, readiness: Readiness): void {
+  readiness.add('inference', () => !inference.pool.stuck);
   const wanted = parts.config.preloadModels === 'none' ? [] : parts.config.preloadModels.split(',');
   for (const key of wanted.map((each) => each.trim())) {
-    const model = registry.models.find(({ kind, name }) => `${kind}/${name}` === key);
-    if (model === undefined) parts.logger.warn('a model to preload is not installed', { model: key });
-    else {
-      pool.info(specOfModel(model, settings)).catch((error: unknown) => {
-        parts.logger.warn('a model could not be preloaded', { model: key }, error);
-      });
-    }
+    preload(inference, key).catch((error: unknown) => {
+      parts.logger.warn('a model could not be preloaded', { model: key }, error);
+    });
   }
+}
+
+async function preload({ models, pool, settings }: Inference, key: string): Promise<void> {
+  const [kind, ...name] = key.split('/');
+  if (!isModelKind(kind)) throw new Error(`inference.preload names models as KIND/NAME, not "${key}"`);
+  await pool.info(specOfModel(await models.obtain(kind, name.join('/')), settings));
 }
 
 function openModels({ modelsDir, predictorsDir }: Config, logger: Logger): ModelRegistry {

@@ -14,10 +14,12 @@ import { exitCodes, type VerbContext } from './verb.ts';
 export async function pullModels(context: VerbContext, name: string): Promise<number> {
   const catalogue = modelCatalogue();
   if (name === '') {
-    for (const each of catalogue) {
-      const bytes = each.files.reduce((sum, file) => sum + (file.sources[0]?.bytes ?? 0), 0);
-      context.print(`${each.name}  ${each.kind}  ${shownBytes(bytes)}  ${each.license}  ${each.description}\n`);
-    }
+    const rows = catalogue.map(({ name: title, kind, files, license, description }) => {
+      const bytes = files.reduce((sum, file) => sum + (file.sources[0]?.bytes ?? 0), 0);
+      return [title, kind, shownBytes(bytes), license, description];
+    });
+    const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+    for (const row of rows) context.print(`${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}\n`);
     return exitCodes.done;
   }
   const { modelsDir, hubUrl, allowDownloads } = configOf(context).config;

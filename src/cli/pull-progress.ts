@@ -7,7 +7,7 @@ const lineEveryPercent = 10;
 export class PullProgress {
   readonly #write: (text: string) => void;
   readonly #terminal: boolean;
-  #shownPercent = -1;
+  #shownPercent = Number.NEGATIVE_INFINITY;
 
   constructor(write: (text: string) => void, terminal: boolean) {
     this.#write = write;

@@ -1,5 +1,5 @@
 import { limits } from './limits.ts';
-import { choice, duration, flag, integer, size, text, type ValueKind } from './value-kind.ts';
+import { choice, duration, flag, integer, size, text, type ValueKind, webAddress } from './value-kind.ts';
 
 const second = 1_000;
 const hour = 3_600 * second;
@@ -284,7 +284,7 @@ export const options = {
   hubUrl: option({
     key: 'inference.hub_url',
     flag: '--hub-url',
-    kind: text(),
+    kind: webAddress('none'),
     default: 'https://huggingface.co',
     help: 'Address of the model hub, or of a mirror of it, that models are pulled from; `none` for no hub.',
   }),

@@ -21,6 +21,19 @@ export function text(name: 'string' | 'path' = 'string'): ValueKind<string> {
   };
 }
 
+/** An http or https address without name and password, or the word that stands for none. */
+export function webAddress(none: string): ValueKind<string> {
+  return {
+    name: 'address',
+    read(raw) {
+      const url = typeof raw === 'string' && /^https?:/.test(raw) ? URL.parse(raw) : null;
+      const plain = url !== null && url.username === '' && url.password === '';
+      return raw === none || plain ? String(raw) : bad(`an http or https address without credentials, or ${none}`);
+    },
+    write: (value) => value,
+  };
+}
+
 export function integer(min: number, max: number): ValueKind<number> {
   return {
     name: 'integer',

@@ -32,7 +32,7 @@ function entryFrom(sources: (path: string) => string[] = (path) => [`hub:acme/ti
 /** Waits between attempts take no time; a connection's silence lasts for ever, but for the one that is told to end. */
 function quickClock(silenceEnds = () => false): Clock {
   const after = (delayMs: number, callback: () => void) =>
-    delayMs < 30_000 || silenceEnds() ? systemClock.after(0, callback) : () => {};
+    delayMs < 10_000 || (delayMs > 10_000 && silenceEnds()) ? systemClock.after(0, callback) : () => {};
   return { ...systemClock, after };
 }
 

@@ -5,6 +5,8 @@ import type { PartialFile } from './partial-file.ts';
 /** Attempts in a row that bring no byte before a source is given up. */
 const barrenAttemptsMax = 3;
 const firstPauseMs = 500;
+/** How long a server may take to answer at all, in milliseconds: behind a closed firewall nothing ever comes. */
+const answerMs = 10_000;
 /** Silence after which a connection is given up, in milliseconds. */
 const silenceMs = 30_000;
 
@@ -44,9 +46,11 @@ async function fetchRest(url: string, file: PartialFile, options: FetchFileOptio
   const given = new AbortController();
   const stop = () => given.abort();
   options.signal?.addEventListener('abort', stop, { once: true });
-  let cancelSilence = options.clock.after(silenceMs, stop);
+  let cancelSilence = options.clock.after(answerMs, stop);
   try {
     const response = await fetch(url, { headers: requestHeaders(file), signal: given.signal });
+    cancelSilence();
+    cancelSilence = options.clock.after(silenceMs, stop);
     checkAnswer(response, file);
     if (response.status === 200 && file.received > 0) file.reset();
     for await (const bytes of response.body ?? []) {

@@ -25,7 +25,10 @@ const logEveryPercent = 10;
 
 interface Download {
   readonly startedMs: number;
+  /** How much is there, from 0 to 1. */
   share: number;
+  /** Settles, and never fails, when it is over. */
+  ended: Promise<void>;
 }
 
 interface Failure {
@@ -41,7 +44,6 @@ export class ModelDownloads implements ModelSource {
   readonly #parts: ModelDownloadsParts;
   readonly #running = new Map<string, Download>();
   readonly #failed = new Map<string, Failure>();
-  readonly #pulls = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
 
   constructor(parts: ModelDownloadsParts) {
@@ -60,10 +62,22 @@ export class ModelDownloads implements ModelSource {
     throw this.#fetch(entry);
   }
 
+  /** The same, but waits for a model that has to be fetched. */
+  async obtain(kind: ModelKind, name: string): Promise<InstalledModel> {
+    try {
+      return this.require(kind, name);
+    } catch (error) {
+      const download = this.#running.get(name);
+      if (download === undefined) throw error;
+      await download.ended;
+      return this.require(kind, name);
+    }
+  }
+
   /** Gives up what is being fetched; what has arrived is kept. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all(this.#pulls);
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
 
   #fetch(entry: CatalogueEntry): ServiceError {
@@ -85,13 +99,9 @@ export class ModelDownloads implements ModelSource {
 
   #start(entry: CatalogueEntry): Download {
     const { clock } = this.#parts;
-    const download = { startedMs: clock.monotonicMs(), share: 0 };
+    const download: Download = { startedMs: clock.monotonicMs(), share: 0, ended: Promise.resolve() };
     this.#running.set(entry.name, download);
-    const pull = this.#pull(entry, download).finally(() => {
-      this.#running.delete(entry.name);
-      this.#pulls.delete(pull);
-    });
-    this.#pulls.add(pull);
+    download.ended = this.#pull(entry, download).finally(() => this.#running.delete(entry.name));
     return download;
   }
 

@@ -18,7 +18,7 @@ const mebibyte = 1024 * 1024;
 export const unpackBounds: UnpackBounds = { entriesMax: 10_000, bytesMax: 1024 * 1024 * mebibyte, growthMax: 100 };
 
 /** Small archives of text may well shrink more than the bound says. */
-const growthFreeBytes = 64 * mebibyte;
+const growthFreeBytes = 8 * mebibyte;
 
 /**
  * Unpacks an archive into an empty folder. Refuses it at the first entry that would leave the folder, that is neither

@@ -119,7 +119,7 @@ describe('sundew models import of an archive', () => {
   test('refuses one that would leave its folder, has links, repeats itself, swells, or is damaged', async () => {
     using directory = new TemporaryDirectory();
     const none = new Uint8Array([1]);
-    const swelling = new Uint8Array(80 * 1024 * 1024);
+    const swelling = new Uint8Array(12 * 1024 * 1024);
     const bad: [string, Uint8Array, RegExp][] = [
       ['a.zip', zipSync({ '../escaped': none }), /leaves the folder/],
       ['b.zip', zipSync({ '/tmp/escaped': none }), /leaves the folder/],
@@ -153,7 +153,9 @@ describe('sundew models pull', () => {
   test('shows the catalogue, guesses at a misspelt name, and keeps from the network when told to', async () => {
     using directory = new TemporaryDirectory();
     const { out } = await sundew(directory.path, 'pull');
-    expect(out).toMatch(/^all-minilm-l6-v2 {2}embedders .*\nsmollm2-135m-instruct {2}generators .*Apache-2\.0/m);
+    expect(out).toMatch(/^all-minilm-l6-v2 +embedders +23\.4 MB +Apache-2\.0 /m);
+    expect(out).toMatch(/^smollm2-135m-instruct +generators +98\.4 MB +Apache-2\.0 /m);
+    expect(out).toMatch(/^ms-marco-minilm-l6-v2 +rerankers /m);
     const misspelt = await sundew(directory.path, 'pull', 'all-minilm-l6-v1');
     expect([misspelt.code, misspelt.err]).toEqual([2, expect.stringContaining('Did you mean "all-minilm-l6-v2"?')]);
     const off = await sundew(directory.path, 'pull', 'all-minilm-l6-v2', '--allow-downloads', 'false');

@@ -106,6 +106,16 @@ describe('a model of the catalogue that is not installed', () => {
     expect(refusal.message).toContain('sundew models pull tiny fetches it');
   });
 
+  test('can be waited for', async () => {
+    using directory = new TemporaryDirectory();
+    const downloads = new Downloads(directory.path);
+    const waiting = Promise.all([1, 2].map(() => downloads.models.obtain('embedders', 'tiny')));
+    await downloads.arrive();
+    expect((await waiting).map(({ name }) => name)).toEqual(['tiny', 'tiny']);
+    expect(downloads.pulls).toBe(1);
+    expect(downloads.models.obtain('embedders', 'nothing')).rejects.toThrow(/no model named/);
+  });
+
   test('is given up when the server stops', async () => {
     using directory = new TemporaryDirectory();
     const downloads = new Downloads(directory.path);
