@@ -424,18 +424,57 @@ test('public addresses are', () => {
   }
 });
 
-test('sounds are told by their bytes', async () => {
-  const loader = new MediaLoader({
-    bounds: { downloadBytesMax: 1000, concurrentMax: 0, edgeMax: 1 },
-    fetcher: open(),
-    pool,
-    settings,
+describe('sounds', () => {
+  const hours = (count: number) => count * 3_600 * 16_000 * 2;
+  /** One channel of 16 bits at 16 kHz whose header claims so many bytes. */
+  function wav(claimed: number, samples = 8): Buffer {
+    const bytes = Buffer.alloc(44 + 2 * samples);
+    bytes.write('RIFF    WAVEfmt ', 'latin1');
+    bytes.writeUInt32LE(16, 16);
+    bytes.writeUInt16LE(1, 20);
+    bytes.writeUInt16LE(1, 22);
+    bytes.writeUInt32LE(16_000, 24);
+    bytes.writeUInt32LE(32_000, 28);
+    bytes.writeUInt16LE(2, 32);
+    bytes.writeUInt16LE(16, 34);
+    bytes.write('data', 36, 'latin1');
+    bytes.writeUInt32LE(claimed, 40);
+    return bytes;
+  }
+  function flac(samples: bigint): Buffer {
+    const bytes = Buffer.alloc(42);
+    bytes.write('fLaC', 'latin1');
+    bytes.writeBigUInt64BE((16_000n << 44n) | (1n << 41n) | (15n << 36n) | samples, 18);
+    return bytes;
+  }
+  const hear = async (sound: Uint8Array, type = 'audio/wav') =>
+    await load(`data:${type};base64,${base64(sound)}`).then(([found]) => found);
+
+  test('are told by their bytes', async () => {
+    const bytes = wav(16);
+    expect(await hear(bytes)).toEqual({ type: 'audio', mediaType: 'audio/wav', bytes: new Uint8Array(bytes) });
+    expect((await refusal(hear(bytes, 'audio/mp3')))[0]).toBe('invalid_media');
+    const part = mediaReference(
+      { type: 'input_audio', input_audio: { data: base64(bytes), format: 'wav' } },
+      'content[0]',
+    );
+    expect(part).toMatchObject({ mediaType: 'audio/wav' });
   });
-  const wav = Buffer.from('RIFF\0\0\0\0WAVEfmt ');
-  const part = mediaReference({ type: 'input_audio', input_audio: { data: base64(wav), format: 'wav' } }, 'content[0]');
-  expect(await loader.load(part === undefined ? [] : [part])).toEqual([
-    { type: 'audio', mediaType: 'audio/wav', bytes: new Uint8Array(wav) },
-  ]);
-  const lie = mediaReference({ type: 'media', data: base64(wav), mime_type: 'audio/mp3' }, 'content[0]');
-  expect((await refusal(loader.load(lie === undefined ? [] : [lie])))[0]).toBe('invalid_media');
+
+  test('whose header claims ten hours are refused before anything is decoded', async () => {
+    expect((await refusal(hear(wav(hours(10)))))[0]).toBe('media_too_large');
+    expect((await refusal(hear(flac(10n * 3_600n * 16_000n), 'audio/flac')))[0]).toBe('media_too_large');
+    expect(await hear(flac(16_000n), 'audio/flac')).toMatchObject({ type: 'audio' });
+    expect(await hear(wav(0xffff_ffff))).toMatchObject({ type: 'audio' });
+  });
+
+  test('without a format or without samples are refused', async () => {
+    for (const bad of [
+      wav(16).subarray(0, 30),
+      Buffer.from('RIFF    WAVEdata\0\0\0\0', 'latin1'),
+      wav(16).fill(0, 32, 34),
+    ]) {
+      expect((await refusal(hear(bad)))[0]).toBe('invalid_media');
+    }
+  });
 });

@@ -5,6 +5,7 @@ const encodedBytesMax = 100 * mebibyte;
 const decodedBytesMax = 512 * mebibyte;
 const bytesPerRequest = 16 * mebibyte;
 const bytesPerPixel = 16;
+const bytesPerSample = 4;
 
 /** What the operator decides about media. */
 export interface MediaBounds {
@@ -56,6 +57,15 @@ export class MediaBudget {
     if (this.#decoded > this.#decodedMax) {
       const pixels = Math.floor(this.#decodedMax / bytesPerPixel);
       throw new ServiceError('media_too_large', `${where}: the images of a request may have ${pixels} pixels together`);
+    }
+  }
+
+  /** Samples of all channels together. */
+  takeSound(samples: number, where: string): void {
+    this.#decoded += samples * bytesPerSample;
+    if (this.#decoded > this.#decodedMax) {
+      const most = Math.floor(this.#decodedMax / bytesPerSample);
+      throw new ServiceError('media_too_large', `${where}: the sounds of a request may have ${most} samples together`);
     }
   }
 }

@@ -6,6 +6,7 @@ import type { MediaFetcher } from './fetch-media.ts';
 import { type MediaBounds, MediaBudget } from './media-budget.ts';
 import type { MediaReference } from './media-reference.ts';
 import { mediaTypeOf } from './media-type.ts';
+import { soundSamples } from './sound-samples.ts';
 
 export interface LoadedImage {
   readonly type: 'image';
@@ -54,7 +55,11 @@ export class MediaLoader {
     const loaded: { bytes: Uint8Array; mediaType: string; where: string }[] = [];
     for (const reference of references) {
       const { bytes, mediaType } = await this.#bytesOf(reference, budget, signal);
-      loaded.push({ bytes, mediaType: mediaTypeOf(bytes, mediaType, reference.where), where: reference.where });
+      const { where } = reference;
+      const found = mediaTypeOf(bytes, mediaType, where);
+      const samples = soundSamples(bytes, found, where);
+      if (samples !== undefined) budget.takeSound(samples, where);
+      loaded.push({ bytes, mediaType: found, where });
     }
     const images = loaded.filter(({ mediaType }) => mediaType.startsWith('image/'));
     const sizes = await this.#sizesOf(images, signal);
