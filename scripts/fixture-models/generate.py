@@ -13,6 +13,7 @@ import bert_gguf
 import chain
 import extractor
 import predictors
+import writers
 
 FIXTURES = Path(__file__).resolve().parents[2] / "test" / "fixtures"
 
@@ -26,6 +27,7 @@ if __name__ == "__main__":
     bert_gguf.write(FIXTURES / "models" / "rerankers" / "tiny-cross-gguf", bert.CROSS_ENCODER)
     bert.write_chunker(FIXTURES / "models" / "chunkers" / "tiny-chunker")
     extractor.write(FIXTURES / "models" / "extractors" / "tiny-spans")
+    writers.write_all(FIXTURES / "models")
     predictors.write(FIXTURES / "predictors")
     for file in sorted(FIXTURES.rglob("*")):
         if file.suffix in (".gguf", ".onnx"):

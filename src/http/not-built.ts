@@ -99,10 +99,6 @@ export const notBuiltParts: readonly Part[] = [
       'DELETE /auth/v1/subjects/:subject/row-filters/:table',
     ],
   },
-  {
-    name: 'The inference server',
-    routes: ['POST /ai/v1/rewrite', 'POST /ai/v1/read', 'POST /ai/v1/transcribe'],
-  },
 ];
 
 /** One route for each of them. The body is not read. */

@@ -108,7 +108,6 @@ describe('GET /ai/v1/models/{id}', () => {
     expect(await shape('GET', '/ai/v1/nothing')).toEqual([404, 'not_found', 'not_found', false]);
     expect(await shape('DELETE', '/ai/v1/models')).toEqual([405, 'method_not_allowed', 'method_not_allowed', false]);
     expect(await shape('GET', '/ai/v1/models/%ff')).toEqual([400, 'invalid_request', 'invalid_input', false]);
-    expect(await shape('POST', '/ai/v1/transcribe')).toEqual([501, 'not_implemented', 'not_implemented', false]);
     expect((await server.send('GET', '/db/v1/nothing')).body.code).toBe('not_found');
   });
 });

@@ -3,7 +3,7 @@ import { type Embeddings, embedTexts, type SparseVector } from '../../inference/
 import { type EmbedTask, inputTypes } from '../../inference/embeddings/task-prefix.ts';
 import type { EmbedText } from '../../inference/host/operations/embed.ts';
 import type { Inference } from '../../inference/inference.ts';
-import type { ContentPart } from '../../protocol/inference/content-part.ts';
+import type { ContentPart } from '../../protocol/inference/content-parts.ts';
 import {
   type EmbeddingsRequest,
   embeddingsRequestSchema,

@@ -3,7 +3,7 @@ import { type Extracted, extractTexts } from '../../inference/extraction/extract
 import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { CodePointPlaces } from '../../lib/code-points.ts';
-import type { Content } from '../../protocol/inference/content-part.ts';
+import type { Content } from '../../protocol/inference/content-parts.ts';
 import {
   classifyRequestSchema,
   type ExtractBody,

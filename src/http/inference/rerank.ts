@@ -1,7 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { type RerankRequest, rerankTexts } from '../../inference/reranking/rerank-texts.ts';
-import type { Content } from '../../protocol/inference/content-part.ts';
+import type { Content } from '../../protocol/inference/content-parts.ts';
 import {
   rerankMultimodalRequestSchema,
   rerankRequestSchema,

@@ -16,6 +16,7 @@ import type {
 import type { PredictInput, PredictResult } from './operations/predict.ts';
 import type { RerankInput, RerankResult } from './operations/rerank.ts';
 import type { TagEntitiesInput, TagEntitiesResult } from './operations/tag-entities.ts';
+import type { WriteTextInput, WriteTextResult } from './operations/write-text.ts';
 
 /**
  * What a loaded model can be asked: name -> what is given, what arrives on the way, what is answered. All of it is plain
@@ -27,6 +28,7 @@ export interface Operations {
   predict: { input: PredictInput; event: never; result: PredictResult };
   findBoundaries: { input: FindBoundariesInput; event: never; result: FindBoundariesResult };
   tagEntities: { input: TagEntitiesInput; event: never; result: TagEntitiesResult };
+  writeText: { input: WriteTextInput; event: never; result: WriteTextResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
   inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };
   prepareImage: { input: PrepareImageInput; event: never; result: PrepareImageResult };

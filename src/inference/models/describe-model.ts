@@ -17,6 +17,9 @@ export interface InstalledModel {
   /** Path below the directory of the weights that are used. */
   readonly weights: string;
   readonly variant: string;
+  /** Paths of files that belong to the weights: what writes behind an encoder, what looks at images beside texts. */
+  readonly companions?: { readonly decoder?: string; readonly vision?: string };
+  /** Of the weights, companions included. */
   readonly bytes: number;
   readonly parameters: number;
   /** Seconds since 1970: when the weights were put there. */
@@ -48,9 +51,12 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
   const gguf = native ? readGgufHeader(path) : undefined;
   const onnx = native ? undefined : readOnnxHeader(path);
   for (const other of Object.values(variants)) if (other !== weights) checkHeader(join(directory, other));
+  const companions = companionsOf(weights, directory);
+  for (const other of Object.values(companions)) checkHeader(join(directory, other));
   const found = gguf !== undefined ? fromGguf(kind, gguf) : onnx === undefined ? {} : fromOnnx(kind, onnx, directory);
   const stat = statSync(path);
   const manifest = { capabilities: [], inputs: ['text' as const], ...found, ...given, kind, variants };
+  if (companions.vision !== undefined && given.inputs === undefined) manifest.inputs = [...manifest.inputs, 'image'];
   return {
     kind,
     name,
@@ -58,7 +64,8 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
     backend: native ? 'native' : 'onnx',
     weights,
     variant,
-    bytes: stat.size,
+    companions,
+    bytes: Object.values(companions).reduce((sum, file) => sum + statSync(join(directory, file)).size, stat.size),
     parameters: gguf?.parameters ?? onnx?.parameters ?? 0,
     created: Math.floor(stat.mtimeMs / 1_000),
     manifest,
@@ -68,9 +75,22 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
 }
 
 function mainFiles(kind: ModelKind, files: readonly string[]): readonly string[] {
-  if (!twoPartKinds.includes(kind)) return files;
-  const encoders = files.filter((file) => /(?:^|\/)encoder_model[^/]*\.onnx$/.test(file));
-  return encoders.length > 0 ? encoders : files;
+  const first = twoPartKinds.includes(kind) ? /(?:^|\/)encoder_model[^/]*\.onnx$/ : /(?:^|\/)text_model[^/]*\.onnx$/;
+  const mains = files.filter((file) => first.test(file));
+  return mains.length > 0 ? mains : files;
+}
+
+function companionsOf(weights: string, directory: string): NonNullable<InstalledModel['companions']> {
+  const beside = (part: string, other: string) => {
+    const path = weights.replace(new RegExp(`(^|/)${part}(?=[^/]*\\.onnx$)`), `$1${other}`);
+    return path !== weights && existsSync(join(directory, path)) ? path : undefined;
+  };
+  const decoder = beside('encoder_model', 'decoder_model');
+  if (decoder === undefined && /(?:^|\/)encoder_model[^/]*\.onnx$/.test(weights)) {
+    throw new ModelFileError('it has an encoder, but no decoder_model.onnx that takes a whole text at once beside it');
+  }
+  const vision = beside('text_model', 'vision_model');
+  return { ...optional('decoder', decoder), ...optional('vision', vision) };
 }
 
 function checkHeader(path: string): void {

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { contentPartSchema } from './content-part.ts';
+import { contentPartSchema } from './content-parts.ts';
 import { usageSchema } from './usage.ts';
 
 const target = Type.Optional(Type.Integer({ minimum: 1, description: 'Tokens of a chunk at most; 500.' }));

@@ -31,8 +31,12 @@ export const audioPartSchema = Type.Object({
 
 export const contentPartSchema = Type.Union([textPartSchema, imagePartSchema, mediaPartSchema, audioPartSchema]);
 
+/** A text, or pieces of text and media. */
+export const contentSchema = Type.Union([Type.String(), Type.Array(contentPartSchema)]);
+
 export type TextPart = Static<typeof textPartSchema>;
 export type ImagePart = Static<typeof imagePartSchema>;
 export type MediaPart = Static<typeof mediaPartSchema>;
 export type AudioPart = Static<typeof audioPartSchema>;
 export type ContentPart = Static<typeof contentPartSchema>;
+export type Content = Static<typeof contentSchema>;

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { contentPartSchema } from './content-part.ts';
+import { contentPartSchema } from './content-parts.ts';
 
 const words = <const Words extends readonly string[]>(all: Words, options: object = {}) =>
   Type.Unsafe<Words[number]>(

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { contentSchema } from './content-part.ts';
+import { contentSchema } from './content-parts.ts';
 import { usageSchema } from './usage.ts';
 
 const common = {

@@ -37,6 +37,8 @@ describe('what is found', () => {
       'embedders/tiny-sparse onnx',
       'extractors/tiny-spans onnx',
       'generators/chain native',
+      'rewriters/tiny-rewriter onnx',
+      'readers/tiny-reader onnx',
     ]);
     expect(found.find('embedders', 'tiny-bert')?.manifest).toMatchObject({
       dimension: 32,

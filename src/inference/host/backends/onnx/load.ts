@@ -6,11 +6,14 @@ import { loadEmbedder } from './embedder.ts';
 import { loadExtractor } from './extractor.ts';
 import { loadPredictor } from './predictor.ts';
 import { loadReranker } from './reranker.ts';
+import { loadWriter } from './writer.ts';
 
 const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Promise<Backend> } = {
   chunkers: loadChunker,
   embedders: loadEmbedder,
   extractors: loadExtractor,
+  readers: loadWriter,
+  rewriters: loadWriter,
   rerankers: loadReranker,
   predictors: loadPredictor,
 };

@@ -1,0 +1,89 @@
+import { limits } from '../../config/limits.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { mediaReference } from '../../inference/media/media-reference.ts';
+import { readImages, rewriteTexts, type Written } from '../../inference/writing/write-texts.ts';
+import {
+  readRequestSchema,
+  readResponseSchema,
+  rewriteRequestSchema,
+  rewriteResponseSchema,
+  transcribeRequestSchema,
+} from '../../protocol/inference/write.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { checkTexts, underPermit, type Worked } from './inference-work.ts';
+
+const tokensMax = 256;
+
+/** What models of an encoder and a decoder do. */
+export function writeRoutes(inference: Inference): Route[] {
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/rewrite',
+      tag: 'Inference',
+      summary: 'Write texts anew: translate, shorten, correct, as the model was trained to',
+      body: { kind: 'json', schema: rewriteRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      responses: { 200: { description: 'The new texts', schema: rewriteResponseSchema } },
+      handler: (context) =>
+        underPermit(inference, 'rewrite', context, async () => {
+          const { model, inputs, max_tokens = tokensMax } = context.body;
+          checkTexts(inputs);
+          const written = await rewriteTexts(inference, model, inputs, max_tokens, context.signal);
+          return answer(written, (text, index) => ({ object: 'rewrite', index, texts: [text] }));
+        }),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/read',
+      tag: 'Inference',
+      summary: 'Read what is written in images',
+      body: { kind: 'json', schema: readRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      responses: { 200: { description: 'The text of every image', schema: readResponseSchema } },
+      handler: (context) =>
+        underPermit(inference, 'read', context, async () => {
+          const { model, images, prompt, max_tokens = tokensMax } = context.body;
+          const references = images.map((image, at) => {
+            const part = 'type' in image ? image : { type: 'image_url' as const, image_url: image.url };
+            const reference = mediaReference(part, `images[${at}]`);
+            if (reference === undefined) throw new ServiceError('invalid_request', `images[${at}] is no image`);
+            return reference;
+          });
+          const request = { images: references, prompt, tokensMax: max_tokens };
+          const written = await readImages(inference, model, request, context.signal);
+          return answer(written, (text, index) => ({ object: 'read', index, text, fields: {}, regions: [] }));
+        }),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/transcribe',
+      tag: 'Inference',
+      summary: 'Write down speech',
+      description: 'Models that hear are not run yet: 404 where none is installed, else 501.',
+      body: { kind: 'json', schema: transcribeRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      responses: { 501: { description: 'No runtime for it yet' } },
+      handler: (context) =>
+        underPermit(inference, 'transcribe', context, () => {
+          const { name } = inference.models.require('transcribers', context.body.model);
+          throw new ServiceError(
+            'not_implemented',
+            `the model "${name}" is installed, but models that hear are not run yet`,
+          );
+        }),
+    }),
+  ];
+}
+
+function answer(
+  { model, texts, promptTokens, completionTokens }: Written,
+  item: (text: string, index: number) => object,
+): Worked {
+  const tokens = promptTokens + completionTokens;
+  const usage = {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: tokens,
+    cached_prompt_tokens: 0,
+  };
+  return { answer: { object: 'list', data: texts.map(item), model, usage }, items: texts.length, tokens };
+}

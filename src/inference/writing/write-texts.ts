@@ -1,0 +1,37 @@
+import { specOfModel } from '../host/model-spec.ts';
+import type { WriteTextResult } from '../host/operations/write-text.ts';
+import type { Inference } from '../inference.ts';
+import { loadPixels } from '../media/image-pixels.ts';
+import type { MediaReference } from '../media/media-reference.ts';
+
+export interface Written extends WriteTextResult {
+  /** The model that was used. */
+  readonly model: string;
+}
+
+/** Writes every text anew, as the model was trained to. Throws `ServiceError`. */
+export async function rewriteTexts(
+  { models, pool, settings }: Inference,
+  name: string,
+  texts: readonly string[],
+  tokensMax: number,
+  signal: AbortSignal,
+): Promise<Written> {
+  const model = models.require('rewriters', name);
+  const input = { sources: texts, prompt: undefined, tokensMax };
+  return { model: model.name, ...(await pool.run(specOfModel(model, settings), 'writeText', input, { signal })) };
+}
+
+/** Reads what is written in images. Throws `ServiceError`. */
+export async function readImages(
+  inference: Inference,
+  name: string,
+  request: { images: readonly MediaReference[]; prompt: string | undefined; tokensMax: number },
+  signal: AbortSignal,
+): Promise<Written> {
+  const model = inference.models.require('readers', name);
+  const sources = await loadPixels(inference, model, request.images, signal);
+  const input = { sources, prompt: request.prompt, tokensMax: request.tokensMax };
+  const spec = specOfModel(model, inference.settings);
+  return { model: model.name, ...(await inference.pool.run(spec, 'writeText', input, { signal })) };
+}

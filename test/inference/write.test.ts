@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { blue, colouredImage, green, red } from '../support/coloured-image.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer({ set: { '--models-dir': fixtures, '--allow-downloads': 'false' } });
+});
+afterAll(async () => await server[Symbol.asyncDispose]());
+
+const send = (path: string, body: object) => server.send('POST', `/ai/v1/${path}`, body);
+
+async function expectRefusals(path: string, cases: readonly [object, number, string][]): Promise<void> {
+  for (const [wrong, status, words] of cases) {
+    const { status: found, body } = await send(path, wrong);
+    expect([found, String(body.error).includes(words) ? words : body.error]).toEqual([status, words]);
+  }
+}
+
+describe('POST /ai/v1/rewrite', () => {
+  test('writes until the model ends, or as much as is wanted', async () => {
+    const inputs = ['the cat runs fast .', 'a king', ''];
+    const { status, body } = await send('rewrite', { model: 'tiny-rewriter', inputs });
+    expect([status, body]).toEqual([
+      200,
+      {
+        object: 'list',
+        data: ['the dog runs fast.', 'a queen', ''].map((text, index) => ({ object: 'rewrite', index, texts: [text] })),
+        model: 'tiny-rewriter',
+        usage: { prompt_tokens: 13, completion_tokens: 7, total_tokens: 20, cached_prompt_tokens: 0 },
+      },
+    ]);
+    const short = await send('rewrite', { model: 'tiny-rewriter', inputs, max_tokens: 2 });
+    expect((short.body.data as { texts: string[] }[])[0]?.texts).toEqual(['the dog']);
+  });
+
+  test('refuses what it cannot do', () =>
+    expectRefusals('rewrite', [
+      [{ model: 'gone', inputs: ['a'] }, 404, 'no model named "gone" is installed among the rewriters'],
+      [{ model: 'tiny-rewriter', inputs: [] }, 400, 'inputs'],
+      [{ model: 'tiny-rewriter', inputs: ['the '.repeat(40)] }, 400, 'input 0 has 42 tokens; the model takes 32'],
+    ]));
+});
+
+describe('POST /ai/v1/read', () => {
+  test('reads images in every form that they come in', async () => {
+    const url = await colouredImage([red, blue, green, red], 64);
+    const base64 = url.slice(url.indexOf(',') + 1);
+    const images = [
+      { url },
+      { type: 'image_url', image_url: { url } },
+      { type: 'media', data: base64, mime_type: 'image/png' },
+    ];
+    const { status, body } = await send('read', { model: 'tiny-reader', images });
+    expect(status).toBe(200);
+    expect(body.data).toEqual(
+      images.map((_, index) => ({
+        object: 'read',
+        index,
+        text: 'red blue brown red',
+        fields: {},
+        regions: [],
+      })) as never,
+    );
+    const one = await send('read', { model: 'tiny-reader', images: [{ url }], max_tokens: 1 });
+    expect((one.body.data as { text: string }[])[0]?.text).toBe('red');
+  });
+
+  test('refuses what it cannot read', () =>
+    expectRefusals('read', [
+      [{ model: 'gone', images: [{ url: 'data:image/png;base64,AAAA' }] }, 404, 'among the readers'],
+      [{ model: 'tiny-reader', images: [] }, 400, 'images'],
+      [{ model: 'tiny-reader', images: [{ url: 'data:image/png;base64,AAAA' }] }, 400, 'invalid_media: images[0]'],
+      [{ model: 'tiny-reader', images: [{ url: 'file:///etc/passwd' }] }, 400, 'invalid_media'],
+    ]));
+});
+
+describe('POST /ai/v1/transcribe', () => {
+  test('says that no such model is installed', () =>
+    expectRefusals('transcribe', [[{ model: 'whisper', audio: 'AAAA' }, 404, 'among the transcribers']]));
+});
