@@ -7,6 +7,7 @@ import { NativeIndex } from '../../src/engine/native-index.ts';
 import { must } from '../../src/lib/assert.ts';
 import { FrameBuilder, type RowKind, rowKind } from '../../src/lib/document-frame.ts';
 import type { NativePlan } from '../../src/query/native-plan.ts';
+import { hitCount, type NativeHits, numberOf } from '../../src/query/query-target.ts';
 import { untilIdle } from '../measure/until-idle.ts';
 import { type SparseSet, type SparseVector, sparseQueries, sparseRows } from '../workloads/sparse-vectors.ts';
 import { readBuckets, readQueries, readRows, type VectorSet } from '../workloads/vector-set.ts';
@@ -36,7 +37,7 @@ interface Built {
 
 let built: Built | undefined;
 
-await serveVectorEngine<{ ordinals: Uint32Array }>({
+await serveVectorEngine<NativeHits>({
   async build(command) {
     const text = await NativeIndex.open(join(command.directory, 'text'), textDefinition, true);
     const vector = await NativeIndex.open(join(command.directory, 'vector'), vectorDefinition(command), true);
@@ -69,7 +70,7 @@ await serveVectorEngine<{ ordinals: Uint32Array }>({
       },
     };
   },
-  rowsOf: ({ ordinals }) => Array.from(ordinals),
+  rowsOf: (hits) => Array.from({ length: hitCount(hits) }, (_, at) => numberOf(hits, at, 'ordinal')),
 });
 
 function vectorDefinition({ dense }: BuildCommand): IndexDefinition {

@@ -12,39 +12,33 @@ export interface FrameOptions {
   vectorIndexes?: Array<VectorIndexSpec>;
 }
 
-/** One page of hits, in order: the arrays have one element a hit. */
+/** One page of hits, in order. Members of text are there when the plan asks for them. */
 export interface NativeHits {
-  /** Position of the hit's index among the handles of the query. */
-  ranges: Uint32Array;
-  ordinals: Uint32Array;
-  /** The version of the document that matched. */
-  sequences: Float64Array;
-  scores: Float32Array;
   /**
-   * JSON: for each hit an array of its sort values and its position, for a page by cursor; empty when the plan does
-   * not sort.
+   * Five numbers a hit: position of its index among the handles of the query, ordinal, version of the document that
+   * matched, score, and distance by the first dense leg that found it (NaN without one). In one array, because each
+   * array costs as much as all that is in it.
    */
-  sort: string;
+  numbers: Float64Array;
   total: number;
   /** False: there are at least `total` matches. */
   totalIsExact: boolean;
   /** The time was over before all documents were looked at. */
   isPartial: boolean;
   maxScore: number;
-  /** A JSON object; empty when the plan has no aggregations. */
-  aggregations: string;
-  /** A JSON array with the tree of each hit's score; empty when the plan does not ask for it. */
-  explanations: string;
-  /** Each hit's distance by the first dense leg that found it, NaN without one; empty without vector legs. */
-  distances: Float32Array;
+  /** JSON: for each hit an array of its sort values and its position, for a page by cursor. */
+  sort?: string;
+  /** A JSON object. */
+  aggregations?: string;
+  /** A JSON array with the tree of each hit's score. */
+  explanations?: string;
   /**
-   * A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`; empty without
+   * A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`. Of plans with
    * vector legs.
    */
-  legScores: string;
-  /** A JSON object: how each leg went; empty when the plan does not ask for it. */
-  profile: string;
-  tookMicros: number;
+  legScores?: string;
+  /** A JSON object: how each leg went. */
+  profile?: string;
 }
 
 /** Bounds of a scan; what is absent has the documented default. */

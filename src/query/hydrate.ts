@@ -1,7 +1,7 @@
 import { inSlices } from '../lib/in-slices.ts';
 import { textLegName } from './fusion-request.ts';
 import { type NativePlan, textPlan } from './native-plan.ts';
-import type { HydratedDocument, NativeHits, QueryTarget } from './query-target.ts';
+import { type HydratedDocument, hitCount, type NativeHits, numberOf, type QueryTarget } from './query-target.ts';
 
 export interface Hit {
   /** Position of its range in the query's target. */
@@ -32,32 +32,36 @@ const sliceHits = 256;
  */
 export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<Hit[]> {
   const rows = await loadRows(hits, target);
-  const sorts = hits.sort === '' ? undefined : (JSON.parse(hits.sort) as [values: unknown[], position: string][]);
-  const explanations = hits.explanations === '' ? [] : (JSON.parse(hits.explanations) as unknown[]);
-  const legScores = hits.legScores === '' ? [] : (JSON.parse(hits.legScores) as Record<string, number>[]);
+  const sorts = parsed<[values: unknown[], position: string]>(hits.sort);
+  const explanations = parsed<unknown>(hits.explanations);
+  const legScores = parsed<Record<string, number>>(hits.legScores);
   const found: Hit[] = [];
   const changed: Hit[] = [];
-  for (let index = 0; index < hits.ordinals.length; index += 1) {
-    const range = hits.ranges[index] ?? 0;
-    const document = rows[range]?.get(hits.ordinals[index] ?? 0);
+  for (let index = 0; index < hitCount(hits); index += 1) {
+    const range = numberOf(hits, index, 'range');
+    const document = rows[range]?.get(numberOf(hits, index, 'ordinal'));
     if (!document || hasExpired(document, target)) continue;
     const [sort, position] = sorts?.[index] ?? noSort;
     const hit: Hit = {
       range,
       document,
-      score: hits.scores[index] ?? 0,
+      score: numberOf(hits, index, 'score'),
       sort,
       position,
-      explanation: explanations[index],
-      distance: hits.distances[index] ?? Number.NaN,
-      legScores: legScores[index],
+      explanation: explanations?.[index],
+      distance: numberOf(hits, index, 'distance'),
+      legScores: legScores?.[index],
     };
     found.push(hit);
-    if (document.sequence !== hits.sequences[index]) changed.push(hit);
+    if (document.sequence !== numberOf(hits, index, 'sequence')) changed.push(hit);
   }
   if (changed.length === 0) return found;
   const dropped = await mismatches(changed, plan, target);
   return dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
+}
+
+function parsed<Item>(json: string | undefined): Item[] | undefined {
+  return json === undefined ? undefined : (JSON.parse(json) as Item[]);
 }
 
 /** Those of the changed hits that no longer match: what a vector has found need only pass the filters. */
@@ -89,8 +93,8 @@ async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget)
 
 async function loadRows(hits: NativeHits, target: QueryTarget): Promise<Map<number, HydratedDocument>[]> {
   const wanted: number[][] = target.ranges.map(() => []);
-  for (let index = 0; index < hits.ordinals.length; index += 1) {
-    wanted[hits.ranges[index] ?? 0]?.push(hits.ordinals[index] ?? 0);
+  for (let index = 0; index < hitCount(hits); index += 1) {
+    wanted[numberOf(hits, index, 'range')]?.push(numberOf(hits, index, 'ordinal'));
   }
   const loaded: Map<number, HydratedDocument>[] = target.ranges.map(() => new Map());
   const slices = wanted.flatMap((ordinals, range) => slicesOf(ordinals).map((slice) => ({ range, slice })));

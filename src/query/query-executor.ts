@@ -1,6 +1,6 @@
 import { type Hit, hydrate } from './hydrate.ts';
 import type { NativePlan } from './native-plan.ts';
-import type { NativeHits, QueryCaller, QueryTarget, RunNativeQuery } from './query-target.ts';
+import { hitCount, type NativeHits, type QueryCaller, type QueryTarget, type RunNativeQuery } from './query-target.ts';
 
 export interface ExecutedQuery {
   hits: Hit[];
@@ -36,8 +36,8 @@ export async function executeQuery(
     const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), caller);
     if (plan.aggregations && round === 1) aggregated = native;
     const hits = await hydrate(native, plan, target);
-    const dropped = native.ordinals.length - hits.length;
-    const exhausted = native.ordinals.length < limit || native.isPartial;
+    const dropped = hitCount(native) - hits.length;
+    const exhausted = hitCount(native) < limit || native.isPartial;
     if (hits.length >= plan.limit || exhausted || dropped === 0 || round === refillRoundsMax) {
       return {
         // The page before a cursor ends at it.
@@ -47,7 +47,7 @@ export async function executeQuery(
         isPartial: native.isPartial || aggregated?.isPartial === true,
         maxScore: native.maxScore,
         aggregations: aggregated?.aggregations,
-        profile: native.profile || undefined,
+        profile: native.profile,
       };
     }
     limit += dropped * 2;

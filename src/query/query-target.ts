@@ -36,30 +36,48 @@ export interface QueryTarget {
   recheck(plan: NativePlan, documents: HydratedDocument[]): Promise<boolean[]>;
 }
 
-/** Hits of one native call, in result order; arrays run in parallel. */
+/** Hits of one native call. Members of text are there when the plan asks for them. */
 export interface NativeHits {
-  /** Index into the handles that were given. */
-  ranges: Uint32Array;
-  ordinals: Uint32Array;
-  sequences: Float64Array;
-  scores: Float32Array;
-  /** JSON array with one array a hit: its sort values, and its position for a cursor; empty without a sort. */
-  sort: string;
+  /** For each hit, in result order: five numbers; `numberOf` reads them. */
+  numbers: Float64Array;
   total: number;
   totalIsExact: boolean;
   /** The time was over before all documents were looked at. */
   isPartial: boolean;
   maxScore: number;
-  /** JSON array of the trees of the hits' scores; empty when the plan does not ask for it. */
-  explanations: string;
-  /** JSON object; empty when the plan has no aggregations. */
-  aggregations: string;
-  /** Distance by the first dense leg that found the hit, NaN without one; empty for a plan without legs. */
-  distances: Float32Array;
-  /** JSON array with an object a hit: leg -> its own score, text as `full_text`; empty for a plan without legs. */
-  legScores: string;
-  /** JSON object; empty when the plan does not ask for it. */
-  profile: string;
+  /** JSON array with one array a hit: its sort values, and its position for a cursor. */
+  sort?: string;
+  /** JSON array of the trees of the hits' scores. */
+  explanations?: string;
+  /** JSON object. */
+  aggregations?: string;
+  /** JSON array with an object a hit: leg -> its own score, text as `full_text`; of plans with legs. */
+  legScores?: string;
+  /** JSON object. */
+  profile?: string;
+}
+
+/** Where the numbers of a hit are. */
+const hitNumber = {
+  /** Index into the handles that were given. */
+  range: 0,
+  ordinal: 1,
+  /** The version of the document that matched. */
+  sequence: 2,
+  score: 3,
+  /** Distance by the first dense leg that found the hit, NaN without one. */
+  distance: 4,
+} as const;
+
+const numbersPerHit = Object.keys(hitNumber).length;
+
+export function hitCount({ numbers }: NativeHits): number {
+  return numbers.length / numbersPerHit;
+}
+
+/** One of the numbers of the hit at `index`. */
+export function numberOf({ numbers }: NativeHits, index: number, which: keyof typeof hitNumber): number {
+  return numbers[index * numbersPerHit + hitNumber[which]] ?? Number.NaN;
 }
 
 /** What a plan runs over. */

@@ -33,25 +33,11 @@ const target: QueryTarget = {
 const caller = new AbortController();
 const indexes: QueryIndex[] = [{ name: 'taste', kind: 'dense', dimension: 1, metric: 'l2_squared' }];
 
-/** `count` hits with the ordinals from 0 on. */
-function nativeHits(count: number, members: Partial<NativeHits> = {}): NativeHits {
-  return {
-    ranges: new Uint32Array(count),
-    ordinals: Uint32Array.from({ length: count }, (_, at) => at),
-    sequences: new Float64Array(count).fill(1),
-    scores: new Float32Array(count),
-    sort: '',
-    explanations: '',
-    total: 2,
-    totalIsExact: false,
-    maxScore: 1,
-    isPartial: false,
-    aggregations: '',
-    distances: new Float32Array(0),
-    legScores: '',
-    profile: '',
-    ...members,
-  };
+/** `count` hits with the ordinals from 0 on, in the given versions. */
+function nativeHits(count: number, members: Partial<NativeHits> = {}, sequences: number[] = []): NativeHits {
+  const numbers = Array.from({ length: count }, (_, at) => [0, at, sequences[at] ?? 1, 0, Number.NaN]).flat();
+  const counts = { total: 2, totalIsExact: false, maxScore: 1, isPartial: false };
+  return { numbers: Float64Array.from(numbers), ...counts, ...members };
 }
 
 describe('a page that is filled again', () => {
@@ -98,8 +84,7 @@ describe('a document that has changed since it was indexed', () => {
       },
     };
     const legScores = '[{},{"full_text":1},{"taste":1},{"full_text":1,"taste":0.5},{"taste":0.25}]';
-    const sequences = Float64Array.from([1, 0, 0, 7, 1]);
-    const run = async () => nativeHits(5, { legScores, sequences });
+    const run = async () => nativeHits(5, { legScores }, [1, 0, 0, 7, 1]);
     const request = { full_text_search: { match: 'soup' }, embeddings: { taste: [1] } };
     const hitsOf = async (filters: object) => {
       asked.length = 0;

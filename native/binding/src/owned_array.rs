@@ -23,10 +23,6 @@ impl Element for u32 {
     const KIND: sys::napi_typedarray_type = sys::TypedarrayType::uint32_array;
 }
 
-impl Element for f32 {
-    const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float32_array;
-}
-
 impl Element for f64 {
     const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float64_array;
 }

@@ -15,41 +15,34 @@ use crate::json::{from_json, to_json};
 use crate::operations::{self, Operation};
 use crate::owned_array::OwnedArray;
 
-/// One page of hits, in order: the arrays have one element a hit.
+/// Numbers of one hit.
+const HIT_NUMBERS: usize = 5;
+
+/// One page of hits, in order. Members of text are there when the plan asks for them.
 #[napi(object, object_from_js = false)]
 pub struct NativeHits {
-    /// Position of the hit's index among the handles of the query.
-    #[napi(ts_type = "Uint32Array")]
-    pub ranges: OwnedArray<u32>,
-    #[napi(ts_type = "Uint32Array")]
-    pub ordinals: OwnedArray<u32>,
-    /// The version of the document that matched.
+    /// Five numbers a hit: position of its index among the handles of the query, ordinal, version of the document that
+    /// matched, score, and distance by the first dense leg that found it (NaN without one). In one array, because each
+    /// array costs as much as all that is in it.
     #[napi(ts_type = "Float64Array")]
-    pub sequences: OwnedArray<f64>,
-    #[napi(ts_type = "Float32Array")]
-    pub scores: OwnedArray<f32>,
-    /// JSON: for each hit an array of its sort values and its position, for a page by cursor; empty when the plan does
-    /// not sort.
-    pub sort: String,
+    pub numbers: OwnedArray<f64>,
     pub total: f64,
     /// False: there are at least `total` matches.
     pub total_is_exact: bool,
     /// The time was over before all documents were looked at.
     pub is_partial: bool,
     pub max_score: f64,
-    /// A JSON object; empty when the plan has no aggregations.
-    pub aggregations: String,
-    /// A JSON array with the tree of each hit's score; empty when the plan does not ask for it.
-    pub explanations: String,
-    /// Each hit's distance by the first dense leg that found it, NaN without one; empty without vector legs.
-    #[napi(ts_type = "Float32Array")]
-    pub distances: OwnedArray<f32>,
-    /// A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`; empty without
+    /// JSON: for each hit an array of its sort values and its position, for a page by cursor.
+    pub sort: Option<String>,
+    /// A JSON object.
+    pub aggregations: Option<String>,
+    /// A JSON array with the tree of each hit's score.
+    pub explanations: Option<String>,
+    /// A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`. Of plans with
     /// vector legs.
-    pub leg_scores: String,
-    /// A JSON object: how each leg went; empty when the plan does not ask for it.
-    pub profile: String,
-    pub took_micros: f64,
+    pub leg_scores: Option<String>,
+    /// A JSON object: how each leg went.
+    pub profile: Option<String>,
 }
 
 /// Larger plans are read where there is time for it.
@@ -138,27 +131,28 @@ pub fn cancel(env: Env, operation: u32) -> napi::Result<()> {
 
 fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> {
     let hits = &found.hits;
-    let sort = if is_sorted {
-        to_json(&hits.iter().map(|hit| (&hit.sort, &hit.position)).collect::<Vec<_>>())?
-    } else {
-        String::new()
+    let sort = match is_sorted {
+        true => Some(to_json(&hits.iter().map(|hit| (&hit.sort, &hit.position)).collect::<Vec<_>>())?),
+        false => None,
     };
-    Ok(NativeHits {
-        ranges: OwnedArray(hits.iter().map(|hit| hit.range).collect()),
-        ordinals: OwnedArray(hits.iter().map(|hit| hit.ordinal).collect()),
+    let mut numbers = Vec::with_capacity(HIT_NUMBERS * hits.len());
+    for (at, hit) in hits.iter().enumerate() {
+        let distance = found.distances.get(at).copied().unwrap_or(f32::NAN);
         // Sequences stay below 2^53.
-        sequences: OwnedArray(hits.iter().map(|hit| hit.sequence as f64).collect()),
-        scores: OwnedArray(hits.iter().map(|hit| hit.score).collect()),
-        sort,
+        let (sequence, score, distance) = (hit.sequence as f64, f64::from(hit.score), f64::from(distance));
+        numbers.extend([f64::from(hit.range), f64::from(hit.ordinal), sequence, score, distance]);
+    }
+    let given = |text: String| if text.is_empty() { None } else { Some(text) };
+    Ok(NativeHits {
+        numbers: OwnedArray(numbers),
         total: found.total as f64,
         total_is_exact: found.total_is_exact,
         is_partial: found.is_partial,
         max_score: f64::from(found.max_score),
-        aggregations: found.aggregations,
-        explanations: found.explanations,
-        distances: OwnedArray(found.distances),
-        leg_scores: found.leg_scores,
-        profile: found.profile,
-        took_micros: found.took_micros as f64,
+        sort,
+        aggregations: given(found.aggregations),
+        explanations: given(found.explanations),
+        leg_scores: given(found.leg_scores),
+        profile: given(found.profile),
     })
 }
