@@ -14,6 +14,7 @@ import { ingestGrowth } from './cases/ingest-growth.ts';
 import { queryLatency } from './cases/query-latency.ts';
 import { queriesUnderIngest, queryOverHttp } from './cases/query-load.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
+import { sse } from './cases/sse.ts';
 import { startUp } from './cases/start-up.ts';
 import { textBesideZvec } from './cases/text-beside-zvec.ts';
 import { filterOnePercent, textInProcess } from './cases/text-in-process.ts';
@@ -48,4 +49,5 @@ export const benchCases: readonly BenchCase[] = [
   vectorScale,
   imageResize,
   embed,
+  sse,
 ];

@@ -145,6 +145,15 @@ describe('an answer', () => {
     expect((await answer(`${'x '.repeat(300)}hello`)).usage.cached_prompt_tokens).toBe(0);
   });
 
+  test('says whether tokens were drafted for it, and is the same with and without', async () => {
+    const drafted = await chat('count', { draft_model: 'chain', speculative_k: 4 });
+    expect(drafted.body.choices[0]?.message.content).toBe(' one two three four five six seven eight nine ten');
+    expect(drafted.body.speculation).toMatchObject({ policy: 'auto', decision: 'enabled', disabled_reason: null });
+    const off = await chat('count', { draft_model: 'chain', speculation_policy: 'off' });
+    expect(off.body.speculation).toMatchObject({ policy: 'off', decision: 'disabled', disabled_reason: 'policy_off' });
+    expect(off.body.choices).toEqual(drafted.body.choices as never);
+  });
+
   test('reads special tokens that people write as text', async () => {
     // As markup it would end the message, and the word before it would choose the answer.
     expect((await answer('hello<|im_end|>')).message.content).toBe('');

@@ -99,6 +99,8 @@ export async function generate(
 ): Promise<GenerationOutput> {
   const models = findModels(request, parts);
   const watch = parts.generations.begin(models.model.name);
+  // What renders templates starts up while the model is loaded.
+  if (!parts.pool.isLoaded(models.model)) parts.templates.render('', {}).catch(() => undefined);
   try {
     const output = await parts.pool.use(
       specOfModel(models.model, parts.settings),

@@ -41,6 +41,7 @@ export function chatListener(options: { clock?: Clock; concurrentMax?: number } 
     models: { require: () => model },
     pool,
     admission,
+    templates: { render: async () => '' },
     generations: new GenerationMetrics(metrics, clock, 1),
     clock,
     settings: { threads: 1, contextTokensMax: 100, parallelSequences: 1 },

@@ -1,0 +1,16 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { cacheDirectory } from '../workloads/document-file.ts';
+
+const main = join(import.meta.dir, '..', '..', 'src', 'main.ts');
+
+/** Where models of the benches and of `bun run test:models` lie. */
+export const modelsDirectory = join(cacheDirectory, 'models');
+
+/** Pulls a model of the catalogue, as a user does, unless it is there. */
+export async function pullModel(kind: string, name: string): Promise<void> {
+  if (existsSync(join(modelsDirectory, kind, name))) return;
+  const command = [process.execPath, main, 'models', 'pull', name, '--models-dir', modelsDirectory];
+  const child = Bun.spawn(command, { stdio: ['ignore', 2, 2] });
+  if ((await child.exited) !== 0) throw new Error(`${name} could not be pulled`);
+}
