@@ -11,6 +11,7 @@ from pathlib import Path
 import bert
 import bert_gguf
 import chain
+import colours
 import extractor
 import predictors
 import writers
@@ -26,6 +27,7 @@ if __name__ == "__main__":
     bert_gguf.write(FIXTURES / "models" / "embedders" / "tiny-bert-gguf", bert.EMBEDDER)
     bert_gguf.write(FIXTURES / "models" / "rerankers" / "tiny-cross-gguf", bert.CROSS_ENCODER)
     bert.write_chunker(FIXTURES / "models" / "chunkers" / "tiny-chunker")
+    colours.write_all(FIXTURES / "models")
     extractor.write(FIXTURES / "models" / "extractors" / "tiny-spans")
     writers.write_all(FIXTURES / "models")
     predictors.write(FIXTURES / "predictors")

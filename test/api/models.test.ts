@@ -25,7 +25,13 @@ describe('GET /ai/v1/models', () => {
     const { status, body } = await server.send<ModelList>('GET', '/ai/v1/models');
     expect(status).toBe(200);
     expect(body.object).toBe('list');
-    expect(body.data.map(({ id }) => id)).toEqual(['chain', 'tiny-bert', 'tiny-bert-gguf', 'tiny-sparse']);
+    expect(body.data.map(({ id }) => id)).toEqual([
+      'chain',
+      'tiny-bert',
+      'tiny-bert-gguf',
+      'tiny-colours',
+      'tiny-sparse',
+    ]);
     expect(body.data[0]).toEqual({
       id: 'chain',
       object: 'model',
@@ -46,7 +52,12 @@ describe('GET /ai/v1/models', () => {
       backend: 'onnx',
     });
     expect((body.embedders as Catalogue)['tiny-sparse']).toMatchObject({ capabilities: ['sparse'], dimensions: 128 });
-    expect(Object.keys(body.rerankers as Catalogue)).toEqual(['tiny-cross', 'tiny-cross-gguf', 'tiny-late']);
+    expect(Object.keys(body.rerankers as Catalogue)).toEqual([
+      'tiny-cross',
+      'tiny-cross-gguf',
+      'tiny-late',
+      'tiny-pages',
+    ]);
   });
 
   test('without any model every kind is there, and the fixed chunker', async () => {

@@ -1,8 +1,14 @@
 import { limits } from '../../config/limits.ts';
-import { type Embeddings, embedTexts, type SparseVector } from '../../inference/embeddings/embed-texts.ts';
+import {
+  type Embeddings,
+  type EmbedItem,
+  embedItems,
+  type SparseVector,
+} from '../../inference/embeddings/embed-items.ts';
 import { type EmbedTask, inputTypes } from '../../inference/embeddings/task-prefix.ts';
-import type { EmbedText } from '../../inference/host/operations/embed.ts';
 import type { Inference } from '../../inference/inference.ts';
+import { mediaReference } from '../../inference/media/media-reference.ts';
+import { must } from '../../lib/assert.ts';
 import type { ContentPart } from '../../protocol/inference/content-parts.ts';
 import {
   type EmbeddingsRequest,
@@ -22,10 +28,10 @@ export function embeddingRoutes(inference: Inference): Route[] {
       method: 'POST',
       path,
       tag: 'Inference',
-      summary: 'Embed texts',
+      summary: 'Embed texts, and images where the model looks at them',
       description:
         'As the OpenAI interface has it. Sparse models answer `{indices, values}`. With `Accept: application/octet-stream` the answer is packed: count and dimension as 64-bit integers, then 32-bit floating point numbers, all little-endian.',
-      body: { kind: 'json', schema: embeddingsRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      body: { kind: 'json', schema: embeddingsRequestSchema, bytesMax: limits.generateBodyBytesMax },
       responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'embed', context, () =>
@@ -49,11 +55,11 @@ async function embed(
       'a packed answer has no place for errors; "error_policy" has to be fail_fast',
     );
   }
-  const embeddings = await embedTexts(
+  const embeddings = await embedItems(
     inference,
     {
       model: body.model,
-      texts: textsOf(body.input),
+      items: itemsOf(body.input),
       task: taskOf(body),
       instruction: body.instruction,
       dimensions: body.dimensions,
@@ -70,26 +76,23 @@ async function embed(
 }
 
 /** The inputs of every form, or what is wrong with them. */
-function textsOf(input: EmbeddingsRequest['input']): EmbedText[] {
-  const texts = typeof input === 'string' || isTokens(input) ? [input] : input.map(textOf);
-  if (texts.length === 0) throw new ServiceError('invalid_request', 'member "input" is an empty array');
-  checkTexts(texts);
-  return texts;
+function itemsOf(input: EmbeddingsRequest['input']): EmbedItem[] {
+  const items = typeof input === 'string' || isTokens(input) ? [input] : input.map(itemOf);
+  if (items.length === 0) throw new ServiceError('invalid_request', 'member "input" is an empty array');
+  checkTexts(items.map((item) => (typeof item === 'object' && 'where' in item ? '' : item)));
+  return items;
 }
 
 function isTokens(input: readonly unknown[]): input is readonly number[] {
   return typeof input[0] === 'number';
 }
 
-function textOf(item: string | number | readonly number[] | ContentPart): EmbedText {
+function itemOf(item: string | number | readonly number[] | ContentPart, at: number): EmbedItem {
   if (typeof item === 'string') return item;
   if (typeof item === 'number') return [item];
   if (!('type' in item)) return item;
   if (item.type === 'text') return item.text;
-  throw new ServiceError(
-    'model_not_supported',
-    `this model reads text only; it cannot embed a part of type "${item.type}"`,
-  );
+  return must(mediaReference(item, `input[${at}]`), 'what is no text refers to media');
 }
 
 function taskOf({ task_type, input_type }: EmbeddingsRequest): EmbedTask | undefined {

@@ -1,5 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
+import type { MediaReference } from '../../inference/media/media-reference.ts';
+import { mediaReference } from '../../inference/media/media-reference.ts';
 import { type RerankRequest, rerankTexts } from '../../inference/reranking/rerank-texts.ts';
 import type { Content } from '../../protocol/inference/content-parts.ts';
 import {
@@ -7,7 +9,6 @@ import {
   rerankRequestSchema,
   rerankResponseSchema,
 } from '../../protocol/inference/rerank.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
 
@@ -34,13 +35,16 @@ export function rerankRoutes(inference: Inference): Route[] {
       path: '/ai/v1/rerank_multimodal',
       tag: 'Inference',
       summary: 'Score how well documents of content parts answer a query',
-      body: { kind: 'json', schema: rerankMultimodalRequestSchema, bytesMax },
+      description: 'Images are looked at by late-interaction models that have a part for it.',
+      body: { kind: 'json', schema: rerankMultimodalRequestSchema, bytesMax: limits.generateBodyBytesMax },
       responses,
       handler: (context) =>
         underPermit(inference, 'rerank', context, () => {
           const { model, query, documents, truncate } = context.body;
-          const texts = documents.map(({ content }) => textOf(content));
-          return rerank(inference, { model, query, texts, truncate: truncation(truncate) }, context.signal);
+          const parts = documents.map(({ content }, at) => partsOf(content, `documents[${at}].content`));
+          const texts = parts.map(({ text }) => text);
+          const images = parts.map((part) => part.images);
+          return rerank(inference, { model, query, texts, images, truncate: truncation(truncate) }, context.signal);
         }),
     }),
   ];
@@ -54,14 +58,10 @@ async function rerank(inference: Inference, request: RerankRequest, signal: Abor
   return { answer: { object: 'list', data, model, usage }, items: scores.length, tokens };
 }
 
-function textOf(content: Content): string {
-  if (typeof content === 'string') return content;
-  const pieces = content.map((part) => {
-    if (part.type === 'text') return part.text;
-    throw new ServiceError(
-      'model_not_supported',
-      `this model reads text only; it cannot score a part of type "${part.type}"`,
-    );
-  });
-  return pieces.join('\n');
+/** The words of a document, line by line, and its images. */
+function partsOf(content: Content, where: string): { text: string; images: MediaReference[] } {
+  if (typeof content === 'string') return { text: content, images: [] };
+  const words = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  const images = content.flatMap((part, at) => mediaReference(part, `${where}[${at}]`) ?? []);
+  return { text: words.join('\n'), images };
 }

@@ -1,4 +1,5 @@
 import type { EmbedInput, EmbedResult } from './operations/embed.ts';
+import type { EmbedImagesInput, EmbedImagesResult } from './operations/embed-images.ts';
 import type { FindBoundariesInput, FindBoundariesResult } from './operations/find-boundaries.ts';
 import type {
   GenerateBatchInput,
@@ -24,6 +25,7 @@ import type { WriteTextInput, WriteTextResult } from './operations/write-text.ts
  */
 export interface Operations {
   embed: { input: EmbedInput; event: never; result: EmbedResult };
+  embedImages: { input: EmbedImagesInput; event: never; result: EmbedImagesResult };
   rerank: { input: RerankInput; event: never; result: RerankResult };
   predict: { input: PredictInput; event: never; result: PredictResult };
   findBoundaries: { input: FindBoundariesInput; event: never; result: FindBoundariesResult };

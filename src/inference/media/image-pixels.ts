@@ -42,6 +42,12 @@ function imageOf(media: LoadedMedia, { name }: InstalledModel, where: string): U
   throw new ServiceError('model_not_supported', `${where} is a sound; the model "${name}" reads images`);
 }
 
+/** Refuses images where the model has nothing that looks at them. */
+export function requireVision({ name, companions }: InstalledModel, [first]: readonly MediaReference[]): void {
+  if (first === undefined || companions?.vision !== undefined) return;
+  throw new ServiceError('model_not_supported', `${first.where}: the model "${name}" reads text only`);
+}
+
 /** How images are made ready, by `preprocessor_config.json` as image models come with it. */
 export function preparationOf(config: Readonly<Record<string, unknown>>): Preparation {
   const crops = config.do_center_crop !== false && config.crop_size !== undefined;

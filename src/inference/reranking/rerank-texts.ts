@@ -1,9 +1,13 @@
 import { specOfModel } from '../host/model-spec.ts';
 import type { RerankInput } from '../host/operations/rerank.ts';
 import type { Inference } from '../inference.ts';
+import { loadPixels, requireVision } from '../media/image-pixels.ts';
+import type { MediaReference } from '../media/media-reference.ts';
 
-export interface RerankRequest extends RerankInput {
+export interface RerankRequest extends Omit<RerankInput, 'images'> {
   readonly model: string;
+  /** Images beside each text. */
+  readonly images?: readonly (readonly MediaReference[])[];
 }
 
 export interface Reranked {
@@ -14,13 +18,22 @@ export interface Reranked {
   readonly tokens: number;
 }
 
-/** How well each text answers the query. Throws `ServiceError`. */
+/** How well each text, with the images beside it, answers the query. Throws `ServiceError`. */
 export async function rerankTexts(
-  { models, pool, settings }: Inference,
-  { model: name, ...input }: RerankRequest,
-  signal?: AbortSignal,
+  inference: Inference,
+  { model: name, images = [], ...input }: RerankRequest,
+  signal: AbortSignal,
 ): Promise<Reranked> {
-  const model = models.require('rerankers', name);
-  const options = signal === undefined ? {} : { signal };
-  return { model: model.name, ...(await pool.run(specOfModel(model, settings), 'rerank', input, options)) };
+  const model = inference.models.require('rerankers', name);
+  const references = images.flat();
+  requireVision(model, references);
+  const pixels = references.length === 0 ? [] : await loadPixels(inference, model, references, signal);
+  let next = 0;
+  const grouped = images.map(({ length }) => {
+    next += length;
+    return pixels.slice(next - length, next);
+  });
+  const spec = specOfModel(model, inference.settings);
+  const seen = pixels.length === 0 ? {} : { images: grouped };
+  return { model: model.name, ...(await inference.pool.run(spec, 'rerank', { ...input, ...seen }, { signal })) };
 }

@@ -1,6 +1,10 @@
+import type { Pixels } from './pixels.ts';
+
 export interface RerankInput {
   readonly query: string;
   readonly texts: readonly string[];
+  /** Beside each text, where the model looks at images. */
+  readonly images?: readonly (readonly Pixels[])[];
   /** Where a pair that is too long loses the surplus of its text; without it the request fails. */
   readonly truncate: 'start' | 'end' | undefined;
 }

@@ -3,6 +3,8 @@ import { turn } from '../../../../lib/in-slices.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
+import type { EmbedImagesInput, EmbedImagesResult } from '../../operations/embed-images.ts';
+import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
 import { normalize, poolRows, type SparseRow, sparseRows } from './pooling.ts';
 import { type EncodedBatch, TextEncoder } from './text-encoder.ts';
@@ -14,18 +16,20 @@ const tokensBetweenTurns = 16_384;
 type Vector = Float32Array | SparseRow;
 
 export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
-  const { manifest } = must(spec.model, 'an embedder is installed');
+  const model = must(spec.model, 'an embedder is installed');
+  const { manifest } = model;
   const sparse = manifest.capabilities.includes('sparse');
   const pooling = (manifest.pooling ?? 'mean') as 'mean' | 'cls' | 'last' | 'none';
   const unit = manifest.normalize ?? true;
   const encoder = await TextEncoder.open<Vector>(spec, (batch) => {
-    const output = floats(batch.outputs[nameOf(batch, sparse ? 'logits' : 'sentence_embedding')]);
+    const output = floats(batch.outputs[nameOf(batch, sparse ? ['logits'] : ['sentence_embedding', 'text_embeds'])]);
     const lengths = batch.items.map((item) => item.length);
     if (sparse) return sparseRows(output, lengths);
     const rows = poolRows(output, lengths, pooling);
     return unit ? rows.map(normalize) : rows;
   });
   const embed = (input: EmbedInput, context: OperationContext<'embed'>) => embedTexts(encoder, sparse, input, context);
+  const vision = await ImageEncoder.open(model, encoder.threads);
   const quiet = { signal: new AbortController().signal, emit: () => undefined, progress: () => undefined };
   const { dimension } = await embed({ texts: ['a'], truncate: 'end' }, quiet);
   return {
@@ -34,15 +38,38 @@ export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
       dimension,
       threads: { prefill: encoder.threads, decode: encoder.threads },
     },
-    handlers: { embed },
+    handlers:
+      vision === undefined
+        ? { embed }
+        : { embed, embedImages: (input, context) => embedImages(vision, unit, input, context) },
     canary: async () => void (await embed({ texts: ['a'], truncate: 'end' }, quiet)),
-    close: () => encoder.session.close(),
+    async close() {
+      await encoder.session.close();
+      await vision?.close();
+    },
   };
 }
 
-function nameOf({ outputs }: EncodedBatch, preferred: string): string {
+function nameOf({ outputs }: EncodedBatch, preferred: readonly string[]): string {
   const names = Object.keys(outputs);
-  return names.includes(preferred) ? preferred : must(names[0], 'a model has an output');
+  return preferred.find((name) => names.includes(name)) ?? must(names[0], 'a model has an output');
+}
+
+/** One vector for each image, made as the vectors of texts are. */
+async function embedImages(
+  vision: ImageEncoder,
+  unit: boolean,
+  { images }: EmbedImagesInput,
+  context: OperationContext<'embedImages'>,
+): Promise<EmbedImagesResult> {
+  const rows = (await vision.encode(images, context)).map((output) => {
+    const [vector = new Float32Array(0)] = poolRows(output, [1], 'cls');
+    return unit ? normalize(vector) : vector;
+  });
+  const dimension = rows[0]?.length ?? 0;
+  const dense = new Float32Array(rows.length * dimension);
+  for (const [at, row] of rows.entries()) dense.set(row, at * dimension);
+  return { dense, dimension };
 }
 
 async function embedTexts(

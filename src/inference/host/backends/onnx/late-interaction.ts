@@ -3,7 +3,9 @@ import { ServiceError } from '../../../../protocol/service-error.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
+import type { Pixels } from '../../operations/pixels.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
 import { normalize } from './pooling.ts';
 import { TextEncoder } from './text-encoder.ts';
@@ -42,6 +44,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
     });
   });
   const { tokenizer, contextTokens, threads } = encoder;
+  const vision = await ImageEncoder.open(model, threads);
   const side = (name: 'query' | 'document'): Side => ({
     mark: markOf(tokenizer, config[`${name}_prefix`] ?? model.manifest.prefixes?.[name]),
     tokensMax: Math.min(contextTokens, lengthOf(config[`${name}_length`]) ?? contextTokens),
@@ -63,10 +66,23 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
 
   async function rerank(input: RerankInput, context: OperationContext<'rerank'>): Promise<RerankResult> {
     const query = encoded(input.query, asks, 'the query', input.truncate);
+    const seen = await imagesOf(vision, input.images ?? [], context);
     const texts = input.texts.map((text, index) => encoded(text, reads, `text ${index}`, input.truncate));
     const [asked, ...read] = await encoder.encode([query, ...texts], context);
     const wanted = must(asked, 'vectors of the query');
-    const scores = read.map((vectors, index) => maxSim(wanted, vectors, must(texts[index], 'a text').ids, skipped));
+    const scores = read.map((vectors, index) => {
+      const images = seen[index] ?? [];
+      const { ids } = must(texts[index], 'a text');
+      // A page without words is its image alone, not what is put around words.
+      const bare = input.texts[index] === '' && images.length > 0;
+      const best = bare ? noMatches(wanted) : bestMatches(wanted, vectors, (token) => !skipped.has(ids[token] ?? -1));
+      for (const image of images)
+        raise(
+          best,
+          bestMatches(wanted, image, () => true),
+        );
+      return best.reduce((sum, each) => sum + (each > Number.NEGATIVE_INFINITY ? each : 0), 0);
+    });
     const tokens = texts.reduce((sum, { ids }) => sum + ids.length, query.ids.length);
     return { scores: Float32Array.from(scores), tokens };
   }
@@ -78,7 +94,10 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
     info: { contextTokens, threads: { prefill: threads, decode: threads } },
     handlers: { rerank },
     canary,
-    close: () => encoder.session.close(),
+    async close() {
+      await encoder.session.close();
+      await vision?.close();
+    },
   };
 }
 
@@ -98,21 +117,51 @@ function skippedTokens(tokenizer: TextTokenizer, words: unknown): ReadonlySet<nu
   return new Set(known.map((word) => tokenizer.idOf(word)).filter((id) => id !== undefined));
 }
 
-function maxSim(query: TokenVectors, text: TokenVectors, ids: Int32Array, skipped: ReadonlySet<number>): number {
+/** Vectors of the patches of all images, by the text that they stand beside. */
+async function imagesOf(
+  vision: ImageEncoder | undefined,
+  images: readonly (readonly Pixels[])[],
+  context: OperationContext<'rerank'>,
+): Promise<TokenVectors[][]> {
+  const all = images.flat();
+  if (all.length === 0) return [];
+  if (vision === undefined) throw new ServiceError('model_not_supported', 'this model reads text only');
+  const outputs = await vision.encode(all, context);
+  const vectors = outputs.map(({ data, dims }) => {
+    const dimension = dims.at(-1) ?? 0;
+    const own = data.slice();
+    for (let at = 0; at < own.length; at += dimension) normalize(own.subarray(at, at + dimension));
+    return { data: own, dimension };
+  });
+  let next = 0;
+  return images.map((group) => {
+    next += group.length;
+    return vectors.slice(next - group.length, next);
+  });
+}
+
+function noMatches({ data, dimension }: TokenVectors): Float32Array {
+  return new Float32Array(data.length / dimension).fill(Number.NEGATIVE_INFINITY);
+}
+
+/** For each vector of the query the greatest product with one of those that count. */
+function bestMatches(query: TokenVectors, other: TokenVectors, counts: (row: number) => boolean): Float32Array {
   const { dimension } = query;
-  let score = 0;
-  for (let asked = 0; asked < query.data.length; asked += dimension) {
-    let best = Number.NEGATIVE_INFINITY;
-    for (let token = 0; token < ids.length; token += 1) {
-      if (skipped.has(ids[token] ?? -1)) continue;
-      const at = token * dimension;
+  const best = noMatches(query);
+  for (let row = 0; row * dimension < other.data.length; row += 1) {
+    if (!counts(row)) continue;
+    const at = row * dimension;
+    for (let asked = 0; asked < best.length; asked += 1) {
       let product = 0;
       for (let column = 0; column < dimension; column += 1) {
-        product += (query.data[asked + column] ?? 0) * (text.data[at + column] ?? 0);
+        product += (query.data[asked * dimension + column] ?? 0) * (other.data[at + column] ?? 0);
       }
-      if (product > best) best = product;
+      if (product > (best[asked] ?? 0)) best[asked] = product;
     }
-    if (best > Number.NEGATIVE_INFINITY) score += best;
   }
-  return score;
+  return best;
+}
+
+function raise(best: Float32Array, others: Float32Array): void {
+  for (let at = 0; at < best.length; at += 1) best[at] = Math.max(best[at] ?? 0, others[at] ?? 0);
 }

@@ -1,0 +1,161 @@
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type ModelSpec, specOfModel } from '../host/model-spec.ts';
+import type { EmbedFault, EmbedText } from '../host/operations/embed.ts';
+import type { Inference } from '../inference.ts';
+import { loadPixels, requireVision } from '../media/image-pixels.ts';
+import type { MediaReference } from '../media/media-reference.ts';
+import { type EmbedTask, prefixOf } from './task-prefix.ts';
+
+/** A text, or an image for models that look at images. */
+export type EmbedItem = EmbedText | MediaReference;
+
+export interface EmbedRequest {
+  readonly model: string;
+  readonly items: readonly EmbedItem[];
+  readonly task?: EmbedTask | undefined;
+  readonly instruction?: string | undefined;
+  /** The first so many numbers of each vector, scaled to length one again; models made for that keep most meaning there. */
+  readonly dimensions?: number | undefined;
+  readonly truncate?: 'start' | 'end' | undefined;
+  /** Answer the texts that can be embedded although others cannot. An image that cannot be read fails the request. */
+  readonly keepGoing?: boolean | undefined;
+}
+
+export interface SparseVector {
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+}
+
+export interface Embeddings {
+  /** The model that was used. */
+  readonly model: string;
+  readonly dimension: number;
+  /** In the order of the texts; undefined where one failed. */
+  readonly vectors: readonly (Float32Array | SparseVector | undefined)[];
+  readonly tokens: number;
+  readonly faults: readonly EmbedFault[];
+}
+
+/** Embeds texts and images. Throws `ServiceError`, also for the first text that fails, unless the request keeps going. */
+export async function embedItems(
+  inference: Inference,
+  request: EmbedRequest,
+  signal: AbortSignal,
+): Promise<Embeddings> {
+  const model = inference.models.require('embedders', request.model);
+  const { manifest } = model;
+  checkDimensions(request.dimensions, manifest.capabilities.includes('sparse') ? 'sparse' : manifest.dimension);
+  const images = request.items.filter(isImage);
+  requireVision(model, images);
+  const prefix = prefixOf(manifest.prefixes ?? {}, request.task, request.instruction);
+  const places = [...request.items.keys()].filter((index) => !isImage(request.items[index]));
+  const texts = places.map((index) => prefixed(request.items[index] as EmbedText, prefix));
+  const keepGoing = request.keepGoing === true;
+  const empty = emptyTexts(places.map((index) => request.items[index] as EmbedText));
+  if (!keepGoing) throwFirst(empty, places, request.items.length);
+  const pixels = images.length === 0 ? [] : await loadPixels(inference, model, images, signal);
+  const spec = specOfModel(model, inference.settings);
+  const read = await readTexts(inference, spec, { texts, empty, truncate: request.truncate, keepGoing }, signal);
+  if (!keepGoing) throwFirst(read.faults, places, request.items.length);
+  const seen =
+    pixels.length === 0 ? undefined : await inference.pool.run(spec, 'embedImages', { images: pixels }, { signal });
+  const dimension = seen?.dimension ?? read.dimension;
+  if (texts.length > empty.length) checkDimensions(request.dimensions, read.sparse ? 'sparse' : dimension);
+  const vectors = new Array<Float32Array | SparseVector | undefined>(request.items.length).fill(undefined);
+  for (const [at, vector] of read.vectors.entries()) {
+    vectors[places[at] ?? 0] = vector instanceof Float32Array ? shortened(vector, request.dimensions) : vector;
+  }
+  const imagePlaces = [...request.items.keys()].filter((index) => isImage(request.items[index]));
+  for (const [at, index] of imagePlaces.entries()) {
+    vectors[index] = shortened(seen?.dense.subarray(at * dimension, (at + 1) * dimension), request.dimensions);
+  }
+  return {
+    model: model.name,
+    dimension: request.dimensions ?? dimension,
+    vectors,
+    tokens: read.tokens,
+    faults: read.faults.map((fault) => ({ ...fault, index: places[fault.index] ?? 0 })),
+  };
+}
+
+interface TextsToRead {
+  readonly texts: readonly EmbedText[];
+  readonly empty: readonly EmbedFault[];
+  readonly truncate: 'start' | 'end' | undefined;
+  readonly keepGoing: boolean;
+}
+
+/** The vectors of texts, undefined where one failed; places are those among the texts. */
+async function readTexts(
+  { pool }: Inference,
+  spec: ModelSpec,
+  { texts, empty, truncate, keepGoing }: TextsToRead,
+  signal: AbortSignal,
+): Promise<{
+  vectors: (Float32Array | SparseVector | undefined)[];
+  faults: EmbedFault[];
+  dimension: number;
+  tokens: number;
+  sparse: boolean;
+}> {
+  const left = new Set(empty.map(({ index }) => index));
+  const places = [...texts.keys()].filter((index) => !left.has(index));
+  const vectors = new Array<Float32Array | SparseVector | undefined>(texts.length).fill(undefined);
+  if (places.length === 0) return { vectors, faults: [...empty], dimension: 0, tokens: 0, sparse: false };
+  const input = { texts: places.map((index) => texts[index] ?? ''), truncate, allOrNothing: !keepGoing };
+  const { dense, sparse, dimension, tokens, faults } = await pool.run(spec, 'embed', input, { signal });
+  const late = faults.map((fault) => ({ ...fault, index: places[fault.index] ?? 0 }));
+  for (const { index } of late) left.add(index);
+  for (const [at, index] of places.entries()) {
+    if (left.has(index)) continue;
+    vectors[index] = sparse === undefined ? dense?.subarray(at * dimension, (at + 1) * dimension) : sparse[at];
+  }
+  return {
+    vectors,
+    faults: [...empty, ...late].sort((a, b) => a.index - b.index),
+    dimension,
+    tokens: tokens.reduce((sum, each) => sum + each, 0),
+    sparse: sparse !== undefined,
+  };
+}
+
+function isImage(item: EmbedItem | undefined): item is MediaReference {
+  return typeof item === 'object' && 'where' in item;
+}
+
+function checkDimensions(wanted: number | undefined, has: number | 'sparse' | undefined): void {
+  if (wanted === undefined || has === undefined) return;
+  if (has === 'sparse')
+    throw new ServiceError('invalid_request', '"dimensions" is for dense vectors; this model is sparse');
+  if (wanted > has) {
+    throw new ServiceError('invalid_request', `"dimensions" is ${wanted}; the model makes vectors of ${has} numbers`);
+  }
+}
+
+function emptyTexts(texts: readonly EmbedText[]): EmbedFault[] {
+  return [...texts.entries()].flatMap(([index, { length }]) =>
+    length > 0 ? [] : [{ index, code: 'invalid_request' as const, message: 'the input is empty' }],
+  );
+}
+
+function throwFirst([first]: readonly EmbedFault[], places: readonly number[], items: number): void {
+  if (first === undefined) return;
+  const place = items === 1 ? '' : `input ${places[first.index] ?? 0}: `;
+  throw new ServiceError(first.code, `${place}${first.message}`);
+}
+
+function prefixed(text: EmbedText, prefix: string): EmbedText {
+  if (prefix === '') return text;
+  if (typeof text === 'string') return prefix + text;
+  throw new ServiceError(
+    'invalid_request',
+    'an input of tokens takes no prefix; leave out "instruction", "task_type" and "input_type", or send texts',
+  );
+}
+
+function shortened(vector: Float32Array | undefined, dimensions: number | undefined): Float32Array | undefined {
+  if (vector === undefined || dimensions === undefined || dimensions === vector.length) return vector;
+  const kept = vector.slice(0, dimensions);
+  const length = Math.sqrt(kept.reduce((sum, value) => sum + value * value, 0));
+  return length === 0 ? kept : kept.map((value) => value / length);
+}
