@@ -1,12 +1,13 @@
 import { lookup } from 'node:dns/promises';
 import { totalmem } from 'node:os';
-import { childEnvironment } from './config/child-environment.ts';
+import { childEnvironment, downloadEnvironment } from './config/child-environment.ts';
 import type { LimitOptions } from './config/limits.ts';
 import type { Config } from './config/options.ts';
 import { Admission } from './inference/admission.ts';
 import { ChunkCache } from './inference/chunking/chunk-cache.ts';
 import { modelCatalogue, pullEntryOf } from './inference/download/model-catalogue.ts';
 import { ModelDownloads } from './inference/download/model-downloads.ts';
+import { pullInChild } from './inference/download/pull-in-child.ts';
 import { GenerationMetrics } from './inference/generation/generation-metrics.ts';
 import { availableBackends } from './inference/host/available-backends.ts';
 import { ModelPool } from './inference/host/model-pool.ts';
@@ -119,11 +120,11 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
     allowDownloads,
     clock,
     logger,
-    // Loaded with the first download: most servers never need it.
-    async pull(entry, options) {
-      const { pullModel } = await import('./inference/download/pull-model.ts');
-      return await pullModel(pullEntryOf(entry), { modelsDirectory, hubUrl, allowDownloads, clock, ...options });
-    },
+    pull: (entry, { signal, onEvent }) =>
+      pullInChild(
+        { entry: pullEntryOf(entry), modelsDirectory, hubUrl },
+        { environment: downloadEnvironment(), ...(signal && { signal }), ...(onEvent && { onEvent }) },
+      ),
   });
 }
 

@@ -3,3 +3,12 @@ export function childEnvironment(): Record<string, string> {
   const { PATH, HOME, TMPDIR } = process.env;
   return { ...(PATH && { PATH }), ...(HOME && { HOME }), ...(TMPDIR && { TMPDIR }) };
 }
+
+/**
+ * What a child that fetches models may see: everything that tells programs about networks, proxies, certificates and
+ * package indexes, but not our own settings, which hold secrets.
+ */
+export function downloadEnvironment(): Record<string, string> {
+  const entries = Object.entries(process.env).filter(([name]) => !name.startsWith('SUNDEW_'));
+  return Object.fromEntries(entries.filter((pair): pair is [string, string] => pair[1] !== undefined));
+}

@@ -2,7 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
+import { downloadEnvironment } from '../../src/config/child-environment.ts';
 import { checkEntry, pullEntryOf } from '../../src/inference/download/model-catalogue.ts';
+import { pullInChild } from '../../src/inference/download/pull-in-child.ts';
 import {
   incomingFolder,
   type PullEvent,
@@ -145,6 +147,25 @@ describe('M08: a pull', () => {
     await pull(directory.path, host.url);
     expect(ranges(host)[1]).toBe('onnx/model.onnx bytes=20000-');
     expect(seen(directory.path)).toEqual(['tiny']);
+  });
+
+  test('in a process of its own tells the same, and is ended with what has arrived kept', async () => {
+    using directory = new TemporaryDirectory();
+    await using host = await FileHost.serve(fixture, [stallAfter(20_000)]);
+    const order = { entry: pullEntryOf(entryFrom()), modelsDirectory: directory.path, hubUrl: host.url };
+    const environment = downloadEnvironment();
+    const stop = new AbortController();
+    const onEvent = (event: PullEvent) => {
+      if (event.type === 'progress' && event.received === 20_000) stop.abort();
+    };
+    await expect(pullInChild(order, { environment, signal: stop.signal, onEvent })).rejects.toThrow(
+      /ended with SIGTERM/,
+    );
+    expect(seen(directory.path)).toEqual([]);
+    await pullInChild(order, { environment });
+    expect(ranges(host)[1]).toBe('onnx/model.onnx bytes=20000-');
+    expect(seen(directory.path)).toEqual(['tiny']);
+    await expect(pullInChild(order, { environment })).rejects.toThrow(/exists already/);
   });
 
   test('that finds the disk full says so, asks no other source, and goes on when there is room', async () => {

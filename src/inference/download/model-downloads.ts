@@ -14,7 +14,7 @@ export interface ModelDownloadsParts {
   readonly allowDownloads: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly pull: (entry: CatalogueEntry, options: Pick<PullOptions, 'signal' | 'onEvent'>) => Promise<InstalledModel>;
+  readonly pull: (entry: CatalogueEntry, options: Pick<PullOptions, 'signal' | 'onEvent'>) => Promise<void>;
 }
 
 /** How long a model that could not be fetched is left alone, in milliseconds. */

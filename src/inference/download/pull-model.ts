@@ -187,7 +187,15 @@ class Pull {
       part.write(bytes);
       this.#report(part.received);
     };
-    await readArchive(wheel, (entry) => (entry.path === path ? { write, end: () => {} } : undefined));
+    let ended = false;
+    const end = () => {
+      ended = true;
+    };
+    await readArchive(
+      wheel,
+      (entry) => (entry.path === path ? { write, end } : undefined),
+      () => ended,
+    );
     return await part.finish();
   }
 

@@ -22,10 +22,13 @@ export function isArchive(path: string): boolean {
   return archiveName.test(path);
 }
 
-/** Reads a `.zip`, `.whl`, `.tar`, `.tar.gz` or `.tgz` file from its beginning to its end, in little memory. */
-export async function readArchive(path: string, receive: ReceiveEntry): Promise<void> {
+/**
+ * Reads a `.zip`, `.whl`, `.tar`, `.tar.gz` or `.tgz` file from its beginning to its end, in little memory. A zip is left
+ * as soon as `isEnough` says so.
+ */
+export async function readArchive(path: string, receive: ReceiveEntry, isEnough = () => false): Promise<void> {
   try {
-    if (/\.(?:zip|whl)$/i.test(path)) await readZip(path, receive);
+    if (/\.(?:zip|whl)$/i.test(path)) await readZip(path, receive, isEnough);
     else await readTar(path, receive);
   } catch (error) {
     if (error instanceof DownloadError || (error instanceof Error && 'syscall' in error)) throw error;
@@ -33,7 +36,7 @@ export async function readArchive(path: string, receive: ReceiveEntry): Promise<
   }
 }
 
-async function readZip(path: string, receive: ReceiveEntry): Promise<void> {
+async function readZip(path: string, receive: ReceiveEntry, isEnough: () => boolean): Promise<void> {
   let open = 0;
   let entries = 0;
   const unzip = new Unzip((file) => {
@@ -51,7 +54,10 @@ async function readZip(path: string, receive: ReceiveEntry): Promise<void> {
     file.start();
   });
   unzip.register(UnzipInflate);
-  for await (const piece of Bun.file(path).stream()) unzip.push(piece, false);
+  for await (const piece of Bun.file(path).stream()) {
+    unzip.push(piece, false);
+    if (isEnough()) return;
+  }
   unzip.push(new Uint8Array(), true);
   if (entries === 0) throw new DownloadError(`${path} is no zip archive`);
   if (open > 0) throw new DownloadError(`${path} ends inside an entry`);

@@ -40,7 +40,6 @@ class Downloads {
         signal?.addEventListener('abort', () => this.fail('cancelled'));
         await this.#arrival.promise;
         cpSync(fixture, join(directory, 'embedders/tiny'), { recursive: true });
-        return this.registry.models[0] as never;
       },
     });
   }

@@ -1,0 +1,25 @@
+import { systemClock } from '../../lib/clock.ts';
+import type { FromPullChild, PullOrder } from './pull-in-child.ts';
+import { type PullEvent, pullModel } from './pull-model.ts';
+
+/** Entry of the child that fetches one model, tells how it goes, and exits. */
+process.on('message', (message) => void fetchModel(message as PullOrder));
+// Nobody waits for it any more.
+const stop = new AbortController();
+process.on('disconnect', () => stop.abort());
+
+async function fetchModel({ entry, modelsDirectory, hubUrl }: PullOrder): Promise<void> {
+  try {
+    const onEvent = (event: PullEvent) => tell({ type: 'event', event });
+    const { signal } = stop;
+    await pullModel(entry, { modelsDirectory, hubUrl, allowDownloads: true, clock: systemClock, onEvent, signal });
+    tell({ type: 'done' });
+  } catch (error) {
+    tell({ type: 'failed', reason: error instanceof Error ? error.message : String(error) });
+  }
+  process.disconnect?.();
+}
+
+function tell(message: FromPullChild): void {
+  process.send?.(message);
+}
