@@ -109,3 +109,30 @@ test('answers JSON of a schema whatever it is asked', async () => {
     expect(Number.isInteger(value.amount)).toBe(true);
   }
 });
+
+test('the Python client of OpenAI gets the same', async () => {
+  const python = process.env.PYTHON ?? 'python3';
+  const present = Bun.spawn([python, '-c', 'import openai'], { stdio: ['ignore', 'ignore', 'ignore'] });
+  if ((await present.exited.catch(() => 1)) !== 0) {
+    process.stderr.write(`not run: ${python} has no package "openai"; PYTHON names another interpreter\n`);
+    return;
+  }
+  const script = new URL('openai_client.py', import.meta.url).pathname;
+  const child = Bun.spawn([python, script, `${server.url}/ai/v1`, model, embedder], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  const output = await new Response(child.stdout).text();
+  expect(await child.exited).toBe(0);
+  const found = JSON.parse(output) as Record<string, unknown>;
+  expect(found.whole).toContain('Paris');
+  expect([found.streamed, found.helped]).toEqual([found.whole, found.whole]);
+  expect(found.call).toEqual({
+    reason: 'tool_calls',
+    name: 'save_city',
+    arguments: { name: expect.any(String), population: expect.any(Number) },
+  });
+  expect(found.parsed).toEqual({ name: expect.any(String), population: expect.any(Number) });
+  expect(found.embeddings_differ_by).toBeLessThan(1e-6);
+  expect(found.error).toContain('model_not_found');
+}, 120_000);

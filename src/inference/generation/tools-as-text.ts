@@ -9,7 +9,7 @@ ${listed}
 </tools>
 To call one, write its name and arguments as JSON within <tool_call></tool_call>, and nothing after it:
 <tool_call>
-{"name": "FUNCTION", "arguments": {}}
+{"name": <name of the function>, "arguments": <its arguments as a JSON object>}
 </tool_call>
 The result comes back within <tool_response></tool_response>.`;
 }

@@ -47,11 +47,20 @@ export function unsupported(keyword: string, why: string): ServiceError {
   return new ServiceError('unsupported_response_format', `JSON Schema keyword "${keyword}": ${why}`);
 }
 
+/** Keywords that cannot be enforced, with the values for which there is nothing to enforce. */
+const harmless: Readonly<Record<string, (value: unknown) => boolean>> = {
+  uniqueItems: (value) => value === false,
+  minProperties: (value) => value === 0,
+  propertyNames: (value) =>
+    value === true || (isObject(value) && ['{}', '{"type":"string"}'].includes(JSON.stringify(value))),
+};
+
 /** Keywords of a schema that matter; refuses by name what is neither enforced nor an annotation. */
 export function keywordsOf(schema: SchemaObject): string[] {
   return Object.keys(schema).filter((keyword) => {
     if (enforced.includes(keyword)) return schema[keyword] !== undefined;
     if (annotations.includes(keyword) || keyword.startsWith('x-')) return false;
+    if (harmless[keyword]?.(schema[keyword])) return false;
     throw unsupported(keyword, 'cannot be enforced; docs/structured-output.md lists what can');
   });
 }

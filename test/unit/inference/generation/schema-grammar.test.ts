@@ -95,6 +95,28 @@ describe('texts of a grammar satisfy the schema', () => {
     { oneOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }, { const: 7 }] },
     list,
     shapes,
+    // As schema libraries write them.
+    {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        age: { type: 'integer', minimum: -9_007_199_254_740_991, maximum: 9_007_199_254_740_991 },
+        tags: { type: 'array', items: { type: 'string' }, uniqueItems: false },
+        scores: { type: 'object', propertyNames: { type: 'string' }, additionalProperties: { type: 'number' } },
+        home: { description: 'where', allOf: [{ $ref: '#/$defs/Place' }], default: null },
+        away: { anyOf: [{ $ref: '#/$defs/Place' }, { type: 'null' }], title: 'Away', default: null },
+      },
+      required: ['age', 'tags', 'home'],
+      additionalProperties: false,
+      $defs: {
+        Place: {
+          title: 'Place',
+          type: 'object',
+          properties: { name: { title: 'Name', type: 'string' } },
+          required: ['name'],
+        },
+      },
+    },
     ...['date', 'time', 'date-time', 'uuid', 'ipv4', 'email'].map((format) => ({ type: 'string', format })),
     ...[
       '^[a-z]+$',
