@@ -22,7 +22,9 @@ export function outputConstraint(request: GenerationRequest, thinking: Thinking)
   const shaped = format.kind === 'text' ? undefined : formatExpression(format, writer);
   if (tools.length === 0) return fromTheStart(writer, shaped ?? '', thinking);
   const first = callExpression(tools, writer);
-  const further = request.parallelCalls ? ` (${spaceRule(writer)} ${literal(callMark)} ${first})*` : '';
+  // Who names a function wants that call; small models left to go on repeat it to the end.
+  const several = request.parallelCalls && toolChoice.mode !== 'named';
+  const further = several ? ` (${spaceRule(writer)} ${literal(callMark)} ${first})*` : '';
   // Only a call is held to something: whatever else the model writes, it writes freely.
   if (toolChoice.mode === 'auto' && shaped === undefined) {
     return { grammar: writer.text(`${first}${further}`), after: callMark };

@@ -54,6 +54,7 @@ describe('what an output is held to', () => {
     const named = constrain({ tools, tool_choice: { type: 'function', function: { name: 'add' } } });
     expect(named.accepts(`<tool_call>${add}</tool_call>`)).toBe(true);
     expect(named.accepts(`<tool_call>${now}</tool_call>`)).toBe(false);
+    expect(named.accepts(`<tool_call>${add}</tool_call><tool_call>${add}</tool_call>`)).toBe(false);
   });
 
   test('with tools and a format is one of both', () => {
