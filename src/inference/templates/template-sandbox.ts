@@ -46,6 +46,35 @@ globalThis.Intl = { DateTimeFormat: class {
   format(date) { const name = months[date.getMonth()]; return this.short ? name.slice(0, 3) : name; }
 } };`;
 
+/**
+ * The template engine forgets what a turn of a loop has written when the turn is left by `break` or `continue`; here
+ * it is kept. A turn that ends with `break` ends as any other, and the next one breaks before it begins.
+ */
+const loopControls = `
+const { evaluateBlock, evaluateFor } = module.exports.Interpreter.prototype;
+const bodies = new WeakSet();
+const left = new WeakMap();
+module.exports.Interpreter.prototype.evaluateFor = function (node, environment) {
+  bodies.add(node.body);
+  return evaluateFor.call(this, node, environment);
+};
+module.exports.Interpreter.prototype.evaluateBlock = function (statements, scope) {
+  const isTurn = bodies.has(statements);
+  if (isTurn && left.has(scope)) throw left.get(scope);
+  const written = evaluateBlock.call(this, [], scope);
+  try {
+    for (const statement of statements) written.value += evaluateBlock.call(this, [statement], scope).value;
+  } catch (error) {
+    const control = error && error.constructor.name;
+    if (control !== 'BreakControl' && control !== 'ContinueControl') throw error;
+    written.value += error.written || '';
+    error.written = isTurn ? '' : written.value;
+    if (!isTurn) throw error;
+    if (control === 'BreakControl') left.set(scope, error);
+  }
+  return written;
+};`;
+
 const program = `
 const parsed = new Map();
 globalThis.renderTemplate = (source, context) => {
@@ -146,7 +175,7 @@ export class TemplateSandbox implements Disposable {
     });
     const context = runtime.newContext();
     const loaded = context.evalCode(
-      `globalThis.module = { exports: {} }; globalThis.exports = module.exports; ${monthNames}\n${this.#source}\n${program}`,
+      `globalThis.module = { exports: {} }; globalThis.exports = module.exports; ${monthNames}\n${this.#source}\n${loopControls}\n${program}`,
     );
     must(loaded.error === undefined ? true : undefined, 'the template engine loads in the interpreter');
     loaded.dispose();

@@ -157,10 +157,17 @@ describe('turns', () => {
 {%- for message in messages -%}
 {%- if message.content == 'skip' -%}{%- continue -%}{%- endif -%}
 {%- set role = 'model' if message['role'] == 'assistant' else message['role'] -%}
-{%- if message.content.endswith('?') and not loop.first -%}{%- break -%}{%- endif -%}
 {{ '<start_of_turn>' + role + '\\n' + message['content'] | trim + '<end_of_turn>\\n' }}
+{%- if message.content.endswith('!') -%}{%- break -%}{%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<start_of_turn>model\\n' }}{%- endif -%}`;
+
+  test('keep what a loop wrote before it was left', () => {
+    const loops =
+      "{% for a in [1, 2, 3] %}{% for b in ['x', 'y', 'z'] %}{{ a }}{% if b == 'y' %}{{ b }}!{% if a == 2 %}{% break %}{% else %}{% continue %}{% endif %}{% endif %},{% endfor %};{% endfor %}";
+    expect(render(loops, {})).toBe('1,1y!1,;2,2y!;3,3y!3,;');
+    expect(render('{% for a in [1, 2] %}{{ a }}{% if loop.last %}{% break %}{% endif %}.{% endfor %}', {})).toBe('1.2');
+  });
 
   test('with another name for the assistant, and loops that are left early', () => {
     const messages = [question, { role: 'user', content: 'skip' }, { role: 'assistant', content: 'Three!' }, question];
