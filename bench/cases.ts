@@ -6,6 +6,7 @@ import { embed } from './cases/embed.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
+import { generateDecode, generateParallel, generatePrefix } from './cases/generate.ts';
 import { httpLayer } from './cases/http-layer.ts';
 import { hybridQuery } from './cases/hybrid-query.ts';
 import { imageResize } from './cases/image-resize.ts';
@@ -50,4 +51,7 @@ export const benchCases: readonly BenchCase[] = [
   imageResize,
   embed,
   sse,
+  generateDecode,
+  generatePrefix,
+  generateParallel,
 ];

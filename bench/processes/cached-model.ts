@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDirectory } from '../workloads/document-file.ts';
 
@@ -13,4 +13,13 @@ export async function pullModel(kind: string, name: string): Promise<void> {
   const command = [process.execPath, main, 'models', 'pull', name, '--models-dir', modelsDirectory];
   const child = Bun.spawn(command, { stdio: ['ignore', 2, 2] });
   if ((await child.exited) !== 0) throw new Error(`${name} could not be pulled`);
+}
+
+/** Path of the weights of a generator of the catalogue, pulled unless they are there. */
+export async function pulledGenerator(name: string): Promise<string> {
+  await pullModel('generators', name);
+  const directory = join(modelsDirectory, 'generators', name);
+  const file = readdirSync(directory).find((each) => each.endsWith('.gguf'));
+  if (file === undefined) throw new Error(`the model ${name} has no .gguf file`);
+  return join(directory, file);
 }

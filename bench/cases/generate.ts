@@ -1,0 +1,138 @@
+import { basename } from 'node:path';
+import type { BenchCase, BenchContext, Tier } from '../case.ts';
+import { alternate } from '../measure/alternate.ts';
+import { type Comparison, compare } from '../measure/comparison.ts';
+import type { GenerateAnswer } from '../peers/generation-engine.ts';
+import { pulledGenerator } from '../processes/cached-model.ts';
+import { type GenerationEngineName, GenerationEngineProcess } from '../processes/generation-engine-process.ts';
+import { syntheticModel } from '../workloads/synthetic-model.ts';
+
+const question = 'Tell me a long story about a fox that lives at the edge of a town, and about what it eats.';
+const decodedTokens: Readonly<Record<Tier, number>> = { smoke: 48, full: 128, scale: 256 };
+const contextTokens = 4_096;
+/** Every engine gets as many: what is compared is what lies around the same native call. */
+const threads = 1;
+
+export const generateDecode: BenchCase = {
+  name: 'generate-decode',
+  summary:
+    'tokens a second of one output, beside llama.cpp with nothing around it and a chat session of node-llama-cpp',
+  async run(context) {
+    const paths = [await pulledGenerator('smollm2-135m-instruct')];
+    if (context.tier !== 'smoke') paths.push(await syntheticModel('0.4B'), await syntheticModel('1.0B'));
+    const comparisons: Comparison[] = [];
+    for (const path of paths) comparisons.push(...(await decodeBeside(context, path)));
+    return comparisons;
+  },
+};
+
+async function decodeBeside(context: BenchContext, path: string): Promise<Comparison[]> {
+  const tokens = decodedTokens[context.tier];
+  const engines = ['sundew', 'raw', 'session'] as const;
+  const processes = engines.map((name) => new GenerationEngineProcess(name, context.placement));
+  try {
+    for (const each of processes) await each.load({ path, threads, sequences: 1, contextTokens });
+    const rateOf = (at: number) => async () => {
+      const answer = await processes[at]?.generate({ prompts: [question], tokens, cache: false });
+      if (answer === undefined) throw new Error('an engine is missing');
+      const made = answer.tokens - 1;
+      return { perSecond: (made / answer.decodeMs) * 1_000, cpuMs: answer.decodeCpuMs / made };
+    };
+    await rateOf(0)();
+    const turns = await alternate({ sundew: rateOf(0), raw: rateOf(1), session: rateOf(2) }, context.pairs);
+    const beside = (peer: Exclude<GenerationEngineName, 'sundew'>, name: string, aim: number | undefined) =>
+      compare({
+        name: `${nameOf(path)}-beside-${peer}`,
+        unit: 'tokens/s',
+        ours: turns.sundew.map(({ perSecond }) => perSecond),
+        peer: { name, values: turns[peer].map(({ perSecond }) => perSecond) },
+        ...(aim === undefined ? {} : { aim: { kind: 'at_least' as const, value: aim } }),
+        notes: { model: basename(path), tokens, threads, ...cpuNotes(turns.sundew, turns[peer]) },
+      });
+    const small = !path.includes('1.0B');
+    return [
+      beside('raw', 'llama.cpp through the same binding, likeliest token', 0.95),
+      beside('session', 'LlamaChatSession of node-llama-cpp', small ? 1.5 : undefined),
+    ];
+  } finally {
+    for (const each of processes) await each[Symbol.asyncDispose]();
+  }
+}
+
+/** Time on the processor for a token, the least of all turns. */
+function cpuNotes(ours: readonly { cpuMs: number }[], peer: readonly { cpuMs: number }[]): Record<string, number> {
+  const least = (turns: readonly { cpuMs: number }[]) => Math.min(...turns.map(({ cpuMs }) => cpuMs));
+  return { cpuMsPerToken: least(ours), peerCpuMsPerToken: least(peer) };
+}
+
+export const generatePrefix: BenchCase = {
+  name: 'generate-prefix',
+  summary: 'time to the first token behind a prompt whose beginning was read before, and behind a new one',
+  async run({ placement, pairs, tier }) {
+    const path = await pulledGenerator('smollm2-135m-instruct');
+    await using engine = new GenerationEngineProcess('sundew', placement);
+    await engine.load({ path, threads: 0, sequences: 4, contextTokens });
+    const words = tier === 'smoke' ? 300 : 1_000;
+    const shared = Array.from({ length: words }, (_, at) => `rule${at % 97}`).join(' ');
+    let turn = 0;
+    const first = async (beginning: string): Promise<GenerateAnswer> => {
+      turn += 1;
+      return await engine.generate({ prompts: [`${beginning} Question ${turn}: why?`], tokens: 1, cache: true });
+    };
+    await first(shared);
+    let cachedTokens = 0;
+    const times = await alternate(
+      {
+        shared: async () => {
+          const answer = await first(shared);
+          ({ cachedTokens } = answer);
+          return answer.wallMs;
+        },
+        cold: async () => (await first(`${turn} ${shared}`)).wallMs,
+      },
+      pairs,
+    );
+    return [
+      compare({
+        name: 'shared-beside-cold',
+        unit: 'ms',
+        ours: times.shared,
+        peer: { name: 'a prompt that begins otherwise', values: times.cold },
+        aim: { kind: 'at_most', value: 0.15 },
+        notes: { model: basename(path), cachedTokens },
+      }),
+    ];
+  },
+};
+
+export const generateParallel: BenchCase = {
+  name: 'generate-parallel',
+  summary: 'tokens a second of four outputs side by side, beside one alone',
+  async run({ placement, pairs, tier }) {
+    const path = tier === 'smoke' ? await pulledGenerator('smollm2-135m-instruct') : await syntheticModel('1.0B');
+    await using engine = new GenerationEngineProcess('sundew', placement);
+    await engine.load({ path, threads: 0, sequences: 4, contextTokens: 1_024 });
+    const tokens = decodedTokens[tier];
+    const rate = (outputs: number) => async () => {
+      const prompts = Array.from({ length: outputs }, (_, at) => `${at + 1} fox`);
+      const answer = await engine.generate({ prompts, tokens, cache: false });
+      return (answer.tokens / answer.decodeMs) * 1_000;
+    };
+    await rate(4)();
+    const rates = await alternate({ four: rate(4), one: rate(1) }, pairs);
+    return [
+      compare({
+        name: 'four-beside-one',
+        unit: 'tokens/s',
+        ours: rates.four,
+        peer: { name: 'one output', values: rates.one },
+        ...(tier === 'smoke' ? {} : { aim: { kind: 'at_least', value: 2.5 } }),
+        notes: { model: basename(path), tokens },
+      }),
+    ];
+  },
+};
+
+function nameOf(path: string): string {
+  return path.includes('synthetic') ? basename(path).replace(/^synthetic-v\d+-(.*)\.gguf$/, '$1') : '135M';
+}

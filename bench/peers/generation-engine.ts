@@ -1,0 +1,56 @@
+import { jsonLines } from '../processes/line-process.ts';
+
+/** What an engine is told to load; the same for ours and for every peer. */
+export interface LoadCommand {
+  op: 'load';
+  /** A GGUF file. */
+  path: string;
+  /** 0: ours chooses. */
+  threads: number;
+  sequences: number;
+  contextTokens: number;
+}
+
+export interface GenerateCommand {
+  op: 'generate';
+  /** One output for each; they are made side by side where there are sequences. */
+  prompts: string[];
+  tokens: number;
+  /** Whether the states of prompts are kept and used. */
+  cache: boolean;
+}
+
+export interface GenerateAnswer {
+  /** Of all outputs. */
+  tokens: number;
+  /** From the first token on; of the slowest output. */
+  decodeMs: number;
+  /** Time on the processor from the first token on: what counts on a machine that others use too. */
+  decodeCpuMs: number;
+  prefillMs: number;
+  /** All together. */
+  wallMs: number;
+  cachedTokens: number;
+}
+
+export interface GenerationEngine {
+  /** Threads for one token, where the engine has chosen. */
+  load(command: LoadCommand): Promise<{ threads: number }>;
+  generate(command: GenerateCommand): Promise<GenerateAnswer>;
+}
+
+/** Milliseconds that this process has spent on processors. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}
+
+/** Obeys commands from standard input until it ends. */
+export async function serveGenerationEngine(engine: GenerationEngine): Promise<void> {
+  for await (const line of jsonLines(Bun.stdin.stream())) {
+    const command = JSON.parse(line) as LoadCommand | GenerateCommand;
+    const answer = command.op === 'load' ? await engine.load(command) : await engine.generate(command);
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+  }
+  process.exit(0);
+}

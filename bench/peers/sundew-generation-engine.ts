@@ -1,0 +1,89 @@
+import { statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import type { Backend } from '../../src/inference/host/backend.ts';
+import { load } from '../../src/inference/host/backends/llama/load.ts';
+import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import {
+  cpuMs,
+  type GenerateAnswer,
+  type GenerateCommand,
+  type LoadCommand,
+  serveGenerationEngine,
+} from './generation-engine.ts';
+
+/** What the child process of a model runs, without the messages of its parent. */
+let backend: Backend | undefined;
+
+async function loadModel({ path, threads, sequences, contextTokens }: LoadCommand): Promise<{ threads: number }> {
+  const { size } = statSync(path);
+  const manifest = { capabilities: [], inputs: ['text' as const], variants: {}, context_length: contextTokens };
+  backend = await load({
+    backend: 'llama',
+    kind: 'generators',
+    name: basename(path),
+    bytes: size,
+    model: {
+      kind: 'generators',
+      name: basename(path),
+      directory: dirname(path),
+      backend: 'native',
+      weights: basename(path),
+      variant: 'full',
+      bytes: size,
+      parameters: 0,
+      created: 0,
+      manifest,
+      contextSource: 'manifest',
+    },
+    settings: { threads, contextTokensMax: contextTokens, parallelSequences: sequences },
+  });
+  return { threads: backend.info.threads?.decode ?? 0 };
+}
+
+async function generate({ prompts, tokens, cache }: GenerateCommand): Promise<GenerateAnswer> {
+  const handler = backend?.handlers.generate;
+  if (handler === undefined) throw new Error('nothing is loaded');
+  let firstCpuMs = 0;
+  const emit = () => {
+    if (firstCpuMs === 0) firstCpuMs = cpuMs();
+  };
+  const context = { signal: new AbortController().signal, emit, progress: () => undefined };
+  const startMs = performance.now();
+  const results = await Promise.all(prompts.map((prompt) => handler(inputOf(prompt, tokens, cache), context)));
+  return {
+    tokens: results.reduce((sum, { completionTokens }) => sum + completionTokens, 0),
+    decodeMs: Math.max(...results.map(({ decodeMs }) => decodeMs)),
+    decodeCpuMs: cpuMs() - firstCpuMs,
+    prefillMs: Math.max(...results.map(({ prefillMs }) => prefillMs)),
+    wallMs: performance.now() - startMs,
+    cachedTokens: Math.max(...results.map(({ cachedTokens }) => cachedTokens)),
+  };
+}
+
+function inputOf(text: string, tokensMax: number, cache: boolean): GenerateInput {
+  return {
+    prompt: [{ text, markup: false }],
+    tokensMax,
+    stop: [],
+    ignoreEos: true,
+    sampling: {
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
+      seed: undefined,
+      logitBias: [],
+    },
+    constraint: undefined,
+    topLogprobs: undefined,
+    promptCache: cache ? { key: undefined } : undefined,
+    cacheType: undefined,
+    speculation: undefined,
+    stream: true,
+  };
+}
+
+await serveGenerationEngine({ load: loadModel, generate });

@@ -1,0 +1,28 @@
+import { join } from 'node:path';
+import type { Placement } from '../machine/placement.ts';
+import type { GenerateAnswer, GenerateCommand, LoadCommand } from '../peers/generation-engine.ts';
+import { LineProcess } from './line-process.ts';
+
+export type GenerationEngineName = 'sundew' | 'raw' | 'session';
+
+/** A text generator with its model loaded in a process of its own, ours or a peer; it may use all cores. */
+export class GenerationEngineProcess implements AsyncDisposable {
+  readonly #process: LineProcess;
+
+  constructor(name: GenerationEngineName, placement: Placement) {
+    const script = join(import.meta.dir, '..', 'peers', `${name}-generation-engine.ts`);
+    this.#process = new LineProcess({ name, command: [process.execPath, script], placement, role: 'all' });
+  }
+
+  async load(what: Omit<LoadCommand, 'op'>): Promise<{ threads: number }> {
+    return (await this.#process.ask({ op: 'load', ...what })) as { threads: number };
+  }
+
+  async generate(what: Omit<GenerateCommand, 'op'>): Promise<GenerateAnswer> {
+    return (await this.#process.ask({ op: 'generate', ...what })) as GenerateAnswer;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process[Symbol.asyncDispose]();
+  }
+}
