@@ -22,8 +22,6 @@ export interface FetchMediaParts {
   readonly policy: FetchPolicy;
   readonly clock: Clock;
   readonly resolve: (host: string) => Promise<readonly Address[]>;
-  /** Certificates to trust besides those of the system. */
-  readonly certificates?: string;
   readonly onBlocked?: (reason: 'scheme' | 'host' | 'address') => void;
 }
 
@@ -120,8 +118,7 @@ export class MediaFetcher {
   }
 
   #get(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {
-    const { certificates } = this.#parts;
-    const options: RequestOptions & { ca?: string } = {
+    const options: RequestOptions = {
       method: 'GET',
       hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
@@ -139,7 +136,6 @@ export class MediaFetcher {
           );
         else done(null, first?.address ?? '', first?.family ?? 4);
       },
-      ...(certificates === undefined ? {} : { ca: certificates }),
     };
     return new Promise((resolve, reject) => {
       const send = url.protocol === 'https:' ? requestSecure : requestPlain;
