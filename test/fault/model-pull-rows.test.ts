@@ -205,6 +205,25 @@ describe('M08: a pull', () => {
     expect(commands[0]).toContain(':all:');
   });
 
+  test('says why a package was of no use', async () => {
+    using directory = new TemporaryDirectory();
+    const entry = entryFrom((path) => [`pypi:tiny@1.0#tiny/${path}`]);
+    const fails = async () => ({
+      code: 1,
+      errors: 'WARNING: x\nERROR: No matching distribution found for tiny==1.0\n',
+    });
+    await expect(pull(directory.path, 'none', { run: fails }, entry)).rejects.toThrow(
+      /pip could not fetch tiny: ERROR: No matching/,
+    );
+    const empty = async (command: string[]) => {
+      const folder = command[command.indexOf('--dest') + 1] ?? directory.path;
+      await Bun.write(join(folder, 'tiny-1.0-py3-none-any.whl'), zipSync({ 'tiny/other': new Uint8Array([1]) }));
+      return { code: 0, errors: '' };
+    };
+    await expect(pull(directory.path, 'none', { run: empty }, entry)).rejects.toThrow(/only 0 of \d+ bytes arrived/);
+    expect(seen(directory.path)).toEqual([]);
+  });
+
   test('whose files cannot be served installs nothing', async () => {
     using directory = new TemporaryDirectory();
     await using host = await FileHost.serve(fixture);
