@@ -1,10 +1,11 @@
 const pollMs = 25;
-const quietMs = 500;
+/** Long, because a process that others keep from running looks idle for a while. */
+const quietMs = 3_000;
 /** Share of a core below which a process counts as idle. */
 const idleShare = 0.1;
 
 /**
- * Waits until a process has used next to no processor time for half a second, which is when indexes that are built in the
+ * Waits until a process has used next to no processor time for three seconds, which is when indexes that are built in the
  * background are done. Answers when it was last busy, on the clock of `performance.now`. `cpuUs` tells the time used.
  */
 export async function untilIdle(cpuUs: () => number): Promise<number> {

@@ -42,6 +42,12 @@ const SAMPLED_STARTS: usize = 2048;
 /// Of so many allowed rows one is such a start, at most.
 const ROWS_PER_START: usize = 16;
 
+/// Nodes of the upper layers that a walk with so many candidates begins at: a way that begins at the nearest alone ends in
+/// the cluster of that one, however near others are.
+fn starts_for(candidates: usize) -> usize {
+    (candidates / 8).clamp(1, 64)
+}
+
 /// Rows whose scan costs what a walk with so many candidates costs.
 pub fn scanned_for(candidates: usize) -> usize {
     SCANNED_PER_WALK + SCANNED_PER_CANDIDATE * candidates
@@ -88,9 +94,9 @@ impl GraphSearch<'_, '_> {
         while limit < rows / 8 {
             self.search.took("graph");
             let (graph, query) = (&self.rows.graph, &self.query);
-            let start = graph.descend(query, 0, self.scratch);
+            graph.descend(query, 0, starts_for(limit), self.scratch);
             let search = &mut *self.search;
-            if !graph.walk(query, start, 0, limit, self.scratch, &mut || search.is_due()) {
+            if !graph.walk(query, 0, limit, self.scratch, &mut || search.is_due()) {
                 return self.rescore(Walked::Beam, |_| true).0;
             }
             let dead = self.dead;
@@ -133,9 +139,9 @@ impl GraphSearch<'_, '_> {
             kept: rescored_for(limit),
             budget: count as u64,
         };
-        let start = graph.descend(query, 0, self.scratch);
+        graph.descend(query, 0, starts_for(candidates), self.scratch);
         let search = &mut *self.search;
-        let end = graph.walk_until_kept(&walk, start, self.scratch, &mut || search.is_due());
+        let end = graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due());
         if end != WalkEnd::OverBudget {
             let (found, is_complete) = self.rescore(Walked::Kept, |_| true);
             if end == WalkEnd::Due || is_complete || found.len() >= wanted {
@@ -144,7 +150,7 @@ impl GraphSearch<'_, '_> {
         } else if count > steps {
             self.search.took("filtered_steps");
             let mut starts_at: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
-            starts_at.push(start.1);
+            starts_at.extend(self.scratch.starts.iter().map(|(_, place)| place));
             starts_at.extend(allowed.iter().step_by(count.div_ceil(starts)));
             let search = &mut *self.search;
             let end = graph.walk_over(&walk, &starts_at, self.scratch, &mut || search.is_due());

@@ -50,11 +50,10 @@ pub struct FilteredWalk<'a> {
 }
 
 impl Graph {
-    /// Fills `kept` with the nearest allowed nodes around a walk from `start`.
+    /// Fills `kept` with the nearest allowed nodes around a walk from `scratch.starts`.
     pub fn walk_until_kept(
         &self,
         walk: &FilteredWalk<'_>,
-        start: (f32, u32),
         scratch: &mut Scratch,
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
@@ -63,9 +62,12 @@ impl Graph {
         scratch.beam.reset(walk.candidates.min(FIRST_BALL) + (walk.around * walk.wanted as f32) as usize);
         scratch.kept.reset(walk.kept);
         scratch.spilled.clear();
-        scratch.meet(start.1);
         scratch.fresh.clear();
-        scratch.fresh.push(start.1);
+        for at in 0..scratch.starts.len() {
+            let place = scratch.starts[at].1;
+            scratch.meet(place);
+            scratch.fresh.push(place);
+        }
         self.weigh_and_keep(walk, scratch);
         let (mut steps, end) = (0, scratch.visits + walk.budget);
         loop {

@@ -10,6 +10,9 @@ use super::walk::Scratch;
 /// Locks for the links of all nodes; a node shares its lock with others.
 const LOCKS: usize = 4096;
 
+/// Nodes of an upper layer that the search for neighbours in the next one begins at.
+const STARTS: usize = 8;
+
 /// The building was called off.
 #[derive(Debug)]
 pub struct Cancelled;
@@ -96,13 +99,16 @@ impl<'a> Inserting<'a> {
         query.codes.clear();
         query.codes.extend_from_slice(graph.codes(place));
         query.weigh(graph.metric, head.scale, head.norm);
-        let mut start = graph.descend(query, level, scratch);
+        graph.descend(query, level, STARTS, scratch);
         for level in (0..=level.min(graph.top_level)).rev() {
-            graph.walk(query, start, level, self.candidates, scratch, &mut || false);
+            graph.walk(query, level, self.candidates, scratch, &mut || false);
             found.clear();
             found.extend(scratch.beam.iter().filter(|&(_, other)| other != place));
-            let Some(&nearest) = found.first() else { continue };
-            start = nearest;
+            if found.is_empty() {
+                continue;
+            }
+            scratch.starts.clear();
+            scratch.starts.extend(found.iter().take(STARTS));
             choose(graph, found, graph.layout.links, chosen, &mut crowd.costs, &mut crowd.dots);
             self.link_own(place, level, chosen);
             for &other in chosen.iter() {

@@ -17,8 +17,12 @@ pub struct Scratch {
     pub kept: Beam,
     /// Nodes that were met and did not fit into the beam.
     pub spilled: Vec<(f32, u32)>,
+    /// Nodes that a walk begins at, with their costs.
+    pub starts: Vec<(f32, u32)>,
     /// Nodes that the walk has met.
     visited: Vec<u64>,
+    /// The same one by one, in the upper layers.
+    met: Vec<u32>,
     pub fresh: Vec<u32>,
     pub costs: Vec<f32>,
     pub dots: Vec<i32>,
@@ -57,37 +61,31 @@ impl Graph {
         links.iter().skip(1).take(count).map(|link| link.load(Ordering::Relaxed)).filter(move |&place| place < rows)
     }
 
-    /// Goes down to `level` by single steps towards the query; gives the nearest node met there, and its cost.
-    pub fn descend(&self, query: &CodedQuery, level: u32, scratch: &mut Scratch) -> (f32, u32) {
-        let mut nearest = self.entry;
-        self.costs(query, &[nearest], &mut scratch.dots, &mut scratch.costs);
-        let mut cost = scratch.costs[0];
+    /// Goes down to `level`; `scratch.starts` then holds the nodes nearest to the query that were met in the layer above,
+    /// at most `width` of them, each with its cost.
+    pub fn descend(&self, query: &CodedQuery, level: u32, width: usize, scratch: &mut Scratch) {
+        self.costs(query, &[self.entry], &mut scratch.dots, &mut scratch.costs);
+        scratch.starts.clear();
+        scratch.starts.push((scratch.costs[0], self.entry));
+        if level < self.top_level {
+            scratch.forget(self.layout.rows);
+        }
         for level in (level + 1..=self.top_level).rev() {
-            loop {
-                scratch.fresh.clear();
-                scratch.fresh.extend(self.linked(nearest, level));
-                self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
-                scratch.visits += scratch.fresh.len() as u64;
-                let before = cost;
-                for (&place, &other) in scratch.fresh.iter().zip(&scratch.costs) {
-                    if other < cost {
-                        (cost, nearest) = (other, place);
-                    }
-                }
-                if cost >= before {
-                    break;
-                }
+            scratch.beam.reset(width);
+            self.walk_on(query, level, scratch, &mut || false);
+            scratch.starts.clear();
+            scratch.starts.extend(scratch.beam.iter());
+            for place in scratch.met.drain(..) {
+                scratch.visited[place as usize / 64] &= !(1 << (place % 64));
             }
         }
-        (cost, nearest)
     }
 
-    /// Fills the beam with the `limit` nearest nodes of a layer that a walk from `start` meets. False when `is_due` ended
-    /// it.
+    /// Fills the beam with the `limit` nearest nodes of a layer that a walk from `scratch.starts` meets. False when
+    /// `is_due` ended it.
     pub fn walk(
         &self,
         query: &CodedQuery,
-        start: (f32, u32),
         level: u32,
         limit: usize,
         scratch: &mut Scratch,
@@ -95,8 +93,20 @@ impl Graph {
     ) -> bool {
         scratch.forget(self.layout.rows);
         scratch.beam.reset(limit);
-        scratch.meet(start.1);
-        scratch.beam.insert(start.0, start.1);
+        let is_done = self.walk_on(query, level, scratch, is_due);
+        scratch.met.clear();
+        is_done
+    }
+
+    fn walk_on(&self, query: &CodedQuery, level: u32, scratch: &mut Scratch, is_due: &mut dyn FnMut() -> bool) -> bool {
+        for at in 0..scratch.starts.len() {
+            let (cost, place) = scratch.starts[at];
+            scratch.meet(place);
+            scratch.met.push(place);
+            if cost < scratch.beam.bound() {
+                scratch.beam.insert(cost, place);
+            }
+        }
         let mut steps = 0;
         while let Some(place) = scratch.beam.next() {
             steps += 1;
@@ -104,6 +114,9 @@ impl Graph {
                 return false;
             }
             self.meet_linked(place, level, scratch);
+            if level > 0 {
+                scratch.met.extend_from_slice(&scratch.fresh);
+            }
             self.weigh_fresh(query, scratch);
         }
         true
