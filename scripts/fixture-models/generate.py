@@ -14,6 +14,7 @@ import chain
 import colours
 import extractor
 import predictors
+import transcriber
 import writers
 
 FIXTURES = Path(__file__).resolve().parents[2] / "test" / "fixtures"
@@ -29,6 +30,7 @@ if __name__ == "__main__":
     bert.write_chunker(FIXTURES / "models" / "chunkers" / "tiny-chunker")
     colours.write_all(FIXTURES / "models")
     extractor.write(FIXTURES / "models" / "extractors" / "tiny-spans")
+    transcriber.write(FIXTURES / "models" / "transcribers" / "tiny-ear")
     writers.write_all(FIXTURES / "models")
     predictors.write(FIXTURES / "predictors")
     for file in sorted(FIXTURES.rglob("*")):

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { blue, colouredImage, green, red } from '../support/coloured-image.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
+import { tone, wavFile } from '../support/wav-file.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
 
@@ -79,6 +80,36 @@ describe('POST /ai/v1/read', () => {
 });
 
 describe('POST /ai/v1/transcribe', () => {
-  test('says that no such model is installed', () =>
-    expectRefusals('transcribe', [[{ model: 'whisper', audio: 'AAAA' }, 404, 'among the transcribers']]));
+  const rate = 16_000;
+  const base64 = (...parts: Float32Array[]) => {
+    const all = new Float32Array(parts.flatMap((part) => [...part]));
+    return Buffer.from(wavFile(all, rate)).toString('base64');
+  };
+  const hear = (audio: string, language?: string) => send('transcribe', { model: 'tiny-ear', audio, language });
+
+  test('writes down what it hears, second by second, in the language that it is told or guesses', async () => {
+    const [low, high, silence] = [tone(300, 1, rate), tone(3_000, 1, rate), new Float32Array(rate)];
+    const { status, body } = await hear(base64(low, high, silence, low));
+    expect([status, body]).toEqual([
+      200,
+      {
+        object: 'list',
+        data: [{ object: 'transcription', index: 0, text: 'red blue red', language: 'en' }],
+        model: 'tiny-ear',
+        usage: { prompt_tokens: 0, completion_tokens: 3, total_tokens: 3, cached_prompt_tokens: 0 },
+      },
+    ]);
+    const guessed = await hear(`data:audio/wav;base64,${base64(high)}`);
+    expect(guessed.body.data).toEqual([{ object: 'transcription', index: 0, text: 'blue', language: 'de' }] as never);
+    const told = await hear(base64(high), 'en-GB');
+    expect(told.body.data).toEqual([{ object: 'transcription', index: 0, text: 'blue', language: 'en' }] as never);
+  });
+
+  test('refuses what it cannot hear', () =>
+    expectRefusals('transcribe', [
+      [{ model: 'whisper', audio: 'AAAA' }, 404, 'among the transcribers'],
+      [{ model: 'tiny-ear', audio: 'AAAA' }, 400, 'invalid_media'],
+      [{ model: 'tiny-ear', audio: btoa('ID3 and so on') }, 400, 'sounds are read from WAV files'],
+      [{ model: 'tiny-ear', audio: base64(tone(300, 1, rate)), language: 'fr' }, 400, 'there are en, de'],
+    ]));
 });

@@ -1,13 +1,14 @@
 import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
-import { mediaReference } from '../../inference/media/media-reference.ts';
-import { readImages, rewriteTexts, type Written } from '../../inference/writing/write-texts.ts';
+import { type MediaReference, mediaReference } from '../../inference/media/media-reference.ts';
+import { readImages, rewriteTexts, transcribeSound, type Written } from '../../inference/writing/write-texts.ts';
 import {
   readRequestSchema,
   readResponseSchema,
   rewriteRequestSchema,
   rewriteResponseSchema,
   transcribeRequestSchema,
+  transcribeResponseSchema,
 } from '../../protocol/inference/write.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -59,19 +60,24 @@ export function writeRoutes(inference: Inference): Route[] {
       path: '/ai/v1/transcribe',
       tag: 'Inference',
       summary: 'Write down speech',
-      description: 'Models that hear are not run yet: 404 where none is installed, else 501.',
       body: { kind: 'json', schema: transcribeRequestSchema, bytesMax: limits.generateBodyBytesMax },
-      responses: { 501: { description: 'No runtime for it yet' } },
+      responses: { 200: { description: 'What was said', schema: transcribeResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'transcribe', context, () => {
-          const { name } = inference.models.require('transcribers', context.body.model);
-          throw new ServiceError(
-            'not_implemented',
-            `the model "${name}" is installed, but models that hear are not run yet`,
-          );
+        underPermit(inference, 'transcribe', context, async () => {
+          const { model: name, audio, language: wanted } = context.body;
+          const request = { audio: soundReference(audio), language: wanted };
+          const { model, text, language, tokens } = await transcribeSound(inference, name, request, context.signal);
+          const said = { object: 'transcription', index: 0, text, ...(language === undefined ? {} : { language }) };
+          const usage = { prompt_tokens: 0, completion_tokens: tokens, total_tokens: tokens, cached_prompt_tokens: 0 };
+          return { answer: { object: 'list', data: [said], model, usage }, items: 1, tokens };
         }),
     }),
   ];
+}
+
+function soundReference(audio: string): MediaReference {
+  const inline = /^data:/i.test(audio) ? mediaReference({ type: 'media', url: audio }, 'audio') : undefined;
+  return inline ?? { where: 'audio', mediaType: undefined, from: { base64: audio } };
 }
 
 function answer(

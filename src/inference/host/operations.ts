@@ -17,6 +17,7 @@ import type {
 import type { PredictInput, PredictResult } from './operations/predict.ts';
 import type { RerankInput, RerankResult } from './operations/rerank.ts';
 import type { TagEntitiesInput, TagEntitiesResult } from './operations/tag-entities.ts';
+import type { TranscribeInput, TranscribeResult } from './operations/transcribe.ts';
 import type { WriteTextInput, WriteTextResult } from './operations/write-text.ts';
 
 /**
@@ -30,6 +31,7 @@ export interface Operations {
   predict: { input: PredictInput; event: never; result: PredictResult };
   findBoundaries: { input: FindBoundariesInput; event: never; result: FindBoundariesResult };
   tagEntities: { input: TagEntitiesInput; event: never; result: TagEntitiesResult };
+  transcribe: { input: TranscribeInput; event: never; result: TranscribeResult };
   writeText: { input: WriteTextInput; event: never; result: WriteTextResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
   inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };

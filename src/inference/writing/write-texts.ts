@@ -1,4 +1,6 @@
+import { ServiceError } from '../../protocol/service-error.ts';
 import { specOfModel } from '../host/model-spec.ts';
+import type { TranscribeResult } from '../host/operations/transcribe.ts';
 import type { WriteTextResult } from '../host/operations/write-text.ts';
 import type { Inference } from '../inference.ts';
 import { loadPixels } from '../media/image-pixels.ts';
@@ -34,4 +36,24 @@ export async function readImages(
   const input = { sources, prompt: request.prompt, tokensMax: request.tokensMax };
   const spec = specOfModel(model, inference.settings);
   return { model: model.name, ...(await inference.pool.run(spec, 'writeText', input, { signal })) };
+}
+
+export interface Transcribed extends TranscribeResult {
+  readonly model: string;
+}
+
+/** Writes down what is said. Throws `ServiceError`. */
+export async function transcribeSound(
+  { models, media, pool, settings }: Inference,
+  name: string,
+  request: { audio: MediaReference; language: string | undefined },
+  signal: AbortSignal,
+): Promise<Transcribed> {
+  const model = models.require('transcribers', name);
+  const [sound] = await media.load([request.audio], signal);
+  if (sound?.mediaType !== 'audio/wav') {
+    throw new ServiceError('model_not_supported', `the sound is ${sound?.mediaType}; sounds are read from WAV files`);
+  }
+  const input = { audio: sound.bytes, language: request.language };
+  return { model: model.name, ...(await pool.run(specOfModel(model, settings), 'transcribe', input, { signal })) };
 }

@@ -52,6 +52,20 @@ export const readResponseSchema = Type.Object({
 
 export const transcribeRequestSchema = Type.Object({
   model,
-  audio: Type.String({ minLength: 1, description: 'Base64.' }),
-  language: Type.Optional(Type.String({ maxLength: 64 })),
+  audio: Type.String({ minLength: 1, description: 'A WAV file in base64, or a data URI of it.' }),
+  language: Type.Optional(Type.String({ maxLength: 64, description: 'Such as `en`; guessed where it is missing.' })),
+});
+
+export const transcribeResponseSchema = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(
+    Type.Object({
+      object: Type.Literal('transcription'),
+      index: Type.Integer(),
+      text: Type.String(),
+      language: Type.Optional(Type.String()),
+    }),
+  ),
+  model: Type.String(),
+  usage: usageSchema,
 });

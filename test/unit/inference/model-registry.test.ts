@@ -41,6 +41,7 @@ describe('what is found', () => {
       'generators/chain native',
       'rewriters/tiny-rewriter onnx',
       'readers/tiny-reader onnx',
+      'transcribers/tiny-ear onnx',
     ]);
     expect(found.find('embedders', 'tiny-bert')?.manifest).toMatchObject({
       dimension: 32,

@@ -6,6 +6,7 @@ import { loadEmbedder } from './embedder.ts';
 import { loadExtractor } from './extractor.ts';
 import { loadPredictor } from './predictor.ts';
 import { loadReranker } from './reranker.ts';
+import { loadTranscriber } from './transcriber.ts';
 import { loadWriter } from './writer.ts';
 
 const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Promise<Backend> } = {
@@ -14,6 +15,7 @@ const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Pro
   extractors: loadExtractor,
   readers: loadWriter,
   rewriters: loadWriter,
+  transcribers: loadTranscriber,
   rerankers: loadReranker,
   predictors: loadPredictor,
 };

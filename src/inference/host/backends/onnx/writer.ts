@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import { must } from '../../../../lib/assert.ts';
-import { turn } from '../../../../lib/in-slices.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { InstalledModel } from '../../../models/describe-model.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
@@ -9,20 +8,17 @@ import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { Pixels } from '../../operations/pixels.ts';
 import type { WriteTextInput, WriteTextResult } from '../../operations/write-text.ts';
-import { floats, integerRows, maskRows, OnnxSession } from './onnx-session.ts';
+import { integerRows, maskRows, type OnnxSession } from './onnx-session.ts';
 import { openProbed } from './probed-session.ts';
+import { TextDecoder } from './text-decoder.ts';
 import { TextTokenizer } from './text-tokenizer.ts';
 
 interface Writer {
   readonly encoder: OnnxSession;
-  readonly decoder: OnnxSession;
+  readonly decoder: TextDecoder;
   readonly tokenizer: TextTokenizer;
   /** Tokens that one source may have, and that one output may have. */
   readonly contextTokens: number;
-  readonly start: readonly number[];
-  readonly ends: ReadonlySet<number>;
-  /** Tokens that are never written. */
-  readonly never: readonly number[];
 }
 
 /** What the encoder made of one source. */
@@ -34,8 +30,6 @@ interface Encoded {
 /** An encoder that reads a text or an image, and a decoder that writes the likeliest text about it, token by token. */
 export async function loadWriter(spec: ModelSpec): Promise<Backend> {
   const model = must(spec.model, 'a model of two parts is installed');
-  const path = model.companions?.decoder;
-  if (path === undefined) throw new Error('only models of an encoder_model.onnx and a decoder_model.onnx are run');
   const tokenizer = new TextTokenizer(model.directory);
   const contextTokens = model.manifest.context_length ?? 512;
   const pixelSize = sampleEdge(model);
@@ -44,10 +38,8 @@ export async function loadWriter(spec: ModelSpec): Promise<Backend> {
     spec.settings.threads,
     (opened) => opened.run(sampleOf(opened, tokenizer, pixelSize)),
   );
-  const decoder = await OnnxSession.open(join(model.directory, path), threads);
-  const unknown = decoder.inputs.find((name) => !decoderInputs.includes(name));
-  if (unknown !== undefined) throw new Error(`its decoder reads "${unknown}"; one that takes whole texts is wanted`);
-  const writer: Writer = { encoder, decoder, tokenizer, contextTokens, ...writingOf(model, tokenizer) };
+  const decoder = await TextDecoder.open(model, tokenizer, { threads, contextTokens });
+  const writer: Writer = { encoder, decoder, tokenizer, contextTokens };
   const writeText = (input: WriteTextInput, context: OperationContext<'writeText'>) =>
     writeTexts(writer, input, context);
   return {
@@ -60,8 +52,6 @@ export async function loadWriter(spec: ModelSpec): Promise<Backend> {
   };
 }
 
-const decoderInputs = ['input_ids', 'encoder_hidden_states', 'encoder_attention_mask'];
-
 async function writeTexts(
   writer: Writer,
   { sources, prompt, tokensMax }: WriteTextInput,
@@ -73,7 +63,8 @@ async function writeTexts(
   const begin = prompt === undefined ? [] : [writer.tokenizer.idOf(prompt) ?? writer.tokenizer.plain(prompt)].flat();
   for (const [index, source] of sources.entries()) {
     const encoded = await encode(writer, source, index);
-    const written = await write(writer, encoded, [...writer.start, ...begin], tokensMax, context);
+    const start = [...writer.decoder.writing.start, ...begin];
+    const written = await writer.decoder.write(encoded.feeds, start, tokensMax, context);
     texts.push(writer.tokenizer.decode(written));
     promptTokens += encoded.tokens;
     completionTokens += written.length;
@@ -104,58 +95,6 @@ async function encode(writer: Writer, source: string | Pixels, index: number): P
   const { last_hidden_state } = await encoder.run(feeds, ['last_hidden_state']);
   const hidden = must(last_hidden_state, 'an encoder answers last_hidden_state');
   return { feeds: { encoder_hidden_states: hidden, encoder_attention_mask: mask }, tokens: ids.length };
-}
-
-async function write(
-  { decoder, ends, never, contextTokens }: Writer,
-  { feeds }: Encoded,
-  start: readonly number[],
-  tokensMax: number,
-  { signal, progress }: OperationContext<'writeText'>,
-): Promise<number[]> {
-  const ids = [...start];
-  const most = Math.min(tokensMax, contextTokens - start.length);
-  while (ids.length - start.length < most) {
-    const { logits } = await decoder.run({ input_ids: integerRows([ids], ids.length, 0), ...feeds }, ['logits']);
-    const { data, dims } = floats(logits);
-    const next = likeliest(data.subarray(data.length - (dims.at(-1) ?? 0)), never);
-    if (ends.has(next)) break;
-    ids.push(next);
-    progress();
-    await turn();
-    signal.throwIfAborted();
-  }
-  return ids.slice(start.length);
-}
-
-function likeliest(logits: Float32Array, never: readonly number[]): number {
-  for (const id of never) logits[id] = Number.NEGATIVE_INFINITY;
-  let best = 0;
-  for (let id = 1; id < logits.length; id += 1) if ((logits[id] ?? 0) > (logits[best] ?? 0)) best = id;
-  return best;
-}
-
-/** How outputs begin and end, as `generation_config.json` or `config.json` say. */
-function writingOf(model: InstalledModel, tokenizer: TextTokenizer): Pick<Writer, 'start' | 'ends' | 'never'> {
-  const config = {
-    ...readFolderJson(model.directory, 'config.json'),
-    ...readFolderJson(model.directory, 'generation_config.json'),
-  };
-  const { decoder } = config;
-  const inner = (typeof decoder === 'object' && decoder !== null ? decoder : {}) as Record<string, unknown>;
-  const ids = (name: string) => [config[name] ?? inner[name] ?? []].flat(2).filter((id) => isId(id, tokenizer));
-  const [start] = [...ids('decoder_start_token_id'), ...ids('bos_token_id'), ...ids('pad_token_id')];
-  const ends = new Set(ids('eos_token_id'));
-  if (start === undefined || ends.size === 0) {
-    throw new Error('neither generation_config.json nor config.json says which tokens begin and end an output');
-  }
-  const single = [config.bad_words_ids ?? []].flat().filter((each) => Array.isArray(each) && each.length === 1);
-  const never = [...ids('suppress_tokens'), ...single.flat().filter((id) => isId(id, tokenizer))];
-  return { start: [start, ...ids('forced_bos_token_id')], ends, never };
-}
-
-function isId(id: unknown, { vocabularySize }: TextTokenizer): id is number {
-  return typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < vocabularySize;
 }
 
 export function pixelTensor({ data, width, height }: Pixels): Tensor {
