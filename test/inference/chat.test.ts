@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import OpenAI from 'openai';
 import type { ChatCompletionChunk, ChatCompletionFunctionTool } from 'openai/resources';
+import { jsonSchemas } from '../support/inference/json-schemas.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const models = new URL('../fixtures/models', import.meta.url).pathname;
@@ -313,6 +314,16 @@ describe('a format', () => {
     const { message } = await answer('hello', { response_format: { type: 'json_schema', json_schema: { schema } } });
     expect([41, 42]).toContain(JSON.parse(message.content ?? '').answer);
     expect((await answer('hello', { grammar: 'root ::= "yes" | "no"' })).message.content).toMatch(/^(yes|no)$/);
+  });
+
+  test('of any schema that can be kept makes a grammar that the engine takes', async () => {
+    for (const schema of jsonSchemas) {
+      const { status, body: answered } = await chat('hello', {
+        max_tokens: 1,
+        response_format: { type: 'json_schema', json_schema: { schema } },
+      });
+      expect([JSON.stringify(schema), status, answered.error]).toEqual([JSON.stringify(schema), 200, undefined]);
+    }
   });
 
   test('that cannot be kept is refused by name', async () => {

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { complement, contains, normalised, without } from './code-ranges.ts';
-import { type CodeRange, characterClass, literal, oneOf, repeated } from './grammar-writer.ts';
+import { type CodeRange, characterClass, type GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
+import { characterRule } from './json-rules.ts';
 
 const patternCharsMax = 1_024;
 const groupsDeepMax = 16;
@@ -41,16 +42,16 @@ const notRaw: readonly CodeRange[] = [
 
 /**
  * The inside of a JSON string that matches a regular expression (ECMA-262 with the flag `u`): literals, classes, groups,
- * alternatives, repetitions, and anchors at either end. `character` is what stands for any one character.
+ * alternatives, repetitions, and anchors at either end.
  */
-export function patternExpression(pattern: string, character: string): string {
+export function patternExpression(pattern: string, writer: GrammarWriter): string {
   if (pattern.length > patternCharsMax) throw refused(pattern, `is longer than ${patternCharsMax} characters`);
   try {
     new RegExp(pattern, 'u');
   } catch {
     throw refused(pattern, 'is not a regular expression');
   }
-  return new PatternReader(pattern, character).whole();
+  return new PatternReader(pattern, writer).whole();
 }
 
 function refused(pattern: string, why: string): ServiceError {
@@ -61,13 +62,15 @@ function refused(pattern: string, why: string): ServiceError {
 class PatternReader {
   readonly #pattern: string;
   readonly #characters: readonly string[];
+  readonly #writer: GrammarWriter;
   readonly #any: string;
   #at = 0;
 
-  constructor(pattern: string, any: string) {
+  constructor(pattern: string, writer: GrammarWriter) {
     this.#pattern = pattern;
     this.#characters = [...pattern];
-    this.#any = any;
+    this.#writer = writer;
+    this.#any = characterRule(writer);
   }
 
   whole(): string {
@@ -158,7 +161,8 @@ class PatternReader {
     if (Math.max(min, max ?? 0) > repetitionsMax) {
       throw refused(this.#pattern, `repeats more than ${repetitionsMax} times`);
     }
-    return repeated(/^[[(]/.test(atom) ? atom : `(${atom})`, min, max);
+    // A rule of its own: the engine multiplies repetitions within repetitions.
+    return repeated(atom.startsWith('[') ? atom : this.#writer.rule('group', atom), min, max);
   }
 
   #bounds(): readonly [min: number, max: number | undefined] | undefined {

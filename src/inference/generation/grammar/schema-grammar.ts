@@ -184,8 +184,10 @@ class SchemaCompiler {
   #list(first: readonly string[], rest: string | undefined, min: number, max: number | undefined): string {
     const space = spaceRule(this.#writer);
     const separator = `${space} "," ${space}`;
+    // A rule of its own: the engine multiplies what is repeated by what it consists of.
+    const next = rest === undefined ? undefined : this.#writer.rule('next', `${separator} ${rest}`);
     const more = (least: number, most: number | undefined) =>
-      rest === undefined ? '' : repeated(`(${separator} ${rest})`, Math.max(least, 0), most);
+      next === undefined ? '' : repeated(next, Math.max(least, 0), most);
     if (first.length === 0) {
       if (rest === undefined || max === 0) return '""';
       const list = `${rest} ${more(min - 1, max === undefined ? undefined : max - 1)}`;

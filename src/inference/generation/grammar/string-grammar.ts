@@ -41,7 +41,7 @@ export function stringExpression(schema: SchemaObject, writer: GrammarWriter): s
   let inside = repeated(character, checkedCount('minLength', min) ?? 0, checkedCount('maxLength', max));
   if (pattern !== undefined) {
     if (typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
-    inside = patternExpression(pattern, character);
+    inside = patternExpression(pattern, writer);
   } else if (format !== undefined) {
     const known = Object.hasOwn(formats, String(format)) ? formats[String(format)] : undefined;
     if (known === undefined) {

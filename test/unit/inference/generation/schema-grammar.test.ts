@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { jsonGrammar, schemaGrammar } from '../../../../src/inference/generation/grammar/schema-grammar.ts';
 import { SeededRandom } from '../../../support/fault/seeded-random.ts';
 import { Gbnf } from '../../../support/gbnf.ts';
+import { jsonSchemas } from '../../../support/inference/json-schemas.ts';
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const validator = new Ajv2020({
@@ -37,104 +38,9 @@ function randomFrom(seed: number): () => number {
   return () => random.next();
 }
 
-const list = {
-  type: 'object',
-  properties: { value: { type: 'integer' }, next: { anyOf: [{ $ref: '#' }, { type: 'null' }] } },
-  required: ['value', 'next'],
-  additionalProperties: false,
-};
-const shapes = {
-  $defs: {
-    circle: {
-      type: 'object',
-      properties: { kind: { const: 'circle' }, radius: { type: 'number', minimum: 0 } },
-      required: ['kind', 'radius'],
-    },
-    square: {
-      type: 'object',
-      properties: { kind: { const: 'square' }, side: { type: 'number', exclusiveMinimum: 0, maximum: 10 } },
-      required: ['kind', 'side'],
-    },
-  },
-  type: 'array',
-  items: { oneOf: [{ $ref: '#/$defs/circle' }, { $ref: '#/$defs/square' }] },
-  minItems: 1,
-  maxItems: 3,
-};
-
 describe('texts of a grammar satisfy the schema', () => {
-  const schemas: readonly (object | boolean)[] = [
-    true,
-    {},
-    { type: 'object' },
-    {
-      type: 'object',
-      properties: { a: { type: 'string' }, b: { type: 'number' }, c: { type: 'boolean' } },
-      required: ['b'],
-    },
-    {
-      type: 'object',
-      properties: { a: {}, ab: { type: 'null' }, 'q"\\\n': { type: 'null' } },
-      required: ['ab'],
-      additionalProperties: { type: 'integer' },
-    },
-    { type: 'object', properties: { only: { type: 'string' } }, additionalProperties: true },
-    { type: 'object', additionalProperties: { type: 'array', items: { type: 'boolean' } } },
-    { type: 'object', properties: {}, additionalProperties: false },
-    { type: ['string', 'null', 'integer'], maxLength: 3, minimum: 5 },
-    { type: 'string', nullable: true, minLength: 2 },
-    { enum: ['a', 1, null, { x: [1, 'quote " and \\'] }] },
-    { type: 'string', enum: ['a', 1, 'two\nlines'] },
-    { const: 'only "this"' },
-    { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }], items: false, minItems: 1 },
-    { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'null' }, minItems: 2, maxItems: 4 },
-    { type: 'array', prefixItems: [{ type: 'string' }, { type: 'null' }] },
-    { type: 'array', items: { type: 'integer' }, maxItems: 0 },
-    { type: 'array', minItems: 2 },
-    { allOf: [{ type: 'integer', minimum: -5, maximum: 5 }], title: 'one of one' },
-    { oneOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }, { const: 7 }] },
-    list,
-    shapes,
-    // As schema libraries write them.
-    {
-      $schema: 'https://json-schema.org/draft/2020-12/schema',
-      type: 'object',
-      properties: {
-        age: { type: 'integer', minimum: -9_007_199_254_740_991, maximum: 9_007_199_254_740_991 },
-        tags: { type: 'array', items: { type: 'string' }, uniqueItems: false },
-        scores: { type: 'object', propertyNames: { type: 'string' }, additionalProperties: { type: 'number' } },
-        home: { description: 'where', allOf: [{ $ref: '#/$defs/Place' }], default: null },
-        away: { anyOf: [{ $ref: '#/$defs/Place' }, { type: 'null' }], title: 'Away', default: null },
-      },
-      required: ['age', 'tags', 'home'],
-      additionalProperties: false,
-      $defs: {
-        Place: {
-          title: 'Place',
-          type: 'object',
-          properties: { name: { title: 'Name', type: 'string' } },
-          required: ['name'],
-        },
-      },
-    },
-    ...['date', 'time', 'date-time', 'uuid', 'ipv4', 'email'].map((format) => ({ type: 'string', format })),
-    ...[
-      '^[a-z]+$',
-      '^\\d{3}-\\d{2,4}$',
-      'abc',
-      '^a|b$',
-      '^(?:foo|ba[rz])?!*$',
-      '^[^"\\\\x]{2}$',
-      '["\\\\]',
-      '^\\S+@\\w+\\.\\w+$',
-      '^.{0,3}$',
-      '^[\\u00e0-\\u00ff]+\\t?$',
-      '^a{2,}?$',
-      '^\u{1f33b}+$',
-    ].map((pattern) => ({ type: 'string', pattern })),
-  ];
   const seed = 42;
-  test.each(schemas.map((schema) => [JSON.stringify(schema), schema] as const))('%s', (_name, schema) => {
+  test.each(jsonSchemas.map((schema) => [JSON.stringify(schema), schema] as const))('%s', (_name, schema) => {
     expectValid(schema, 60, randomFrom(seed));
   });
 
@@ -309,8 +215,9 @@ describe('what cannot be enforced is refused by name', () => {
       type: 'object',
       properties: Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`m${at}`, {}])),
     };
+    const repeats = { type: 'string', pattern: '(a{2000}){2001}' };
     const deepPattern = { type: 'string', pattern: `${'('.repeat(20)}a${')'.repeat(20)}` };
-    for (const schema of [deep, wide, deepPattern]) {
+    for (const schema of [deep, wide, deepPattern, repeats]) {
       expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
     }
   });
