@@ -60,8 +60,9 @@ export class DecodeLoop {
     for (;;) {
       this.#dropAborted();
       await this.#admit();
-      if (this.#active.length === 0) break;
-      await this.#step();
+      // Whoever came while others were let in has only been put in the queue.
+      if (this.#active.length > 0) await this.#step();
+      else if (this.#waiting.length === 0) break;
     }
     this.#turning = false;
   }

@@ -1,0 +1,52 @@
+import { expect, test } from 'bun:test';
+import type { NativeContext } from '../../../src/inference/host/backends/llama/binding.ts';
+import { DecodeLoop } from '../../../src/inference/host/backends/llama/decode-loop.ts';
+import type { Generation } from '../../../src/inference/host/backends/llama/generation.ts';
+import { type SequenceSlot, SequenceSlots } from '../../../src/inference/host/backends/llama/sequence-slots.ts';
+import { Threads } from '../../../src/inference/host/backends/llama/threads.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+/** Evaluates nothing, in no time. */
+const context = {
+  setThreads: () => undefined,
+  initBatch: () => undefined,
+  addToBatch: () => Uint32Array.of(0),
+  decodeBatch: () => Promise.resolve(),
+  removeTokenCellsFromSequence: () => true,
+} as unknown as NativeContext;
+
+/** One token of prompt and one of output. */
+function shortGeneration(): Generation & { readonly ended: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const generation = {
+    prompt: [1],
+    cache: undefined,
+    slot: undefined as SequenceSlot | undefined,
+    aborted: false,
+    reading: true,
+    unread: 1,
+    onAbort: () => undefined,
+    begin: (slot: SequenceSlot) => {
+      generation.slot = slot;
+    },
+    prepare: () => Promise.resolve(),
+    next: () => [1],
+    wanted: () => [0],
+    take: () => Promise.resolve({ done: true, keptTokens: 1 }),
+    settle: () => resolve(),
+    ended: promise,
+  };
+  return generation as unknown as Generation & { readonly ended: Promise<void> };
+}
+
+test('a request that comes at any moment of the end of another is served', async () => {
+  for (let steps = 0; steps < 40; steps += 1) {
+    const loop = new DecodeLoop(context, new SequenceSlots(context, 1), Threads.fixed(1), new FakeClock());
+    const first = shortGeneration();
+    const second = shortGeneration();
+    loop.start(first);
+    for (let step = 0; step < steps; step += 1) await Promise.resolve();
+    loop.start(second);
+    expect(await Promise.all([first.ended, second.ended])).toHaveLength(2);
+  }
+});
