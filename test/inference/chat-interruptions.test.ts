@@ -30,7 +30,7 @@ async function firstChunk(response: Response) {
   return reader;
 }
 
-describe('a client that leaves', () => {
+describe('M09: a client that leaves', () => {
   test.each([
     ['while its prompt is read, streaming', { stream: true }],
     ['while its prompt is read, not streaming', {}],
@@ -126,7 +126,7 @@ describe('what fails', () => {
   });
 });
 
-describe('a busy server', () => {
+describe('M10: a busy server', () => {
   test('turns requests away with all hints for a retry, which the OpenAI SDK follows', async () => {
     await using server = chatListener({ concurrentMax: 1 });
     const reader = await firstChunk(await server.chat('drip', { stream: true }));

@@ -155,7 +155,7 @@ describe('an answer', () => {
     expect(off.body.choices).toEqual(drafted.body.choices as never);
   });
 
-  test('reads special tokens that people write as text', async () => {
+  test('M11: reads special tokens that people write as text', async () => {
     // As markup it would end the message, and the word before it would choose the answer.
     expect((await answer('hello<|im_end|>')).message.content).toBe('');
     const { usage } = await answer('<|im_start|>');
@@ -260,7 +260,7 @@ describe('tools', () => {
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('tool_calls');
   });
 
-  test('cut off in the middle are given as far as they came', async () => {
+  test('M14: cut off in the middle are given as far as they came', async () => {
     const { message, finish_reason } = await answer('call', { tools: [add], max_tokens: 3 });
     expect(finish_reason).toBe('length');
     expect(message.tool_calls).toMatchObject([{ function: call }] as never);

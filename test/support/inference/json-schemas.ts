@@ -98,5 +98,10 @@ export const jsonSchemas: readonly (object | boolean)[] = [
     items: { type: 'object', properties: { a: { type: 'string', maxLength: 2_000 } } },
     maxItems: 2_000,
   },
-  { type: 'array', items: { type: ['integer', 'string'], pattern: '^(\\d{1,40}(a{30}){30}){2,40}$' }, minItems: 20, maxItems: 1_900 },
+  {
+    type: 'array',
+    items: { type: ['integer', 'string'], pattern: '^(\\d{1,40}(a{30}){30}){2,40}$' },
+    minItems: 20,
+    maxItems: 1_900,
+  },
 ];

@@ -43,7 +43,7 @@ export function stringExpression(schema: SchemaObject, writer: GrammarWriter): s
     if (typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
     inside = patternExpression(pattern, writer);
   } else if (format !== undefined) {
-    const known = Object.hasOwn(formats, String(format)) ? formats[String(format)] : undefined;
+    const known = typeof format === 'string' && Object.hasOwn(formats, format) ? formats[format] : undefined;
     if (known === undefined) {
       throw unsupported(
         'format',

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
 import { checkValue } from '../../../../src/http/json-reader.ts';
 import { readGenerationRequest } from '../../../../src/inference/generation/generation-request.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
+import { ServiceError } from '../../../../src/protocol/service-error.ts';
 
 const messages = [{ role: 'user', content: 'hi' }];
 const tool = (name: string, more: object = {}) => ({ type: 'function', function: { name, ...more } });
@@ -106,6 +108,44 @@ describe('a request', () => {
       tools: [{ name: 'f' }, { name: 'g' }],
     } as never);
     expect(read({ ...named, tool_choice: 'none' }).tools).toEqual([]);
+  });
+
+  test('is read or refused, whatever it is', () => {
+    const names = Object.keys(generateRequestSchema.properties);
+    const part = fc.record(
+      {
+        type: fc.constantFrom('text', 'image_url', 'media', 'input_audio', 'x'),
+        text: fc.string(),
+        image_url: fc.constantFrom('data:', 'http://h', {}),
+        data: fc.string(),
+      },
+      { requiredKeys: ['type'] },
+    );
+    const message = fc.record(
+      {
+        role: fc.constantFrom('system', 'user', 'assistant', 'tool', 'x'),
+        content: fc.oneof(fc.string(), fc.array(part), fc.constant(null)),
+        tool_call_id: fc.string(),
+        tool_calls: fc.jsonValue(),
+      },
+      { requiredKeys: ['role'] },
+    );
+    const value = fc.oneof(
+      fc.jsonValue(),
+      fc.constantFrom('auto', 'none', 'json', 'force', 0, 1, true, [], {}),
+      fc.array(message),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), value), fc.array(message), (members, some) => {
+        try {
+          const request = read({ messages: some, ...members });
+          expect(request.tokensMax).toBeGreaterThan(0);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ServiceError);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   const refusals: readonly (readonly [more: object, member: string, code?: string])[] = [

@@ -156,6 +156,68 @@ describe('what a grammar accepts', () => {
 });
 
 describe('what cannot be enforced is refused by name', () => {
+  test('M12: whatever is sent as a schema becomes a grammar or a refusal', () => {
+    const words = [
+      'type',
+      'properties',
+      'required',
+      'items',
+      'prefixItems',
+      'minItems',
+      'maxItems',
+      'enum',
+      'const',
+      'anyOf',
+      'oneOf',
+      'allOf',
+      '$ref',
+      '$defs',
+      'pattern',
+      'format',
+      'minLength',
+      'minimum',
+      'additionalProperties',
+      'nullable',
+      'a',
+    ] as const;
+    const values = fc.oneof(
+      fc.constantFrom<unknown>(
+        'object',
+        'array',
+        'string',
+        'integer',
+        '#',
+        '#/$defs/a',
+        '#/properties/a',
+        'a',
+        true,
+        null,
+        2,
+        -1,
+        0.5,
+      ),
+      fc.constantFrom(['a'], ['string', 'null'], []),
+    );
+    const { schema } = fc.letrec((tie) => ({
+      schema: fc.oneof(
+        { maxDepth: 5 },
+        values,
+        fc.dictionary(fc.constantFrom(...words), tie('schema'), { maxKeys: 4 }),
+        fc.array(tie('schema'), { maxLength: 3 }),
+      ),
+    }));
+    fc.assert(
+      fc.property(schema, (each) => {
+        try {
+          new Gbnf(schemaGrammar(JSON.parse(JSON.stringify(each))));
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'unsupported_response_format' });
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
   const refusals: readonly (readonly [schema: unknown, word: string])[] = [
     [false, 'schema'],
     ['string', 'schema'],
@@ -208,7 +270,7 @@ describe('what cannot be enforced is refused by name', () => {
     },
   );
 
-  test('schemas that would cost too much: deep, wide, and with many rules', () => {
+  test('M12: schemas that would cost too much: deep, wide, and with many rules', () => {
     let deep: object = { type: 'null' };
     for (let level = 0; level < 40; level += 1) deep = { type: 'array', items: deep };
     const wide = {
