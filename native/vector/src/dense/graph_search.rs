@@ -42,10 +42,17 @@ const SAMPLED_STARTS: usize = 2048;
 /// Of so many allowed rows one is such a start, at most.
 const ROWS_PER_START: usize = 16;
 
+/// Nodes of the upper layers that a walk begins at, at most.
+const STARTS_MAX: usize = 64;
+
+/// Where so many of the starts would be allowed if the allowed ones lay everywhere, and none is, a walk among all nodes
+/// would find next to none.
+const STARTS_TELL: f32 = 3.0;
+
 /// Nodes of the upper layers that a walk with so many candidates begins at: a way that begins at the nearest alone ends in
 /// the cluster of that one, however near others are.
 fn starts_for(candidates: usize) -> usize {
-    (candidates / 8).clamp(1, 64)
+    (candidates / 8).clamp(1, STARTS_MAX)
 }
 
 /// Rows whose scan costs what a walk with so many candidates costs.
@@ -139,9 +146,17 @@ impl GraphSearch<'_, '_> {
             kept: rescored_for(limit),
             budget: count as u64,
         };
-        graph.descend(query, 0, starts_for(candidates), self.scratch);
+        let share = count as f32 / rows as f32;
+        let told_by = (STARTS_TELL / share).min(STARTS_MAX as f32) as usize;
+        graph.descend(query, 0, starts_for(candidates).max(told_by), self.scratch);
+        self.scratch.kept.reset(rescored_for(limit));
+        let near = self.scratch.starts.iter().filter(|(_, place)| allowed.contains(*place)).count();
         let search = &mut *self.search;
-        let end = graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due());
+        let end = if near == 0 && share * self.scratch.starts.len() as f32 >= STARTS_TELL {
+            WalkEnd::OverBudget
+        } else {
+            graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due())
+        };
         if end != WalkEnd::OverBudget {
             let (found, is_complete) = self.rescore(Walked::Kept, |_| true);
             if end == WalkEnd::Due || is_complete || found.len() >= wanted {
@@ -150,7 +165,6 @@ impl GraphSearch<'_, '_> {
         } else if count > steps {
             self.search.took("filtered_steps");
             let mut starts_at: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
-            starts_at.extend(self.scratch.starts.iter().map(|(_, place)| place));
             starts_at.extend(allowed.iter().step_by(count.div_ceil(starts)));
             let search = &mut *self.search;
             let end = graph.walk_over(&walk, &starts_at, self.scratch, &mut || search.is_due());

@@ -124,7 +124,8 @@ impl Graph {
         }
     }
 
-    /// Fills the beam with the nearest allowed nodes that a walk from `starts` meets; a start need not be allowed.
+    /// Fills the beam with the nearest allowed nodes that a walk from `starts` meets, which should be allowed themselves: others
+    /// would take the place of hits.
     pub fn walk_over(
         &self,
         walk: &FilteredWalk<'_>,
