@@ -266,10 +266,10 @@ describe('M03: answers that are too much', () => {
       return (await refusal(get(from, url())))[0];
     };
     const signed = `${url()}?signature=canary`;
-    for (const refused of [get(open(), signed, 1), get(fetcher(), signed), get(open(), `${signed}\\`)]) {
-      // What an address carries may be a secret.
-      expect((await refusal(refused))[1]).not.toContain('canary');
-    }
+    // What an address carries may be a secret.
+    expect((await refusal(get(open(), signed, 1)))[1]).not.toContain('canary');
+    expect((await refusal(get(fetcher(), signed)))[1]).not.toContain('canary');
+    expect((await refusal(get(open(), `${signed}\\`)))[1]).not.toContain('canary');
     expect(await told({ 'content-encoding': 'gzip' })).toBe('invalid_media');
     expect(await told({}, 404)).toBe('media_fetch_failed');
     expect((await refusal(get(fetcher(), 'http://nowhere.example/')))[0]).toBe('media_fetch_failed');
