@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
+import { wavFile } from '../support/wav-file.ts';
 
 const models = new URL('../fixtures/models', import.meta.url).pathname;
 
@@ -64,7 +65,8 @@ describe('POST /ai/v1/generate/batch', () => {
   });
 
   test('lets each item fail by itself', async () => {
-    const image = [{ role: 'user', content: [{ type: 'media', mime_type: 'audio/wav', data: 'UklGRiQAAABXQVZF' }] }];
+    const sound = Buffer.from(wavFile(new Float32Array(16), 16_000)).toString('base64');
+    const image = [{ role: 'user', content: [{ type: 'media', mime_type: 'audio/wav', data: sound }] }];
     const { status, body } = await send([
       item('streamed', 'hello', { stream: true }),
       item('shape', 'hello', { temperature: 'warm' }),

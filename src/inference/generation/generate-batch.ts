@@ -2,7 +2,9 @@ import { must } from '../../lib/assert.ts';
 import { isErrorCode } from '../../protocol/error-codes.ts';
 import type { BatchExecution } from '../../protocol/inference/generate-batch.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type ModelSpec, specKey, specOfModel } from '../host/model-spec.ts';
+import type { LoadedInfo } from '../host/backend.ts';
+import type { ModelProcess } from '../host/model-process.ts';
+import { specKey, specOfModel } from '../host/model-spec.ts';
 import type { GenerateBatchResult } from '../host/operations/generate.ts';
 import {
   findModels,
@@ -28,6 +30,11 @@ interface Job {
   readonly at: number;
   readonly request: GenerationRequest;
   readonly models: GenerationModels;
+}
+
+interface ReadyJob {
+  readonly job: Job;
+  readonly prepared: PreparedGeneration;
 }
 
 /**
@@ -79,42 +86,11 @@ class Batch {
 
   /** Jobs of one model; it is loaded once for all of them. */
   async runTogether(jobs: readonly Job[]): Promise<void> {
-    const { model } = must(jobs[0], 'a group has a job').models;
-    const spec = specOfModel(model, this.#parts.settings);
+    const spec = specOfModel(must(jobs[0], 'a group has a job').models.model, this.#parts.settings);
     try {
       await this.#parts.pool.use(
         spec,
-        async (process, info) => {
-          const ready: { job: Job; prepared: PreparedGeneration }[] = [];
-          for (const job of jobs) {
-            try {
-              ready.push({ job, prepared: await prepareGeneration(job.request, job.models, info, this.#parts) });
-            } catch (error) {
-              this.#reject(job.at, error);
-            }
-          }
-          if (ready.length === 0) return;
-          const watches = ready.map(() => this.#parts.generations.begin(model.name));
-          try {
-            const items = ready.map(({ prepared }) => prepared.input);
-            const result = await process.run('generateBatch', { items }, { signal: this.#signal });
-            this.#counts.native_batches += result.nativeBatches;
-            ready.forEach(({ job, prepared }, index) => {
-              const outcome = outcomeOf(must(result.items[index], 'one result for each item'), prepared);
-              if ('output' in outcome) watches[index]?.finished(outcome.output.result, outcome.output.finish);
-              else watches[index]?.failed(false);
-              this.#settle(job.at, outcome);
-            });
-            this.#counts.native_items += ready.length;
-          } catch (error) {
-            for (const watch of watches) watch.failed(this.#signal.aborted);
-            await this.#afterFailure(
-              ready.map(({ job }) => job),
-              spec,
-              error,
-            );
-          }
-        },
+        async (process, info) => await this.#decode(await this.#prepare(jobs, info), process),
         this.#signal,
       );
     } catch (error) {
@@ -144,15 +120,47 @@ class Batch {
     return { outcomes, execution };
   }
 
+  async #prepare(jobs: readonly Job[], info: LoadedInfo): Promise<ReadyJob[]> {
+    const ready: ReadyJob[] = [];
+    for (const job of jobs) {
+      try {
+        ready.push({ job, prepared: await prepareGeneration(job.request, job.models, info, this.#parts) });
+      } catch (error) {
+        this.#reject(job.at, error);
+      }
+    }
+    return ready;
+  }
+
+  async #decode(ready: readonly ReadyJob[], process: ModelProcess): Promise<void> {
+    if (ready.length === 0) return;
+    const watches = ready.map(({ job }) => this.#parts.generations.begin(job.models.model.name));
+    try {
+      const items = ready.map(({ prepared }) => prepared.input);
+      const result = await process.run('generateBatch', { items }, { signal: this.#signal });
+      this.#counts.native_batches += result.nativeBatches;
+      this.#counts.native_items += ready.length;
+      ready.forEach(({ job, prepared }, index) => {
+        const outcome = outcomeOf(must(result.items[index], 'one result for each item'), prepared);
+        if ('output' in outcome) watches[index]?.finished(outcome.output.result, outcome.output.finish);
+        else watches[index]?.failed(false);
+        this.#settle(job.at, outcome);
+      });
+    } catch (error) {
+      for (const watch of watches) watch.failed(this.#signal.aborted);
+      const jobs = ready.map(({ job }) => job);
+      await this.#afterFailure(jobs, process.spec.name, this.#understood(error));
+    }
+  }
+
   /** A model that cannot decode together is asked for one after the other; any other failure is that of all items. */
-  async #afterFailure(jobs: readonly Job[], spec: ModelSpec, error: unknown): Promise<void> {
-    const failure = this.#understood(error);
+  async #afterFailure(jobs: readonly Job[], name: string, failure: ServiceError): Promise<void> {
     if (failure.code !== 'model_not_supported') {
       this.#counts.native_items += jobs.length;
       for (const { at } of jobs) this.#settle(at, { error: failure });
       return;
     }
-    this.#fallbackReason = `the model "${spec.name}" decodes one answer at a time`;
+    this.#fallbackReason = `the model "${name}" decodes one answer at a time`;
     this.#counts.fallback_items += jobs.length;
     for (const job of jobs) await this.runAlone(job);
   }
