@@ -39,6 +39,23 @@ fn words_are_marked_as_the_analyzer_sees_them() {
 }
 
 #[test]
+fn a_character_of_a_script_without_spaces_is_marked_by_itself() {
+    let document = json!({"t": "喝茶的人喜欢绿茶 and 茶"});
+    for kind in ["match", "phrase"] {
+        assert_eq!(
+            highlights(json!({"kind": kind, "field": "t", "text": "茶"}), document.clone()),
+            json!({"t": ["喝<em>茶</em>的人喜欢绿<em>茶</em> and <em>茶</em>"]}),
+            "{kind}"
+        );
+    }
+    assert_eq!(
+        highlights(json!({"kind": "match", "field": "t", "text": "绿茶"}), document.clone()),
+        json!({"t": ["喝茶的人喜欢<em>绿茶</em> and 茶"]})
+    );
+    assert_eq!(highlights(json!({"kind": "match", "field": "t", "text": "水"}), document), json!({}));
+}
+
+#[test]
 fn every_kind_of_word_condition_marks() {
     let document = json!({"t": "the quick brown fox; brown quick"});
     let cases = [

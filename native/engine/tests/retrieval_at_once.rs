@@ -14,7 +14,7 @@ use sundew_vector::dense::Metric;
 const PATIENT: u64 = 250_000;
 
 fn dishes(count: usize) -> Vec<Range> {
-    let title = |at: usize| format!("soup {} dish{at}", if at % 100 == 0 { "leek" } else { "miso" });
+    let title = |at: usize| format!("soup {} dish{at}", if at.is_multiple_of(100) { "leek" } else { "miso" });
     let documents: Vec<Document> =
         (0..count).map(|at| document(&format!("k{at}"), json!({ "title": title(at), "n": at }))).collect();
     table(&documents, 2, Metric::L2Squared)

@@ -130,7 +130,9 @@ export const queryRequest = Type.Object(
     typo_tolerance: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Words that score may be misspelt: by one edit from 5 characters on, by two from 9.',
+        description:
+          'Words that score may be misspelt: by one edit from 5 characters on, by two from 9. ' +
+          'Each stands for the 64 most frequent words near it at most.',
       }),
     ),
     highlight: Type.Optional(

@@ -9,7 +9,7 @@ use super::analysis::Analyzer;
 use super::fields::SLOT_COUNT;
 
 /// A taken slot, as it is written into the commit payload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slot {
     pub path: String,
     pub analyzer: Analyzer,

@@ -74,7 +74,7 @@ fn query_until(
         return Err(EngineError::new("invalid_query", "a query with vector legs is ordered by its scores alone"));
     }
     let started = Instant::now();
-    let ranges = Arc::new(Ranges::of(texts)?);
+    let ranges = Arc::new(Ranges::of(texts, plan)?);
     let mut hits = match retrieve(ranges, plan, vectors, query_vectors, stop) {
         Err(error) if plan.allows_partial && stop.is_end_of_time(&error) => {
             Ok(Hits { is_partial: true, ..Hits::default() })

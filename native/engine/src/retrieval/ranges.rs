@@ -7,7 +7,7 @@ use tantivy::DocId;
 
 use super::ordinal_cache::{OrdinalCache, SegmentOrdinals};
 use crate::error::EngineError;
-use crate::full_text::{Keys, RangeView, TextIndex, damaged};
+use crate::full_text::{Keys, QueryPlan, RangeView, TextIndex, damaged};
 
 /// A document of one of the ranges.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,8 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    pub fn of(texts: &[Arc<TextIndex>]) -> Result<Self, EngineError> {
-        let views: Vec<RangeView> = texts.iter().map(|text| RangeView::of(text)).collect::<Result<_, _>>()?;
+    pub fn of(texts: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Self, EngineError> {
+        let views = RangeView::of_all(texts, plan)?;
         let caches: Vec<Arc<OrdinalCache>> = texts.iter().map(|text| text.ordinals()).collect();
         let ordinals = views.iter().zip(&caches).map(|(view, cache)| cache.of(view)).collect::<Result<_, _>>()?;
         Ok(Self { views, caches, ordinals })

@@ -10,7 +10,7 @@ use tantivy::tokenizer::{BoxTokenStream, RawTokenizer, Tokenizer};
 
 pub use html::strip_html;
 pub use stems::StemLanguage;
-pub use words::is_paired;
+pub use words::lone_character;
 use words::{WordRules, WordStream};
 
 /// Longer tokens are dropped, bytes.

@@ -8,7 +8,7 @@ use tantivy::tokenizer::Token;
 
 use super::spans::{DocumentText, Span};
 use crate::error::EngineError;
-use crate::full_text::analysis::Analyzer;
+use crate::full_text::analysis::{Analyzer, lone_character};
 use crate::full_text::mapping::{DERIVED_SUFFIXES, TableMapping};
 use crate::full_text::query::{
     Automatic, Fuzziness, NearWord, Node, Pattern, QueryPlan, TermValue, TokenTest, near_words,
@@ -61,6 +61,8 @@ enum TokenMatcher {
     Prefix(String),
     Shape(Arc<Pattern>),
     Near(NearWord),
+    /// Of a script whose tokens are pairs of characters.
+    Character(char),
 }
 
 /// Everything that a plan asks of texts.
@@ -170,16 +172,17 @@ impl<'m> Wanted<'m> {
         for matcher in matchers.iter() {
             matcher.mark(&tokens, &mut marked);
         }
-        let mut spans: Vec<Span> = Vec::new();
-        for (token, _) in tokens.iter().zip(&marked).filter(|(_, marked)| **marked) {
-            let count = spans.len();
-            match spans.last_mut() {
-                Some(last) if token.offset_from < last.to => last.to = last.to.max(token.offset_to),
-                _ if count == SPANS_MAX => break,
-                _ => spans.push(Span { from: token.offset_from, to: token.offset_to }),
+        let of_tokens = tokens.iter().zip(&marked).filter(|(_, marked)| **marked);
+        let mut found: Vec<Span> =
+            of_tokens.map(|(token, _)| Span { from: token.offset_from, to: token.offset_to }).collect();
+        for matcher in matchers.iter() {
+            if let TokenMatcher::Character(character) = matcher {
+                let places = shown.match_indices(*character);
+                found.extend(places.map(|(from, text)| Span { from, to: from + text.len() }));
             }
         }
-        spans
+        found.sort_unstable();
+        joined(found)
     }
 
     /// All of a string that is asked for as a whole.
@@ -222,6 +225,20 @@ impl<'m> Wanted<'m> {
     }
 }
 
+/// `found` ascend; what overlaps becomes one.
+fn joined(found: Vec<Span>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for span in found {
+        let count = spans.len();
+        match spans.last_mut() {
+            Some(last) if span.from < last.to => last.to = last.to.max(span.to),
+            _ if count == SPANS_MAX => break,
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
 impl Asked {
     fn under(&self, analyzer: Analyzer, text: &DocumentText<'_>) -> Vec<TokenMatcher> {
         let path = text;
@@ -238,6 +255,8 @@ impl Asked {
                 words.map(TokenMatcher::Near).collect()
             };
             let mut matchers = near.as_ref().map(near_token).unwrap_or_default();
+            let lone = tokens.iter().filter_map(|token| lone_character(analyzer, &token.text));
+            matchers.extend(lone.map(TokenMatcher::Character));
             matchers.push(TokenMatcher::Exact(tokens.into_iter().map(|token| token.text).collect()));
             matchers
         };
@@ -245,7 +264,7 @@ impl Asked {
             Self::Words { text, analyzer, near } => with_near(words(text, analyzer), text, near),
             Self::Phrase { text, analyzer, near, slop } => {
                 let tokens = words(text, analyzer);
-                if *slop == 0 && near.is_none() {
+                if *slop == 0 && near.is_none() && tokens.len() > 1 {
                     let words = tokens.into_iter().map(|token| token.text).collect();
                     return vec![TokenMatcher::Sequence(words)];
                 }
@@ -284,7 +303,7 @@ impl TokenMatcher {
                     token.strip_prefix(word.fixed()).is_some_and(|rest| walker.distance(rest.as_bytes()).is_some())
                 });
             }
-            Self::Sequence(words) if words.is_empty() => {}
+            Self::Character(_) => {}
             Self::Sequence(words) => {
                 for (at, window) in tokens.windows(words.len()).enumerate() {
                     if window.iter().map(|token| &token.text).eq(words) {

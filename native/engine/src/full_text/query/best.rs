@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use tantivy::query::{
-    Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, TermQuery,
-    Weight, intersect_scorers,
+    Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, Scorer,
+    TermQuery, Weight, intersect_scorers,
 };
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
@@ -20,7 +20,7 @@ use super::point_scorer::{PointScorer, PointWeight};
 use super::search::RangeView;
 use super::statistics::RangeStatistics;
 use super::stop::Stop;
-use super::word_search::WordSearch;
+use super::word_search::{FoundWords, KnownFrequencies, WordSearch};
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::segment_columns::SegmentColumns;
@@ -55,7 +55,8 @@ enum Search {
 
 /// Conditions that do not score, beside a query that does.
 struct Apart {
-    points: PointWeight,
+    /// Of a query that is made of clauses.
+    points: Option<PointWeight>,
     conditions: Conditions,
     /// About how many of all documents a walk over the query's matches reads, where its terms tell.
     share: Option<f64>,
@@ -74,41 +75,30 @@ impl BestQuery {
         statistics: &RangeStatistics<'_, '_>,
         stop: &Stop,
     ) -> Result<Self, EngineError> {
-        let scoring = EnableScoring::enabled_from_statistics_provider(statistics, &view.searcher);
-        let weight_of = |query: &dyn Query| query.weight(scoring).map_err(tantivy_failed);
-        let expect = |query: &dyn Query| match stop.is_at_once() {
-            true => stop.expect(expected_nanos(query, statistics).map_err(tantivy_failed)?),
-            false => Ok(()),
-        };
-        let whole = |query: &dyn Query| {
-            expect(query)?;
-            let matches_at_least = matches_at_least(query, statistics).map_err(tantivy_failed)?;
-            let search = Search::Weight { weight: weight_of(query)?, skips: can_skip(query), apart: None };
-            Ok(Self { search, matches_at_least })
-        };
-        let Some(compiled) = compile_parts(&view.index, plan)? else { return whole(&EmptyQuery) };
+        let maker = Maker { view, statistics, stop };
+        let Some(compiled) = compile_parts(&view.index, plan)? else { return maker.whole(&EmptyQuery, None) };
         let known = known_filter_bits(view, plan, stop)?;
         let Some(scored) = &compiled.scored else {
-            let Some(bits) = known else { return whole(&*compiled.whole()) };
-            return whole(&BoostQuery::new(Box::new(BitsQuery::new(view, bits)), compiled.constant));
+            let Some(bits) = known else { return maker.whole(&*compiled.whole(), None) };
+            let bits = Box::new(BitsQuery::new(view, bits));
+            return maker.whole(&BoostQuery::new(bits, compiled.constant), None);
         };
-        if known.is_some() || compiled.conditions.is_empty() {
-            let words = WordSearch::of(&**scored, view, statistics).map_err(tantivy_failed)?;
-            if let Some(words) = words.filter(|words| words.is_better_than_wand(share_of(view, known.as_deref()))) {
-                stop.expect(words.expected_nanos() / statistics.ranges())?;
-                let matches_at_least = if known.is_none() { words.matches_at_least() } else { 0 };
-                return Ok(Self { search: Search::Words { words, bits: known }, matches_at_least });
-            }
+        let mut found = FoundWords::of(&**scored, view, statistics).map_err(tantivy_failed)?;
+        let is_unfiltered = compiled.conditions.is_empty();
+        let (through, all) = let_through(view, known.as_deref());
+        let is_for_words = found.as_ref().is_some_and(|found| found.is_better_than_wand(through, all));
+        if (is_unfiltered || known.is_some())
+            && is_for_words
+            && let Some(found) = found.take()
+        {
+            stop.expect(found.expected_nanos() / statistics.ranges())?;
+            let matches_at_least = if is_unfiltered { found.matches_at_least() } else { 0 };
+            let words = found.into_search(statistics).map_err(tantivy_failed)?;
+            return Ok(Self { search: Search::Words { words, bits: known }, matches_at_least });
         }
-        if compiled.conditions.is_empty() {
-            return match known {
-                Some(bits) => whole(&*compiled.with_condition(Box::new(BitsQuery::new(view, bits))).whole()),
-                None => whole(&*compiled.whole()),
-            };
+        if is_unfiltered {
+            return maker.whole(&**scored, found.as_ref());
         }
-        expect(&**scored)?;
-        let (weight, skips) = (weight_of(&**scored)?, can_skip(&**scored));
-        let points = PointWeight::of(&**scored, scoring).map_err(tantivy_failed)?;
         let conditions = match known {
             Some(bits) => Conditions::Known(bits),
             None => {
@@ -116,20 +106,61 @@ impl BestQuery {
                 Conditions::New(compiled.conditions.into_query().weight(scoring).map_err(tantivy_failed)?)
             }
         };
-        let documents = documents_read(&**scored, statistics).map_err(tantivy_failed)?;
-        let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
-        let share = documents.map(|documents| documents as f64 / all as f64);
-        let search = Search::Weight { weight, skips, apart: Some(Apart { points, conditions, share }) };
-        Ok(Self { search, matches_at_least: 0 })
+        maker.apart(&**scored, found.as_ref(), conditions)
     }
 }
 
-/// How many of all documents are let through by what is known.
-fn share_of(view: &RangeView, known: Option<&[Arc<DocBits>]>) -> f64 {
-    let Some(bits) = known else { return 1.0 };
-    let through: u64 = bits.iter().map(|bits| u64::from(bits.len())).sum();
-    let all: u64 = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
-    through as f64 / all.max(1) as f64
+/// Makes weights for one range.
+struct Maker<'m, 's, 'g> {
+    view: &'m RangeView,
+    statistics: &'m RangeStatistics<'s, 'g>,
+    stop: &'m Stop,
+}
+
+impl Maker<'_, '_, '_> {
+    fn expect(&self, query: &dyn Query, found: Option<&FoundWords<'_>>) -> Result<(), EngineError> {
+        if !self.stop.is_at_once() {
+            return Ok(());
+        }
+        self.stop.expect(match found {
+            Some(found) => found.expected_nanos() / self.statistics.ranges(),
+            None => expected_nanos(query, self.statistics).map_err(tantivy_failed)?,
+        })
+    }
+
+    fn whole(&self, query: &dyn Query, found: Option<&FoundWords<'_>>) -> Result<BestQuery, EngineError> {
+        self.expect(query, found)?;
+        let statistics = KnownFrequencies { words: found, others: self.statistics };
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
+        let weight = query.weight(scoring).map_err(tantivy_failed)?;
+        let matches_at_least = matches_at_least(query, &statistics).map_err(tantivy_failed)?;
+        let search = Search::Weight { weight, skips: can_skip(query), apart: None };
+        Ok(BestQuery { search, matches_at_least })
+    }
+
+    fn apart(
+        &self,
+        scored: &dyn Query,
+        found: Option<&FoundWords<'_>>,
+        conditions: Conditions,
+    ) -> Result<BestQuery, EngineError> {
+        self.expect(scored, found)?;
+        let statistics = KnownFrequencies { words: found, others: self.statistics };
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
+        let weight = scored.weight(scoring).map_err(tantivy_failed)?;
+        let points = PointWeight::of_clauses(scored, scoring).map_err(tantivy_failed)?;
+        let documents = documents_read(scored, &statistics).map_err(tantivy_failed)?;
+        let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
+        let share = documents.map(|documents| documents as f64 / all as f64);
+        let apart = Some(Apart { points, conditions, share });
+        Ok(BestQuery { search: Search::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
+    }
+}
+
+/// How many documents what is known lets through, and of how many.
+fn let_through(view: &RangeView, known: Option<&[Arc<DocBits>]>) -> (u64, u64) {
+    let all = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
+    (known.map_or(all, |bits| bits.iter().map(|bits| u64::from(bits.len())).sum()), all)
 }
 
 /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
@@ -144,7 +175,7 @@ fn can_skip(query: &dyn Query) -> bool {
 }
 
 /// The documents of the most frequent of the terms that each suffice.
-fn matches_at_least(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<u64> {
+fn matches_at_least(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<u64> {
     if let Some(term) = query.downcast_ref::<TermQuery>() {
         return statistics.doc_freq(term.term());
     }
@@ -161,7 +192,7 @@ fn matches_at_least(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> 
 
 /// The postings that a walk over all matches reads, as `PointScorer::documents` counts them; `None` when not all
 /// clauses are terms.
-fn documents_read(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Option<u64>> {
+fn documents_read(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<Option<u64>> {
     if let Some(term) = query.downcast_ref::<TermQuery>() {
         return statistics.doc_freq(term.term()).map(Some);
     }
@@ -347,6 +378,12 @@ fn floor_of(matches: &mut Vec<Scored>, wanted: usize) -> Score {
     floor
 }
 
+enum Way {
+    Points(PointScorer),
+    /// With the query's scorer, when it was made already.
+    Walk(Option<Box<dyn Scorer>>),
+}
+
 impl SegmentSearch<'_> {
     fn run(
         &self,
@@ -382,41 +419,52 @@ impl SegmentSearch<'_> {
                 Err(scorer) => visit_scorer(scorer, self.stop, self.taking(top, collected)),
             };
         };
-        let conditions = match &apart.conditions {
+        let (scored, conditions) = match &apart.conditions {
             Conditions::Known(bits) => {
                 let bits = &bits[segment];
-                if let Some(points) = self.points_if_rarer(apart, u64::from(bits.len()))? {
-                    return self.score_each(bits.iter(), points, top, collected);
-                }
+                let scored = match self.way(weight, apart, u64::from(bits.len()))? {
+                    Way::Points(points) => return self.score_each(bits.iter(), points, top, collected),
+                    Way::Walk(scored) => scored,
+                };
                 if skips {
                     return self.skip(|doc| bits.contains(doc), top, collected, by_wand);
                 }
-                ConstantDocs::scorer(Arc::clone(bits), 0.0)
+                (scored, ConstantDocs::scorer(Arc::clone(bits), 0.0))
             }
             Conditions::New(conditions) => {
                 let mut scorer = conditions.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
-                if let Some(points) = self.points_if_rarer(apart, scorer.cost())? {
-                    let first = Some(scorer.doc()).filter(|doc| *doc != TERMINATED);
-                    let next = |_: &DocId| Some(scorer.advance()).filter(|doc| *doc != TERMINATED);
-                    return self.score_each(std::iter::successors(first, next), points, top, collected);
-                }
-                Box::new(ConstScorer::new(scorer, 0.0))
+                let scored = match self.way(weight, apart, scorer.cost())? {
+                    Way::Points(points) => {
+                        let first = Some(scorer.doc()).filter(|doc| *doc != TERMINATED);
+                        let next = |_: &DocId| Some(scorer.advance()).filter(|doc| *doc != TERMINATED);
+                        return self.score_each(std::iter::successors(first, next), points, top, collected);
+                    }
+                    Way::Walk(scored) => scored,
+                };
+                (scored, Box::new(ConstScorer::new(scorer, 0.0)) as Box<dyn Scorer>)
             }
         };
-        let scored = weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?;
+        let scored = match scored {
+            Some(scored) => scored,
+            None => weight.scorer(self.reader, 1.0).map_err(tantivy_failed)?,
+        };
         let both = intersect_scorers(vec![scored, conditions], self.reader.num_docs());
         visit_scorer(both, self.stop, self.taking(top, collected))
     }
 
-    /// The way to score documents one by one, when that many cost less than a walk over the query's matches.
-    fn points_if_rarer(&self, apart: &Apart, documents: u64) -> Result<Option<PointScorer>, EngineError> {
+    /// Documents are scored one by one when that many cost less than a walk over the query's matches.
+    fn way(&self, weight: &dyn Weight, apart: &Apart, documents: u64) -> Result<Way, EngineError> {
         let cost = documents * POINT_COST;
         // Words are not spread evenly over segments; twice the estimate is worth a closer look.
         if apart.share.is_some_and(|share| cost as f64 > 2.0 * share * f64::from(self.reader.max_doc())) {
-            return Ok(None);
+            return Ok(Way::Walk(None));
         }
-        let points = apart.points.scorer(self.reader).map_err(tantivy_failed)?;
-        Ok((cost <= points.documents()).then_some(points))
+        let points = match &apart.points {
+            Some(points) => points.scorer(self.reader),
+            None => weight.scorer(self.reader, 1.0).map(PointScorer::of),
+        };
+        let points = points.map_err(tantivy_failed)?;
+        Ok(if cost <= points.documents() { Way::Points(points) } else { Way::Walk(points.into_whole()) })
     }
 
     /// All are counted; of those that score alike, the ones of the least keys are looked for.

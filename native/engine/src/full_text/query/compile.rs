@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query};
+use tantivy::tokenizer::TokenStream;
 
 use super::any_alike::AnyAlikeQuery;
 use super::fields_of_path::{IndexFields, TextField};
@@ -21,7 +22,6 @@ use super::word_nodes::{
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::dates::parse_date;
-use crate::full_text::slots::tokens_of;
 
 const KEY_FIELD: &str = "_id";
 
@@ -168,8 +168,13 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
             if has_no_token(index, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
-            let words =
-                Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
+            let words = Words {
+                index,
+                text,
+                analyzer,
+                near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length },
+                stop,
+            };
             words.check()?;
             let on_texts = |texts: &[TextField]| match_query(texts, words, *operator);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
@@ -179,8 +184,13 @@ fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<d
             if has_no_token(index, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
-            let words =
-                Words { text, analyzer, near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length }, stop };
+            let words = Words {
+                index,
+                text,
+                analyzer,
+                near: Nearness { fuzziness: *fuzziness, prefix_length: *prefix_length },
+                stop,
+            };
             words.check()?;
             let on_texts = |texts: &[TextField]| phrase_query(texts, words, *slop);
             boosted(on_text_or_values(index, field.as_deref(), text, on_texts), *boost)
@@ -253,7 +263,7 @@ fn has_no_token(index: &IndexFields, field: Option<&str>, text: &str, analyzer: 
             if analyzers.is_empty() { vec![Analyzer::Standard] } else { analyzers }
         }
     };
-    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| tokens_of(analyzer, text).is_empty())
+    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| !analyzer.token_stream(text).advance())
 }
 
 /// `on_texts` where the path has analysed text; the whole value where it has only that, and what `text` may stand for

@@ -7,6 +7,7 @@ use tantivy::query::{Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::long_strings::LongStringQuery;
+use super::typo_terms::Vocabulary;
 use super::value_nodes::term_query;
 use crate::full_text::TextIndex;
 use crate::full_text::analysis::Analyzer;
@@ -46,15 +47,22 @@ pub struct ExactPlace {
 }
 
 /// Everything that compiling a plan for one index looks at.
+#[derive(Clone)]
 pub struct IndexFields {
     pub fields: Arc<Fields>,
     pub mapping: Arc<TableMapping>,
     pub slots: Arc<Vec<Slot>>,
+    /// The words of all ranges of the query; without it slips stand for whatever is near them.
+    pub vocabulary: Option<Arc<Vocabulary>>,
 }
 
 impl IndexFields {
+    pub fn new(fields: Arc<Fields>, mapping: Arc<TableMapping>, slots: Arc<Vec<Slot>>) -> Self {
+        Self { fields, mapping, slots, vocabulary: None }
+    }
+
     pub fn of(index: &TextIndex) -> Self {
-        Self { fields: Arc::clone(&index.fields), mapping: Arc::clone(&index.mapping), slots: index.slots.snapshot() }
+        Self::new(Arc::clone(&index.fields), Arc::clone(&index.mapping), index.slots.snapshot())
     }
 
     fn slots_are_full(&self) -> bool {

@@ -86,7 +86,7 @@ pub fn match_documents(options: &IndexOptions, plan: &QueryPlan, frame: &[u8]) -
     let reader: IndexReader =
         segment.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(tantivy_failed)?;
     let searcher = reader.searcher();
-    let index = IndexFields { fields, mapping, slots: slots.snapshot() };
+    let index = IndexFields::new(fields, mapping, slots.snapshot());
     let query = compile_plan(&index, plan)?;
     let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
     let stop = Stop::new(&CancelFlag::default(), plan.timeout_ms);

@@ -28,6 +28,7 @@ mod term_expansion;
 mod term_pattern;
 mod term_range;
 mod text_nodes;
+mod typo_terms;
 mod value_nodes;
 mod word_nodes;
 mod word_positions;

@@ -31,7 +31,12 @@ impl<T> Clauses<T> {
 }
 
 impl PointWeight {
-    pub fn of(query: &dyn Query, scoring: EnableScoring<'_>) -> tantivy::Result<Self> {
+    /// `None` when there is nothing to be taken apart: its scorer will do.
+    pub fn of_clauses(query: &dyn Query, scoring: EnableScoring<'_>) -> tantivy::Result<Option<Self>> {
+        if query.is::<BooleanQuery>() { Self::of(query, scoring).map(Some) } else { Ok(None) }
+    }
+
+    fn of(query: &dyn Query, scoring: EnableScoring<'_>) -> tantivy::Result<Self> {
         let Some(boolean) = query.downcast_ref::<BooleanQuery>() else {
             return Ok(Self::Whole(query.weight(scoring)?));
         };
@@ -50,11 +55,7 @@ impl PointWeight {
 
     pub fn scorer(&self, reader: &SegmentReader) -> tantivy::Result<PointScorer> {
         Ok(match self {
-            Self::Whole(weight) => {
-                let scorer = weight.scorer(reader, 1.0)?;
-                let next = scorer.doc();
-                PointScorer::Whole(Seeker { scorer, next, is_there: true })
-            }
+            Self::Whole(weight) => PointScorer::of(weight.scorer(reader, 1.0)?),
             Self::Clauses(clauses) => PointScorer::Clauses(clauses.try_map(|clause| clause.scorer(reader))?),
         })
     }
@@ -93,6 +94,19 @@ impl Seeker {
 }
 
 impl PointScorer {
+    pub fn of(scorer: Box<dyn Scorer>) -> Self {
+        let next = scorer.doc();
+        Self::Whole(Seeker { scorer, next, is_there: true })
+    }
+
+    /// The scorer that was not taken apart, when nothing was asked yet.
+    pub fn into_whole(self) -> Option<Box<dyn Scorer>> {
+        match self {
+            Self::Whole(seeker) => Some(seeker.scorer),
+            Self::Clauses(_) => None,
+        }
+    }
+
     /// The score of `doc` when it matches; documents ascend.
     pub fn score(&mut self, doc: DocId) -> Option<Score> {
         let clauses = match self {

@@ -25,6 +25,7 @@ use super::sort_values::SortValue;
 use super::sorted::{SCORE_FIELD, Sorted, collect_sorted};
 use super::statistics::GlobalStatistics;
 use super::stop::{CancelFlag, Stop};
+use super::typo_terms::Vocabulary;
 use crate::error::EngineError;
 use crate::full_text::TextIndex;
 use crate::full_text::aggregate::{AggregationPlan, aggregate};
@@ -44,12 +45,19 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    pub fn of(index: &TextIndex) -> Result<Self, EngineError> {
+    fn of(index: &TextIndex) -> Result<Self, EngineError> {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
         let filters = Arc::clone(&index.filters);
         Ok(Self { searcher, columns, index: IndexFields::of(index), schema: index.schema().clone(), filters })
+    }
+
+    /// The views of all ranges of a query.
+    pub fn of_all(indexes: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Vec<Self>, EngineError> {
+        let mut views: Vec<Self> = indexes.iter().map(|index| Self::of(index)).collect::<Result<_, _>>()?;
+        Vocabulary::share(&mut views, plan);
+        Ok(views)
     }
 
     /// Documents that are deleted or may have expired, at most.
@@ -77,7 +85,7 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
 /// The same until `stop` says so.
 pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, stop: &Stop) -> Result<Hits, EngineError> {
     let started = Instant::now();
-    let views: Vec<RangeView> = indexes.iter().map(|index| RangeView::of(index)).collect::<Result<_, _>>()?;
+    let views = RangeView::of_all(indexes, plan)?;
     let mut hits = match &plan.aggregations {
         Some(aggregations) => query_and_aggregate(&views, plan, aggregations, stop)?,
         None => query_views(&views, plan, stop)?,

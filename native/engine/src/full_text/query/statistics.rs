@@ -46,16 +46,17 @@ impl RangeStatistics<'_, '_> {
         let (_, index) = self.global.ranges[self.range];
         index.slots.get(index.fields.slot_of(field)?)
     }
+}
 
-    /// The path and analyzer that a term's text is of, and the token: for slots and overflow alike.
-    fn term_in(term: &Term, slot: Option<&Slot>, index: &IndexFields) -> Option<Term> {
-        let Some(slot) = slot else { return Some(term.clone()) };
-        let token = std::str::from_utf8(term.serialized_value_bytes()).ok()?;
-        Some(match find_slot(&index.slots, &slot.path, slot.analyzer) {
-            Some(taken) => Term::from_field_text(index.fields.slots[taken], token),
-            None => Term::from_field_text(index.fields.overflow, &format!("{}{token}", overflow_prefix(&slot.path))),
-        })
-    }
+/// The term of another range's index that says the same: it has the token of `term` for the path and analyzer of `slot`, in
+/// a slot or in the overflow.
+pub fn term_in(term: &Term, slot: Option<&Slot>, index: &IndexFields) -> Option<Term> {
+    let Some(slot) = slot else { return Some(term.clone()) };
+    let token = std::str::from_utf8(term.serialized_value_bytes()).ok()?;
+    Some(match find_slot(&index.slots, &slot.path, slot.analyzer) {
+        Some(taken) => Term::from_field_text(index.fields.slots[taken], token),
+        None => Term::from_field_text(index.fields.overflow, &format!("{}{token}", overflow_prefix(&slot.path))),
+    })
 }
 
 impl RangeStatistics<'_, '_> {
@@ -91,7 +92,7 @@ impl Bm25StatisticsProvider for RangeStatistics<'_, '_> {
         let slot = self.slot(term.field());
         let mut total = 0;
         for (searcher, index) in &self.global.ranges {
-            if let Some(there) = Self::term_in(term, slot, index) {
+            if let Some(there) = term_in(term, slot, index) {
                 total += searcher.doc_freq(&there)?;
             }
         }

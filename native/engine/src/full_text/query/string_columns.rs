@@ -101,7 +101,7 @@ impl ExpandedStringsQuery {
         let empty = || BitSet::with_max_value(strings.dictionary().num_terms() as u32);
         let mut by_distance: Vec<BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
         let mut found = false;
-        self.tokens.walk(strings.dictionary(), &[], &self.stop, &mut |place, distance| {
+        self.tokens.walk(strings.dictionary(), &[], &self.stop, &mut |_, place, distance| {
             by_distance[distance].insert(*place as u32);
             found = true;
             Ok(())

@@ -17,6 +17,7 @@ use super::addresses::Network;
 use super::near_words::NearWord;
 use super::stop::Stop;
 use super::term_pattern::Pattern;
+use super::typo_terms::Listed;
 use crate::error::EngineError;
 use crate::full_text::errors::carried;
 
@@ -31,6 +32,8 @@ pub enum Tokens {
     /// Near any of several words; the nearest counts.
     NearAny(Arc<[NearWord]>),
     Addresses(Network),
+    /// These, without looking at others.
+    Listed(Listed),
 }
 
 /// Decides byte by byte which tokens are wanted.
@@ -133,7 +136,12 @@ pub trait Strings {
         automaton: A,
         visit: VisitString<'_, Self::Entry>,
     ) -> tantivy::Result<()>;
+
+    fn find(&self, string: &[u8]) -> tantivy::Result<Option<Self::Entry>>;
 }
+
+/// Takes a wanted string, what is known of it, and its distance.
+pub type VisitWanted<'a, Entry> = &'a mut dyn FnMut(&[u8], &Entry, usize) -> tantivy::Result<()>;
 
 impl Strings for TermDictionary {
     type Entry = TermInfo;
@@ -149,6 +157,10 @@ impl Strings for TermDictionary {
         }
         Ok(())
     }
+
+    fn find(&self, string: &[u8]) -> tantivy::Result<Option<TermInfo>> {
+        Ok(self.get(string)?)
+    }
 }
 
 impl Strings for Dictionary {
@@ -161,6 +173,10 @@ impl Strings for Dictionary {
         }
         Ok(())
     }
+
+    fn find(&self, string: &[u8]) -> tantivy::Result<Option<u64>> {
+        Ok(self.term_ord(string)?)
+    }
 }
 
 /// Every string that is `prefix` and a wanted token, with the token's distance.
@@ -169,11 +185,11 @@ fn walk_strings<S: Strings, T: TokenTest>(
     prefix: &[u8],
     test: &T,
     stop: &Stop,
-    visit: &mut dyn FnMut(&S::Entry, usize) -> tantivy::Result<()>,
+    visit: VisitWanted<'_, S::Entry>,
 ) -> tantivy::Result<()> {
     let walk = Walk { test, prefix, stop, steps: Cell::new(0), failure: RefCell::new(None) };
     strings.search(&walk, &mut |string, entry| match test.distance(&string[prefix.len()..]) {
-        Some(distance) => visit(entry, distance),
+        Some(distance) => visit(string, entry, distance),
         None => Ok(()),
     })?;
     match walk.failure.into_inner() {
@@ -187,7 +203,7 @@ fn walk_near<S: Strings>(
     prefix: &[u8],
     word: &NearWord,
     stop: &Stop,
-    visit: &mut dyn FnMut(&S::Entry, usize) -> tantivy::Result<()>,
+    visit: VisitWanted<'_, S::Entry>,
 ) -> tantivy::Result<()> {
     let prefix = [prefix, word.fixed().as_bytes()].concat();
     walk_strings(strings, &prefix, &word.walker(), stop, visit)
@@ -199,6 +215,7 @@ impl Tokens {
         match self {
             Self::Near(word) => word.edits(),
             Self::NearAny(words) => words.iter().map(NearWord::edits).max().unwrap_or(0),
+            Self::Listed(tokens) => tokens.iter().map(|(_, distance)| *distance).max().unwrap_or(0),
             Self::Pattern(_) | Self::Addresses(_) => 0,
         }
     }
@@ -208,7 +225,7 @@ impl Tokens {
         strings: &S,
         prefix: &[u8],
         stop: &Stop,
-        visit: &mut dyn FnMut(&S::Entry, usize) -> tantivy::Result<()>,
+        visit: VisitWanted<'_, S::Entry>,
     ) -> tantivy::Result<()> {
         match self {
             Self::Pattern(pattern) => walk_strings(strings, prefix, &pattern.walker(), stop, visit),
@@ -217,6 +234,10 @@ impl Tokens {
             Self::NearAny(words) => {
                 words.iter().try_for_each(|word| walk_near(strings, prefix, word, stop, &mut *visit))
             }
+            Self::Listed(tokens) => tokens.iter().try_for_each(|(token, distance)| {
+                let string = [prefix, token.as_bytes()].concat();
+                strings.find(&string)?.map_or(Ok(()), |entry| visit(&string, &entry, *distance))
+            }),
         }
     }
 }
@@ -258,7 +279,7 @@ impl Weight for ExpandedTermsQuery {
                 inverted_index.terms(),
                 place.0.serialized_value_bytes(),
                 &self.stop,
-                &mut |term, distance| {
+                &mut |_, term, distance| {
                     visited += 1;
                     if self.stop.is_due_at(visited) {
                         return Err(carried(self.stop.error()));

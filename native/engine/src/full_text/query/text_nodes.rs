@@ -13,6 +13,7 @@ use super::plan::{Automatic, Fuzziness, Operator, WeightedField};
 use super::stop::Stop;
 use super::string_columns::StringRangeQuery;
 use super::term_range::TermRangeQuery;
+use super::typo_terms::TypoQuery;
 use super::value_nodes::{any_of, term_query};
 use super::word_nodes::{Nearness, PhraseShape, near_any_query, near_token_query, positions_query};
 use crate::error::EngineError;
@@ -32,6 +33,7 @@ const FUZZY_WORDS_MAX: usize = 64;
 /// The text that a node asks for, and how.
 #[derive(Clone, Copy)]
 pub struct Words<'a> {
+    pub index: &'a IndexFields,
     pub text: &'a str,
     /// In place of the fields' own.
     pub analyzer: Option<Analyzer>,
@@ -44,6 +46,10 @@ impl Words<'_> {
         self.near.fuzziness != Fuzziness::Edits(0)
     }
 
+    fn allows_slips(&self) -> bool {
+        self.near.fuzziness == Fuzziness::Auto(Automatic::Typo)
+    }
+
     /// Errors: `limit_exceeded` when there are more words than may be fuzzy.
     pub fn check(&self) -> Result<(), EngineError> {
         if !self.is_fuzzy() || tokens_of(Analyzer::SearchAsYouType, self.text).len() <= FUZZY_WORDS_MAX {
@@ -54,13 +60,12 @@ impl Words<'_> {
 
     /// A field may be switched off for slips, never for what a query asks for by number.
     fn near_in(&self, text_field: &TextField) -> Nearness {
-        let is_off = !text_field.typo && self.near.fuzziness == Fuzziness::Auto(Automatic::Typo);
+        let is_off = !text_field.typo && self.allows_slips();
         if is_off { Nearness { fuzziness: Fuzziness::Edits(0), ..self.near } } else { self.near }
     }
 
     fn word(&self, text_field: &TextField, token: Token) -> Word {
-        let is_asked = self.near.fuzziness == Fuzziness::Auto(Automatic::Typo);
-        let written = if is_asked { self.text.get(token.offset_from..token.offset_to) } else { None };
+        let written = if self.allows_slips() { self.text.get(token.offset_from..token.offset_to) } else { None };
         let as_written = written.filter(|_| text_field.typo).unwrap_or_default().to_owned();
         Word { text_field: text_field.clone(), token: token.text, as_written }
     }
@@ -72,7 +77,15 @@ impl Words<'_> {
     fn query(&self, word: &Word) -> Box<dyn Query> {
         let near = self.near_in(&word.text_field);
         let words = near_words(&word.token, &word.as_written, near.fuzziness, near.prefix_length);
-        near_any_query(&word.text_field, &word.token, words, self.stop)
+        let vocabulary = self.index.vocabulary.as_ref().filter(|_| self.allows_slips());
+        match vocabulary {
+            Some(vocabulary) if !words.is_empty() => {
+                let itself = term_query(word.text_field.term(&word.token));
+                let near = TypoQuery::new(vocabulary, self.index, &word.text_field, words, self.stop);
+                any_of(vec![itself, Box::new(near)])
+            }
+            _ => near_any_query(&word.text_field, &word.token, words, self.stop),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::term_pattern::Pattern;
 use super::value_nodes::{any_of, term_query};
 use super::word_positions::{PhrasePosition, PhraseWord, WordPositionsQuery};
 use crate::error::EngineError;
-use crate::full_text::analysis::{Analyzer, is_paired};
+use crate::full_text::analysis::lone_character;
 use crate::full_text::fields::KEY;
 use crate::full_text::slots::tokens_of;
 
@@ -133,15 +133,8 @@ pub fn fuzzy_query(
     any_of(queries)
 }
 
-/// Whether the token is one character of a script whose texts are indexed by pairs of characters.
-fn is_lone_character(text_field: &TextField, token: &str) -> bool {
-    let mut characters = token.chars();
-    let is_lone = characters.next().is_some_and(is_paired) && characters.next().is_none();
-    is_lone && text_field.analyzer != Analyzer::Keyword
-}
-
 /// The pairs that a character is part of; it means only itself in an expression.
-fn pairs_of(text_field: &TextField, character: &str, stop: &Stop) -> Option<Box<dyn Query>> {
+fn pairs_of(text_field: &TextField, character: char, stop: &Stop) -> Option<Box<dyn Query>> {
     let pairs = Pattern::from_expression(&format!("{character}.|.{character}")).ok()?;
     expanded(vec![place_of(text_field)], Tokens::Pattern(Arc::new(pairs)), stop)
 }
@@ -164,8 +157,8 @@ pub fn near_any_query(text_field: &TextField, token: &str, words: Vec<NearWord>,
 /// One word of a text: the token itself by BM25, and beside it the tokens near it, which score less.
 pub fn near_token_query(text_field: &TextField, token: &str, near: Nearness, stop: &Stop) -> Box<dyn Query> {
     let itself = term_query(text_field.term(token));
-    if is_lone_character(text_field, token) {
-        return any_of([Some(itself), pairs_of(text_field, token, stop)].into_iter().flatten().collect());
+    if let Some(character) = lone_character(text_field.analyzer, token) {
+        return any_of([Some(itself), pairs_of(text_field, character, stop)].into_iter().flatten().collect());
     }
     let Some(near) = NearWord::new(token, near.fuzziness, near.prefix_length) else { return itself };
     let tokens = Tokens::Near(Arc::new(near));

@@ -74,7 +74,7 @@ impl WordPositionsWeight {
             };
             let prefix = self.query.token_prefix.as_bytes();
             let tokens = Tokens::Near(Arc::clone(near));
-            tokens.walk(inverted_index.terms(), prefix, &self.query.stop, &mut |term, _| {
+            tokens.walk(inverted_index.terms(), prefix, &self.query.stop, &mut |_, term, _| {
                 if found.len() >= POSITION_WORDS_MAX {
                     let message = format!("a word of a fuzzy phrase stands for more than {POSITION_WORDS_MAX} words");
                     return Err(carried(EngineError::new("limit_exceeded", message)));

@@ -28,13 +28,17 @@ const GATHERED_MAX: f64 = 2_048.0;
 /// Looking for one document in a word's postings costs about as much as reading so many of them.
 const SEEK_COST: u64 = 6;
 
-pub struct WordSearch {
+/// Words that are looked for one after another, where their frequency is asked.
+const KNOWN_MAX: usize = 16;
+
+/// The words of a query, looked up.
+pub struct FoundWords<'q> {
     every: bool,
-    words: Vec<Word>,
+    words: Vec<FoundWord<'q>>,
 }
 
-struct Word {
-    weight: Bm25Weight,
+struct FoundWord<'q> {
+    term: &'q Term,
     /// Documents of all ranges.
     documents: u64,
     /// By segment.
@@ -47,26 +51,16 @@ struct Place {
     info: TermInfo,
 }
 
-impl WordSearch {
+impl<'q> FoundWords<'q> {
     /// `None` when `query` is no union or intersection of words of texts.
     pub fn of(
-        query: &dyn Query,
+        query: &'q dyn Query,
         view: &RangeView,
         statistics: &RangeStatistics<'_, '_>,
     ) -> tantivy::Result<Option<Self>> {
         let Some((every, terms)) = terms_of(query, &view.index) else { return Ok(None) };
-        let total_docs = statistics.total_num_docs()?;
-        let mut words = Vec::with_capacity(terms.len());
-        let mut last = None;
-        for term in terms {
-            let average = match last {
-                Some((field, average)) if field == term.field() => average,
-                _ => statistics.total_num_tokens(term.field())? as Score / total_docs as Score,
-            };
-            last = Some((term.field(), average));
-            words.push(Word::find(term, average, total_docs, view, statistics)?);
-        }
-        Ok(Some(Self { every, words }))
+        let words = terms.into_iter().map(|term| FoundWord::find(term, view, statistics));
+        Ok(Some(Self { every, words: words.collect::<tantivy::Result<_>>()? }))
     }
 
     /// How many documents match at least, over all ranges, deleted ones too.
@@ -81,12 +75,78 @@ impl WordSearch {
         nanos_of_words(self.every, &documents)
     }
 
-    /// Whether it is the way to search where a `share` of all documents is let through.
-    pub fn is_better_than_wand(&self, share: f64) -> bool {
+    /// Whether a `WordSearch` is the way to search where so many of all documents are let through.
+    pub fn is_better_than_wand(&self, through: u64, all: u64) -> bool {
         let documents: u64 = self.words.iter().map(|word| word.documents).sum();
-        (self.every && self.words.len() > 1) || documents as f64 * share <= GATHERED_MAX
+        let gathered = documents as f64 * through as f64 / all.max(1) as f64;
+        (self.every && self.words.len() > 1) || gathered <= GATHERED_MAX || through * SEEK_COST <= documents
     }
 
+    pub fn into_search(self, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<WordSearch> {
+        let total_docs = statistics.total_num_docs()?;
+        let mut last = None;
+        let mut words = Vec::with_capacity(self.words.len());
+        for word in self.words {
+            let field = word.term.field();
+            let average = match last {
+                Some((known, average)) if known == field => average,
+                _ => statistics.total_num_tokens(field)? as Score / total_docs as Score,
+            };
+            last = Some((field, average));
+            let weight = Bm25Weight::for_one_term_without_explain(word.documents, total_docs, average);
+            words.push(Word { weight, places: word.places });
+        }
+        Ok(WordSearch { every: self.every, words })
+    }
+}
+
+impl<'q> FoundWord<'q> {
+    fn find(term: &'q Term, view: &RangeView, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Self> {
+        let field = term.field();
+        let mut places = Vec::with_capacity(view.searcher.segment_readers().len());
+        for reader in view.searcher.segment_readers() {
+            let index = reader.inverted_index(field)?;
+            let info = index.get_term_info(term)?;
+            places.push(info.map(|info| Place { index, field, info }));
+        }
+        let here = places.iter().flatten().map(|place| u64::from(place.info.doc_freq)).sum();
+        Ok(Self { term, documents: statistics.doc_freq_beside(term, here)?, places })
+    }
+}
+
+/// Statistics that need not look up again what was found.
+pub struct KnownFrequencies<'a> {
+    pub words: Option<&'a FoundWords<'a>>,
+    pub others: &'a dyn Bm25StatisticsProvider,
+}
+
+impl Bm25StatisticsProvider for KnownFrequencies<'_> {
+    fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
+        self.others.total_num_tokens(field)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        self.others.total_num_docs()
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        let known = self.words.and_then(|found| found.words.iter().take(KNOWN_MAX).find(|word| word.term == term));
+        known.map_or_else(|| self.others.doc_freq(term), |word| Ok(word.documents))
+    }
+}
+
+pub struct WordSearch {
+    every: bool,
+    words: Vec<Word>,
+}
+
+struct Word {
+    weight: Bm25Weight,
+    /// By segment.
+    places: Vec<Option<Place>>,
+}
+
+impl WordSearch {
     /// Visits, in order, the documents that `lets_through` and whose score exceeds `threshold`, which every visit sets
     /// anew. `bits`, where they are known, hold all that is let through.
     pub fn for_each(
@@ -148,28 +208,6 @@ impl WordSearch {
             cursors.push(Cursor { blocks, norms, weight: &word.weight });
         }
         Ok(cursors)
-    }
-}
-
-impl Word {
-    fn find(
-        term: &Term,
-        average: Score,
-        total_docs: u64,
-        view: &RangeView,
-        statistics: &RangeStatistics<'_, '_>,
-    ) -> tantivy::Result<Self> {
-        let field = term.field();
-        let mut places = Vec::with_capacity(view.searcher.segment_readers().len());
-        for reader in view.searcher.segment_readers() {
-            let index = reader.inverted_index(field)?;
-            let info = index.get_term_info(term)?;
-            places.push(info.map(|info| Place { index, field, info }));
-        }
-        let here = places.iter().flatten().map(|place| u64::from(place.info.doc_freq)).sum();
-        let documents = statistics.doc_freq_beside(term, here)?;
-        let weight = Bm25Weight::for_one_term_without_explain(documents, total_docs, average);
-        Ok(Self { weight, documents, places })
     }
 }
 
