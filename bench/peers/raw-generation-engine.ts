@@ -3,6 +3,7 @@ import {
   type NativeContext,
   type NativeModel,
   openBinding,
+  openModel,
 } from '../../src/inference/host/backends/llama/binding.ts';
 import {
   cpuMs,
@@ -16,9 +17,8 @@ import {
 let loaded: { binding: LlamaBinding; model: NativeModel; context: NativeContext } | undefined;
 
 async function load({ path, threads, contextTokens }: LoadCommand): Promise<{ threads: number }> {
-  const binding = await openBinding(() => undefined);
-  const model = new binding.AddonModel(path, { useMmap: true, gpuLayers: 0, addonExports: binding });
-  if (!(await model.init())) throw new Error('the model was refused');
+  const { binding } = await openBinding(() => undefined);
+  const { model } = await openModel({ binding, gpuLayers: 0 }, path);
   const context = new binding.AddonContext(model, {
     contextSize: contextTokens,
     batchSize: 512,

@@ -9,20 +9,34 @@ export interface AvailableBackends {
   readonly wasm: boolean;
 }
 
+/** Kinds of GPUs in the order in which they are preferred. */
+const gpuKinds = ['metal', 'cuda', 'vulkan'] as const;
+export type GpuKind = (typeof gpuKinds)[number];
+
+/** What llama.cpp has a package for on this machine; they are installed on purpose only. */
+export function gpuKind(platform: string = process.platform, arch: string = process.arch): GpuKind | undefined {
+  return gpuKinds.find((kind) => isInstalled(`${llamaPackage(platform, arch)}-${kind}`));
+}
+
 /** Looks for the packages that carry the native code for this machine; none of it is loaded. */
 export function availableBackends(platform: string = process.platform, arch: string = process.arch): AvailableBackends {
-  const names: Readonly<Record<string, string>> = { darwin: 'mac', win32: 'win' };
-  const llama = `@node-llama-cpp/${names[platform] ?? platform}-${arch}`;
+  const llama = llamaPackage(platform, arch);
   const metal = isInstalled(`${llama}-metal`);
   const cuda = isInstalled(`${llama}-cuda`);
+  const any = gpuKind(platform, arch) !== undefined || isInstalled(llama);
   return {
-    native: isInstalled('node-llama-cpp') && (metal || cuda || isInstalled(llama)),
+    native: isInstalled('node-llama-cpp') && any,
     onnx: isInstalled('onnxruntime-node'),
     metal,
     cuda,
     xla: false,
     wasm: false,
   };
+}
+
+function llamaPackage(platform: string, arch: string): string {
+  const names: Readonly<Record<string, string>> = { darwin: 'mac', win32: 'win' };
+  return `@node-llama-cpp/${names[platform] ?? platform}-${arch}`;
 }
 
 function isInstalled(name: string): boolean {

@@ -50,3 +50,23 @@ test('a request that comes at any moment of the end of another is served', async
     expect(await Promise.all([first.ended, second.ended])).toHaveLength(2);
   }
 });
+
+test('a sign of life costs nobody a state, and holds nobody up', async () => {
+  let evaluated = 0;
+  const decodeBatch = async () => {
+    evaluated += 1;
+  };
+  const counting = { ...context, decodeBatch } as NativeContext;
+  const slots = new SequenceSlots(counting, 1);
+  const loop = new DecodeLoop(counting, slots, Threads.fixed(1), new FakeClock());
+  const generation = shortGeneration();
+  const sign = loop.evaluateNothing();
+  loop.start(generation);
+  await Promise.all([sign, generation.ended]);
+  expect(evaluated).toBe(2);
+  const kept = slots.takeEmpty();
+  kept?.tokens.push(1);
+  if (kept !== undefined) slots.release(kept, true);
+  await loop.evaluateNothing();
+  expect([evaluated, kept?.tokens]).toEqual([2, [1]]);
+});

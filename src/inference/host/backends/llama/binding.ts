@@ -1,6 +1,6 @@
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
 import { must } from '../../../../lib/assert.ts';
-import { availableBackends } from '../../available-backends.ts';
+import { type GpuKind, gpuKind } from '../../available-backends.ts';
 
 /**
  * What we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
@@ -119,19 +119,42 @@ export interface NativeSamplerConfig {
 export type NativeGrammar = object;
 export type NativeGrammarState = object;
 
-/** The library for what this installation has packages for. `onWord` gets what llama.cpp complains about. */
-export async function openBinding(onWord: (text: string) => void): Promise<LlamaBinding> {
-  const { cuda, metal } = availableBackends();
-  const llama = await getLlama({
-    build: 'never',
-    skipDownload: true,
-    gpu: cuda ? 'cuda' : metal ? 'metal' : false,
-    logLevel: LlamaLogLevel.error,
-    logger: (_level, text) => onWord(text),
-  });
-  const { _bindings } = llama as unknown as { readonly _bindings?: LlamaBinding };
-  return must(_bindings, 'node-llama-cpp has no binding where this version should have one');
+export interface OpenBinding {
+  readonly binding: LlamaBinding;
+  /** Layers of a model that go to the GPU: all of them where there is one. */
+  readonly gpuLayers: number;
 }
 
-/** All layers go to the GPU where there is one, else none. */
-export const gpuLayersAll = 9_999;
+const allLayers = 9_999;
+
+/**
+ * The library for what this installation has packages for: a GPU where its package is installed and works, else the CPU.
+ * `onWord` gets what llama.cpp complains about.
+ */
+export async function openBinding(onWord: (text: string) => void): Promise<OpenBinding> {
+  const kind = gpuKind();
+  const open = (gpu: GpuKind | false) =>
+    getLlama({
+      build: 'never',
+      skipDownload: true,
+      gpu,
+      logLevel: LlamaLogLevel.error,
+      logger: (_level, text) => onWord(text),
+    });
+  // A package for a GPU may be there without one, or without its driver.
+  const llama = kind === undefined ? await open(false) : await open(kind).catch(() => open(false));
+  const { _bindings } = llama as unknown as { readonly _bindings?: LlamaBinding };
+  const binding = must(_bindings, 'node-llama-cpp has no binding where this version should have one');
+  return { binding, gpuLayers: llama.gpu === false ? 0 : allLayers };
+}
+
+/** Loads a model, on the GPU where it fits there. Throws where llama.cpp refuses it. */
+export async function openModel(
+  { binding, gpuLayers }: OpenBinding,
+  path: string,
+): Promise<{ model: NativeModel; gpuLayers: number }> {
+  const model = new binding.AddonModel(path, { useMmap: true, gpuLayers, addonExports: binding });
+  if (await model.init().catch(() => false)) return { model, gpuLayers };
+  if (gpuLayers > 0) return await openModel({ binding, gpuLayers: 0 }, path);
+  throw new Error('llama.cpp refuses it');
+}

@@ -36,8 +36,20 @@ export class DecodeLoop {
     this.#clock = clock;
   }
 
-  get idle(): boolean {
-    return !this.#turning;
+  /** Evaluates one token, unless generations do so or every sequence holds a state that somebody may want. */
+  async evaluateNothing(): Promise<void> {
+    const slot = this.#turning ? undefined : this.#slots.takeEmpty();
+    if (slot === undefined) return;
+    this.#turning = true;
+    try {
+      this.#context.initBatch(1);
+      this.#context.addToBatch(slot.id, 0, Uint32Array.of(0), Uint32Array.of(0));
+      await this.#context.decodeBatch();
+    } finally {
+      slot.tokens.push(0);
+      this.#slots.release(slot, false);
+      void this.#turn();
+    }
   }
 
   /** The generation settles by itself: with its result, its error, or the reason of its abort. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { SerialTasks } from '../../../../lib/serial-tasks.ts';
 import type { InstalledModel } from '../../../models/describe-model.ts';
 import { readGgufHeader } from '../../../models/gguf-header.ts';
-import type { LlamaBinding, NativeContext, NativeModel, NativeSampler } from './binding.ts';
+import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from './binding.ts';
 import type { Drafter } from './drafter.ts';
 import { openContext, sliceTokens } from './open-context.ts';
 import { type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
@@ -43,8 +43,7 @@ export class DraftModel {
     const { binding, installed, gpuLayers, target, sequences, contextTokens } = parts;
     const path = join(installed.directory, installed.weights);
     readGgufHeader(path);
-    const model = new binding.AddonModel(path, { useMmap: true, gpuLayers, addonExports: binding });
-    if (!(await model.init())) throw new Error('llama.cpp refuses the draft model');
+    const { model } = await openModel({ binding, gpuLayers }, path);
     let context: NativeContext | undefined;
     try {
       context = await openContext({ name: installed.name, binding, model, sequences, contextTokens }, 'f16');

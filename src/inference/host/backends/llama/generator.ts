@@ -114,6 +114,11 @@ export class Generator {
     return { items: results, nativeBatches: group.starts };
   }
 
+  /** Evaluates one token where that costs nobody the state of a prompt. */
+  async canary(): Promise<void> {
+    await (await this.#context('f16')).loop.evaluateNothing();
+  }
+
   async close(): Promise<void> {
     await this.#speculator.close();
     for (const opened of this.#contexts.values()) await opened.then(({ native }) => native.dispose());

@@ -2,10 +2,9 @@ import { join } from 'node:path';
 import { must } from '../../../../lib/assert.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import { readGgufHeader } from '../../../models/gguf-header.ts';
-import { availableBackends } from '../../available-backends.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
-import { gpuLayersAll, type LlamaBinding, type NativeModel, openBinding } from './binding.ts';
+import { type OpenBinding, openBinding, openModel } from './binding.ts';
 import { Embedder } from './embedder.ts';
 import { Generator, type GeneratorParts } from './generator.ts';
 import { PooledContext } from './pooled-context.ts';
@@ -18,7 +17,7 @@ const wordsKept = 4;
 
 export const load: LoadBackend = async (spec) => {
   const words: string[] = [];
-  const binding = await openBinding((text) => {
+  const opened = await openBinding((text) => {
     words.push(text.trim());
     if (words.length > wordsKept) words.shift();
   });
@@ -28,7 +27,7 @@ export const load: LoadBackend = async (spec) => {
     return words.splice(0).join('; ');
   };
   try {
-    return await openModel(binding, spec, takeWords);
+    return await openBackend(opened, spec, takeWords);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     const said = error instanceof Error ? error.message : String(error);
@@ -39,16 +38,15 @@ export const load: LoadBackend = async (spec) => {
   }
 };
 
-async function openModel(binding: LlamaBinding, spec: ModelSpec, takeWords: () => Promise<string>): Promise<Backend> {
+async function openBackend(opened: OpenBinding, spec: ModelSpec, takeWords: () => Promise<string>): Promise<Backend> {
   const installed = must(spec.model, 'a model of llama.cpp is an installed one');
   const path = join(installed.directory, installed.weights);
   // What lies there may have changed since it was found.
   const header = readGgufHeader(path);
   const vocabularySize = header.arrays.get('tokenizer.ggml.tokens') ?? 0;
   if (vocabularySize === 0) throw new Error('it has no vocabulary');
-  const { cuda, metal } = availableBackends();
-  const gpuLayers = cuda || metal ? gpuLayersAll : 0;
-  const model = await openNativeModel(binding, path, gpuLayers);
+  const { binding } = opened;
+  const { model, gpuLayers } = await openModel(opened, path);
   const vocabulary = new Vocabulary(model, vocabularySize);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
@@ -63,12 +61,6 @@ async function openModel(binding: LlamaBinding, spec: ModelSpec, takeWords: () =
     return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
   }
   return await openGenerator({ ...shared, takesBack, takeWords });
-}
-
-async function openNativeModel(binding: LlamaBinding, path: string, gpuLayers: number): Promise<NativeModel> {
-  const model = new binding.AddonModel(path, { useMmap: true, gpuLayers, addonExports: binding });
-  if (!(await model.init())) throw new Error('llama.cpp refuses it');
-  return model;
 }
 
 type SharedParts = Omit<GeneratorParts, 'takesBack' | 'takeWords'>;
@@ -138,6 +130,7 @@ async function openGenerator(parts: GeneratorParts): Promise<Backend> {
       generateBatch: (input, { signal, progress }) =>
         generator.generateBatch(input, { signal, progress, emit: () => undefined }),
     },
+    canary: () => generator.canary(),
     async close() {
       await generator.close();
       await parts.model.dispose();

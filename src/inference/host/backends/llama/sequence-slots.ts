@@ -53,6 +53,13 @@ export class SequenceSlots {
     return slot;
   }
 
+  /** Takes a sequence that is free and holds nothing. */
+  takeEmpty(): SequenceSlot | undefined {
+    const slot = this.#slots.find(({ busy, tokens }) => !busy && tokens.length === 0);
+    if (slot !== undefined) slot.busy = true;
+    return slot;
+  }
+
   release(slot: SequenceSlot, keep: boolean): void {
     if (!keep) this.truncate(slot, 0);
     slot.busy = false;

@@ -44,7 +44,7 @@ export class TokenSampler {
     this.#parts = parts;
     this.#sampler = new binding.AddonSampler(model);
     this.#config = chainOf(sampling);
-    this.#fixedBias = new Map(sampling.logitBias.filter(([token]) => token < parts.vocabulary.size));
+    this.#fixedBias = new Map(sampling.logitBias.filter(([token]) => token >= 0 && token < parts.vocabulary.size));
     for (const token of parts.banned) this.#fixedBias.set(token, Number.NEGATIVE_INFINITY);
     this.#history = sampling.repetitionPenalty === 1 ? undefined : parts.prompt.slice(-parts.historyTokens);
     if (parts.topLogprobs !== undefined) {
