@@ -22,14 +22,12 @@ const headers = {
 export class SseStream {
   readonly response: Response;
   readonly #parts: SseParts;
-  readonly #heldBytesMax: number;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #lastSentMs: number;
   #cancelHeartbeat: () => void = () => undefined;
 
   constructor(parts: SseParts) {
     this.#parts = parts;
-    this.#heldBytesMax = parts.unsentBytesMax;
     this.#lastSentMs = parts.clock.monotonicMs();
     const body = new ReadableStream<Uint8Array>(
       {
@@ -62,7 +60,7 @@ export class SseStream {
     controller?.close();
   }
 
-  /** Cuts the stream without a word. */
+  /** Nobody reads any more. */
   #gone(): void {
     if (this.#controller === undefined) return;
     this.#stop();
@@ -79,20 +77,17 @@ export class SseStream {
     if (controller === undefined) return;
     controller.enqueue(encoder.encode(text));
     this.#lastSentMs = this.#parts.clock.monotonicMs();
-    if ((controller.desiredSize ?? this.#heldBytesMax) > 0) return;
+    if (controller.desiredSize === null || controller.desiredSize > 0) return;
     this.#gone();
     controller.error(new Error('the client does not read what it asked for'));
   }
 
   #beatLater(delayMs: number): void {
-    this.#cancelHeartbeat = this.#parts.clock.after(delayMs, () => {
-      const silentMs = this.#parts.clock.monotonicMs() - this.#lastSentMs;
-      if (silentMs >= this.#parts.heartbeatMs) this.#write(': still here\n\n');
-      if (this.#controller !== undefined) {
-        this.#beatLater(
-          silentMs >= this.#parts.heartbeatMs ? this.#parts.heartbeatMs : this.#parts.heartbeatMs - silentMs,
-        );
-      }
+    const { clock, heartbeatMs } = this.#parts;
+    this.#cancelHeartbeat = clock.after(delayMs, () => {
+      const leftMs = heartbeatMs - (clock.monotonicMs() - this.#lastSentMs);
+      if (leftMs <= 0) this.#write(': still here\n\n');
+      if (this.#controller !== undefined) this.#beatLater(leftMs <= 0 ? heartbeatMs : leftMs);
     });
   }
 }
