@@ -88,7 +88,11 @@ export const metricDefinitions = {
   generationsWaiting: gauge('sundew_generations_waiting', 'Generations that wait for a place in a model.', ['model']),
   generationDuration: histogram('sundew_generation_duration_seconds', 'Arrival to the last token.', ['model']),
   firstToken: histogram('sundew_generation_first_token_seconds', 'Arrival to the first token of a stream.', ['model']),
-  interToken: histogram('sundew_generation_inter_token_seconds', 'From one token of a stream to the next.', ['model']),
+  perToken: histogram(
+    'sundew_generation_time_per_token_seconds',
+    'Mean time of a token of a stream after its first one, by answer.',
+    ['model'],
+  ),
   prefillDuration: histogram('sundew_generation_prefill_seconds', 'Reading a prompt.', ['model']),
   decodeDuration: histogram('sundew_generation_decode_seconds', 'Decoding all tokens of an answer.', ['model']),
   promptTokens: counter('sundew_prompt_tokens_total', 'Tokens of prompts.', ['model']),

@@ -31,19 +31,23 @@ export class GenerationMetrics {
 
   begin(model: string): GenerationWatch {
     const startedMs = this.#clock.monotonicMs();
-    let lastMs = 0;
+    let firstMs: number | undefined;
     this.#add(model, 1);
     return {
       token: () => {
-        const nowMs = this.#clock.monotonicMs();
-        if (lastMs === 0) this.#metrics.observe('firstToken', [model], (nowMs - startedMs) / 1_000);
-        else this.#metrics.observe('interToken', [model], (nowMs - lastMs) / 1_000);
-        lastMs = nowMs;
+        if (firstMs !== undefined) return;
+        firstMs = this.#clock.monotonicMs();
+        this.#metrics.observe('firstToken', [model], (firstMs - startedMs) / 1_000);
       },
       finished: (result, finish) => {
+        const nowMs = this.#clock.monotonicMs();
         this.#add(model, -1);
         this.#count(model, result, finish);
-        this.#metrics.observe('generationDuration', [model], (this.#clock.monotonicMs() - startedMs) / 1_000);
+        this.#metrics.observe('generationDuration', [model], (nowMs - startedMs) / 1_000);
+        // Once for each answer: for each token it would cost more than sending it.
+        if (firstMs !== undefined && result.completionTokens > 1) {
+          this.#metrics.observe('perToken', [model], (nowMs - firstMs) / (result.completionTokens - 1) / 1_000);
+        }
       },
       failed: (gone) => {
         this.#add(model, -1);
