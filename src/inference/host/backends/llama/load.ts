@@ -12,6 +12,8 @@ import { Reranker } from './reranker.ts';
 import { threadsFor } from './thread-probe.ts';
 import { Vocabulary } from './vocabulary.ts';
 
+/** Their decoder needs the state of an encoder, which the binding cannot run before it. */
+const twoPartArchitectures: readonly string[] = ['t5', 't5encoder'];
 /** Lines of llama.cpp's complaints that are kept. */
 const wordsKept = 4;
 
@@ -45,13 +47,16 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, takeWords: () =
   const header = readGgufHeader(path);
   const vocabularySize = header.arrays.get('tokenizer.ggml.tokens') ?? 0;
   if (vocabularySize === 0) throw new Error('it has no vocabulary');
+  const architecture = String(header.values.get('general.architecture'));
+  if (twoPartArchitectures.includes(architecture)) {
+    throw new Error(`models of an encoder and a decoder (${architecture}) are run as ONNX only`);
+  }
   const { binding } = opened;
   const { model, gpuLayers } = await openModel(opened, path);
   const vocabulary = new Vocabulary(model, vocabularySize);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
   const { name, settings } = spec;
-  const architecture = String(header.values.get('general.architecture'));
   const takesBack = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
   const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
   if (spec.kind === 'embedders') return await openEmbedder(shared, installed.manifest.normalize ?? true);
