@@ -132,7 +132,9 @@ export class DecodeLoop {
       slices.set(generation, share);
       budget -= share;
     }
-    return this.#active.map((generation) => ({ generation, tokens: generation.next(slices.get(generation) ?? 0) }));
+    // llama.cpp evaluates neighbouring sequences in one go, and only in their order.
+    const ordered = this.#active.toSorted((a, b) => a.slot.id - b.slot.id);
+    return ordered.map((generation) => ({ generation, tokens: generation.next(slices.get(generation) ?? 0) }));
   }
 
   #add(generation: Generation, tokens: readonly number[]): Uint32Array {

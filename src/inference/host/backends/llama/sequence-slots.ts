@@ -109,9 +109,8 @@ export class SequenceSlots {
 
   #oldest(): SequenceSlot {
     const free = this.#slots.filter(({ busy }) => !busy);
-    // What holds nothing goes first, then what was used longest ago.
-    free.sort((a, b) => Number(a.tokens.length > 0) - Number(b.tokens.length > 0) || a.lastUse - b.lastUse);
-    const [slot] = free;
+    // What holds nothing goes first, the first of them so that busy ones are neighbours; then what was used longest ago.
+    const slot = free.find(({ tokens }) => tokens.length === 0) ?? free.toSorted((a, b) => a.lastUse - b.lastUse)[0];
     if (slot === undefined) throw new Error('no sequence is free');
     return slot;
   }
