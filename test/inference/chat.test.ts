@@ -289,6 +289,32 @@ describe('tools', () => {
   });
 });
 
+test('tools are run by the helper of the OpenAI SDK', async () => {
+  const seen: unknown[] = [];
+  const runner = client.chat.completions.runTools({
+    model: 'chain',
+    messages: user('call'),
+    temperature: 0,
+    stream: true,
+    tools: [
+      {
+        type: 'function',
+        function: {
+          ...add.function,
+          parse: JSON.parse,
+          function: (given: unknown) => {
+            seen.push(given);
+            return 'say hello';
+          },
+        },
+      },
+    ],
+  } as Parameters<typeof client.chat.completions.runTools>[0]);
+  // The result stands last in the prompt, within its marks, after which the model has nothing to say.
+  expect(await runner.finalContent()).toBeNull();
+  expect(seen).toEqual([{ a: 1, b: 2 }]);
+});
+
 describe('a format', () => {
   const schema = {
     type: 'object',
