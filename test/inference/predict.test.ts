@@ -8,7 +8,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
     set: { '--ml-dir': fixtures },
-    environment: { SUNDEW_INFERENCE__MAX_LOADED_MODELS: '3' },
+    environment: { SUNDEW__INFERENCE__MAX_LOADED_MODELS: '3' },
   });
 });
 afterAll(async () => await server[Symbol.asyncDispose]());

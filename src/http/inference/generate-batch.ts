@@ -14,7 +14,8 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../error-response.ts';
 import { checkValue } from '../json-reader.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { clientLeft, newCallId, newHead } from './generate.ts';
+import { newCallId, newHead } from './generate.ts';
+import { clientLeft } from './inference-work.ts';
 
 export function generateBatchRoutes(inference: Inference): Route[] {
   return [

@@ -6,9 +6,10 @@ import { type GenerationRequest, readGenerationRequest } from '../../inference/g
 import type { Inference } from '../../inference/inference.ts';
 import { inferenceReason } from '../../protocol/inference/error-body.ts';
 import { generateRequestSchema, generateResponseSchema } from '../../protocol/inference/generate.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
 import { type BodyValue, defineRoute, type Route, type RouteContext } from '../route.ts';
 import { SseStream } from '../sse.ts';
+import { clientLeft } from './inference-work.ts';
 
 const tag = 'Inference';
 const body = {
@@ -52,11 +53,6 @@ async function answer(inference: Inference, context: Context): Promise<object> {
   } finally {
     if (!outlives) permit[Symbol.dispose]();
   }
-}
-
-/** Nobody reads this; it keeps a client that left from looking like a fault of ours. */
-export function clientLeft(): ServiceError {
-  return new ServiceError('unavailable', 'the client left before its answer was there');
 }
 
 async function answerWhole(inference: Inference, request: GenerationRequest, context: Context): Promise<object> {

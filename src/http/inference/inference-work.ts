@@ -10,7 +10,8 @@ export interface Worked {
   readonly tokens: number;
 }
 
-interface Timed {
+interface Working {
+  readonly request: Request;
   addTiming(stage: string, durationMs: number): void;
 }
 
@@ -18,17 +19,24 @@ interface Timed {
 export async function underPermit(
   { admission, clock, record }: Inference,
   operation: string,
-  context: Timed,
+  context: Working,
   work: () => Promise<Worked>,
 ): Promise<Reply | object> {
   return await admission.run(async () => {
     const startMs = clock.monotonicMs();
-    const { answer, items, tokens } = await work();
+    const { answer, items, tokens } = await work().catch((error: unknown) => {
+      throw context.request.signal.aborted ? clientLeft() : error;
+    });
     const durationMs = clock.monotonicMs() - startMs;
     context.addTiming('inference', durationMs);
     record({ operation, items, tokens, durationMs });
     return answer;
   });
+}
+
+/** Nobody reads this; it keeps a client that left from looking like a fault of ours. */
+export function clientLeft(): ServiceError {
+  return new ServiceError('unavailable', 'the client left before its answer was there');
 }
 
 /** Refuses more texts, or longer ones, than a request may have. A text may be given as tokens. */

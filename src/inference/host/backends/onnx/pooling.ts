@@ -32,6 +32,7 @@ function meanOf(data: Float32Array, start: number, tokens: number, dimension: nu
 export function normalize(vector: Float32Array): Float32Array {
   let squares = 0;
   for (const value of vector) squares += value * value;
+  if (!Number.isFinite(squares)) throw new Error('its vector has numbers that are not finite');
   const length = Math.sqrt(squares);
   if (length > 0) for (let at = 0; at < vector.length; at += 1) vector[at] = (vector[at] ?? 0) / length;
   return vector;
