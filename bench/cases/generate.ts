@@ -18,8 +18,9 @@ export const generateDecode: BenchCase = {
   summary:
     'tokens a second of one output, beside llama.cpp with nothing around it and a chat session of node-llama-cpp',
   async run(context) {
-    const paths = [await pulledGenerator('smollm2-135m-instruct')];
-    if (context.tier !== 'smoke') paths.push(await syntheticModel('0.4B'), await syntheticModel('1.0B'));
+    const shapes = context.tier === 'smoke' ? (['135M'] as const) : (['135M', '0.4B', '1.0B'] as const);
+    const paths: string[] = [];
+    for (const shape of shapes) paths.push(await syntheticModel(shape));
     const comparisons: Comparison[] = [];
     for (const path of paths) comparisons.push(...(await decodeBeside(context, path)));
     return comparisons;
@@ -134,5 +135,5 @@ export const generateParallel: BenchCase = {
 };
 
 function nameOf(path: string): string {
-  return path.includes('synthetic') ? basename(path).replace(/^synthetic-v\d+-(.*)\.gguf$/, '$1') : '135M';
+  return basename(path).replace(/^synthetic-v\d+-(.*)\.gguf$/, '$1');
 }

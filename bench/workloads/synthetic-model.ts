@@ -14,6 +14,7 @@ export interface ModelShape {
 }
 
 export const modelShapes = {
+  '135M': { width: 576, layers: 30, heads: 9, keyHeads: 3, feedForward: 1_536, vocabulary: 49_152 },
   '0.4B': { width: 960, layers: 32, heads: 15, keyHeads: 5, feedForward: 2_560, vocabulary: 49_152 },
   '1.0B': { width: 2_048, layers: 16, heads: 32, keyHeads: 8, feedForward: 8_192, vocabulary: 32_000 },
 } as const;
