@@ -3,7 +3,7 @@ import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { NativeContext } from './binding.ts';
 import type { Generation } from './generation.ts';
 import { sliceTokens } from './open-context.ts';
-import type { SequenceSlots } from './sequence-slots.ts';
+import type { SequenceSlot, SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
 /** Items that belong to one request; counts how often some of them were started together. */
@@ -89,15 +89,23 @@ export class DecodeLoop {
     const groups = new Set<GenerationGroup>();
     while (this.#waiting.length > 0 && this.#slots.anyFree) {
       const { generation, group } = this.#waiting.shift() as Waiting;
-      try {
-        generation.begin(await this.#slots.take(generation.prompt, generation.cache));
-        this.#active.push(generation);
-        if (group !== undefined) groups.add(group);
-      } catch (error) {
-        generation.fail(error);
-      }
+      if ((await this.#begin(generation)) && group !== undefined) groups.add(group);
     }
     for (const group of groups) group.starts += 1;
+  }
+
+  async #begin(generation: Generation): Promise<boolean> {
+    let slot: SequenceSlot | undefined;
+    try {
+      slot = await this.#slots.take(generation.prompt, generation.cache);
+      generation.begin(slot);
+      this.#active.push(generation);
+      return true;
+    } catch (error) {
+      if (slot !== undefined) this.#slots.release(slot, false);
+      generation.fail(evaluationFailed(error));
+      return false;
+    }
   }
 
   async #step(): Promise<void> {

@@ -1,3 +1,4 @@
+import { must } from '../../../../lib/assert.ts';
 import type { Clock } from '../../../../lib/clock.ts';
 import type { OperationContext } from '../../backend.ts';
 import type { GenerateEvent, GenerateInput, GenerateResult, SpeculationReport } from '../../operations/generate.ts';
@@ -24,7 +25,8 @@ const restTurns = 16;
 export interface GenerationParts {
   readonly input: GenerateInput;
   readonly prompt: readonly number[];
-  readonly sampler: TokenSampler;
+  /** Makes the sampler when the generation begins: it holds room for the whole vocabulary. */
+  readonly openSampler: () => TokenSampler;
   readonly constrainer: Constrainer | undefined;
   readonly speculation: RunningSpeculation | undefined;
   readonly vocabulary: Vocabulary;
@@ -44,6 +46,7 @@ export class Generation {
   readonly #logprobs: NonNullable<GenerateResult['logprobs']>[number][] = [];
   #text = '';
   #slot: SequenceSlot | undefined;
+  #sampler: TokenSampler | undefined;
   #cachedTokens = 0;
   #completionTokens = 0;
   /** The last token that was drawn; it is evaluated in the next turn. */
@@ -96,6 +99,7 @@ export class Generation {
 
   begin(slot: SequenceSlot): void {
     this.#slot = slot;
+    this.#sampler = this.#parts.openSampler();
     this.#cachedTokens = slot.tokens.length;
     this.#startMs = this.#parts.clock.monotonicMs();
   }
@@ -135,10 +139,11 @@ export class Generation {
     this.#parts.context.progress();
     if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
     if (this.reading) this.#readMs = this.#parts.clock.monotonicMs();
+    const sampler = must(this.#sampler, 'a generation that is under way has a sampler');
     const behind = this.slot.tokens.length - places.length;
     for (const [at, place] of places.entries()) {
-      const token = await this.#parts.sampler.draw(native, place);
-      const done = await this.#add(native, place, token);
+      const token = await sampler.draw(native, place);
+      const done = await this.#add(sampler, native, place, token);
       const agreed = !done && this.#draft[at] === token;
       if (agreed) this.#accepted += 1;
       else return { done, keptTokens: behind + at + 1 };
@@ -174,7 +179,7 @@ export class Generation {
   }
 
   #release(): void {
-    this.#parts.sampler.dispose();
+    this.#sampler?.dispose();
     this.#parts.speculation?.drafter?.release();
   }
 
@@ -203,8 +208,8 @@ export class Generation {
   }
 
   /** Takes in one token; true when the output is over. */
-  async #add(native: NativeContext, place: number, token: number): Promise<boolean> {
-    const { input, vocabulary, sampler, constrainer, contextTokens } = this.#parts;
+  async #add(sampler: TokenSampler, native: NativeContext, place: number, token: number): Promise<boolean> {
+    const { input, vocabulary, constrainer, contextTokens } = this.#parts;
     if (token < 0 || vocabulary.ends.has(token)) return true;
     this.#last = token;
     this.#completionTokens += 1;

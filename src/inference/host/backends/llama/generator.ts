@@ -90,7 +90,7 @@ export class Generator {
       context,
       constrainer,
       speculation,
-      sampler: this.#sampler(input, prompt, constrainer),
+      openSampler: () => this.#sampler(input, prompt, constrainer),
       clock: systemClock,
     });
     loop.start(generation, group);
