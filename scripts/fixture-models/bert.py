@@ -140,22 +140,30 @@ def late_reference(made: onnx.ModelProto) -> dict:
     """Scores of two texts by the sum of the best products of unit vectors; marked sides, no full stops in texts."""
     evaluator = ReferenceEvaluator(made)
 
-    def vectors(text: str, mark: str) -> tuple[list[int], np.ndarray]:
+    def vectors(text: str, mark: str, length: int = 0) -> tuple[list[int], np.ndarray]:
         first, *rest = word_piece.encode(text.split())
         ids = [first, word_piece.vocabulary().index(mark), *rest]
-        feeds = {"input_ids": ids, "attention_mask": [1] * len(ids), "token_type_ids": [0] * len(ids)}
+        more = max(0, length - len(ids))
+        attended = [1] * len(ids) + [0] * more
+        ids += [word_piece.vocabulary().index("[MASK]")] * more
+        feeds = {"input_ids": ids, "attention_mask": attended, "token_type_ids": [0] * len(ids)}
         output = evaluator.run(None, {name: np.array([each], np.int64) for name, each in feeds.items()})[0][0]
         return ids, output / np.linalg.norm(output, axis=1, keepdims=True)
 
     query, texts = "a quick fox", ["the quick brown fox runs .", "hello world ."]
     stop = word_piece.vocabulary().index(".")
-    asked = vectors(query, LATE_MARKS["query_prefix"])[1]
-    scores = []
-    for text in texts:
-        ids, read = vectors(text, LATE_MARKS["document_prefix"])
-        kept = read[[each != stop for each in ids]]
-        scores.append(round(float((asked @ kept.T).max(axis=1).sum()), 5))
-    return {"query": query, "texts": texts, "scores": scores}
+
+    def scores(length: int) -> list[float]:
+        asked = vectors(query, LATE_MARKS["query_prefix"], length)[1]
+        found = []
+        for text in texts:
+            ids, read = vectors(text, LATE_MARKS["document_prefix"])
+            kept = read[[each != stop for each in ids]]
+            found.append(round(float((asked @ kept.T).max(axis=1).sum()), 5))
+        return found
+
+    expanded = {"query_length": 12, "scores": scores(12)}
+    return {"query": query, "texts": texts, "scores": scores(0), "expanded": expanded}
 
 
 def chunker() -> onnx.ModelProto:

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
@@ -10,12 +13,24 @@ interface RerankAnswer extends Record<string, unknown> {
   usage: Record<string, number>;
 }
 
+const directory = new TemporaryDirectory();
 let server: TestServer;
 
 beforeAll(async () => {
-  server = await startTestServer({ set: { '--models-dir': fixtures, '--allow-downloads': 'false' } });
+  const rerankers = join(directory.path, 'rerankers');
+  cpSync(`${fixtures}rerankers`, rerankers, { recursive: true });
+  cpSync(`${fixtures}embedders/tiny-bert`, join(directory.path, 'embedders/tiny-bert'), { recursive: true });
+  cpSync(`${fixtures}rerankers/tiny-late`, join(rerankers, 'expanding'), { recursive: true });
+  const file = join(rerankers, 'expanding/config_sentence_transformers.json');
+  const config = JSON.parse(readFileSync(file, 'utf8'));
+  const { query_length } = late.expanded;
+  writeFileSync(file, JSON.stringify({ ...config, query_length, do_query_expansion: true }));
+  server = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
 });
-afterAll(async () => await server[Symbol.asyncDispose]());
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
 
 const rerank = (body: object, path = 'rerank') =>
   server.send<RerankAnswer>('POST', `/ai/v1/${path}`, { model: 'tiny-cross', query: cross.text, ...body });
@@ -39,6 +54,13 @@ describe('POST /ai/v1/rerank', () => {
     const { body } = await rerank({ model: 'tiny-late', query: late.query, prompts: late.texts });
     for (const [at, score] of late.scores.entries()) expect(body.data[at]?.score).toBeCloseTo(score, 4);
     expect(body.usage.prompt_tokens).toBe(6 + 9 + 6);
+  });
+
+  test('fills queries up with masks where the model was trained so', async () => {
+    const { query_length, scores } = late.expanded;
+    const { body } = await rerank({ model: 'expanding', query: late.query, prompts: late.texts });
+    for (const [at, score] of scores.entries()) expect(body.data[at]?.score).toBeCloseTo(score, 4);
+    expect(body.usage.prompt_tokens).toBe(query_length + 9 + 6);
   });
 
   test('refuses what does not fit with both counts, or cuts the text', async () => {

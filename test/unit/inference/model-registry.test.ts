@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { cpSync, mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ModelRegistry } from '../../../src/inference/models/model-registry.ts';
 import { requireInstalled } from '../../../src/inference/models/require-model.ts';
@@ -106,6 +106,33 @@ describe('quantised variants', () => {
     expect(found.models.map(({ name }) => name)).toEqual(['tiny', 'tiny-i8']);
     expect(found.find('embedders', 'tiny')?.name).toBe('tiny-i8');
     expect(found.findById('tiny')?.name).toBe('tiny');
+  });
+
+  test('models of two parts have both checked and counted', () => {
+    using directory = new TemporaryDirectory();
+    const path = installed(directory, {
+      'rewriters/whole': `${models}/rewriters/tiny-rewriter`,
+      'rewriters/half': `${models}/rewriters/tiny-rewriter`,
+      'rewriters/cut': `${models}/rewriters/tiny-rewriter`,
+      'embedders/seeing': `${models}/embedders/tiny-colours`,
+      'embedders/blind': `${models}/embedders/tiny-colours`,
+    });
+    const file = (place: string) => join(path, place);
+    renameSync(file('rewriters/half/onnx/decoder_model.onnx'), file('rewriters/half/onnx/other.txt'));
+    truncateSync(file('rewriters/cut/onnx/decoder_model.onnx'), 100);
+    renameSync(file('embedders/blind/onnx/vision_model.onnx'), file('embedders/blind/onnx/other.txt'));
+    const found = registry(path);
+    const whole = found.find('rewriters', 'whole');
+    expect(whole).toMatchObject({
+      companions: { decoder: 'onnx/decoder_model.onnx' },
+      weights: 'onnx/encoder_model.onnx',
+    });
+    const parts = ['encoder_model', 'decoder_model'].map((part) => file(`rewriters/whole/onnx/${part}.onnx`));
+    expect(whole?.bytes).toBe(parts.reduce((sum, part) => sum + statSync(part).size, 0));
+    expect(reasons(path).half).toContain('no decoder_model.onnx');
+    expect(reasons(path).cut).toContain('decoder_model.onnx');
+    expect(found.find('embedders', 'seeing')?.manifest.inputs).toEqual(['text', 'image']);
+    expect(found.find('embedders', 'blind')?.manifest.inputs).toEqual(['text']);
   });
 
   test('two files with the same right need a manifest', () => {

@@ -68,7 +68,8 @@ async function tagTexts(
   { texts, labels, threshold, flat }: TagEntitiesInput,
   context: OperationContext<'tagEntities'>,
 ): Promise<TagEntitiesResult> {
-  const labelIds = labels.map((label) => readWords(model.tokenizer, label).ids.flat());
+  const marks = [model.entityMark, model.separator];
+  const labelIds = labels.map((label) => model.tokenizer.plain(label).filter((id) => !marks.includes(id)));
   const promptTokens = labelIds.reduce((sum, ids) => sum + ids.length + 1, 1) + model.tokenizer.marks(1);
   const room = contextTokens - promptTokens;
   if (room < 1) {

@@ -51,6 +51,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
   });
   const asks = side('query');
   const reads = side('document');
+  const expansion = expansionOf(config, tokenizer, asks.tokensMax);
   const skipped = skippedTokens(tokenizer, config.skiplist_words);
 
   function encoded(text: string, { mark, tokensMax }: Side, what: string, truncate: RerankInput['truncate']): Encoded {
@@ -65,7 +66,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
   }
 
   async function rerank(input: RerankInput, context: OperationContext<'rerank'>): Promise<RerankResult> {
-    const query = encoded(input.query, asks, 'the query', input.truncate);
+    const query = expanded(encoded(input.query, asks, 'the query', input.truncate), expansion);
     const seen = await imagesOf(vision, input.images ?? [], context);
     const texts = input.texts.map((text, index) => encoded(text, reads, `text ${index}`, input.truncate));
     const [asked, ...read] = await encoder.encode([query, ...texts], context);
@@ -99,6 +100,33 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
       await vision?.close();
     },
   };
+}
+
+/** Mask tokens that fill a query up: their vectors count like those of words that were not said. */
+interface Expansion {
+  readonly mask: number;
+  readonly length: number;
+  /** Whether what was said looks at them. */
+  readonly attended: boolean;
+}
+
+function expansionOf(
+  config: Readonly<Record<string, unknown>>,
+  tokenizer: TextTokenizer,
+  length: number,
+): Expansion | undefined {
+  const mask = tokenizer.idOf('[MASK]') ?? tokenizer.idOf('<mask>');
+  if (config.do_query_expansion !== true || config.query_length === undefined || mask === undefined) return undefined;
+  return { mask, length, attended: config.attend_to_expansion_tokens === true };
+}
+
+function expanded(query: Encoded, expansion: Expansion | undefined): Encoded {
+  if (expansion === undefined || query.ids.length >= expansion.length) return query;
+  const ids = new Int32Array(expansion.length).fill(expansion.mask);
+  ids.set(query.ids);
+  const types = new Int32Array(expansion.length);
+  types.set(query.types);
+  return { ids, types, attended: expansion.attended ? ids.length : query.ids.length };
 }
 
 function markOf(tokenizer: TextTokenizer, prefix: unknown): readonly number[] {

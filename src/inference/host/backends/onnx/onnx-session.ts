@@ -73,7 +73,7 @@ export function integerRows(rows: readonly ArrayLike<number>[], width: number, f
 }
 
 /** Ones where a row has numbers, zeros where it is filled up. */
-export function maskRows(rows: readonly ArrayLike<number>[], width: number): Tensor {
+export function maskRows(rows: readonly { readonly length: number }[], width: number): Tensor {
   const values = new BigInt64Array(rows.length * width);
   const halves = new Int32Array(values.buffer);
   for (const [row, { length }] of rows.entries()) {

@@ -83,7 +83,11 @@ async function runBatch(session: OnnxSession, padId: number, items: readonly Que
   const ids = items.map((item) => item.ids);
   const makers: Readonly<Record<string, () => Tensor>> = {
     input_ids: () => integerRows(ids, width, padId),
-    attention_mask: () => maskRows(ids, width),
+    attention_mask: () =>
+      maskRows(
+        items.map(({ attended, length }) => ({ length: attended ?? length })),
+        width,
+      ),
     token_type_ids: () =>
       integerRows(
         items.map(({ types }) => types),

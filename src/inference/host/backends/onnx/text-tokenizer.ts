@@ -8,6 +8,8 @@ import { readFolderJson } from '../../../models/model-folder.ts';
 export interface Encoded {
   readonly ids: Int32Array;
   readonly types: Int32Array;
+  /** How many of the first ids the others look at; all of them where it is missing. */
+  readonly attended?: number;
 }
 
 /** What a template puts around texts, and the segment of what is in it. */
