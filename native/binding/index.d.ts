@@ -15,9 +15,9 @@ export interface FrameOptions {
 /** One page of hits, in order. Members of text are there when the plan asks for them. */
 export interface NativeHits {
   /**
-   * Five numbers a hit: position of its index among the handles of the query, ordinal, version of the document that
-   * matched, score, and distance by the first dense leg that found it (NaN without one). In one array, because each
-   * array costs as much as all that is in it.
+   * Of each hit: position of its index among the handles of the query, ordinal, version of the document that matched,
+   * score, distance by the first dense leg that found it (NaN without one), and what each of `legs` scored it (NaN
+   * where that one did not find it). In one array, because each array costs as much as all that is in it.
    */
   numbers: Float64Array;
   total: number;
@@ -32,11 +32,8 @@ export interface NativeHits {
   aggregations?: string;
   /** A JSON array with the tree of each hit's score. */
   explanations?: string;
-  /**
-   * A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`. Of plans with
-   * vector legs.
-   */
-  legScores?: string;
+  /** The legs that made the answer, the text leg as `full_text`. Of plans with vector legs. */
+  legs?: Array<string>;
   /** A JSON object: how each leg went. */
   profile?: string;
 }

@@ -1,7 +1,14 @@
 import { inSlices } from '../lib/in-slices.ts';
 import { textLegName } from './fusion-request.ts';
 import { type NativePlan, textPlan } from './native-plan.ts';
-import { type HydratedDocument, hitCount, type NativeHits, numberOf, type QueryTarget } from './query-target.ts';
+import {
+  type HydratedDocument,
+  hitCount,
+  legScoresOf,
+  type NativeHits,
+  numberOf,
+  type QueryTarget,
+} from './query-target.ts';
 
 export interface Hit {
   /** Position of its range in the query's target. */
@@ -34,7 +41,6 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
   const rows = await loadRows(hits, target);
   const sorts = parsed<[values: unknown[], position: string]>(hits.sort);
   const explanations = parsed<unknown>(hits.explanations);
-  const legScores = parsed<Record<string, number>>(hits.legScores);
   const found: Hit[] = [];
   const changed: Hit[] = [];
   for (let index = 0; index < hitCount(hits); index += 1) {
@@ -50,7 +56,7 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
       position,
       explanation: explanations?.[index],
       distance: numberOf(hits, index, 'distance'),
-      legScores: legScores?.[index],
+      legScores: legScoresOf(hits, index),
     };
     found.push(hit);
     if (document.sequence !== numberOf(hits, index, 'sequence')) changed.push(hit);

@@ -38,7 +38,7 @@ export interface QueryTarget {
 
 /** Hits of one native call. Members of text are there when the plan asks for them. */
 export interface NativeHits {
-  /** For each hit, in result order: five numbers; `numberOf` reads them. */
+  /** For each hit, in result order: its own numbers, then its score by each of `legs`, NaN where that did not find it. */
   numbers: Float64Array;
   total: number;
   totalIsExact: boolean;
@@ -51,8 +51,8 @@ export interface NativeHits {
   explanations?: string;
   /** JSON object. */
   aggregations?: string;
-  /** JSON array with an object a hit: leg -> its own score, text as `full_text`; of plans with legs. */
-  legScores?: string;
+  /** The searches that made the answer, text as `full_text`; of plans with legs. */
+  legs?: string[];
   /** JSON object. */
   profile?: string;
 }
@@ -69,15 +69,31 @@ const hitNumber = {
   distance: 4,
 } as const;
 
-const numbersPerHit = Object.keys(hitNumber).length;
+const ownNumbers = Object.keys(hitNumber).length;
 
-export function hitCount({ numbers }: NativeHits): number {
-  return numbers.length / numbersPerHit;
+function numbersPerHit({ legs }: NativeHits): number {
+  return ownNumbers + (legs?.length ?? 0);
+}
+
+export function hitCount(hits: NativeHits): number {
+  return hits.numbers.length / numbersPerHit(hits);
 }
 
 /** One of the numbers of the hit at `index`. */
-export function numberOf({ numbers }: NativeHits, index: number, which: keyof typeof hitNumber): number {
-  return numbers[index * numbersPerHit + hitNumber[which]] ?? Number.NaN;
+export function numberOf(hits: NativeHits, index: number, which: keyof typeof hitNumber): number {
+  return hits.numbers[index * numbersPerHit(hits) + hitNumber[which]] ?? Number.NaN;
+}
+
+/** What each search that found the hit scored it, by leg; undefined for a plan without legs. */
+export function legScoresOf(hits: NativeHits, index: number): Record<string, number> | undefined {
+  if (hits.legs === undefined) return undefined;
+  const first = index * numbersPerHit(hits) + ownNumbers;
+  const scores: Record<string, number> = {};
+  for (const [at, leg] of hits.legs.entries()) {
+    const score = hits.numbers[first + at] ?? Number.NaN;
+    if (!Number.isNaN(score)) scores[leg] = score;
+  }
+  return scores;
 }
 
 /** What a plan runs over. */

@@ -69,9 +69,11 @@ describe('indexes through the native boundary', () => {
   test('what is cheap is answered at once, everything else is promised', async () => {
     const index = await indexOf([{ title: 'a red fox' }, { title: 'whale' }, { title: 'fox, fox and fox' }]);
     const ask = (plan: string) => nativeAddon().query([index.handle], [], plan, new Uint8Array(), 0);
-    const atOnce = ask(planOf(words('fox')));
+    // A thread that the machine does not let run for a millisecond gives up.
+    const tries = Array.from({ length: 100 }, () => ask(planOf(words('fox'))));
+    const atOnce = tries.find((hits) => !(hits instanceof Promise)) ?? expect.unreachable();
     const promised = ask(`${planOf(words('fox'))}${' '.repeat(10_000)}`);
-    expect([atOnce instanceof Promise, promised instanceof Promise]).toEqual([false, true]);
+    expect(promised).toBeInstanceOf(Promise);
     const plain = async (hits: typeof atOnce) => ({ ...(await hits), numbers: [...(await hits).numbers] });
     expect(await plain(atOnce)).toEqual(await plain(promised));
     for (const plan of [{ query: { kind: 'wildcard', pattern: '*o*' } }, { sort: [{ field: 'title' }] }]) {

@@ -33,9 +33,15 @@ const target: QueryTarget = {
 const caller = new AbortController();
 const indexes: QueryIndex[] = [{ name: 'taste', kind: 'dense', dimension: 1, metric: 'l2_squared' }];
 
-/** `count` hits with the ordinals from 0 on, in the given versions. */
-function nativeHits(count: number, members: Partial<NativeHits> = {}, sequences: number[] = []): NativeHits {
-  const numbers = Array.from({ length: count }, (_, at) => [0, at, sequences[at] ?? 1, 0, Number.NaN]).flat();
+/** `count` hits with the ordinals from 0 on, in the given versions, with what legs score them. */
+function nativeHits(
+  count: number,
+  members: Partial<NativeHits> = {},
+  sequences: number[] = [],
+  scores: number[][] = [],
+): NativeHits {
+  const own = (at: number) => [0, at, sequences[at] ?? 1, 0, Number.NaN];
+  const numbers = Array.from({ length: count }, (_, at) => [...own(at), ...(scores[at] ?? [])]).flat();
   const counts = { total: 2, totalIsExact: false, maxScore: 1, isPartial: false };
   return { numbers: Float64Array.from(numbers), ...counts, ...members };
 }
@@ -83,8 +89,15 @@ describe('a document that has changed since it was indexed', () => {
         return documents.map(() => false);
       },
     };
-    const legScores = '[{},{"full_text":1},{"taste":1},{"full_text":1,"taste":0.5},{"taste":0.25}]';
-    const run = async () => nativeHits(5, { legScores }, [1, 0, 0, 7, 1]);
+    const none = Number.NaN;
+    const scores = [
+      [none, none],
+      [1, none],
+      [none, 1],
+      [1, 0.5],
+      [none, 0.25],
+    ];
+    const run = async () => nativeHits(5, { legs: ['full_text', 'taste'] }, [1, 0, 0, 7, 1], scores);
     const request = { full_text_search: { match: 'soup' }, embeddings: { taste: [1] } };
     const hitsOf = async (filters: object) => {
       asked.length = 0;

@@ -15,15 +15,12 @@ use crate::json::{from_json, to_json};
 use crate::operations::{self, Operation};
 use crate::owned_array::OwnedArray;
 
-/// Numbers of one hit.
-const HIT_NUMBERS: usize = 5;
-
 /// One page of hits, in order. Members of text are there when the plan asks for them.
 #[napi(object, object_from_js = false)]
 pub struct NativeHits {
-    /// Five numbers a hit: position of its index among the handles of the query, ordinal, version of the document that
-    /// matched, score, and distance by the first dense leg that found it (NaN without one). In one array, because each
-    /// array costs as much as all that is in it.
+    /// Of each hit: position of its index among the handles of the query, ordinal, version of the document that matched,
+    /// score, distance by the first dense leg that found it (NaN without one), and what each of `legs` scored it (NaN
+    /// where that one did not find it). In one array, because each array costs as much as all that is in it.
     #[napi(ts_type = "Float64Array")]
     pub numbers: OwnedArray<f64>,
     pub total: f64,
@@ -38,9 +35,8 @@ pub struct NativeHits {
     pub aggregations: Option<String>,
     /// A JSON array with the tree of each hit's score.
     pub explanations: Option<String>,
-    /// A JSON array: for each hit an object of leg -> that leg's own score, the text leg as `full_text`. Of plans with
-    /// vector legs.
-    pub leg_scores: Option<String>,
+    /// The legs that made the answer, the text leg as `full_text`. Of plans with vector legs.
+    pub legs: Option<Vec<String>>,
     /// A JSON object: how each leg went.
     pub profile: Option<String>,
 }
@@ -135,12 +131,14 @@ fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> 
         true => Some(to_json(&hits.iter().map(|hit| (&hit.sort, &hit.position)).collect::<Vec<_>>())?),
         false => None,
     };
-    let mut numbers = Vec::with_capacity(HIT_NUMBERS * hits.len());
+    let legs = found.legs.len();
+    let mut numbers = Vec::with_capacity((5 + legs) * hits.len());
     for (at, hit) in hits.iter().enumerate() {
         let distance = found.distances.get(at).copied().unwrap_or(f32::NAN);
         // Sequences stay below 2^53.
         let (sequence, score, distance) = (hit.sequence as f64, f64::from(hit.score), f64::from(distance));
         numbers.extend([f64::from(hit.range), f64::from(hit.ordinal), sequence, score, distance]);
+        numbers.extend(found.leg_scores.iter().skip(at * legs).take(legs).map(|score| f64::from(*score)));
     }
     let given = |text: String| if text.is_empty() { None } else { Some(text) };
     Ok(NativeHits {
@@ -152,7 +150,7 @@ fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> 
         sort,
         aggregations: given(found.aggregations),
         explanations: given(found.explanations),
-        leg_scores: given(found.leg_scores),
+        legs: if legs == 0 { None } else { Some(found.legs) },
         profile: given(found.profile),
     })
 }

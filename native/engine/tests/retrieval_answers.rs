@@ -5,7 +5,7 @@ mod retrieval_support;
 
 use std::sync::Arc;
 
-use retrieval_support::{Document, Query, document, keys, run, scores, table, try_run};
+use retrieval_support::{Document, Query, document, keys, leg_scores, run, scores, table, try_run};
 use serde_json::{Value, json};
 use sundew_engine::full_text::{CancelFlag, QueryPlan};
 use sundew_engine::retrieval::{VectorIndex, query};
@@ -98,8 +98,7 @@ fn explanations_and_profiles_tell_of_every_leg() {
     assert_eq!(text["value"], json!(2.0 / 62.0));
     let own_score = text["details"][0]["value"].as_f64().expect("how the text scores");
     assert!(text["description"].as_str().is_some_and(|told| told.starts_with("full_text: rank 2, score ")));
-    let of_legs: Vec<Value> = serde_json::from_str(&hits.leg_scores).expect("scores of legs");
-    assert!((own_score - of_legs[1]["full_text"].as_f64().expect("a score")).abs() < 1e-4);
+    assert!((own_score - f64::from(leg_scores(&hits)[1]["full_text"])).abs() < 1e-4);
     assert_eq!(trees[2]["details"].as_array().map(Vec::len), Some(1));
 
     let profile: Value = serde_json::from_str(&hits.profile).expect("a profile");

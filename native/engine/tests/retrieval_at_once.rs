@@ -27,7 +27,8 @@ fn is_answered(table: &[Range], members: &Value, nanos_max: u64) -> bool {
         plan[name] = value.clone();
     }
     let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
-    query_at_once(&texts, &[], &plan, &[], nanos_max).expect("no fault").is_some()
+    // A thread that the machine does not let run for a millisecond gives up.
+    (0..100).any(|_| query_at_once(&texts, &[], &plan, &[], nanos_max).expect("no fault").is_some())
 }
 
 fn matching(kind: &str, text: &str, operator: Option<&str>) -> Value {

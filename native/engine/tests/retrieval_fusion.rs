@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use full_text_support::Random;
-use retrieval_support::{DIMENSION, Document, Query, Range, document, keys, run, scores, table};
+use retrieval_support::{DIMENSION, Document, Query, Range, document, keys, leg_scores, run, scores, table};
 use serde_json::{Value, json};
 use sundew_engine::full_text::{self, CancelFlag};
 use sundew_vector::dense::Metric;
@@ -117,7 +117,7 @@ fn fused_lists_are_those_of_brute_force_in_one_range_and_in_four() {
     let plan = json!({ "query": node, "limit": 300, "fusion": { "window": 20 } });
     let asked = Query { plan, dense: Some(dense), sparse: None, weights: [1.0, 1.0] };
     let hits = run(&tables[0].1, &asked);
-    let of_legs: Vec<HashMap<String, f32>> = serde_json::from_str(&hits.leg_scores).expect("scores of legs");
+    let of_legs = leg_scores(&hits);
     let text = ordered(&documents, text, 20);
     let nearest = ordered(&documents, lists[1].1.clone(), 20);
     assert_eq!(of_legs.len(), hits.hits.len());

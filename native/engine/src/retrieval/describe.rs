@@ -51,19 +51,10 @@ fn to_json(value: &impl Serialize) -> Result<String, EngineError> {
     serde_json::to_string(value).map_err(|error| EngineError::internal(format!("answer: {error}")))
 }
 
-/// For each hit an object of leg -> its own score, in as few digits as single precision needs.
-pub fn leg_scores(page: &[Fused], taking: &[Taking<'_>]) -> Result<String, EngineError> {
-    let names = taking.iter().map(|leg| to_json(&leg.name)).collect::<Result<Vec<_>, _>>()?;
-    let scores_of = |found: &Fused| {
-        let named = names.iter().zip(&found.parts);
-        let members = named.filter_map(|(name, part)| Some(format!("{name}:{}", json_number(part.as_ref()?.score))));
-        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-    };
-    Ok(format!("[{}]", page.iter().map(scores_of).collect::<Vec<_>>().join(",")))
-}
-
-fn json_number(score: f32) -> String {
-    if score.is_finite() { score.to_string() } else { "null".to_owned() }
+/// For each hit, one after another, what each leg scored it; NaN where it did not find it.
+pub fn leg_scores(page: &[Fused]) -> Vec<f32> {
+    let scores = page.iter().flat_map(|found| &found.parts);
+    scores.map(|part| part.map_or(f32::NAN, |part| part.score)).collect()
 }
 
 /// For each hit the tree of its score: what each leg adds, and for text how its own score comes about.

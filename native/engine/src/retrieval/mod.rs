@@ -144,7 +144,8 @@ fn retrieve(
         hits.hits.push(hit(ranges, found, &documents[found.document])?);
         hits.distances.push(documents[found.document].distance);
     }
-    hits.leg_scores = leg_scores(&page, &taking)?;
+    hits.legs = taking.iter().map(|leg| leg.name.to_owned()).collect();
+    hits.leg_scores = leg_scores(&page);
     if plan.explain {
         hits.explanations = explanations(ranges, plan, &page, &documents, &taking)?;
     }

@@ -1,6 +1,7 @@
 //! What the retrieval tests share: a table of documents with vectors, spread over ranges, and queries over it.
 #![allow(dead_code)]
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -170,4 +171,11 @@ pub fn keys<'a>(documents: &'a [Document], ranges: usize, hits: &Hits) -> Vec<&'
 
 pub fn scores(hits: &Hits) -> Vec<f32> {
     hits.hits.iter().map(|hit| hit.score).collect()
+}
+
+/// For each hit what each leg that found it scored it.
+pub fn leg_scores(hits: &Hits) -> Vec<HashMap<String, f32>> {
+    let named = |scores: &[f32]| hits.legs.iter().cloned().zip(scores.iter().copied()).collect::<Vec<_>>();
+    let rows = hits.leg_scores.chunks(hits.legs.len().max(1));
+    rows.map(|scores| named(scores).into_iter().filter(|(_, score)| !score.is_nan()).collect()).collect()
 }

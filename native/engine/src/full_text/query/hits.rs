@@ -36,8 +36,10 @@ pub struct Hits {
     pub explanations: String,
     /// For each hit its distance by the first dense leg that found it, NaN without one; empty without vector legs.
     pub distances: Vec<f32>,
-    /// A JSON array: for each hit an object of leg -> that leg's own score; empty without vector legs.
-    pub leg_scores: String,
+    /// The legs that made the answer; none without vector legs.
+    pub legs: Vec<String>,
+    /// For each hit, one after another, what each of `legs` scored it, NaN where that leg did not find it.
+    pub leg_scores: Vec<f32>,
     /// A JSON object: how each leg went; empty when it was not asked for.
     pub profile: String,
     pub took_micros: u64,
