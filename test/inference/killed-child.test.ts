@@ -24,3 +24,13 @@ test.each([
     expect(await host.pool.run(chain, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
   },
 );
+
+test('a child that is killed while it loads fails the load; the next request tries again', async () => {
+  await using host = openTestPool({ loadMs: 1 });
+  for (let attempt = 1; attempt <= 2; attempt += 1) {
+    const error = await host.pool.run(chain, 'generate', generateInput('hello')).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'model_load_failed', message: expect.stringContaining('too long to load') });
+    expect(host.crashes).toHaveLength(attempt);
+  }
+  expect(host.pool.loaded()).toEqual([]);
+});

@@ -50,7 +50,9 @@ export class Embedder {
 
   #tokens(text: EmbedText, truncate: EmbedInput['truncate']): readonly number[] | Omit<EmbedFault, 'index'> {
     const given = typeof text !== 'string';
-    const wrong = given ? text.find((token) => !(token >= 0 && token < this.#vocabulary.size)) : undefined;
+    const wrong = given
+      ? text.find((token) => !(Number.isInteger(token) && token >= 0 && token < this.#vocabulary.size))
+      : undefined;
     if (wrong !== undefined) {
       const message = `the token ${wrong} is not one of the ${this.#vocabulary.size} of the model`;
       return { code: 'invalid_request', message };
