@@ -1,3 +1,4 @@
+import type { ServiceError } from '../../../protocol/service-error.ts';
 import { GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
 import { objectRule, spaceRule, valueRule } from './json-rules.ts';
 import { integerExpression, numberExpression } from './number-grammar.ts';
@@ -113,18 +114,14 @@ class SchemaCompiler {
 
   #literals(schema: SchemaObject, keyword: 'const' | 'enum', values: readonly unknown[]): string {
     expectAlone(schema, keyword, ['type', 'nullable']);
+    this.#enumValues += values.length;
+    if (this.#enumValues > schemaBounds.enumValues) throw tooManyValues(keyword);
     const types = typesOf(schema);
     const allowed = values.filter((value) => types.length === 0 || types.some((type) => isOfType(value, type)));
     const texts = allowed.map((value) => JSON.stringify(value) ?? 'null');
-    this.#enumValues += texts.length;
     this.#enumChars += texts.reduce((sum, text) => sum + text.length, 0);
     if (texts.length === 0) throw unsupported(keyword, 'holds no value of the type that is asked for');
-    if (this.#enumValues > schemaBounds.enumValues || this.#enumChars > schemaBounds.enumChars) {
-      throw unsupported(
-        keyword,
-        `a schema may list ${schemaBounds.enumValues} values of ${schemaBounds.enumChars} characters together`,
-      );
-    }
+    if (this.#enumChars > schemaBounds.enumChars) throw tooManyValues(keyword);
     return this.#writer.rule('value', [...new Set(texts)].map(literal).join(' | '));
   }
 
@@ -224,6 +221,11 @@ class SchemaCompiler {
     const further = open ? this.expression(additionalProperties, depth + 1) : undefined;
     return objectExpression(members, further, this.#writer);
   }
+}
+
+function tooManyValues(keyword: string): ServiceError {
+  const { enumValues, enumChars } = schemaBounds;
+  return unsupported(keyword, `a schema may list ${enumValues} values of ${enumChars} characters together`);
 }
 
 function isOfType(value: unknown, type: SchemaType): boolean {

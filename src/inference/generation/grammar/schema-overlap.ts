@@ -3,11 +3,15 @@ import { resolveRef } from './schema-refs.ts';
 
 /** References are followed this often in a row. */
 const hopsMax = 16;
+/** Members within members that are compared. */
+const depthMax = 4;
+const branchesMax = 128;
 
 /** Whether no value can satisfy two of the schemas, as far as types and constant members show. */
 export function areDisjoint(root: unknown, schemas: readonly unknown[]): boolean {
+  if (schemas.length > branchesMax) return false;
   const resolved = schemas.map((schema) => followed(root, schema));
-  return resolved.every((left, at) => resolved.slice(at + 1).every((right) => disjoint(root, left, right)));
+  return resolved.every((left, at) => resolved.slice(at + 1).every((right) => disjoint(root, left, right, 0)));
 }
 
 function followed(root: unknown, schema: unknown): SchemaObject | undefined {
@@ -16,8 +20,13 @@ function followed(root: unknown, schema: unknown): SchemaObject | undefined {
   return isObject(at) && at.$ref === undefined ? at : undefined;
 }
 
-function disjoint(root: unknown, left: SchemaObject | undefined, right: SchemaObject | undefined): boolean {
-  if (left === undefined || right === undefined) return false;
+function disjoint(
+  root: unknown,
+  left: SchemaObject | undefined,
+  right: SchemaObject | undefined,
+  depth: number,
+): boolean {
+  if (left === undefined || right === undefined || depth > depthMax) return false;
   const [leftValues, rightValues] = [literalsOf(left), literalsOf(right)];
   if (leftValues !== undefined && rightValues !== undefined) {
     return !leftValues.some((value) => rightValues.includes(value));
@@ -29,7 +38,7 @@ function disjoint(root: unknown, left: SchemaObject | undefined, right: SchemaOb
   return requiredNames(left).some((name) => {
     if (!requiredNames(right).includes(name)) return false;
     const [a, b] = [memberOf(root, left, name), memberOf(root, right, name)];
-    return a !== undefined && b !== undefined && disjoint(root, a, b);
+    return a !== undefined && b !== undefined && disjoint(root, a, b, depth + 1);
   });
 }
 

@@ -1,5 +1,8 @@
 import { isObject, keywordsOf, type SchemaObject, typesOf, unsupported } from './schema-keywords.ts';
 
+/** What is looked at before anything is compiled: objects and arrays, and places that are referred to. */
+const refBounds = { parts: 16_384, refs: 512 } as const;
+
 /** What `$ref` points to. Only places in the schema itself: nothing is ever fetched. */
 export function resolveRef(root: unknown, ref: unknown): unknown {
   if (typeof ref !== 'string') throw unsupported('$ref', 'has to be a string');
@@ -50,7 +53,8 @@ function demandsOf(schema: SchemaObject): readonly unknown[] {
 export function checkRefs(root: unknown): void {
   const refs = new Set<string>();
   collectRefs(root, root, refs, new Set());
-  for (const ref of refs) checkReachesValue(root, ref, []);
+  const checked = new Set<string>();
+  for (const ref of refs) checkReachesValue(root, ref, [], checked);
   const finite = new Set<string>();
   for (let before = -1; before !== finite.size; ) {
     before = finite.size;
@@ -65,6 +69,8 @@ const notSchemas: readonly string[] = ['$defs', 'definitions', 'enum', 'const', 
 function collectRefs(root: unknown, schema: unknown, refs: Set<string>, seen: Set<unknown>): void {
   if (typeof schema !== 'object' || schema === null || seen.has(schema)) return;
   seen.add(schema);
+  if (seen.size > refBounds.parts) throw unsupported('schema', `has more than ${refBounds.parts} parts`);
+  if (refs.size > refBounds.refs) throw unsupported('$ref', `more than ${refBounds.refs} places are referred to`);
   if (isObject(schema) && typeof schema.$ref === 'string' && !refs.has(schema.$ref)) {
     refs.add(schema.$ref);
     collectRefs(root, resolveRef(root, schema.$ref), refs, seen);
@@ -76,14 +82,16 @@ function collectRefs(root: unknown, schema: unknown, refs: Set<string>, seen: Se
   }
 }
 
-function checkReachesValue(root: unknown, ref: string, path: readonly string[]): void {
+function checkReachesValue(root: unknown, ref: string, path: readonly string[], checked: Set<string>): void {
   if (path.includes(ref)) throw unsupported('$ref', `"${ref.slice(0, 80)}" leads back to itself`);
+  if (checked.has(ref)) return;
   const walk = (schema: unknown): void => {
     if (!isObject(schema)) return;
-    if (typeof schema.$ref === 'string') checkReachesValue(root, schema.$ref, [...path, ref]);
+    if (typeof schema.$ref === 'string') checkReachesValue(root, schema.$ref, [...path, ref], checked);
     for (const each of alternativesOf(schema)) walk(each);
   };
   walk(resolveRef(root, ref));
+  checked.add(ref);
 }
 
 function hasFinite(root: unknown, schema: unknown, finite: ReadonlySet<string>): boolean {

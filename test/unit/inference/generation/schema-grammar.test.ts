@@ -9,6 +9,8 @@ import { jsonSchemas } from '../../../support/inference/json-schemas.ts';
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const validator = new Ajv2020({
   strict: false,
+  // A member that is called like a method of every object is no member.
+  ownProperties: true,
   formats: {
     'date-time': (text: string) => iso.test(text) && !Number.isNaN(Date.parse(text)),
     date: (text: string) => new Date(`${text}T00:00:00Z`).toISOString().startsWith(text),
@@ -280,6 +282,34 @@ describe('what cannot be enforced is refused by name', () => {
     const repeats = { type: 'string', pattern: '(a{2000}){2001}' };
     const deepPattern = { type: 'string', pattern: `${'('.repeat(20)}a${')'.repeat(20)}` };
     for (const schema of [deep, wide, deepPattern, repeats]) {
+      expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
+    }
+  });
+
+  test('M12: schemas that would take for ever to look at', () => {
+    const chain = (length: number, step: (next: object) => object) =>
+      Object.fromEntries(
+        Array.from({ length }, (_, at) => [
+          `d${at}`,
+          at === length - 1 ? { type: 'null' } : step({ $ref: `#/$defs/d${at + 1}` }),
+        ]),
+      );
+    const twice = { $defs: chain(30, (next) => ({ anyOf: [next, next] })), $ref: '#/$defs/d0' };
+    expect(schemaGrammar(twice)).toContain('null');
+    const long = { $defs: chain(2_000, (next) => ({ anyOf: [next] })), $ref: '#/$defs/d0' };
+    const self = (name: string) => ({
+      type: 'object',
+      properties: { x: { $ref: `#/$defs/${name}` } },
+      required: ['x'],
+    });
+    const alike = {
+      $defs: { a: self('a'), b: self('b') },
+      type: 'array',
+      items: { oneOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/b' }] },
+    };
+    const huge = { enum: Array.from({ length: 1_000_000 }, (_, at) => at) };
+    const many = { anyOf: Array.from({ length: 100_000 }, () => ({ type: 'null' })) };
+    for (const schema of [long, alike, huge, many]) {
       expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
     }
   });
