@@ -15,9 +15,10 @@ export interface ProbeParts {
 const shapeBudgetMs = 80;
 const repeatsMax = 5;
 /** A model that needs longer for one token on one thread gets all cores: what threads cost is small beside that. */
-const slowTokenMs = 80;
+const slowTokenMs = 40;
 /** More threads have to be this much faster to be worth it: others want the cores too. */
 const gainMin = 1.1;
+const prefillTokensMin = 4;
 const prefillTokensMax = 32;
 
 /** Threads as they are set, or as a probe finds them where that is 0. */
@@ -49,38 +50,46 @@ export async function probeThreads({ context, sequences, cores, clock }: ProbePa
   // The first evaluation reads the weights from disk.
   await evaluate(1, [1]);
   const tokenMs = await evaluate(1, [1]);
-  if (cores === 1 || tokenMs > slowTokenMs) return Threads.fixed(cores);
+  if (cores === 1) return Threads.fixed(1);
+  if (tokenMs > slowTokenMs) {
+    const all = { count: cores, singleMs: tokenMs };
+    return new Threads({ decode: all, parallel: all, prefill: all });
+  }
   const choose = (shape: readonly number[]) => fastest(cores, clock, (threads) => evaluate(threads, shape));
   const perToken = ({ count, singleMs }: ShapeThreads, tokens: number) => ({ count, singleMs: singleMs / tokens });
-  const prefillTokens = Math.max(4, Math.min(prefillTokensMax, Math.floor(shapeBudgetMs / tokenMs)));
+  const wanted = Math.floor(shapeBudgetMs / 2 / tokenMs);
+  const prefillTokens = Math.max(prefillTokensMin, Math.min(prefillTokensMax, wanted));
   const decode = await choose([1]);
-  const parallel = sequences === 1 ? decode : await choose(Array.from({ length: sequences }, () => 1));
-  const prefill = await choose([prefillTokens]);
-  return new Threads({ decode, parallel: perToken(parallel, sequences), prefill: perToken(prefill, prefillTokens) });
+  const prefill = perToken(await choose([prefillTokens]), prefillTokens);
+  if (sequences === 1) return new Threads({ decode, prefill, parallel: decode });
+  // A few tokens are arithmetic as a prompt is; where they take long, that is all that is known of them.
+  if (sequences * tokenMs > shapeBudgetMs) return new Threads({ decode, prefill, parallel: prefill });
+  const parallel = perToken(await choose(Array.from({ length: sequences }, () => 1)), sequences);
+  return new Threads({ decode, prefill, parallel });
 }
 
-/** The count with the best time, from one thread up by doubling for as long as the budget lasts. */
+/** The count with the best time: one thread, all cores, and what lies between for as long as the budget lasts. */
 async function fastest(
   cores: number,
   clock: Clock,
   measure: (threads: number) => Promise<number>,
 ): Promise<ShapeThreads> {
-  const counts: number[] = [];
-  for (let count = 1; count < cores; count *= 2) counts.push(count);
-  counts.push(cores);
+  const counts = [1, cores];
+  for (let count = 2; count < cores; count *= 2) counts.push(count);
   const shareMs = shapeBudgetMs / counts.length;
-  let best = { count: 1, ms: Number.POSITIVE_INFINITY };
-  let singleMs = 0;
+  const times = new Map<number, number>();
   const startMs = clock.monotonicMs();
   for (const count of counts) {
     const fromMs = clock.monotonicMs();
-    if (count > 1 && fromMs - startMs >= shapeBudgetMs) break;
+    if (times.size >= 2 && fromMs - startMs >= shapeBudgetMs) break;
     let ms = Number.POSITIVE_INFINITY;
     for (let turn = 0; turn < repeatsMax && (turn === 0 || clock.monotonicMs() - fromMs < shareMs); turn += 1) {
       ms = Math.min(ms, await measure(count));
     }
-    if (count === 1) singleMs = ms;
-    if (ms * gainMin < best.ms || count === 1) best = { count, ms };
+    times.set(count, ms);
   }
-  return { count: best.count, singleMs };
+  const singleMs = times.get(1) ?? Number.POSITIVE_INFINITY;
+  const tried = [...times].sort(([a], [b]) => a - b);
+  const [count] = tried.reduce((best, next) => (next[1] * gainMin < best[1] ? next : best));
+  return { count, singleMs };
 }
