@@ -12,6 +12,18 @@ const callEnd = '</tool_call>';
 
 /** What the output of a request is held to while it is decoded. Throws `unsupported_response_format`. */
 export function outputConstraint(request: GenerationRequest, thinking: Thinking): Constraint | undefined {
+  try {
+    return constrain(request, thinking, false);
+  } catch (error) {
+    // Many functions together may be too much for one grammar, where each of them would not be.
+    const { tools } = request;
+    if (!(error instanceof ServiceError) || tools.length === 0 || tools.some(({ strict }) => strict)) throw error;
+    return constrain(request, thinking, true);
+  }
+}
+
+/** `loose` lets the arguments of functions be any objects. */
+function constrain(request: GenerationRequest, thinking: Thinking, loose: boolean): Constraint | undefined {
   const { format, toolChoice } = request;
   const tools = callableTools(request.tools, toolChoice);
   if (format.kind === 'grammar') {
@@ -21,7 +33,7 @@ export function outputConstraint(request: GenerationRequest, thinking: Thinking)
   const writer = new GrammarWriter();
   const shaped = format.kind === 'text' ? undefined : formatExpression(format, writer);
   if (tools.length === 0) return fromTheStart(writer, shaped ?? '', thinking);
-  const first = callExpression(tools, writer);
+  const first = callExpression(tools, writer, loose);
   // Who names a function wants that call; small models left to go on repeat it to the end.
   const several = request.parallelCalls && toolChoice.mode !== 'named';
   const further = several ? ` (${spaceRule(writer)} ${literal(callMark)} ${first})*` : '';
@@ -47,11 +59,12 @@ function formatExpression(format: Exclude<OutputFormat, { kind: 'text' | 'gramma
 }
 
 /** What follows the mark of a call, up to its end. */
-function callExpression(tools: readonly FunctionTool[], writer: GrammarWriter): string {
+function callExpression(tools: readonly FunctionTool[], writer: GrammarWriter, loose: boolean): string {
   const space = spaceRule(writer);
   const ways = tools.map((tool) => {
     const name = literal(JSON.stringify(tool.name));
-    return `${name} ${space} "," ${space} "\\"arguments\\"" ${space} ":" ${space} ${argumentsExpression(tool, writer)}`;
+    const given = loose ? objectRule(writer) : argumentsExpression(tool, writer);
+    return `${name} ${space} "," ${space} "\\"arguments\\"" ${space} ":" ${space} ${given}`;
   });
   const body = writer.rule('called', ways.join(' | '));
   return `${space} "{" ${space} "\\"name\\"" ${space} ":" ${space} ${body} ${space} "}" ${space} ${literal(callEnd)}`;

@@ -90,4 +90,20 @@ describe('what an output is held to', () => {
     expect(loose.accepts('{"name":"f","arguments":{"a":[1]}}</tool_call>')).toBe(true);
     expect(() => constrain({ tools: [tool('f', unheardOf, true)] })).toThrow(/function "f".*"not"/);
   });
+
+  test('lets arguments be any objects where all functions together are too many for a grammar', () => {
+    const wide = (prefix: number) => ({
+      type: 'object',
+      properties: Object.fromEntries(
+        Array.from({ length: 200 }, (_, at) => [`member${prefix}x${at}`, { type: 'null' }]),
+      ),
+    });
+    const many = (strict: boolean) => ({
+      tools: Array.from({ length: 40 }, (_, at) => tool(`f${at}`, wide(at), strict)),
+    });
+    expect(() => constrain(many(true))).toThrow('the grammar');
+    const { accepts } = constrain(many(false));
+    expect(accepts('{"name":"f39","arguments":{"free":1}}</tool_call>')).toBe(true);
+    expect(accepts('{"name":"f40","arguments":{}}</tool_call>')).toBe(false);
+  });
 });
