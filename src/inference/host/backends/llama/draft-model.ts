@@ -5,7 +5,7 @@ import { readGgufHeader } from '../../../models/gguf-header.ts';
 import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from './binding.ts';
 import type { Drafter } from './drafter.ts';
 import { openContext, sliceTokens } from './open-context.ts';
-import { type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
+import { type PromptCache, type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
 export interface DraftModelParts {
@@ -56,17 +56,20 @@ export class DraftModel {
     }
   }
 
-  /** A drafter for one output. It has no guesses while as many others draft as there are sequences. */
-  drafter(signal: AbortSignal): Drafter {
+  /**
+   * A drafter for one output, with a prompt cache of its own or without. It has no guesses while as many others draft as
+   * there are sequences.
+   */
+  drafter(cache: PromptCache | undefined, signal: AbortSignal): Drafter {
     let slot: SequenceSlot | undefined;
     return {
       draft: (tokens, count) =>
         this.#tasks.run('draft', async () => {
-          if (slot === undefined && this.#slots.anyFree) slot = await this.#slots.take(tokens, { key: undefined });
+          if (slot === undefined && this.#slots.anyFree) slot = await this.#slots.take(tokens, cache);
           return slot === undefined ? [] : await this.#draft(slot, tokens, count, signal);
         }),
       release: () => {
-        if (slot !== undefined) this.#slots.release(slot, true);
+        if (slot !== undefined) this.#slots.release(slot, cache !== undefined);
       },
     };
   }

@@ -78,8 +78,9 @@ export class Generator {
     const { binding, model, takeWords } = this.#parts;
     const grammar = input.constraint && (await parseGrammar(binding, input.constraint.grammar, takeWords));
     const { loop, native } = await this.#context(input.cacheType ?? 'f16');
-    const speculation =
-      input.speculation && (await this.#speculator.begin(input.speculation, native, this.threads, context.signal));
+    const { promptCache: cache, speculation: wanted } = input;
+    const request = { target: native, threads: this.threads, cache, signal: context.signal };
+    const speculation = wanted && (await this.#speculator.begin(wanted, request));
     const constrainer =
       grammar && input.constraint && new Constrainer(binding, model, vocabulary, grammar, input.constraint);
     const generation = new Generation({

@@ -7,6 +7,7 @@ import { DraftModel } from './draft-model.ts';
 import { type Drafter, promptLookup } from './drafter.ts';
 import type { RunningSpeculation } from './generation.ts';
 import { draftTokensMax } from './open-context.ts';
+import type { PromptCache } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
 export interface SpeculatorParts {
@@ -19,6 +20,14 @@ export interface SpeculatorParts {
   readonly takesBack: boolean;
 }
 
+/** What an output wants drafts for. */
+export interface DraftRequest {
+  readonly target: NativeContext;
+  readonly threads: Threads;
+  readonly cache: PromptCache | undefined;
+  readonly signal: AbortSignal;
+}
+
 /** Who drafts for one model: other models, loaded when first asked for, or the text itself. */
 export class Speculator {
   readonly #parts: SpeculatorParts;
@@ -29,16 +38,11 @@ export class Speculator {
   }
 
   /** Throws `model_not_supported` where drafting is forced and impossible. */
-  async begin(
-    { policy, draft, tokens }: Speculation,
-    target: NativeContext,
-    threads: Threads,
-    signal: AbortSignal,
-  ): Promise<RunningSpeculation> {
+  async begin({ policy, draft, tokens }: Speculation, request: DraftRequest): Promise<RunningSpeculation> {
     const tokensAtOnce = Math.min(tokens, draftTokensMax);
     try {
       if (!this.#parts.takesBack) throw new Error('it cannot take back tokens that it has read');
-      return { drafter: await this.#drafter(draft, target, threads, signal), tokensAtOnce, disabledReason: undefined };
+      return { drafter: await this.#drafter(draft, request), tokensAtOnce, disabledReason: undefined };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       if (policy === 'force') {
@@ -55,22 +59,17 @@ export class Speculator {
     for (const model of this.#models.values()) await model.then((opened) => opened.close()).catch(() => undefined);
   }
 
-  async #drafter(
-    installed: InstalledModel | undefined,
-    target: NativeContext,
-    threads: Threads,
-    signal: AbortSignal,
-  ): Promise<Drafter> {
+  async #drafter(installed: InstalledModel | undefined, request: DraftRequest): Promise<Drafter> {
     if (installed === undefined) return promptLookup;
     if (installed.backend !== 'native') throw new Error(`the model "${installed.name}" is not one of llama.cpp`);
     const path = join(installed.directory, installed.weights);
     let model = this.#models.get(path);
     if (model === undefined) {
-      model = DraftModel.open({ ...this.#parts, installed, target, threads });
+      model = DraftModel.open({ ...this.#parts, ...request, installed });
       this.#models.set(path, model);
       // What failed may have been repaired by the next time.
       model.catch(() => this.#models.delete(path));
     }
-    return (await model).drafter(signal);
+    return (await model).drafter(request.cache, request.signal);
   }
 }
