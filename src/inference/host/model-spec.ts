@@ -13,7 +13,7 @@ export interface ModelSpec {
   readonly kind: ModelKind | 'predictors' | 'images';
   /** `name` or `owner/name`; with the kind it identifies what is loaded. */
   readonly name: string;
-  /** Of the weights on disk; what the model is expected to take, until it has been loaded and says so itself. */
+  /** What the model is expected to take, weights and contexts, until it has been loaded and says so itself. */
   readonly bytes: number;
   readonly model?: InstalledModel;
   readonly predictor?: InstalledPredictor;
@@ -36,7 +36,15 @@ export function specKey({ kind, name }: Pick<ModelSpec, 'kind' | 'name'>): strin
 
 export function specOfModel(model: InstalledModel, settings: HostSettings): ModelSpec {
   const backend = model.backend === 'native' ? 'llama' : 'onnx';
-  return { backend, kind: model.kind, name: model.name, bytes: model.bytes, model, settings };
+  const bytes = model.bytes + contextBytes(model, settings);
+  return { backend, kind: model.kind, name: model.name, bytes, model, settings };
+}
+
+function contextBytes({ manifest, stateBytesPerToken = 0 }: InstalledModel, settings: HostSettings): number {
+  const { contextTokensMax, parallelSequences } = settings;
+  return (
+    stateBytesPerToken * Math.min(manifest.context_length ?? contextTokensMax, contextTokensMax) * parallelSequences
+  );
 }
 
 export function specOfPredictor(predictor: InstalledPredictor, settings: HostSettings): ModelSpec {

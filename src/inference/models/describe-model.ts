@@ -6,6 +6,7 @@ import { type GgufHeader, readGgufHeader } from './gguf-header.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { readFolderJson, readManifest, variantsOf, weightFiles } from './model-folder.ts';
 import { type OnnxHeader, readOnnxHeader } from './onnx-header.ts';
+import { stateBytesPerToken } from './state-bytes.ts';
 
 /** A model whose files have been looked at and can be loaded. */
 export interface InstalledModel {
@@ -22,6 +23,8 @@ export interface InstalledModel {
   /** Of the weights, companions included. */
   readonly bytes: number;
   readonly parameters: number;
+  /** Of a generator: memory for each token of a context, in bytes. */
+  readonly stateBytesPerToken?: number;
   /** Seconds since 1970: when the weights were put there. */
   readonly created: number;
   /** What the manifest says, completed from the files. */
@@ -67,6 +70,7 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
     companions,
     bytes: Object.values(companions).reduce((sum, file) => sum + statSync(join(directory, file)).size, stat.size),
     parameters: gguf?.parameters ?? onnx?.parameters ?? 0,
+    ...(gguf !== undefined && kind === 'generators' ? { stateBytesPerToken: stateBytesPerToken(gguf) } : {}),
     created: Math.floor(stat.mtimeMs / 1_000),
     manifest,
     contextSource:

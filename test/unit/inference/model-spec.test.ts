@@ -1,0 +1,18 @@
+import { expect, test } from 'bun:test';
+import { specOfModel } from '../../../src/inference/host/model-spec.ts';
+import { describeModel } from '../../../src/inference/models/describe-model.ts';
+
+const directory = new URL('../../fixtures/models/generators/', import.meta.url).pathname;
+const settings = { threads: 1, contextTokensMax: 1_000, parallelSequences: 3 };
+
+test('a generator is expected to take its weights and the state of all its contexts', () => {
+  const [name = ''] = [...new Bun.Glob('*/*.gguf').scanSync({ cwd: directory })].map(
+    (path) => path.split('/')[0] ?? '',
+  );
+  const model = describeModel('generators', name, `${directory}${name}`);
+  const perToken = model.stateBytesPerToken ?? 0;
+  expect(perToken).toBeGreaterThan(0);
+  expect(specOfModel(model, settings).bytes).toBe(model.bytes + perToken * 3_000);
+  const short = { ...model, manifest: { ...model.manifest, context_length: 100 } };
+  expect(specOfModel(short, settings).bytes).toBe(model.bytes + perToken * 300);
+});
