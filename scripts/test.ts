@@ -8,6 +8,8 @@ const root = new URL('../', import.meta.url).pathname;
 interface Outcome {
   readonly passed: number;
   readonly failed: number;
+  /** What each failed test printed, for the end of the run. */
+  readonly failures: readonly string[];
 }
 
 /** In the order in which a failure is cheapest to understand. */
@@ -37,25 +39,41 @@ function sum(output: string, pattern: RegExp): number {
   return [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
 }
 
+/** A failure is repeated with as many lines as tell what went wrong. */
+const failureLines = 40;
+
+/** The lines of every failure, from the end of the test before it; of a command that failed without one, the last. */
+function failuresIn(output: string): string[] {
+  const lines = output.split('\n');
+  const failures: string[] = [];
+  let from = 0;
+  for (const [at, line] of lines.entries()) {
+    const failed = /^\(fail\)|^test .* \.\.\. FAILED$/.test(line);
+    if (failed) failures.push(lines.slice(Math.max(from, at + 1 - failureLines), at + 1).join('\n'));
+    if (failed || /^\(pass\)|^test .* \.\.\. ok$/.test(line)) from = at + 1;
+  }
+  return failures.length > 0 ? failures : [lines.slice(-failureLines).join('\n')];
+}
+
 /** A command that failed without a failed test (it did not compile, it crashed) counts as one failure. */
-function outcome(passed: number, failed: number, code: number): Outcome {
-  return { passed, failed: code !== 0 && failed === 0 ? 1 : failed };
+function outcome(passed: number, failed: number, { code, output }: { code: number; output: string }): Outcome {
+  if (code === 0) return { passed, failed, failures: [] };
+  return { passed, failed: Math.max(failed, 1), failures: failuresIn(output) };
 }
 
 async function runNative(): Promise<Outcome> {
-  const { output, code } = await run(
-    ['cargo', 'test', '--release', '--locked', '--workspace', '--no-fail-fast'],
-    `${root}native`,
-  );
-  return outcome(sum(output, /^test result:.*? (\d+) passed/gm), sum(output, /^test result:.*? (\d+) failed/gm), code);
+  const ended = await run(['cargo', 'test', '--release', '--locked', '--workspace', '--no-fail-fast'], `${root}native`);
+  const count = (word: string) => sum(ended.output, new RegExp(`^test result:.*? (\\d+) ${word}`, 'gm'));
+  return outcome(count('passed'), count('failed'), ended);
 }
 
 /** A busy machine makes a test slow, not wrong. */
 const testTimeoutMs = 30_000;
 
 async function runBun(paths: string[]): Promise<Outcome> {
-  const { output, code } = await run([process.execPath, 'test', `--timeout=${testTimeoutMs}`, ...paths], root);
-  return outcome(sum(output, /^\s*(\d+) pass$/gm), sum(output, /^\s*(\d+) fail$/gm), code);
+  const ended = await run([process.execPath, 'test', `--timeout=${testTimeoutMs}`, ...paths], root);
+  const count = (word: string) => sum(ended.output, new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'));
+  return outcome(count('pass'), count('fail'), ended);
 }
 
 function pathsOf(tier: Tier): string[] {
@@ -78,6 +96,7 @@ function chosen(words: readonly string[]): Tier[] {
 const selected = chosen(process.argv.slice(2));
 await setUpOrExit();
 const lines: string[] = [];
+const failures: string[] = [];
 let passed = 0;
 let failed = 0;
 for (const tier of selected) {
@@ -88,8 +107,10 @@ for (const tier of selected) {
   const result = tier === 'native' ? await runNative() : await runBun(paths);
   const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
   lines.push(`${tier.padEnd(11)} ${result.passed} passed, ${result.failed} failed, ${seconds} s`);
+  failures.push(...result.failures.map((failure) => `== ${tier}: a failure\n${failure}\n`));
   passed += result.passed;
   failed += result.failed;
 }
+process.stdout.write(failures.map((failure) => `\n${failure}`).join(''));
 process.stdout.write(`\n${lines.join('\n')}\n\n${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;

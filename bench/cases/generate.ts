@@ -1,10 +1,11 @@
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
+import type { InstalledModel } from '../../src/inference/models/describe-model.ts';
 import type { BenchCase, BenchContext, Tier } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import type { GenerateAnswer } from '../peers/generation-engine.ts';
-import { pulledGenerator } from '../processes/cached-model.ts';
 import { type GenerationEngineName, GenerationEngineProcess } from '../processes/generation-engine-process.ts';
+import { pulledModel } from '../processes/pulled-model.ts';
 import { syntheticModel } from '../workloads/synthetic-model.ts';
 
 const question = 'Tell me a long story about a fox that lives at the edge of a town, and about what it eats.';
@@ -12,6 +13,8 @@ const decodedTokens: Readonly<Record<Tier, number>> = { smoke: 48, full: 128, sc
 const contextTokens = 4_096;
 /** Every engine gets as many: what is compared is what lies around the same native call. */
 const threads = 1;
+
+const weightsOf = ({ directory, weights }: InstalledModel): string => join(directory, weights);
 
 export const generateDecode: BenchCase = {
   name: 'generate-decode',
@@ -70,7 +73,7 @@ export const generatePrefix: BenchCase = {
   name: 'generate-prefix',
   summary: 'time to the first token behind a prompt whose beginning was read before, and behind a new one',
   async run({ placement, pairs, tier }) {
-    const path = await pulledGenerator('smollm2-135m-instruct');
+    const path = weightsOf(await pulledModel('generators', 'smollm2-135m-instruct'));
     await using engine = new GenerationEngineProcess('sundew', placement);
     await engine.load({ path, threads: 0, sequences: 4, contextTokens });
     const words = tier === 'smoke' ? 300 : 1_000;
@@ -110,7 +113,10 @@ export const generateParallel: BenchCase = {
   name: 'generate-parallel',
   summary: 'tokens a second of four outputs side by side, beside one alone',
   async run({ placement, pairs, tier }) {
-    const path = tier === 'smoke' ? await pulledGenerator('smollm2-135m-instruct') : await syntheticModel('1.0B');
+    const path =
+      tier === 'smoke'
+        ? weightsOf(await pulledModel('generators', 'smollm2-135m-instruct'))
+        : await syntheticModel('1.0B');
     await using engine = new GenerationEngineProcess('sundew', placement);
     await engine.load({ path, threads: 0, sequences: 4, contextTokens: 1_024 });
     const tokens = decodedTokens[tier];

@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { modelsDirectory, pullModel } from '../processes/cached-model.ts';
 import { ChatService, type ChatTurn } from '../processes/chat-service.ts';
+import { modelsDirectory, pulledModel } from '../processes/pulled-model.ts';
 
 const fixtures = join(import.meta.dir, '..', '..', 'test', 'fixtures', 'models');
 const generator = 'smollm2-135m-instruct';
@@ -53,7 +53,7 @@ async function fast({ placement, pairs, tier }: BenchContext): Promise<Compariso
 /** A small real model: what events cost of the time that an answer takes, and of the time to its beginning. */
 async function real({ placement, pairs, tier, progress }: BenchContext): Promise<Comparison[]> {
   progress(generator);
-  await pullModel('generators', generator);
+  await pulledModel('generators', generator);
   await using service = await ChatService.start(placement, modelsDirectory);
   const asked = request(generator, 'Tell me a long story about a river.', sizes[tier].tokens);
   const sides = { http: () => service.overHttp(asked), inside: () => service.inProcess(asked) };

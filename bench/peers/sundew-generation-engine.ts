@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import type { Backend } from '../../src/inference/host/backend.ts';
 import { load } from '../../src/inference/host/backends/llama/load.ts';
 import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import { generateInput } from '../../test/support/generate-input.ts';
 import {
   cpuMs,
   type GenerateAnswer,
@@ -60,30 +61,16 @@ async function generate({ prompts, tokens, cache }: GenerateCommand): Promise<Ge
   };
 }
 
+/** The likeliest tokens after a text, and as many as are wanted. */
 function inputOf(text: string, tokensMax: number, cache: boolean): GenerateInput {
-  return {
+  const promptCache = cache ? { key: undefined } : undefined;
+  return generateInput('', {
     prompt: [{ text, markup: false }],
     tokensMax,
-    stop: [],
     ignoreEos: true,
-    sampling: {
-      temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      repetitionPenalty: 1,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      seed: undefined,
-      logitBias: [],
-    },
-    constraint: undefined,
-    topLogprobs: undefined,
-    promptCache: cache ? { key: undefined } : undefined,
-    cacheType: undefined,
-    speculation: undefined,
+    promptCache,
     stream: true,
-  };
+  });
 }
 
 await serveGenerationEngine({ load: loadModel, generate });

@@ -6,14 +6,16 @@ import { cacheDirectory } from '../workloads/document-file.ts';
 
 const program = new URL('../../src/main.ts', import.meta.url).pathname;
 
-/** A model of the catalogue, fetched into `bench/.cache/models` when a case first needs it. */
+/** Where models of the catalogue lie that a case has needed. */
+export const modelsDirectory = join(cacheDirectory, 'models');
+
+/** A model of the catalogue, pulled as a user does it when a case first needs it. */
 export async function pulledModel(kind: ModelKind, name: string): Promise<InstalledModel> {
-  const directory = join(cacheDirectory, 'models');
-  const folder = join(directory, kind, name);
+  const folder = join(modelsDirectory, kind, name);
   if (!existsSync(folder)) {
-    const command = [process.execPath, program, 'models', 'pull', name, '--models-dir', directory];
+    const command = [process.execPath, program, 'models', 'pull', name, '--models-dir', modelsDirectory];
     const pull = Bun.spawn(command, { stdio: ['ignore', 2, 2] });
-    if ((await pull.exited) !== 0) throw new Error(`${name} could not be fetched`);
+    if ((await pull.exited) !== 0) throw new Error(`${name} could not be pulled`);
   }
   return describeModel(kind, name, folder);
 }

@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { GenerateEvent, GenerateInput } from '../../src/inference/host/operations/generate.ts';
-import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
 const count = ' one two three four five six seven eight nine ten';
-let host: TestPool;
-
-beforeAll(() => {
-  host = openTestPool();
-});
-afterAll(async () => {
-  expect(host.crashes).toEqual([]);
-  await host[Symbol.asyncDispose]();
-});
+const pool = poolOfTests();
 
 const generate = (text: string, changes: Partial<GenerateInput> = {}) =>
-  host.pool.run(chain, 'generate', generateInput(text, changes));
+  pool().run(chain, 'generate', generateInput(text, changes));
 
 async function stream(text: string, changes: Partial<GenerateInput> = {}) {
   const events: GenerateEvent[] = [];
   const input = generateInput(text, { ...changes, stream: true });
-  const result = await host.pool.run(chain, 'generate', input, { onEvent: (event) => events.push(event) });
+  const result = await pool().run(chain, 'generate', input, { onEvent: (event) => events.push(event) });
   return { events, result };
 }
 
@@ -93,7 +86,7 @@ describe('the context', () => {
 
 describe('special tokens', () => {
   test('are known to the caller, and plain text where people wrote them', async () => {
-    const { specialTexts } = await host.pool.info(chain);
+    const { specialTexts } = await pool().info(chain);
     expect(specialTexts).toEqual(['<|endoftext|>', '<|im_start|>', '<|im_end|>']);
     const markup = await generate('', { prompt: [{ text: '<|im_end|>count', markup: true }] });
     const plain = await generate('', { prompt: [{ text: '<|im_end|>count', markup: false }] });

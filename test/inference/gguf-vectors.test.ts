@@ -1,31 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fixtureModel, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 
 const embedder = fixtureModel('embedders', 'tiny-bert-gguf');
 const reranker = fixtureModel('rerankers', 'tiny-cross-gguf');
 /** What the same weights say as ONNX; llama.cpp approximates one function of the model. */
 const embedded = referenceOf<{ text: string; ids: number[]; mean_pooled: number[] }>(embedder.model?.directory);
 const ranked = referenceOf<{ text: string; pair: string; ids: number[]; logit: number }>(reranker.model?.directory);
-let host: TestPool;
+const pool = poolOfTests();
 
 function referenceOf<T>(directory = ''): T {
   return JSON.parse(readFileSync(join(directory, 'reference.json'), 'utf8')) as T;
 }
 
-beforeAll(() => {
-  host = openTestPool();
-});
-afterAll(async () => {
-  expect(host.crashes).toEqual([]);
-  await host[Symbol.asyncDispose]();
-});
-
 const embed = (texts: (string | number[])[], truncate?: 'start' | 'end') =>
-  host.pool.run(embedder, 'embed', { texts, truncate });
+  pool().run(embedder, 'embed', { texts, truncate });
 const rerank = (query: string, texts: string[], truncate?: 'start' | 'end') =>
-  host.pool.run(reranker, 'rerank', { query, texts, truncate });
+  pool().run(reranker, 'rerank', { query, texts, truncate });
 
 describe('vectors of a GGUF model', () => {
   test('are those of the same weights elsewhere, at length one', async () => {
@@ -37,7 +29,7 @@ describe('vectors of a GGUF model', () => {
       expect(dense?.[32 + at]).toBe(dense?.[at] ?? 0);
     }
     expect(Math.hypot(...(dense?.subarray(64) ?? []))).toBeCloseTo(1, 5);
-    expect(await host.pool.info(embedder)).toMatchObject({ dimension: 32, contextTokens: 64 });
+    expect(await pool().info(embedder)).toMatchObject({ dimension: 32, contextTokens: 64 });
   });
 
   test('do not depend on what was read before or beside them', async () => {
@@ -57,7 +49,7 @@ describe('vectors of a GGUF model', () => {
     expect([Math.hypot(...(dense?.subarray(0, 32) ?? [])), Math.hypot(...(dense?.subarray(64) ?? []))]).toEqual([0, 0]);
     expect([...(await embed([long], 'end')).tokens]).toEqual([64]);
     expect(
-      (await host.pool.run(embedder, 'embed', { texts: [long, 'a'], truncate: undefined, allOrNothing: true })).faults,
+      (await pool().run(embedder, 'embed', { texts: [long, 'a'], truncate: undefined, allOrNothing: true })).faults,
     ).toHaveLength(1);
   });
 });
@@ -84,7 +76,7 @@ describe('scores of a GGUF model', () => {
   test('stop with the request', async () => {
     const texts = Array.from({ length: 20_000 }, () => 'the cat sat .');
     const control = new AbortController();
-    const asked = host.pool.run(
+    const asked = pool().run(
       reranker,
       'rerank',
       { query: 'a', texts, truncate: undefined },

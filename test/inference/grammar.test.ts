@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
 import { SeededRandom } from '../support/fault/seeded-random.ts';
-import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
-let host: TestPool;
-
-beforeAll(() => {
-  host = openTestPool();
-});
-afterAll(async () => {
-  expect(host.crashes).toEqual([]);
-  await host[Symbol.asyncDispose]();
-});
+const pool = poolOfTests();
 
 const say = (text: string, grammar: string, changes: Partial<GenerateInput> & { after?: string } = {}) =>
-  host.pool.run(chain, 'generate', generateInput(text, { constraint: { grammar, after: changes.after }, ...changes }));
+  pool().run(chain, 'generate', generateInput(text, { constraint: { grammar, after: changes.after }, ...changes }));
 
 describe('a grammar', () => {
   test('leads the output, and ends it when it is complete', async () => {

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeModel } from '../../src/inference/models/describe-model.ts';
-import { fixtureModel, generateInput, openTestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, openTestPool } from '../support/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const chain = fixtureModel('generators', 'chain');

@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
-import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 
 const two = fixtureModel('generators', 'chain', { parallelSequences: 2 });
 const answer = ' from the chain.';
 /** Each letter is a token of its own. */
 const history = 'abcdefghijklmnopqrstuvwxyz '.repeat(5);
-let host: TestPool;
-
-beforeAll(() => {
-  host = openTestPool();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const pool = poolOfTests();
 
 const ask = (text: string, changes: Partial<GenerateInput> = {}) =>
-  host.pool.run(two, 'generate', generateInput(text, { promptCache: { key: undefined }, ...changes }));
+  pool().run(two, 'generate', generateInput(text, { promptCache: { key: undefined }, ...changes }));
 
 describe('the state of a prompt', () => {
   test('is used by the next one that begins alike, and the counts are true', async () => {
@@ -45,7 +41,7 @@ describe('the state of a prompt', () => {
     const control = new AbortController();
     const started = Promise.withResolvers<void>();
     const input = generateInput(text, { promptCache: { key: 'a' }, stream: true, tokensMax: 900 });
-    const running = host.pool.run(two, 'generate', input, { onEvent: () => started.resolve(), signal: control.signal });
+    const running = pool().run(two, 'generate', input, { onEvent: () => started.resolve(), signal: control.signal });
     await started.promise;
     const beside = await ask(`${'copy '.repeat(30)}hello`, { promptCache: { key: 'b' } });
     expect(beside).toMatchObject({ text: answer });

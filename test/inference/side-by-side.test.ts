@@ -1,24 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
-import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
 const single = fixtureModel('generators', 'chain', { parallelSequences: 1 });
 const count = ' one two three four five six seven eight nine ten';
 const answer = ' from the chain.';
-let host: TestPool;
-
-beforeAll(() => {
-  host = openTestPool();
-});
-afterAll(() => host[Symbol.asyncDispose]());
+const pool = poolOfTests();
 
 describe('requests beside each other', () => {
   test('do not change what each of them is answered', async () => {
     const words = ['hello', 'count', 'json', 'think', 'flower', 'call', 'hello', 'count', 'nothing', 'json'];
     const alone: string[] = [];
-    for (const word of words) alone.push((await host.pool.run(chain, 'generate', generateInput(word))).text);
-    const together = await Promise.all(words.map((word) => host.pool.run(chain, 'generate', generateInput(word))));
+    for (const word of words) alone.push((await pool().run(chain, 'generate', generateInput(word))).text);
+    const together = await Promise.all(words.map((word) => pool().run(chain, 'generate', generateInput(word))));
     expect(together.map(({ text }) => text)).toEqual(alone);
     expect(alone[2]).toBe('{"answer":42}');
   });
@@ -26,7 +22,7 @@ describe('requests beside each other', () => {
   test('advance together, also while a long prompt is being read', async () => {
     const order: string[] = [];
     const say = (name: string, text: string, changes: Partial<GenerateInput>) =>
-      host.pool.run(chain, 'generate', generateInput(text, { stream: true, ...changes }), {
+      pool().run(chain, 'generate', generateInput(text, { stream: true, ...changes }), {
         onEvent: () => order.push(name),
       });
     await Promise.all([
@@ -44,7 +40,7 @@ describe('requests beside each other', () => {
 describe('a batch', () => {
   test('starts its items together, as many as there are sequences', async () => {
     const words = ['hello', 'hello', 'hello', 'hello', 'count', 'count'];
-    const { items, nativeBatches } = await host.pool.run(chain, 'generateBatch', {
+    const { items, nativeBatches } = await pool().run(chain, 'generateBatch', {
       items: words.map((word) => generateInput(word)),
     });
     expect(items.map((item) => 'result' in item && item.result.text)).toEqual([
@@ -59,7 +55,7 @@ describe('a batch', () => {
   });
 
   test('says of each item what is wrong with it, and answers the others', async () => {
-    const { items, nativeBatches } = await host.pool.run(chain, 'generateBatch', {
+    const { items, nativeBatches } = await pool().run(chain, 'generateBatch', {
       items: [generateInput('hello'), generateInput('x'.repeat(3_000)), generateInput('count', { tokensMax: 1 })],
     });
     expect(items[0]).toMatchObject({ result: { text: answer } });
@@ -75,13 +71,13 @@ describe('a request that nobody waits for any more', () => {
     const waiting = new AbortController();
     const started = Promise.withResolvers<void>();
     const forever = generateInput('forever', { stream: true, tokensMax: 1_000 });
-    const first = host.pool.run(single, 'generate', forever, {
+    const first = pool().run(single, 'generate', forever, {
       signal: endless.signal,
       onEvent: () => started.resolve(),
     });
     await started.promise;
-    const second = host.pool.run(single, 'generate', generateInput('count'), { signal: waiting.signal });
-    const third = host.pool.run(single, 'generate', generateInput('hello'));
+    const second = pool().run(single, 'generate', generateInput('count'), { signal: waiting.signal });
+    const third = pool().run(single, 'generate', generateInput('hello'));
     waiting.abort(new Error('left the queue'));
     expect(await second.catch(String)).toBe('Error: left the queue');
     endless.abort(new Error('left while it was told'));
@@ -92,8 +88,8 @@ describe('a request that nobody waits for any more', () => {
   test('frees its place between two slices of its prompt', async () => {
     const control = new AbortController();
     const long = generateInput(`${'x'.repeat(1_000)} count`);
-    const reading = host.pool.run(single, 'generate', long, { signal: control.signal });
-    const after = host.pool.run(single, 'generate', generateInput('hello'));
+    const reading = pool().run(single, 'generate', long, { signal: control.signal });
+    const after = pool().run(single, 'generate', generateInput('hello'));
     control.abort(new Error('gone'));
     expect(await reading.catch(String)).toBe('Error: gone');
     expect(await after).toMatchObject({ text: answer });
@@ -102,8 +98,8 @@ describe('a request that nobody waits for any more', () => {
   test('takes its whole batch along', async () => {
     const control = new AbortController();
     const items = Array.from({ length: 9 }, () => generateInput('forever', { tokensMax: 1_000 }));
-    const batch = host.pool.run(single, 'generateBatch', { items }, { signal: control.signal });
-    const after = host.pool.run(single, 'generate', generateInput('hello'));
+    const batch = pool().run(single, 'generateBatch', { items }, { signal: control.signal });
+    const after = pool().run(single, 'generate', generateInput('hello'));
     control.abort(new Error('gone'));
     expect(await batch.catch(String)).toBe('Error: gone');
     expect(await after).toMatchObject({ text: answer });

@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenerateInput, Speculation } from '../../src/inference/host/operations/generate.ts';
 import { describeModel } from '../../src/inference/models/describe-model.ts';
-import { fixtureModel, generateInput, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const chain = fixtureModel('generators', 'chain');
 const lookup: Speculation = { policy: 'auto', draft: undefined, tokens: 4 };
 const model: Speculation = { policy: 'force', draft: chain.model, tokens: 4 };
-let host: TestPool;
-
-beforeAll(() => {
-  host = openTestPool();
-});
-afterAll(async () => {
-  expect(host.crashes).toEqual([]);
-  await host[Symbol.asyncDispose]();
-});
+const pool = poolOfTests();
 
 const say = (text: string, changes: Partial<GenerateInput> = {}) =>
-  host.pool.run(chain, 'generate', generateInput(text, changes));
+  pool().run(chain, 'generate', generateInput(text, changes));
 
 describe.each([
   ['a draft model', model],

@@ -1,6 +1,6 @@
+import { afterAll, beforeAll, expect } from 'bun:test';
 import { ModelPool } from '../../src/inference/host/model-pool.ts';
 import { type HostSettings, type ModelSpec, specOfModel } from '../../src/inference/host/model-spec.ts';
-import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
 import { describeModel } from '../../src/inference/models/describe-model.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
@@ -30,36 +30,21 @@ export function openTestPool(bounds: { readonly loadMs?: number } = {}): TestPoo
   return { pool, crashes, [Symbol.asyncDispose]: () => pool.stop() };
 }
 
+/** A pool for the tests of a file, none of whose children may go away by itself. */
+export function poolOfTests(): () => ModelPool {
+  let host: TestPool;
+  beforeAll(() => {
+    host = openTestPool();
+  });
+  afterAll(async () => {
+    expect(host.crashes).toEqual([]);
+    await host[Symbol.asyncDispose]();
+  });
+  return () => host.pool;
+}
+
 /** A fixture model, with one thread and no probe unless told otherwise. */
 export function fixtureModel(kind: ModelKind, name: string, settings: Partial<HostSettings> = {}): ModelSpec {
   const all = { threads: 1, contextTokensMax: 1_024, parallelSequences: 4, ...settings };
   return specOfModel(describeModel(kind, name, `${models}${kind}/${name}`), all);
-}
-
-/** The likeliest tokens after a prompt of the chain model, whose last word chooses the answer. */
-export function generateInput(text: string, changes: Partial<GenerateInput> = {}): GenerateInput {
-  return {
-    prompt: [{ text: `<|im_start|>user\n${text}`, markup: true }],
-    tokensMax: 64,
-    stop: [],
-    ignoreEos: false,
-    sampling: {
-      temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      repetitionPenalty: 1,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      seed: undefined,
-      logitBias: [],
-    },
-    constraint: undefined,
-    topLogprobs: undefined,
-    promptCache: undefined,
-    cacheType: undefined,
-    speculation: undefined,
-    stream: false,
-    ...changes,
-  };
 }

@@ -52,5 +52,6 @@ pub fn provoke_panic_async() -> Started<(), ()> {
 }
 
 fn panic_on_purpose() -> Result<(), EngineError> {
-    panic!("provoked by a test")
+    // Without the hook that prints: a trace in the log of a run that passed misleads its reader.
+    std::panic::resume_unwind(Box::new("provoked by a test"))
 }

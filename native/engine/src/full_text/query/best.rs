@@ -1,213 +1,22 @@
 //! The best matches of one index, by score.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tantivy::query::{
-    Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScorer, EmptyQuery, EnableScoring, Occur, Query, Scorer,
-    TermQuery, Weight, intersect_scorers,
-};
+use tantivy::query::{ConstScorer, Scorer, Weight, intersect_scorers};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::collect::{Collected, Scored, Segments, Visible, rounded, visit_scorer};
-use super::compile::compile_parts;
+use super::best_query::{Apart, BestQuery, Conditions, Search};
+use super::collect::{Collected, Scored, Segments, Visible, visit_scorer};
 use super::doc_bits::{ConstantDocs, DocBits};
-use super::expected_work::expected_nanos;
-use super::filter_bits::{BitsQuery, known_filter_bits};
 use super::plan::QueryPlan;
-use super::point_scorer::{PointScorer, PointWeight};
-use super::search::RangeView;
-use super::statistics::RangeStatistics;
+use super::point_scorer::PointScorer;
+use super::segment_top::SegmentTop;
 use super::stop::Stop;
-use super::word_search::{FoundWords, KnownFrequencies, WordSearch};
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
-use crate::full_text::segment_columns::SegmentColumns;
 
 /// Scoring one document by itself costs about as much as this many steps of a walk.
 const POINT_COST: u64 = 8;
-
-/// Ties of one segment whose keys are looked up; for more, the least keys of blocks are worth their reading.
-const TIES_READ: u32 = 256;
-
-/// A plan's query over one index.
-pub struct BestQuery {
-    search: Search,
-    /// At least so many documents match, deleted ones too, over all ranges.
-    matches_at_least: u64,
-}
-
-enum Search {
-    Words {
-        words: WordSearch,
-        /// Of each segment: all that the plan's conditions let through.
-        bits: Option<Vec<Arc<DocBits>>>,
-    },
-    Weight {
-        /// With the plan's conditions, unless they are apart.
-        weight: Box<dyn Weight>,
-        /// Tantivy skips what cannot reach the best matches.
-        skips: bool,
-        apart: Option<Apart>,
-    },
-}
-
-/// Conditions that do not score, beside a query that does.
-struct Apart {
-    /// Of a query that is made of clauses.
-    points: Option<PointWeight>,
-    conditions: Conditions,
-    /// About how many of all documents a walk over the query's matches reads, where its terms tell.
-    share: Option<f64>,
-}
-
-enum Conditions {
-    /// Of each segment.
-    Known(Vec<Arc<DocBits>>),
-    New(Box<dyn Weight>),
-}
-
-impl BestQuery {
-    pub fn new(
-        view: &RangeView,
-        plan: &QueryPlan,
-        statistics: &RangeStatistics<'_, '_>,
-        stop: &Stop,
-    ) -> Result<Self, EngineError> {
-        let maker = Maker { view, statistics, stop };
-        let Some(compiled) = compile_parts(&view.index, plan)? else { return maker.whole(&EmptyQuery, None) };
-        let known = known_filter_bits(view, plan, stop)?;
-        let Some(scored) = &compiled.scored else {
-            let Some(bits) = known else { return maker.whole(&*compiled.whole(), None) };
-            let bits = Box::new(BitsQuery::new(view, bits));
-            return maker.whole(&BoostQuery::new(bits, compiled.constant), None);
-        };
-        let mut found = FoundWords::of(&**scored, view, statistics).map_err(tantivy_failed)?;
-        let is_unfiltered = compiled.conditions.is_empty();
-        let (through, all) = let_through(view, known.as_deref());
-        let is_for_words = found.as_ref().is_some_and(|found| found.is_better_than_wand(through, all));
-        if (is_unfiltered || known.is_some())
-            && is_for_words
-            && let Some(found) = found.take()
-        {
-            stop.expect(found.expected_nanos() / statistics.ranges())?;
-            let matches_at_least = if is_unfiltered { found.matches_at_least() } else { 0 };
-            let words = found.into_search(statistics).map_err(tantivy_failed)?;
-            return Ok(Self { search: Search::Words { words, bits: known }, matches_at_least });
-        }
-        if is_unfiltered {
-            return maker.whole(&**scored, found.as_ref());
-        }
-        let conditions = match known {
-            Some(bits) => Conditions::Known(bits),
-            None => {
-                let scoring = EnableScoring::disabled_from_schema(&view.schema);
-                Conditions::New(compiled.conditions.into_query().weight(scoring).map_err(tantivy_failed)?)
-            }
-        };
-        maker.apart(&**scored, found.as_ref(), conditions)
-    }
-}
-
-/// Makes weights for one range.
-struct Maker<'m, 's, 'g> {
-    view: &'m RangeView,
-    statistics: &'m RangeStatistics<'s, 'g>,
-    stop: &'m Stop,
-}
-
-impl Maker<'_, '_, '_> {
-    fn expect(&self, query: &dyn Query, found: Option<&FoundWords<'_>>) -> Result<(), EngineError> {
-        if !self.stop.is_at_once() {
-            return Ok(());
-        }
-        self.stop.expect(match found {
-            Some(found) => found.expected_nanos() / self.statistics.ranges(),
-            None => expected_nanos(query, self.statistics).map_err(tantivy_failed)?,
-        })
-    }
-
-    fn whole(&self, query: &dyn Query, found: Option<&FoundWords<'_>>) -> Result<BestQuery, EngineError> {
-        self.expect(query, found)?;
-        let statistics = KnownFrequencies { words: found, others: self.statistics };
-        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
-        let weight = query.weight(scoring).map_err(tantivy_failed)?;
-        let matches_at_least = matches_at_least(query, &statistics).map_err(tantivy_failed)?;
-        let search = Search::Weight { weight, skips: can_skip(query), apart: None };
-        Ok(BestQuery { search, matches_at_least })
-    }
-
-    fn apart(
-        &self,
-        scored: &dyn Query,
-        found: Option<&FoundWords<'_>>,
-        conditions: Conditions,
-    ) -> Result<BestQuery, EngineError> {
-        self.expect(scored, found)?;
-        let statistics = KnownFrequencies { words: found, others: self.statistics };
-        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
-        let weight = scored.weight(scoring).map_err(tantivy_failed)?;
-        let points = PointWeight::of_clauses(scored, scoring).map_err(tantivy_failed)?;
-        let documents = documents_read(scored, &statistics).map_err(tantivy_failed)?;
-        let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
-        let share = documents.map(|documents| documents as f64 / all as f64);
-        let apart = Some(Apart { points, conditions, share });
-        Ok(BestQuery { search: Search::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
-    }
-}
-
-/// How many documents what is known lets through, and of how many.
-fn let_through(view: &RangeView, known: Option<&[Arc<DocBits>]>) -> (u64, u64) {
-    let all = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
-    (known.map_or(all, |bits| bits.iter().map(|bits| u64::from(bits.len())).sum()), all)
-}
-
-/// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
-fn can_skip(query: &dyn Query) -> bool {
-    if query.is::<TermQuery>() {
-        return true;
-    }
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return false };
-    let all_are =
-        |wanted: Occur| boolean.clauses().iter().all(|(occur, clause)| *occur == wanted && clause.is::<TermQuery>());
-    (all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1) || all_are(Occur::Must)
-}
-
-/// The documents of the most frequent of the terms that each suffice.
-fn matches_at_least(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<u64> {
-    if let Some(term) = query.downcast_ref::<TermQuery>() {
-        return statistics.doc_freq(term.term());
-    }
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(0) };
-    let mut most = 0;
-    for (occur, clause) in boolean.clauses() {
-        if *occur != Occur::Should || boolean.get_minimum_number_should_match() > 1 {
-            return Ok(0);
-        }
-        most = most.max(matches_at_least(&**clause, statistics)?);
-    }
-    Ok(most)
-}
-
-/// The postings that a walk over all matches reads, as `PointScorer::documents` counts them; `None` when not all
-/// clauses are terms.
-fn documents_read(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<Option<u64>> {
-    if let Some(term) = query.downcast_ref::<TermQuery>() {
-        return statistics.doc_freq(term.term()).map(Some);
-    }
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(None) };
-    let (mut least, mut sum) = (None, 0);
-    for (occur, clause) in boolean.clauses() {
-        let Some(documents) = documents_read(&**clause, statistics)? else { return Ok(None) };
-        match occur {
-            Occur::Must => least = Some(least.map_or(documents, |least: u64| least.min(documents))),
-            Occur::Should => sum += documents,
-            Occur::MustNot => {}
-        }
-    }
-    Ok(Some(least.unwrap_or(sum)))
-}
 
 /// A score below any that is rounded to `rounded`.
 fn below_rounded(rounded: Score) -> Score {
@@ -215,96 +24,6 @@ fn below_rounded(rounded: Score) -> Score {
         rounded - rounded.abs() * Score::EPSILON * (1 << super::collect::SCORE_BITS_ROUNDED) as Score
     } else {
         rounded
-    }
-}
-
-/// Orders the worst match first in a `BinaryHeap`: lowest score, then highest key.
-struct WorstFirst(Scored);
-
-impl Ord for WorstFirst {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.0.score.total_cmp(&self.0.score).then(self.0.key_rank.cmp(&other.0.key_rank))
-    }
-}
-
-impl PartialOrd for WorstFirst {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for WorstFirst {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for WorstFirst {}
-
-/// The best matches of one segment.
-struct SegmentTop<'a> {
-    columns: &'a SegmentColumns,
-    segment: u32,
-    wanted: usize,
-    /// No match below this score can be among the best of the index.
-    floor: Score,
-    best: BinaryHeap<WorstFirst>,
-    max_score: Score,
-    /// Matches that tied with the worst of the best.
-    ties: u32,
-}
-
-impl SegmentTop<'_> {
-    /// Takes a visible match.
-    fn take(&mut self, doc: DocId, score: Score) {
-        let score = rounded(score);
-        self.max_score = self.max_score.max(score);
-        if self.wanted == 0 || score < self.floor {
-            return;
-        }
-        let key_rank = || self.columns.keys.ords().first(doc).unwrap_or(u64::MAX);
-        if self.best.len() < self.wanted {
-            let found = Scored { score, key_rank: key_rank(), doc, segment: self.segment };
-            self.best.push(WorstFirst(found));
-        } else if let Some(mut worst) = self.best.peek_mut()
-            && score >= worst.0.score
-        {
-            if score == worst.0.score {
-                self.ties += 1;
-                if self.ties > TIES_READ && self.columns.least_key_rank(doc) > worst.0.key_rank {
-                    return;
-                }
-            }
-            let key_rank = key_rank();
-            if score > worst.0.score || key_rank < worst.0.key_rank {
-                *worst = WorstFirst(Scored { score, key_rank, doc, segment: self.segment });
-            }
-        }
-        if self.best.len() == self.wanted
-            && let Some(worst) = self.best.peek()
-        {
-            self.floor = self.floor.max(worst.0.score);
-        }
-    }
-}
-
-impl SegmentTop<'_> {
-    /// Takes visible matches of one score.
-    fn take_alike(&mut self, docs: &DocBits, score: Score) {
-        if docs.len() <= TIES_READ {
-            docs.iter().for_each(|doc| self.take(doc, score));
-            return;
-        }
-        let rounded = rounded(score);
-        self.max_score = self.max_score.max(rounded);
-        for (block, least_key) in self.columns.blocks_by_key() {
-            let worst = self.best.peek().filter(|_| self.best.len() == self.wanted).map(|worst| &worst.0);
-            let is_full = worst.is_some_and(|worst| (worst.score, least_key) > (rounded, worst.key_rank));
-            if is_full || rounded < self.floor || self.wanted == 0 {
-                break;
-            }
-            docs.within(block).for_each(|doc| self.take(doc, score));
-        }
     }
 }
 
@@ -341,21 +60,13 @@ pub fn collect_best(
             collected.note_end(Err(stop.error()), plan, stop)?;
             break;
         }
-        let mut top = SegmentTop {
-            columns,
-            segment,
-            wanted,
-            floor,
-            best: BinaryHeap::with_capacity(wanted.min(1024)),
-            max_score: Score::MIN,
-            ties: 0,
-        };
+        let mut top = SegmentTop::new(columns, segment, wanted, floor);
         let visible = Visible::new(reader, columns, plan);
         let search = SegmentSearch { reader, visible, query, count_up_to, stop };
         let visited = search.run(segment as usize, &mut top, &mut collected);
         collected.note_end(visited, plan, stop)?;
         collected.max_score = collected.max_score.max(top.max_score);
-        collected.matches.extend(top.best.into_iter().map(|worst| worst.0));
+        collected.matches.extend(top.into_matches());
         floor = floor_of(&mut collected.matches, wanted).max(floor);
         if collected.is_partial {
             break;

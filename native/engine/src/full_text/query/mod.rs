@@ -3,6 +3,7 @@
 mod addresses;
 mod any_alike;
 mod best;
+mod best_query;
 mod collect;
 mod compile;
 mod doc_bits;
@@ -19,6 +20,7 @@ mod plan;
 mod point_scorer;
 mod position;
 mod search;
+mod segment_top;
 mod sort_values;
 mod sorted;
 mod statistics;

@@ -12,7 +12,8 @@ use tantivy::query::{EmptyQuery, EnableScoring, Query, Weight};
 use tantivy::schema::Schema;
 use tantivy::{DocId, Searcher, SegmentReader};
 
-use super::best::{BestQuery, collect_best};
+use super::best::collect_best;
+use super::best_query::BestQuery;
 use super::collect::{Collected, Scored, Segments, count};
 use super::compile::compile_parts;
 use super::explain::explain_hits;
