@@ -105,6 +105,21 @@ describe('a loaded model', () => {
   });
 });
 
+describe('a model that nobody waits for any more', () => {
+  test('while it still loads is let go, process and all', async () => {
+    const { pool, clock, events } = story({ keepAliveMs: 0 });
+    const leaving = new AbortController();
+    const asked = ask(pool, 'never-loads', 'hello', leaving.signal);
+    leaving.abort(new Error('gone'));
+    await expect(asked).rejects.toThrow('gone');
+    await clock.advance(0);
+    await pool.stop();
+    // Nothing waits for the end of a load, and nothing was counted as a crash.
+    expect(clock.pending).toBe(0);
+    expect(events).toEqual([]);
+  });
+});
+
 describe('a process that goes wrong', () => {
   for (const name of ['dies-loading', 'is-refused']) {
     test(`while it loads (${name}) fails that load alone`, async () => {

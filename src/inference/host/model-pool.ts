@@ -32,6 +32,8 @@ interface Slot {
   readonly key: string;
   readonly bytes: number;
   readonly loading: Promise<readonly [ModelProcess, LoadedInfo]>;
+  /** Aborted when the model is no longer wanted. */
+  readonly abandoned: AbortController;
   process: ModelProcess | undefined;
   /** Requests that hold the slot, those that wait for the load included. */
   users: number;
@@ -48,7 +50,7 @@ export class ModelPool {
   readonly #parts: PoolParts;
   readonly #clock: Clock;
   readonly #slots = new Map<string, Slot>();
-  readonly #leaving = new Set<ModelProcess>();
+  readonly #leaving = new Set<Promise<void>>();
   #cancelCheck: (() => void) | undefined;
   #stopped = false;
 
@@ -115,12 +117,8 @@ export class ModelPool {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelCheck?.();
-    for (const slot of [...this.#slots.values()]) {
-      this.#slots.delete(slot.key);
-      slot.cancelIdle?.();
-      await slot.loading.then(([process]) => process.stop()).catch(() => undefined);
-    }
-    await Promise.all([...this.#leaving].map((process) => process.gone));
+    for (const slot of [...this.#slots.values()]) this.#letGo(slot);
+    await Promise.all(this.#leaving);
   }
 
   #slotOf(spec: ModelSpec): Slot {
@@ -131,10 +129,12 @@ export class ModelPool {
     if (known !== undefined) this.#slots.delete(key);
     const bytes = spec.bytes + overheadBytes;
     this.#makeRoom(spec.name, bytes);
+    const abandoned = new AbortController();
     const slot: Slot = {
       key,
       bytes,
-      loading: this.#load(spec),
+      loading: this.#load(spec, abandoned.signal),
+      abandoned,
       process: undefined,
       users: 0,
       lastUsedMs: this.#clock.monotonicMs(),
@@ -153,9 +153,9 @@ export class ModelPool {
     return slot;
   }
 
-  async #load(spec: ModelSpec): Promise<readonly [ModelProcess, LoadedInfo]> {
+  async #load(spec: ModelSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
     const startMs = this.#clock.monotonicMs();
-    const loaded = await ModelProcess.load(spec, this.#parts);
+    const loaded = await ModelProcess.load(spec, this.#parts, abandoned);
     this.#parts.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs);
     return loaded;
   }
@@ -200,13 +200,22 @@ export class ModelPool {
   }
 
   #unload(slot: Slot, reason: 'idle' | 'evicted'): void {
+    this.#letGo(slot);
+    if (slot.process !== undefined) this.#parts.onUnload(slot.key, reason);
+  }
+
+  /** Lets the process of a slot go, also one that is still loading. */
+  #letGo(slot: Slot): void {
     this.#slots.delete(slot.key);
     slot.cancelIdle?.();
-    const { process } = slot;
-    if (process === undefined) return;
-    this.#leaving.add(process);
-    void process.stop().then(() => this.#leaving.delete(process));
-    this.#parts.onUnload(slot.key, reason);
+    slot.abandoned.abort();
+    const gone = slot.loading
+      .then(
+        ([process]) => process.stop(),
+        () => undefined,
+      )
+      .then(() => void this.#leaving.delete(gone));
+    this.#leaving.add(gone);
   }
 
   /** Looks after the children for as long as there are any. */

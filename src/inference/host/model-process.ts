@@ -76,10 +76,16 @@ export class ModelProcess {
     void this.#listen();
   }
 
-  /** Starts a child and has it load the model. Throws `model_load_failed`, or the abort reason. */
-  static async load(spec: ModelSpec, parts: ProcessParts): Promise<[ModelProcess, LoadedInfo]> {
+  /** Starts a child and has it load the model. Throws `model_load_failed`, also once the load is abandoned. */
+  static async load(
+    spec: ModelSpec,
+    parts: ProcessParts,
+    abandoned?: AbortSignal,
+  ): Promise<[ModelProcess, LoadedInfo]> {
     const process = new ModelProcess(spec, parts);
     process.#send({ type: 'load', spec });
+    const leave = () => void process.stop();
+    abandoned?.addEventListener('abort', leave, { once: true });
     const cancel = parts.clock.after(parts.bounds.loadMs, () => process.kill('it took too long to load'));
     try {
       return [process, await process.#loaded.promise];
@@ -88,6 +94,7 @@ export class ModelProcess {
       throw error;
     } finally {
       cancel();
+      abandoned?.removeEventListener('abort', leave);
     }
   }
 
@@ -102,11 +109,6 @@ export class ModelProcess {
 
   get residentBytes(): number {
     return this.#residentBytes;
-  }
-
-  /** Settles when the process is gone. */
-  get gone(): Promise<void> {
-    return this.#gone.promise;
   }
 
   /** For how long the child has owed a word, in milliseconds; 0 when it owes none. */
