@@ -167,7 +167,7 @@ describe('POST /ai/v1/embeddings', () => {
       [{ input: 'a', truncate: 'middle' }, 400, 'truncate'],
       [{ input: 'a', model: '' }, 400, 'model'],
       [{ input: 'a', model: 'tiny-bort' }, 404, 'Did you mean "tiny-bert"?'],
-      [{ input: [{ type: 'image_url', image_url: 'data:image/png;base64,AAAA' }] }, 400, 'reads text only'],
+      [{ input: [{ type: 'image_url', image_url: 'data:image/png;base64,AAAA' }] }, 400, 'invalid_media: input[0]'],
       [{ input: new Array(100_000).fill('a') }, 400, `may have ${limits.inferenceTextsMax}`],
       [{ input: 'a'.repeat(limits.inferenceTextCharsMax + 1) }, 400, 'characters'],
     ];

@@ -23,6 +23,13 @@ afterAll(async () => await server[Symbol.asyncDispose]());
 
 const send = (path: string, body: object) => server.send<Answer>('POST', `/ai/v1/${path}`, body);
 const image = (url: string) => ({ type: 'image_url', image_url: { url } });
+/** The red image, whose header claims to be far larger. */
+const hugePng = (): string => {
+  const bytes = Buffer.from(images.red.slice('data:image/png;base64,'.length), 'base64');
+  bytes.writeUInt32BE(60_000, 16);
+  bytes.writeUInt32BE(Bun.hash.crc32(bytes.subarray(12, 29)), 29);
+  return `data:image/png;base64,${bytes.toString('base64')}`;
+};
 const rounded = (values: readonly number[]) => values.map((value) => Number(value.toFixed(2)));
 
 describe('POST /ai/v1/embeddings with images', () => {
@@ -47,6 +54,49 @@ describe('POST /ai/v1/embeddings with images', () => {
     const sound = { type: 'input_audio', input_audio: { data: btoa('RIFF....WAVEfmt '), format: 'wav' } };
     const heard = await send('embeddings', { model: 'tiny-colours', input: [sound] });
     expect([heard.status, heard.body.reason]).toEqual([400, 'invalid_input']);
+  });
+});
+
+describe('a bad image among others', () => {
+  const bytes = (base64: string) => image(`data:image/png;base64,${base64}`);
+
+  test('is an error of its own where the others are to go on', async () => {
+    const cut = images.red.slice('data:image/png;base64,'.length, -40);
+    const input = [
+      'red',
+      bytes('AAAA'),
+      image(images.blue),
+      image('http://127.0.0.1/x.png'),
+      bytes(cut),
+      image('data:nothing'),
+      image(hugePng()),
+    ];
+    const { status, body } = await send('embeddings', { model: 'tiny-colours', input, error_policy: 'continue' });
+    expect([status, body.summary]).toEqual([200, { total: 7, succeeded: 2, failed: 5 }]);
+    expect(body.data.map(({ index, embedding }) => [index, rounded(embedding)])).toEqual([
+      [0, [1, 0, 0]],
+      [2, [0, 0, 1]],
+    ]);
+    expect(body.errors).toMatchObject([
+      { index: 1, code: 'invalid_media', status: 400, retryable: false },
+      { index: 3, code: 'invalid_media', status: 400 },
+      { index: 4, code: 'invalid_media', status: 400 },
+      { index: 5, code: 'invalid_media', status: 400 },
+      { index: 6, code: 'media_too_large', status: 413 },
+    ]);
+    const blind = await send('embeddings', {
+      model: 'tiny-bert',
+      input: ['a', image(images.red)],
+      error_policy: 'continue',
+    });
+    expect(blind.body.errors).toMatchObject([{ index: 1, code: 'model_not_supported' }]);
+  });
+
+  test('that is too large is 413 for every model, before one is asked', async () => {
+    const { status } = await send('embeddings', { model: 'tiny-bert', input: [image(hugePng())] });
+    expect(status).toBe(413);
+    const documents = [{ content: [image(hugePng())] }];
+    expect((await send('rerank_multimodal', { model: 'tiny-cross', query: 'red', documents })).status).toBe(413);
   });
 });
 

@@ -92,13 +92,16 @@ describe('POST /ai/v1/rerank', () => {
   });
 });
 
+const onePixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
 describe('POST /ai/v1/rerank_multimodal', () => {
   test('reads the text of documents, and says what it cannot read', async () => {
     const documents = [{ id: 'x', content: cross.pair }, { content: [{ type: 'text', text: cross.pair }] }];
     const { body } = await rerank({ documents }, 'rerank_multimodal');
     const score = 1 / (1 + Math.exp(-cross.logit));
     for (const each of body.data) expect(each.score).toBeCloseTo(score, 5);
-    const image = [{ content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] }];
+    const image = [{ content: [{ type: 'image_url', image_url: { url: onePixel } }] }];
     const refused = await rerank({ documents: image }, 'rerank_multimodal');
     expect([refused.status, refused.body.reason]).toEqual([400, 'invalid_input']);
     expect(refused.body.message).toContain('reads text only');

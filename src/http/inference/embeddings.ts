@@ -16,6 +16,7 @@ import {
   embeddingsResponseSchema,
 } from '../../protocol/inference/embeddings.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { errorBody } from '../error-response.ts';
 import { Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
@@ -59,7 +60,7 @@ async function embed(
     inference,
     {
       model: body.model,
-      items: itemsOf(body.input),
+      items: itemsOf(body.input, keepGoing),
       task: taskOf(body),
       instruction: body.instruction,
       dimensions: body.dimensions,
@@ -75,11 +76,19 @@ async function embed(
   };
 }
 
-/** The inputs of every form, or what is wrong with them. */
-function itemsOf(input: EmbeddingsRequest['input']): EmbedItem[] {
-  const items = typeof input === 'string' || isTokens(input) ? [input] : input.map(itemOf);
+/** The inputs of every form, or what is wrong with them; of a single one only where the others are to go on. */
+function itemsOf(input: EmbeddingsRequest['input'], keepGoing: boolean): EmbedItem[] {
+  const item = (each: string | number | readonly number[] | ContentPart, at: number): EmbedItem => {
+    try {
+      return itemOf(each, at);
+    } catch (error) {
+      if (keepGoing && error instanceof ServiceError) return error;
+      throw error;
+    }
+  };
+  const items = typeof input === 'string' || isTokens(input) ? [input] : input.map(item);
   if (items.length === 0) throw new ServiceError('invalid_request', 'member "input" is an empty array');
-  checkTexts(items.map((item) => (typeof item === 'object' && 'where' in item ? '' : item)));
+  checkTexts(items.map((each) => (typeof each === 'string' || Array.isArray(each) ? each : '')));
   return items;
 }
 
@@ -115,15 +124,11 @@ function jsonAnswer({ model, vectors, tokens, faults }: Embeddings, format: 'flo
     data,
     model,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
-    errors: faults.map(({ index, code, message }) => ({
-      index,
-      code,
-      message,
-      stage: 'preprocess',
-      retryable: false,
-      status: 400,
-      retry_after_ms: 0,
-    })),
+    errors: faults.map(({ index, error }) => {
+      const { code, message, retryable, retry_after_ms = 0 } = errorBody(error);
+      const stage = code === 'media_fetch_failed' ? 'fetch' : 'preprocess';
+      return { index, code, message, stage, retryable, status: error.status, retry_after_ms };
+    }),
     summary: { total: vectors.length, succeeded: data.length, failed: faults.length },
   };
 }

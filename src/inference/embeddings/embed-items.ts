@@ -1,13 +1,21 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type ModelSpec, specOfModel } from '../host/model-spec.ts';
 import type { EmbedFault, EmbedText } from '../host/operations/embed.ts';
+import type { EmbedImagesResult } from '../host/operations/embed-images.ts';
+import type { Pixels } from '../host/operations/pixels.ts';
 import type { Inference } from '../inference.ts';
-import { loadPixels, requireVision } from '../media/image-pixels.ts';
+import { loadEachPixels } from '../media/image-pixels.ts';
 import type { MediaReference } from '../media/media-reference.ts';
 import { type EmbedTask, prefixOf } from './task-prefix.ts';
 
-/** A text, or an image for models that look at images. */
-export type EmbedItem = EmbedText | MediaReference;
+/** A text, an image for models that look at images, or why an input can be neither. */
+export type EmbedItem = EmbedText | MediaReference | ServiceError;
+
+/** Why one input has no vector. */
+export interface EmbedItemFault {
+  readonly index: number;
+  readonly error: ServiceError;
+}
 
 export interface EmbedRequest {
   readonly model: string;
@@ -17,7 +25,7 @@ export interface EmbedRequest {
   /** The first so many numbers of each vector, scaled to length one again; models made for that keep most meaning there. */
   readonly dimensions?: number | undefined;
   readonly truncate?: 'start' | 'end' | undefined;
-  /** Answer the texts that can be embedded although others cannot. An image that cannot be read fails the request. */
+  /** Answer the inputs that can be embedded although others cannot. */
   readonly keepGoing?: boolean | undefined;
 }
 
@@ -30,43 +38,54 @@ export interface Embeddings {
   /** The model that was used. */
   readonly model: string;
   readonly dimension: number;
-  /** In the order of the texts; undefined where one failed. */
+  /** In the order of the inputs; undefined where one failed. */
   readonly vectors: readonly (Float32Array | SparseVector | undefined)[];
   readonly tokens: number;
-  readonly faults: readonly EmbedFault[];
+  readonly faults: readonly EmbedItemFault[];
 }
 
-/** Embeds texts and images. Throws `ServiceError`, also for the first text that fails, unless the request keeps going. */
+/** Embeds texts and images. Throws `ServiceError`, also for the first input that fails, unless the request keeps going. */
 export async function embedItems(
   inference: Inference,
   request: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embeddings> {
+  const { items } = request;
   const model = inference.models.require('embedders', request.model);
   const { manifest } = model;
   checkDimensions(request.dimensions, manifest.capabilities.includes('sparse') ? 'sparse' : manifest.dimension);
-  const images = request.items.filter(isImage);
-  requireVision(model, images);
   const prefix = prefixOf(manifest.prefixes ?? {}, request.task, request.instruction);
-  const places = [...request.items.keys()].filter((index) => !isImage(request.items[index]));
-  const texts = places.map((index) => prefixed(request.items[index] as EmbedText, prefix));
   const keepGoing = request.keepGoing === true;
-  const empty = emptyTexts(places.map((index) => request.items[index] as EmbedText));
-  if (!keepGoing) throwFirst(empty, places, request.items.length);
-  const pixels = images.length === 0 ? [] : await loadPixels(inference, model, images, signal);
+  const faults = new Map<number, ServiceError>();
+  const fail = (index: number, error: ServiceError) => {
+    if (!keepGoing) throw error;
+    faults.set(index, error);
+  };
+  for (const [index, item] of items.entries()) if (item instanceof ServiceError) fail(index, item);
+  const places = placesOf(items, isText);
+  const texts = places.map((index) => prefixed(items[index] as EmbedText, prefix));
+  const empty = emptyTexts(places.map((index) => items[index] as EmbedText));
+  const failText = ({ index, code, message }: EmbedFault) => {
+    const place = places[index] ?? 0;
+    fail(place, new ServiceError(code, items.length === 1 || keepGoing ? message : `input ${place}: ${message}`));
+  };
+  if (!keepGoing) empty.forEach(failText);
+  const images = placesOf(items, isImage);
+  const references = images.map((index) => items[index] as MediaReference);
+  const failImage = (at: number, error: ServiceError) => fail(images[at] ?? 0, error);
+  const pixels = await loadEachPixels(inference, model, references, failImage, signal);
   const spec = specOfModel(model, inference.settings);
   const read = await readTexts(inference, spec, { texts, empty, truncate: request.truncate, keepGoing }, signal);
-  if (!keepGoing) throwFirst(read.faults, places, request.items.length);
-  const seen =
-    pixels.length === 0 ? undefined : await inference.pool.run(spec, 'embedImages', { images: pixels }, { signal });
+  read.faults.forEach(failText);
+  const shown = images.filter((_, at) => pixels[at] !== undefined);
+  const seen = await seeImages(inference, spec, pixels, signal);
   const dimension = seen?.dimension ?? read.dimension;
   if (texts.length > empty.length) checkDimensions(request.dimensions, read.sparse ? 'sparse' : dimension);
-  const vectors = new Array<Float32Array | SparseVector | undefined>(request.items.length).fill(undefined);
+  const vectors = new Array<Float32Array | SparseVector | undefined>(items.length).fill(undefined);
   for (const [at, vector] of read.vectors.entries()) {
     vectors[places[at] ?? 0] = vector instanceof Float32Array ? shortened(vector, request.dimensions) : vector;
   }
-  const imagePlaces = [...request.items.keys()].filter((index) => isImage(request.items[index]));
-  for (const [at, index] of imagePlaces.entries()) {
+  for (const [at, index] of shown.entries()) {
     vectors[index] = shortened(seen?.dense.subarray(at * dimension, (at + 1) * dimension), request.dimensions);
   }
   return {
@@ -74,8 +93,18 @@ export async function embedItems(
     dimension: request.dimensions ?? dimension,
     vectors,
     tokens: read.tokens,
-    faults: read.faults.map((fault) => ({ ...fault, index: places[fault.index] ?? 0 })),
+    faults: [...faults].sort(([a], [b]) => a - b).map(([index, error]) => ({ index, error })),
   };
+}
+
+async function seeImages(
+  { pool }: Inference,
+  spec: ModelSpec,
+  pixels: readonly (Pixels | undefined)[],
+  signal: AbortSignal,
+): Promise<EmbedImagesResult | undefined> {
+  const images = pixels.filter((each) => each !== undefined);
+  return images.length === 0 ? undefined : await pool.run(spec, 'embedImages', { images }, { signal });
 }
 
 interface TextsToRead {
@@ -119,8 +148,16 @@ async function readTexts(
   };
 }
 
-function isImage(item: EmbedItem | undefined): item is MediaReference {
+function isImage(item: EmbedItem): boolean {
   return typeof item === 'object' && 'where' in item;
+}
+
+function isText(item: EmbedItem): boolean {
+  return !isImage(item) && !(item instanceof ServiceError);
+}
+
+function placesOf(items: readonly EmbedItem[], isWanted: (item: EmbedItem) => boolean): number[] {
+  return [...items.entries()].flatMap(([index, item]) => (isWanted(item) ? [index] : []));
 }
 
 function checkDimensions(wanted: number | undefined, has: number | 'sparse' | undefined): void {
@@ -136,12 +173,6 @@ function emptyTexts(texts: readonly EmbedText[]): EmbedFault[] {
   return [...texts.entries()].flatMap(([index, { length }]) =>
     length > 0 ? [] : [{ index, code: 'invalid_request' as const, message: 'the input is empty' }],
   );
-}
-
-function throwFirst([first]: readonly EmbedFault[], places: readonly number[], items: number): void {
-  if (first === undefined) return;
-  const place = items === 1 ? '' : `input ${places[first.index] ?? 0}: `;
-  throw new ServiceError(first.code, `${place}${first.message}`);
 }
 
 function prefixed(text: EmbedText, prefix: string): EmbedText {

@@ -1,10 +1,11 @@
+import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { PrepareImageInput } from '../host/operations/images.ts';
 import type { Pixels } from '../host/operations/pixels.ts';
 import type { Inference } from '../inference.ts';
 import type { InstalledModel } from '../models/describe-model.ts';
 import { readFolderJson } from '../models/model-folder.ts';
-import { imageSpec, type LoadedMedia } from './media-loader.ts';
+import { imageSpec, type LoadedMedia, mediaFault, type OnMediaFault, throwMediaFault } from './media-loader.ts';
 import type { MediaReference } from './media-reference.ts';
 
 type Preparation = Pick<PrepareImageInput, 'fit' | 'width' | 'height' | 'normalize'>;
@@ -16,36 +17,57 @@ const edgeMax = 4_096;
 
 /**
  * Fetches images within the budget of the request and makes them what the model reads. Call it under a permit. Throws
- * `invalid_media`, `media_too_large`, `media_fetch_failed`.
+ * `invalid_media`, `media_too_large`, `media_fetch_failed`, and `model_not_supported` where the model does not look at
+ * them.
  */
 export async function loadPixels(
-  { media, pool, settings }: Inference,
+  inference: Inference,
   model: InstalledModel,
   references: readonly MediaReference[],
   signal: AbortSignal,
 ): Promise<Pixels[]> {
-  const loaded = await media.load(references, signal);
+  const pixels = await loadEachPixels(inference, model, references, throwMediaFault, signal);
+  return pixels.map((each) => must(each, 'a fault ends the loading'));
+}
+
+/** The same, undefined for each image of which `onFault` is told. */
+export async function loadEachPixels(
+  { media, pool, settings }: Inference,
+  model: InstalledModel,
+  references: readonly MediaReference[],
+  onFault: OnMediaFault,
+  signal: AbortSignal,
+): Promise<(Pixels | undefined)[]> {
+  if (references.length === 0) return [];
+  const loaded = await media.loadEach(references, onFault, signal);
   const preparation = preparationOf(readFolderJson(model.directory, 'preprocessor_config.json') ?? {});
-  const pixels: Pixels[] = [];
+  const pixels = new Array<Pixels | undefined>(references.length).fill(undefined);
   for (const [at, each] of loaded.entries()) {
+    if (each === undefined) continue;
     const name = references[at]?.where ?? 'the image';
-    const input = { ...preparation, name, image: imageOf(each, model, name) };
-    const { width, height, data } = await pool.run(imageSpec(settings), 'prepareImage', input, { signal });
-    if (!(data instanceof Float32Array)) throw new TypeError('normalised pixels are floating point numbers');
-    pixels.push({ width, height, data });
+    const unread = whyUnread(each, model, name);
+    if (unread !== undefined) {
+      onFault(at, unread);
+      continue;
+    }
+    try {
+      const input = { ...preparation, name, image: each.bytes };
+      const { width, height, data } = await pool.run(imageSpec(settings), 'prepareImage', input, { signal });
+      if (!(data instanceof Float32Array)) throw new TypeError('normalised pixels are floating point numbers');
+      pixels[at] = { width, height, data };
+    } catch (error) {
+      mediaFault(at, error, onFault);
+    }
   }
   return pixels;
 }
 
-function imageOf(media: LoadedMedia, { name }: InstalledModel, where: string): Uint8Array {
-  if (media.type === 'image') return media.bytes;
-  throw new ServiceError('model_not_supported', `${where} is a sound; the model "${name}" reads images`);
-}
-
-/** Refuses images where the model has nothing that looks at them. */
-export function requireVision({ name, companions }: InstalledModel, [first]: readonly MediaReference[]): void {
-  if (first === undefined || companions?.vision !== undefined) return;
-  throw new ServiceError('model_not_supported', `${first.where}: the model "${name}" reads text only`);
+/** Refuses what the model has nothing to look at it with. */
+function whyUnread({ type }: LoadedMedia, { name, kind, companions }: InstalledModel, where: string) {
+  const looks = kind === 'readers' || companions?.vision !== undefined;
+  if (!looks) return new ServiceError('model_not_supported', `${where}: the model "${name}" reads text only`);
+  if (type === 'image') return undefined;
+  return new ServiceError('model_not_supported', `${where} is a sound; the model "${name}" reads images`);
 }
 
 /** How images are made ready, by `preprocessor_config.json` as image models come with it. */

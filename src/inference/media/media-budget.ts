@@ -17,7 +17,7 @@ export interface MediaBounds {
   readonly edgeMax: number;
 }
 
-/** What the media of one request may take. Every refusal is `media_too_large`. */
+/** What the media of one request may take. Every refusal is `media_too_large`, and takes nothing. */
 export class MediaBudget {
   readonly #bounds: MediaBounds;
   readonly #bytesMax: number;
@@ -39,8 +39,10 @@ export class MediaBudget {
 
   /** Counts bytes as they were sent: base64 as it is, not what it decodes to. */
   takeBytes(bytes: number, where: string): void {
-    this.#bytes += bytes;
-    if (this.#bytes <= this.#bytesMax) return;
+    if (this.#bytes + bytes <= this.#bytesMax) {
+      this.#bytes += bytes;
+      return;
+    }
     const why = this.#bytesMax === 0 ? 'media are turned off' : `at most ${this.#bytesMax} bytes are taken`;
     throw new ServiceError('media_too_large', `${where}: the media of a request are too large; ${why}`);
   }
@@ -53,19 +55,21 @@ export class MediaBudget {
         `${where}: the image is ${width} x ${height}; at most ${edgeMax} pixels an edge are taken`,
       );
     }
-    this.#decoded += width * height * bytesPerPixel;
-    if (this.#decoded > this.#decodedMax) {
-      const pixels = Math.floor(this.#decodedMax / bytesPerPixel);
-      throw new ServiceError('media_too_large', `${where}: the images of a request may have ${pixels} pixels together`);
-    }
+    const pixels = Math.floor(this.#decodedMax / bytesPerPixel);
+    this.#decode(
+      width * height * bytesPerPixel,
+      `${where}: the images of a request may have ${pixels} pixels together`,
+    );
   }
 
   /** Samples of all channels together. */
   takeSound(samples: number, where: string): void {
-    this.#decoded += samples * bytesPerSample;
-    if (this.#decoded > this.#decodedMax) {
-      const most = Math.floor(this.#decodedMax / bytesPerSample);
-      throw new ServiceError('media_too_large', `${where}: the sounds of a request may have ${most} samples together`);
-    }
+    const most = Math.floor(this.#decodedMax / bytesPerSample);
+    this.#decode(samples * bytesPerSample, `${where}: the sounds of a request may have ${most} samples together`);
+  }
+
+  #decode(bytes: number, refusal: string): void {
+    if (this.#decoded + bytes > this.#decodedMax) throw new ServiceError('media_too_large', refusal);
+    this.#decoded += bytes;
   }
 }

@@ -1,6 +1,8 @@
-import { assert } from '../../lib/assert.ts';
+import { must } from '../../lib/assert.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { ModelPool } from '../host/model-pool.ts';
 import type { HostSettings, ModelSpec } from '../host/model-spec.ts';
+import type { InspectImagesResult } from '../host/operations/images.ts';
 import { decodeBase64 } from './data-uri.ts';
 import type { MediaFetcher } from './fetch-media.ts';
 import { type MediaBounds, MediaBudget } from './media-budget.ts';
@@ -25,11 +27,35 @@ export interface LoadedSound {
 
 export type LoadedMedia = LoadedImage | LoadedSound;
 
+/** Told which of the media cannot be had, and why. What it throws ends the whole. */
+export type OnMediaFault = (at: number, error: ServiceError) => void;
+
+export const throwMediaFault: OnMediaFault = (_at, error) => {
+  throw error;
+};
+
+const mediaFaults: readonly string[] = ['invalid_media', 'media_too_large', 'media_fetch_failed'];
+
+/** Passes on what concerns one image or sound alone, and throws everything else. */
+export function mediaFault(at: number, error: unknown, onFault: OnMediaFault): void {
+  if (!(error instanceof ServiceError) || !mediaFaults.includes(error.code)) throw error;
+  onFault(at, error);
+}
+
 export interface MediaLoaderParts {
   readonly bounds: MediaBounds;
   readonly fetcher: MediaFetcher;
   readonly pool: Pick<ModelPool, 'run'>;
   readonly settings: HostSettings;
+}
+
+/** Bytes of a medium before its pixels are counted. */
+interface Arrived {
+  /** Place among the references. */
+  readonly at: number;
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+  readonly where: string;
 }
 
 /** The process that reads images. */
@@ -50,29 +76,62 @@ export class MediaLoader {
 
   /** One for each reference. Throws `invalid_media`, `media_too_large`, `media_fetch_failed`. */
   async load(references: readonly MediaReference[], signal?: AbortSignal): Promise<LoadedMedia[]> {
+    const loaded = await this.loadEach(references, throwMediaFault, signal);
+    return loaded.map((each) => must(each, 'a fault ends the loading'));
+  }
+
+  /** The same, undefined for each of which `onFault` is told; what it refuses takes nothing of the budget. */
+  async loadEach(
+    references: readonly MediaReference[],
+    onFault: OnMediaFault,
+    signal?: AbortSignal,
+  ): Promise<(LoadedMedia | undefined)[]> {
     const budget = new MediaBudget(this.#parts.bounds);
-    for (const { from, where } of references) if ('base64' in from) budget.takeBytes(from.base64.length, where);
-    const loaded: { bytes: Uint8Array; mediaType: string; where: string }[] = [];
-    for (const reference of references) {
-      const { bytes, mediaType } = await this.#bytesOf(reference, budget, signal);
-      const { where } = reference;
-      const found = mediaTypeOf(bytes, mediaType, where);
-      const samples = soundSamples(bytes, found, where);
-      if (samples !== undefined) budget.takeSound(samples, where);
-      loaded.push({ bytes, mediaType: found, where });
+    const left = new Set(references.keys());
+    const trying = async <T>(at: number, work: () => T | Promise<T>): Promise<T | undefined> => {
+      try {
+        return await work();
+      } catch (error) {
+        left.delete(at);
+        mediaFault(at, error, onFault);
+        return undefined;
+      }
+    };
+    for (const [at, { from, where }] of references.entries()) {
+      if ('base64' in from) await trying(at, () => budget.takeBytes(from.base64.length, where));
     }
-    const images = loaded.filter(({ mediaType }) => mediaType.startsWith('image/'));
-    const sizes = await this.#sizesOf(images, signal);
-    images.forEach(({ where }, at) => {
-      const { width, height } = sizes[at] ?? { width: 0, height: 0 };
-      budget.takeImage(width, height, where);
-    });
-    const sizeOf = new Map(images.map((image, at) => [image, sizes[at]]));
-    return loaded.map((each) => {
-      const { bytes, mediaType } = each;
-      const size = sizeOf.get(each);
-      return size === undefined ? { type: 'audio', mediaType, bytes } : { type: 'image', mediaType, bytes, ...size };
-    });
+    const arrived: Arrived[] = [];
+    for (const at of [...left]) {
+      const reference = must(references[at], 'what is left was asked for');
+      const media = await trying(at, () => this.#arrive(at, reference, budget, signal));
+      if (media !== undefined) arrived.push(media);
+    }
+    const loaded = new Array<LoadedMedia | undefined>(references.length).fill(undefined);
+    const images = arrived.filter(({ mediaType }) => mediaType.startsWith('image/'));
+    for (const { at, bytes, mediaType } of arrived) loaded[at] = { type: 'audio', mediaType, bytes };
+    for (const [place, size] of (await this.#sizesOf(images, signal)).entries()) {
+      const { at, bytes, mediaType, where } = must(images[place], 'one size for each image');
+      loaded[at] = await trying(at, () => {
+        if ('refused' in size) throw new ServiceError('invalid_media', size.refused);
+        budget.takeImage(size.width, size.height, where);
+        return { type: 'image' as const, mediaType, bytes, ...size };
+      });
+    }
+    return loaded;
+  }
+
+  async #arrive(
+    at: number,
+    reference: MediaReference,
+    budget: MediaBudget,
+    signal: AbortSignal | undefined,
+  ): Promise<Arrived> {
+    const { where } = reference;
+    const { bytes, mediaType } = await this.#bytesOf(reference, budget, signal);
+    const found = mediaTypeOf(bytes, mediaType, where);
+    const samples = soundSamples(bytes, found, where);
+    if (samples !== undefined) budget.takeSound(samples, where);
+    return { at, bytes, mediaType: found, where };
   }
 
   async #bytesOf(
@@ -88,10 +147,7 @@ export class MediaLoader {
     return { bytes: fetched.bytes, mediaType: mediaType ?? fetched.mediaType };
   }
 
-  async #sizesOf(
-    images: readonly { bytes: Uint8Array; where: string }[],
-    signal: AbortSignal | undefined,
-  ): Promise<readonly { width: number; height: number }[]> {
+  async #sizesOf(images: readonly Arrived[], signal: AbortSignal | undefined): Promise<InspectImagesResult['sizes']> {
     if (images.length === 0) return [];
     const { pool, settings } = this.#parts;
     const input = { images: images.map(({ bytes }) => bytes), names: images.map(({ where }) => where) };
@@ -101,7 +157,6 @@ export class MediaLoader {
       input,
       signal === undefined ? {} : { signal },
     );
-    assert(sizes.length === images.length, 'one size for each image');
     return sizes;
   }
 }

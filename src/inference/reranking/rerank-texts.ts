@@ -1,7 +1,7 @@
 import { specOfModel } from '../host/model-spec.ts';
 import type { RerankInput } from '../host/operations/rerank.ts';
 import type { Inference } from '../inference.ts';
-import { loadPixels, requireVision } from '../media/image-pixels.ts';
+import { loadPixels } from '../media/image-pixels.ts';
 import type { MediaReference } from '../media/media-reference.ts';
 
 export interface RerankRequest extends Omit<RerankInput, 'images'> {
@@ -26,8 +26,7 @@ export async function rerankTexts(
 ): Promise<Reranked> {
   const model = inference.models.require('rerankers', name);
   const references = images.flat();
-  requireVision(model, references);
-  const pixels = references.length === 0 ? [] : await loadPixels(inference, model, references, signal);
+  const pixels = await loadPixels(inference, model, references, signal);
   let next = 0;
   const grouped = images.map(({ length }) => {
     next += length;

@@ -6,8 +6,8 @@ export interface InspectImagesInput {
 }
 
 export interface InspectImagesResult {
-  /** From the headers alone, turned as the image is to be seen. */
-  readonly sizes: readonly { readonly width: number; readonly height: number }[];
+  /** From the headers alone, turned as the image is to be seen; a sentence where there is no image that can be read. */
+  readonly sizes: readonly ({ readonly width: number; readonly height: number } | { readonly refused: string })[];
 }
 
 export interface PrepareImageInput {

@@ -26,28 +26,32 @@ export const load: LoadBackend = (spec) => {
 
 async function inspectImages({ images, names }: InspectImagesInput): Promise<InspectImagesResult> {
   const sizes = await Promise.all(
-    images.map((image, at) =>
-      named(names[at] ?? 'the image', async () => {
+    images.map(async (image, at) => {
+      try {
         // Headers may be asked about any size: nothing is decoded here.
         const { format, autoOrient } = await sharp(image, { limitInputPixels: false, pages: 1 }).metadata();
         if (!formats.includes(format)) throw new Error(`the format ${format} is not taken`);
         return { width: autoOrient.width, height: autoOrient.height };
-      }),
-    ),
+      } catch (error) {
+        return { refused: refusal(names[at] ?? 'the image', error) };
+      }
+    }),
   );
   return { sizes };
 }
 
 async function prepareImage(input: PrepareImageInput): Promise<PrepareImageResult> {
   const { image, name, fit, width, height, encode, normalize } = input;
-  return await named(name, async () => {
+  try {
     const whole = sharp(image, { limitInputPixels: pixelsMax, pages: 1, failOn: 'truncated', autoOrient: true });
     const resized = flat(whole).resize({ width, height, fit, withoutEnlargement: fit === 'inside' });
     const written = encode === undefined ? resized.raw() : resized.toFormat(encode);
     const { data, info } = await written.toBuffer({ resolveWithObject: true });
     const size = { width: info.width, height: info.height };
     return { ...size, data: normalize === undefined ? data : planes(data, normalize.mean, normalize.deviation) };
-  });
+  } catch (error) {
+    throw new ServiceError('invalid_media', refusal(name, error), { cause: error });
+  }
 }
 
 /** Three channels of eight bits; what can be seen through becomes white. */
@@ -67,11 +71,7 @@ function planes(rgb: Uint8Array, mean: readonly number[], deviation: readonly nu
   return values;
 }
 
-async function named<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-    throw new ServiceError('invalid_media', `${name} is no image that can be read: ${reason.slice(0, 200)}`);
-  }
+function refusal(name: string, error: unknown): string {
+  const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+  return `${name} is no image that can be read: ${reason.slice(0, 200)}`;
 }
