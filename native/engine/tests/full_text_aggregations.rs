@@ -353,6 +353,8 @@ fn places() {
             json!({"of": {"kind": "geohash_grid", "field": "place", "precision": 1, "size": 40}}),
         );
         assert_eq!(keys_and_counts(&grid).iter().map(|(_, count)| count).sum::<u64>(), with_place);
+        let counted = answer(&corpus, &filter, json!({"of": {"kind": "count", "field": "place"}}));
+        assert_eq!(counted, json!({ "value": with_place }));
         // The cell "s" is the north-east of (0, 0), 45 degrees each way.
         let in_s = |document: &&&Value| {
             place(document).is_some_and(|(lat, lon)| (0.0..45.0).contains(&lat) && (0.0..45.0).contains(&lon))

@@ -3,7 +3,7 @@
 use tantivy::SegmentReader;
 
 use super::budget::Budget;
-use super::columns::{Numbers, Pairs, PathColumns};
+use super::columns::{Numbers, Pairs, PathColumns, Places};
 use super::distinct::{Distinct, hash_of_bits, hash_of_text};
 use super::group_keys::KeySource;
 use super::groups::Groups;
@@ -38,9 +38,9 @@ pub enum Collector {
         metric: NumberMetric,
         summaries: Vec<NumberSummary>,
     },
-    /// Without columns: of documents.
+    /// Without a field: of documents.
     Count {
-        columns: Option<PathColumns>,
+        field: Option<Box<Counted>>,
         counts: Vec<u64>,
     },
     Distinct {
@@ -50,6 +50,12 @@ pub enum Collector {
         strings: StringSet,
     },
     Groups(Box<Groups>),
+}
+
+/// What the values of a field are counted from.
+pub struct Counted {
+    columns: PathColumns,
+    places: Places,
 }
 
 /// Different strings of each bucket, as (text column, bucket, position in the dictionary).
@@ -68,7 +74,10 @@ impl Collector {
                 Self::Numbers { columns: columns(field)?, metric: *metric, summaries: Vec::new() }
             }
             AggregationKind::Count { field } => {
-                Self::Count { columns: field.as_deref().map(columns).transpose()?, counts: Vec::new() }
+                let counted = |path: &str| -> Result<Box<Counted>, EngineError> {
+                    Ok(Box::new(Counted { columns: columns(path)?, places: Places::open(reader, index, path)? }))
+                };
+                Self::Count { field: field.as_deref().map(counted).transpose()?, counts: Vec::new() }
             }
             AggregationKind::Cardinality { field, mode } => {
                 Self::Distinct { columns: columns(field)?, mode: *mode, states: Vec::new(), strings: StringSet::new() }
@@ -88,8 +97,8 @@ impl Collector {
                 summarise(columns, *metric, summaries, pairs);
                 Ok(())
             }
-            Self::Count { columns, counts } => {
-                count(columns.as_mut(), counts, pairs);
+            Self::Count { field, counts } => {
+                count(field.as_deref_mut(), counts, pairs);
                 Ok(())
             }
             Self::Distinct { columns, mode, states, strings } => {
@@ -147,9 +156,9 @@ fn summarise(columns: &mut PathColumns, metric: NumberMetric, summaries: &mut Ve
     }
 }
 
-fn count(columns: Option<&mut PathColumns>, counts: &mut Vec<u64>, pairs: &Pairs) {
+fn count(field: Option<&mut Counted>, counts: &mut Vec<u64>, pairs: &Pairs) {
     grow_to(counts, pairs, || 0);
-    let Some(columns) = columns else {
+    let Some(Counted { columns, places }) = field else {
         for owner in &pairs.owners {
             counts[*owner as usize] += 1;
         }
@@ -172,6 +181,7 @@ fn count(columns: Option<&mut PathColumns>, counts: &mut Vec<u64>, pairs: &Pairs
     for texts in &mut columns.texts {
         take(&texts.ords.read(&pairs.docs).positions);
     }
+    take(&places.read(&pairs.docs).positions);
 }
 
 const NUMBER_KIND: u8 = 1;
