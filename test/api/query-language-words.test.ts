@@ -46,6 +46,9 @@ const strings: [query: string, keys: string[]][] = [
   ['猫', ['neko']],
   ['スープ', ['neko']],
   ['title:/[/', []],
+  ['_all:soup', ['leek', 'miso']],
+  ['_all:(soup tofu) OR _all:squ*', ['miso', 'stew']],
+  ['_all:/t.f./', ['miso']],
 ];
 
 const nodes: [node: unknown, keys: string[]][] = [
@@ -58,6 +61,9 @@ const nodes: [node: unknown, keys: string[]][] = [
   [{ terms: ['miso', 'soup'], field: 'title' }, ['miso']],
   [{ terms: [['miso', 'potato'], ['soup']], field: 'title' }, ['leek', 'miso']],
   [{ wildcard: { code: 'AB-*' } }, ['neko']],
+  [{ match: 'soup', field: '_all' }, ['leek', 'miso']],
+  [{ match_phrase: { _all: 'squash stew' } }, ['stew']],
+  [{ multi_match: { query: 'mis', type: 'bool_prefix', fields: ['_all'] } }, ['miso']],
   [{ regexp: '[lm]e.*', field: 'title' }, ['leek']],
   [{ cidr: '10.0.0.0/8', field: 'ip' }, ['leek']],
   [{ top_left: [7, 48], bottom_right: [8, 46], field: 'kitchen' }, ['leek']],

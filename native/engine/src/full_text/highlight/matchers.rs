@@ -11,7 +11,7 @@ use crate::error::EngineError;
 use crate::full_text::analysis::{Analyzer, lone_character};
 use crate::full_text::mapping::{DERIVED_SUFFIXES, TableMapping};
 use crate::full_text::query::{
-    Automatic, Fuzziness, NearWord, Node, Pattern, QueryPlan, TermValue, TokenTest, near_words,
+    ALL_FIELDS, Automatic, Fuzziness, NearWord, Node, Pattern, QueryPlan, TermValue, TokenTest, near_words,
 };
 use crate::full_text::slots::tokens_of;
 
@@ -138,10 +138,10 @@ impl<'m> Wanted<'m> {
             Node::BoolPrefix { fields, text, .. } => {
                 let last = tokens_of(Analyzer::SearchAsYouType, text).pop();
                 for weighted in fields {
-                    let words = Asked::Words { text: text.clone(), analyzer: None, near: None };
-                    self.push(Some(&weighted.field), words);
+                    let field = (weighted.field != ALL_FIELDS).then_some(&weighted.field);
+                    self.push(field, Asked::Words { text: text.clone(), analyzer: None, near: None });
                     if let Some(last) = &last {
-                        self.push(Some(&weighted.field), Asked::Prefix(last.text.clone()));
+                        self.push(field, Asked::Prefix(last.text.clone()));
                     }
                 }
             }

@@ -53,6 +53,8 @@ pub(super) use term_pattern::Pattern;
 
 pub use hits::{Hit, Hits};
 pub use matching::match_documents;
-pub use plan::{Automatic, Fuzziness, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField};
+pub use plan::{
+    ALL_FIELDS, Automatic, Fuzziness, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField,
+};
 pub use search::query;
 pub use stop::CancelFlag;

@@ -1,6 +1,6 @@
 //! The plan of a query, as `src/query/native-plan.ts` writes it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::full_text::aggregate::AggregationPlan;
@@ -210,6 +210,15 @@ fn default_boost() -> f32 {
     1.0
 }
 
+/// The field that a condition without one searches, where it is named all the same.
+pub const ALL_FIELDS: &str = "_all";
+
+/// A field by its name; `None` for the one of all fields.
+fn named_field<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let field = Option::<String>::deserialize(deserializer)?;
+    Ok(field.filter(|name| name != ALL_FIELDS))
+}
+
 /// A condition. Without `field`: all opted-in fields, or all text fields when none is opted in.
 #[expect(clippy::large_enum_variant, reason = "a plan has few conditions")]
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -221,7 +230,7 @@ pub enum Node {
     },
     MatchNone {},
     Match {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         text: String,
         #[serde(default)]
@@ -237,7 +246,7 @@ pub enum Node {
         boost: f32,
     },
     Phrase {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         text: String,
         #[serde(default)]
@@ -253,14 +262,14 @@ pub enum Node {
         boost: f32,
     },
     Term {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         value: TermValue,
         #[serde(default = "default_boost")]
         boost: f32,
     },
     Prefix {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         value: String,
         #[serde(default = "default_boost")]
@@ -268,7 +277,7 @@ pub enum Node {
     },
     /// Tokens and whole strings near `value`.
     Fuzzy {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         value: String,
         fuzziness: Fuzziness,
@@ -279,7 +288,7 @@ pub enum Node {
     },
     /// `*` any characters, `?` one, `\` before an ordinary one; the pattern is all of a token or whole string.
     Wildcard {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         pattern: String,
         #[serde(default = "default_boost")]
@@ -287,7 +296,7 @@ pub enum Node {
     },
     /// The expression is all of a token or whole string.
     Regexp {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         pattern: String,
         #[serde(default = "default_boost")]
@@ -295,7 +304,7 @@ pub enum Node {
     },
     /// Tokens as they are in the index, one of each position.
     TermsPhrase {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "named_field")]
         field: Option<String>,
         terms: Vec<Vec<String>>,
         #[serde(default)]

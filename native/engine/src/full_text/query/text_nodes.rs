@@ -9,7 +9,7 @@ use tantivy::tokenizer::Token;
 use super::any_alike::BitsOfSegment;
 use super::fields_of_path::{IndexFields, TextField};
 use super::near_words::near_words;
-use super::plan::{Automatic, Fuzziness, Operator, WeightedField};
+use super::plan::{ALL_FIELDS, Automatic, Fuzziness, Operator, WeightedField};
 use super::stop::Stop;
 use super::string_columns::StringRangeQuery;
 use super::term_range::TermRangeQuery;
@@ -198,7 +198,9 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
     let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
     for weighted in fields {
         let mut queries = Vec::new();
-        for text_field in index.texts_of(&weighted.field) {
+        let of_all = weighted.field == ALL_FIELDS;
+        let texts = if of_all { index.default_texts() } else { index.texts_of(&weighted.field) };
+        for text_field in texts {
             queries.extend(word_clauses(&text_field, text, &last.text));
         }
         for (suffix, size) in [(TWO_GRAM, 2), (THREE_GRAM, 3)] {
