@@ -1,6 +1,13 @@
 import { ServiceError } from '../protocol/service-error.ts';
 import type { StoredRow } from './range-file.ts';
-import { applyOperations, pathSegments, type TransformOperation } from './transforms.ts';
+import { applyOperations, integerMax, pathSegments, type TransformOperation } from './transforms.ts';
+
+declare global {
+  interface JSON {
+    /** A value that `stringify` writes as this text. */
+    rawJSON(text: string): unknown;
+  }
+}
 
 /** Bounds of a transformed document: those of an inserted one. */
 const bodyBytesMax = 16 * 1_024 * 1_024;
@@ -26,7 +33,7 @@ const encoder = new TextEncoder();
 /**
  * The document after a transform row's operations; undefined when there is no document and no `upsert`. Fails with
  * `data_corrupted` when the stored bytes do not match their checksum, `limit_exceeded` or `json_too_deep` when the
- * result outgrows a document's bounds.
+ * result outgrows a document's bounds, `number_out_of_range` where integers would be rounded.
  */
 export function transformDocument(
   held: StoredRow | undefined,
@@ -52,7 +59,7 @@ export function transformDocument(
       `a transform would nest the document "${context.key}" deeper than ${depthMax}`,
     );
   }
-  const body = encoder.encode(JSON.stringify(document));
+  const body = encoder.encode(jsonOf(document));
   if (body.byteLength > bodyBytesMax) {
     throw new ServiceError(
       'limit_exceeded',
@@ -76,6 +83,23 @@ function lifetimeBase(document: unknown, held: StoredRow | undefined, context: T
   }
   if (typeof value === 'number' && Number.isFinite(value)) return Math.floor(value / 1e6);
   return context.timeMs;
+}
+
+/** A number beyond 2^53 keeps its exponent: as digits alone it would be an integer, which a document may not have. */
+function jsonOf(document: unknown): string {
+  if (!hasLargeNumber(document)) return JSON.stringify(document);
+  return JSON.stringify(document, (_name, value: unknown) =>
+    isLargeNumber(value) ? JSON.rawJSON(value.toExponential()) : value,
+  );
+}
+
+function isLargeNumber(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) > integerMax;
+}
+
+function hasLargeNumber(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return isLargeNumber(value);
+  return Object.values(value).some(hasLargeNumber);
 }
 
 function isDeeperThan(value: unknown, levels: number): boolean {

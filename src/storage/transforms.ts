@@ -1,3 +1,5 @@
+import { ServiceError } from '../protocol/service-error.ts';
+
 /** One in-place update, as validated at the edge. */
 export interface TransformOperation {
   op: string;
@@ -10,7 +12,8 @@ type Members = Record<string, unknown>;
 /**
  * Applies the operations in order to a parsed document. An operation that does not fit what it finds (a number added
  * to a string, a path through a scalar, a result that is not finite) is left out; the others still happen.
- * Returns how many took effect. `timestamp` is the request's RFC 3339 instant.
+ * Returns how many took effect. `timestamp` is the request's RFC 3339 instant. Fails with `number_out_of_range` where
+ * integers would be rounded.
  */
 export function applyOperations(
   document: Members,
@@ -41,9 +44,9 @@ function applyOne(document: Members, operation: TransformOperation, timestamp: s
     case '$rename':
       return typeof value === 'string' && rename(document, segments, pathSegments(value));
     case '$inc':
-      return arithmetic(document, segments, value, (held, operand) => held + operand);
+      return arithmetic(document, operation, (held, operand) => held + operand);
     case '$mul':
-      return arithmetic(document, segments, value, (held, operand) => held * operand);
+      return arithmetic(document, operation, (held, operand) => held * operand);
     case '$min':
       return keepExtreme(document, segments, value, -1);
     case '$max':
@@ -140,17 +143,29 @@ function rename(document: Members, from: readonly string[], to: readonly string[
   return false;
 }
 
+/** Beyond it, integers of a double are rounded. */
+export const integerMax = 2 ** 53;
+
+function isCount(value: number): boolean {
+  return Number.isInteger(value) && Math.abs(value) <= integerMax;
+}
+
 function arithmetic(
   document: Members,
-  segments: readonly string[],
-  operand: unknown,
+  { op, path, value: operand }: TransformOperation,
   compute: (held: number, operand: number) => number,
 ): boolean {
   if (typeof operand !== 'number') return false;
-  return replace(document, segments, (held) => {
+  return replace(document, pathSegments(path), (held) => {
     const base = held === absent ? 0 : held;
     if (typeof base !== 'number') return absent;
     const result = compute(base, operand);
+    if (isCount(base) && isCount(operand) && !Number.isSafeInteger(result)) {
+      throw new ServiceError(
+        'number_out_of_range',
+        `${op} would take "${path}" from ${base} beyond 2^53, where integers are rounded`,
+      );
+    }
     return Number.isFinite(result) ? result : absent;
   });
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { transformDocument } from '../../src/storage/transform-document.ts';
 import { applyOperations, jsonEquals, type TransformOperation } from '../../src/storage/transforms.ts';
 
 const now = '2026-01-02T00:00:00Z';
@@ -57,6 +58,34 @@ const cases: [what: string, before: string, operation: TransformOperation, after
 describe('transform operations', () => {
   test.each(cases)('%s', (_, before, operation, after) => {
     expect(transformed(before, operation)).toBe(after);
+  });
+
+  test.each([
+    { op: '$inc', path: 'a', value: 1 },
+    { op: '$mul', path: 'a', value: -3 },
+  ])('$op refuses to round an integer', (operation) => {
+    for (const held of [2 ** 53 - 1, 2 ** 53]) {
+      expect(() => transformed(`{"a":${held}}`, operation)).toThrow('beyond 2^53');
+    }
+    expect(transformed('{"a":1e20}', operation)).toContain('00000000');
+  });
+
+  test('a large number stays one that can be written', () => {
+    const held = new TextEncoder().encode('{"a":1e20,"b":[-12345678901234567890.0],"n":1}');
+    const row = {
+      body: held,
+      crc: Bun.hash.crc32(held),
+      ttlBaseMs: 0,
+      ordinal: 0,
+      sequence: 1,
+      bodyBytes: held.length,
+    };
+    const operations = JSON.stringify({ operations: [{ op: '$inc', path: 'n', value: 1 }] });
+    const context = { key: 'k', timeMs: 0, timestamp: now, ttlField: undefined };
+    const after = transformDocument(row, new TextEncoder().encode(operations), context);
+    expect(new TextDecoder().decode(after?.body)).toBe(
+      `{"a":1e+20,"b":[-1.2345678901234567e+19],"n":2,"_timestamp":"${now}"}`,
+    );
   });
 
   test('one that does not fit leaves the others in place', () => {
