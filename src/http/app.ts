@@ -156,7 +156,7 @@ export class App {
   }
 
   #parse(bytes: Uint8Array, spec: JsonBody): unknown {
-    if (bytes.byteLength > 0) return readJson(bytes, spec.schema, this.#deps.scanJson);
+    if (!isBlank(bytes)) return readJson(bytes, spec.schema, this.#deps.scanJson);
     if (spec.optional) return undefined;
     throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
   }
@@ -237,4 +237,9 @@ function toReply(answer: RouteAnswer, status: number): Reply | Response {
 /** Only the inference plane is lenient: a key of a document may well be empty by mistake. */
 function withoutEmptySegments(path: string): string {
   return isInferencePath(path) ? path.replaceAll(/\/{2,}/g, '/') : path;
+}
+
+/** Nothing but JSON's own white space. */
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d);
 }

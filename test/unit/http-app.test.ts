@@ -83,6 +83,12 @@ describe('what a handler gets', () => {
       '400 invalid_request: unknown member "limti"; did you mean "limit"?',
     ],
     ['an empty body', '/t/a/search', '', '400 invalid_request: the body is empty; this route takes a JSON object'],
+    [
+      'a blank body',
+      '/t/a/search',
+      ' \r\n\t',
+      '400 invalid_request: the body is empty; this route takes a JSON object',
+    ],
     ['no JSON', '/t/a/search', '{', '400 invalid_json: the body is not JSON'],
     [
       'a parameter of the wrong type',
