@@ -1,6 +1,7 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { LoadedInfo } from '../host/backend.ts';
 import type { PromptPiece } from '../host/operations/generate.ts';
+import { type CallForm, callFormOf, taggedCalls } from './call-form.ts';
 import type { ChatMessage } from './chat-messages.ts';
 import { toolForTemplate } from './function-tools.ts';
 import type { GenerationRequest } from './generation-request.ts';
@@ -17,6 +18,8 @@ export type Thinking = 'open' | 'possible' | 'off';
 export interface ChatPrompt {
   readonly pieces: readonly PromptPiece[];
   readonly thinking: Thinking;
+  /** How the model was told to call functions. */
+  readonly calls: CallForm;
   /** Texts that end the output because of how the prompt is written. */
   readonly stop: readonly string[];
 }
@@ -34,14 +37,7 @@ export interface TemplateMessage {
   }[];
 }
 
-/** Mark of the calls that are read here; templates with other marks get their tools described in a system message. */
-export const callMark = '<tool_call>';
 export const thinkMark = '<think>';
-
-/** Whether the template itself tells the model about tools, and in the form that is read here. */
-export function knowsTools(template: string | undefined): boolean {
-  return template !== undefined && /\btools\b/.test(template) && template.includes(callMark);
-}
 
 /** Refuses `enable_thinking` where it would change nothing. */
 export function checkThinking(template: string | undefined, wanted: boolean | undefined): void {
@@ -61,13 +57,13 @@ export async function chatPrompt(
 ): Promise<ChatPrompt> {
   checkThinking(template, request.enableThinking);
   const plain = new PlainText(info.specialTexts ?? []);
-  const native = knowsTools(template);
+  const native = callFormOf(template);
   const given = request.messages.map((message) => plainMessage(withoutThoughts(message), plain));
   const tools = plain.hideAll(request.tools.map(toolForTemplate));
-  const messages = native ? given : toolsAsText(given, tools);
+  const messages = native === undefined ? toolsAsText(given, tools) : given;
   const context = {
     ...plain.hideAll(request.templateVariables),
-    tools: native && tools.length > 0 ? tools : null,
+    tools: native !== undefined && tools.length > 0 ? tools : null,
     documents: null,
     add_generation_prompt: true,
     bos_token: info.bosText ?? '',
@@ -77,7 +73,8 @@ export async function chatPrompt(
   if (template === undefined) return untemplated(messages, plain, info);
   const rendered = await renderLeniently(template, messages, context, render);
   const pieces = withBeginning(plain.pieces(rendered), info.bosText);
-  return { pieces, thinking: thinkingOf(template, rendered, request.enableThinking), stop: [] };
+  const thinking = thinkingOf(template, rendered, request.enableThinking);
+  return { pieces, thinking, calls: native ?? taggedCalls, stop: [] };
 }
 
 function plainMessage(message: ChatMessage, plain: PlainText): ChatMessage {
@@ -107,10 +104,11 @@ async function renderLeniently(
   render: RenderTemplate,
 ): Promise<string> {
   const hasCalls = messages.some(({ calls }) => calls.length > 0);
-  const folded = foldSystem(messages);
+  const given = /length\s*!=\s*9\b/.test(template) ? messages.map(withShortIds) : messages;
+  const folded = foldSystem(given);
   const forms = [
-    { messages, parsed: true },
-    ...(hasCalls ? [{ messages, parsed: false }] : []),
+    { messages: given, parsed: true },
+    ...(hasCalls ? [{ messages: given, parsed: false }] : []),
     ...(folded === undefined ? [] : [{ messages: folded, parsed: true }]),
     ...(folded !== undefined && hasCalls ? [{ messages: folded, parsed: false }] : []),
   ];
@@ -125,6 +123,20 @@ async function renderLeniently(
     }
   }
   throw refusal;
+}
+
+/** Templates of Mistral models take ids of calls that have nine letters or digits. */
+function withShortIds(message: ChatMessage): ChatMessage {
+  const short = (id: string) =>
+    id
+      .replaceAll(/[^A-Za-z0-9]/g, '')
+      .slice(-9)
+      .padStart(9, '0');
+  return {
+    ...message,
+    calls: message.calls.map((call) => ({ ...call, id: short(call.id) })),
+    callId: message.callId === undefined ? undefined : short(message.callId),
+  };
 }
 
 function templateMessage({ role, content, name, calls, callId }: ChatMessage, parsed: boolean): TemplateMessage {
@@ -178,5 +190,5 @@ const speakers = { system: 'System', user: 'User', assistant: 'Assistant', tool:
 function untemplated(messages: readonly ChatMessage[], plain: PlainText, info: LoadedInfo): ChatPrompt {
   const said = messages.map(({ role, content }) => `${speakers[role]}: ${content}\n\n`);
   const pieces = withBeginning(plain.pieces(`${said.join('')}Assistant:`), info.bosText);
-  return { pieces, thinking: 'off', stop: ['\nUser:'] };
+  return { pieces, thinking: 'off', calls: taggedCalls, stop: ['\nUser:'] };
 }

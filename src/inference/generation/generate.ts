@@ -76,7 +76,7 @@ export async function prepareGeneration(
     stop: [...request.stop, ...prompt.stop],
     ignoreEos: request.ignoreEos,
     sampling: request.sampling,
-    constraint: outputConstraint(request, prompt.thinking),
+    constraint: outputConstraint(request, prompt),
     topLogprobs: request.topLogprobs,
     promptCache: request.promptCache,
     cacheType: request.cacheType,
@@ -84,7 +84,11 @@ export async function prepareGeneration(
       typeof speculation === 'string' ? undefined : { policy: speculation.policy, draft, tokens: speculation.tokens },
     stream: request.stream,
   };
-  const reader = new OutputReader({ thinking: prompt.thinking === 'open', calls: request.tools.length > 0 });
+  const reader = new OutputReader({
+    thinking: prompt.thinking === 'open',
+    calls: request.tools.length > 0 ? prompt.calls : undefined,
+    functions: request.tools.map(({ name }) => name),
+  });
   return { input, reader };
 }
 
@@ -125,7 +129,9 @@ export async function generate(
 
 /** What the rest of an output means, and why it ended. */
 export function finished(result: GenerateResult, reader: OutputReader): GenerationOutput {
-  const deltas = [...reader.push(result.text), ...reader.finish()];
-  const called = reader.callCount > 0 && result.finish === 'stop';
+  const read = reader.push(result.text);
+  // What ends behind the last argument has only lost the end of its mark.
+  const called = reader.callCount > 0 && (result.finish === 'stop' || reader.callsAreWhole);
+  const deltas = [...read, ...reader.finish()];
   return { result, deltas, finish: called ? 'tool_calls' : result.finish };
 }

@@ -37,7 +37,8 @@ export interface GenerationRequest {
   readonly backend: string;
   readonly tools: readonly FunctionTool[];
   readonly toolChoice: ToolChoice;
-  readonly parallelCalls: boolean;
+  /** Whether an answer may hold several calls; undefined where nothing was said. */
+  readonly parallelCalls: boolean | undefined;
   readonly format: OutputFormat;
   readonly enableThinking: boolean | undefined;
   /** Further variables of the chat template. */
@@ -88,7 +89,7 @@ export function readGenerationRequest(body: GenerateBody): GenerationRequest {
     backend: body.backend ?? 'auto',
     tools: toolChoice.mode === 'none' ? [] : tools,
     toolChoice,
-    parallelCalls: body.parallel_tool_calls ?? true,
+    parallelCalls: body.parallel_tool_calls ?? undefined,
     format,
     enableThinking: enable_thinking ?? undefined,
     templateVariables: { ...templateVariables, ...(typeof effort === 'string' ? { reasoning_effort: effort } : {}) },

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Constraint } from '../host/operations/generate.ts';
-import { callMark, type Thinking, thinkMark } from './chat-prompt.ts';
+import type { CallForm } from './call-form.ts';
+import { type ChatPrompt, type Thinking, thinkMark } from './chat-prompt.ts';
 import { callableTools, type FunctionTool } from './function-tools.ts';
 import type { GenerationRequest, OutputFormat } from './generation-request.ts';
 import { GrammarWriter, literal, untilText } from './grammar/grammar-writer.ts';
@@ -8,22 +9,29 @@ import { objectRule, spaceRule } from './grammar/json-rules.ts';
 import { schemaExpression } from './grammar/schema-grammar.ts';
 
 const thinkEnd = '</think>';
-const callEnd = '</tool_call>';
+/** Where an output that is a call as a whole shows that it is one. */
+const bareBeginning = '{"name"';
+
+type Prompted = Pick<ChatPrompt, 'thinking' | 'calls'>;
 
 /** What the output of a request is held to while it is decoded. Throws `unsupported_response_format`. */
-export function outputConstraint(request: GenerationRequest, thinking: Thinking): Constraint | undefined {
+export function outputConstraint(request: GenerationRequest, prompt: Prompted): Constraint | undefined {
   try {
-    return constrain(request, thinking, false);
+    return constrain(request, prompt, false);
   } catch (error) {
     // Many functions together may be too much for one grammar, where each of them would not be.
     const { tools } = request;
     if (!(error instanceof ServiceError) || tools.length === 0 || tools.some(({ strict }) => strict)) throw error;
-    return constrain(request, thinking, true);
+    return constrain(request, prompt, true);
   }
 }
 
 /** `loose` lets the arguments of functions be any objects. */
-function constrain(request: GenerationRequest, thinking: Thinking, loose: boolean): Constraint | undefined {
+function constrain(
+  request: GenerationRequest,
+  { thinking, calls: form }: Prompted,
+  loose: boolean,
+): Constraint | undefined {
   const { format, toolChoice } = request;
   const tools = callableTools(request.tools, toolChoice);
   if (format.kind === 'grammar') {
@@ -33,17 +41,42 @@ function constrain(request: GenerationRequest, thinking: Thinking, loose: boolea
   const writer = new GrammarWriter();
   const shaped = format.kind === 'text' ? undefined : formatExpression(format, writer);
   if (tools.length === 0) return fromTheStart(writer, shaped ?? '', thinking);
-  const first = callExpression(tools, writer, loose);
-  // Who names a function wants that call; small models left to go on repeat it to the end.
-  const several = request.parallelCalls && toolChoice.mode !== 'named';
-  const further = several ? ` (${spaceRule(writer)} ${literal(callMark)} ${first})*` : '';
+  const named = writer.rule('call', callObject(tools, writer, form, loose));
+  const several = mayCallSeveral(request);
+  const marks = [form.open, form.close].filter((mark) => mark !== '');
   // Only a call is held to something: whatever else the model writes, it writes freely.
   if (toolChoice.mode === 'auto' && shaped === undefined) {
-    return { grammar: writer.text(`${first}${further}`), after: callMark };
+    const bare = form.open === '';
+    const rest = bare ? named : behindOpen(form, `"{" ${spaceRule(writer)} "\\"name\\"" ${named}`, several, writer);
+    return { grammar: writer.text(rest), after: bare ? bareBeginning : form.open, atStart: bare, marks };
   }
-  const calls = `${literal(callMark)} ${first}${further}`;
+  const object = `"{" ${spaceRule(writer)} "\\"name\\"" ${named}`;
+  const open = form.open === '' ? '' : `${literal(form.open)} `;
+  const calls = `${open}${behindOpen(form, object, several, writer)}`;
   const either = toolChoice.mode === 'auto' && shaped !== undefined ? `(${shaped} | ${calls})` : calls;
-  return fromTheStart(writer, either, thinking);
+  return { ...fromTheStart(writer, either, thinking), marks };
+}
+
+/**
+ * Who demands a call, or names a function, wants that call: small models that are left to go on repeat it to the end. So
+ * several have to be asked for then.
+ */
+function mayCallSeveral({ parallelCalls, toolChoice }: GenerationRequest): boolean {
+  if (toolChoice.mode === 'named') return false;
+  return toolChoice.mode === 'required' ? parallelCalls === true : parallelCalls !== false;
+}
+
+/** What follows the mark of a call, or of a list of them. */
+function behindOpen({ open, close, list }: CallForm, object: string, several: boolean, writer: GrammarWriter): string {
+  const space = spaceRule(writer);
+  const call = writer.rule('object', object);
+  if (list) {
+    const further = several ? ` (${space} "," ${space} ${call})*` : '';
+    return `${space} "[" ${space} ${call}${further} ${space} "]"`;
+  }
+  if (open === '') return call;
+  const closed = `${space} ${call} ${space} ${literal(close)}`;
+  return several ? `${closed} (${space} ${literal(open)} ${closed})*` : closed;
 }
 
 /** From the first token on, but for thoughts, which come first and are free. */
@@ -58,16 +91,21 @@ function formatExpression(format: Exclude<OutputFormat, { kind: 'text' | 'gramma
   return format.kind === 'json_object' ? objectRule(writer) : schemaExpression(format.schema, writer);
 }
 
-/** What follows the mark of a call, up to its end. */
-function callExpression(tools: readonly FunctionTool[], writer: GrammarWriter, loose: boolean): string {
+/** A call behind the word `name`, up to the end of its JSON. */
+function callObject(
+  tools: readonly FunctionTool[],
+  writer: GrammarWriter,
+  { argumentsName }: CallForm,
+  loose: boolean,
+): string {
   const space = spaceRule(writer);
+  const member = literal(JSON.stringify(argumentsName));
   const ways = tools.map((tool) => {
     const name = literal(JSON.stringify(tool.name));
     const given = loose ? objectRule(writer) : argumentsExpression(tool, writer);
-    return `${name} ${space} "," ${space} "\\"arguments\\"" ${space} ":" ${space} ${given}`;
+    return `${name} ${space} "," ${space} ${member} ${space} ":" ${space} ${given}`;
   });
-  const body = writer.rule('called', ways.join(' | '));
-  return `${space} "{" ${space} "\\"name\\"" ${space} ":" ${space} ${body} ${space} "}" ${space} ${literal(callEnd)}`;
+  return `${space} ":" ${space} ${writer.rule('called', ways.join(' | '))} ${space} "}"`;
 }
 
 function argumentsExpression({ name, parameters, strict }: FunctionTool, writer: GrammarWriter): string {

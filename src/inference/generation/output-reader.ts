@@ -1,3 +1,5 @@
+import { type CallForm, taggedCalls } from './call-form.ts';
+
 /** What one piece of output means to the caller. */
 export type OutputDelta =
   | { readonly kind: 'reasoning'; readonly text: string }
@@ -8,15 +10,18 @@ export type OutputDelta =
 export interface OutputReaderOptions {
   /** The prompt ended inside of thoughts. */
   readonly thinking: boolean;
-  /** Calls are looked for. */
-  readonly calls: boolean;
+  /** How calls are written, where any are looked for. */
+  readonly calls: CallForm | undefined;
+  /** Names of what can be called. */
+  readonly functions: readonly string[];
 }
 
 const thinkOpen = '<think>';
 const thinkClose = '</think>';
-const callOpen = '<tool_call>';
-const callClose = '</tool_call>';
-const callHead = /^\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*(?=\S)/;
+/** What may follow the arguments of a call that has no mark at its end. */
+const bareEnd = /^\s*\}/;
+const listedEnd = /^\s*\}\s*([,\]])/;
+const callHead = /^\s*(?:[[,]\s*)?\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\S)/;
 /** A call whose head is longer is none. */
 const callHeadCharsMax = 512;
 
@@ -27,18 +32,24 @@ type State = 'start' | 'thinking' | 'content' | 'call-head' | 'arguments' | 'cal
  * of a mark is held back until it is known; white space around thoughts and before calls belongs to neither.
  */
 export class OutputReader {
-  readonly #calls: boolean;
+  readonly #calls: CallForm | undefined;
+  readonly #form: CallForm;
+  readonly #functions: readonly string[];
   #state: State;
   #pending = '';
   /** White space that is shown only when something follows it. */
   #blank = '';
   #callCount = 0;
   #trimStart = false;
+  /** The mark of the call whose head is being read, to be shown where it turns out to be none. */
+  #opened = '';
   readonly #json = new JsonDepth();
   #deltas: OutputDelta[] = [];
 
-  constructor({ thinking, calls }: OutputReaderOptions) {
+  constructor({ thinking, calls, functions }: OutputReaderOptions) {
     this.#calls = calls;
+    this.#form = calls ?? taggedCalls;
+    this.#functions = functions;
     this.#state = thinking ? 'thinking' : 'start';
     this.#trimStart = thinking;
   }
@@ -46,6 +57,12 @@ export class OutputReader {
   /** Calls whose names are known. */
   get callCount(): number {
     return this.#callCount;
+  }
+
+  /** Whether all that came, but for what may end the last call, are calls with all of their arguments. */
+  get callsAreWhole(): boolean {
+    const after = this.#state === 'call-end' || (this.#state === 'content' && this.#pending.trim() === '');
+    return this.#callCount > 0 && after;
   }
 
   push(text: string): OutputDelta[] {
@@ -61,7 +78,7 @@ export class OutputReader {
     if (this.#state === 'start' || this.#state === 'content') this.#show('content', `${rest}`, true);
     else if (this.#state === 'thinking') this.#show('reasoning', rest);
     // An output that was cut before the name of a call was known.
-    else if (this.#state === 'call-head') this.#show('content', `${callOpen}${rest}`, true);
+    else if (this.#state === 'call-head') this.#show('content', `${this.#opened}${rest}`, true);
     return this.#take();
   }
 
@@ -84,9 +101,10 @@ export class OutputReader {
           this.#state = 'content';
         });
       case 'content':
-        if (this.#calls) {
-          return this.#until(callOpen, 'content', () => {
+        if (this.#calls !== undefined && this.#calls.open !== '') {
+          return this.#until(this.#calls.open, 'content', () => {
             this.#blank = '';
+            this.#opened = this.#form.open;
             this.#state = 'call-head';
           });
         }
@@ -111,6 +129,11 @@ export class OutputReader {
       return true;
     }
     if (text === '' || thinkOpen.startsWith(text)) return false;
+    if (this.#calls?.open === '' && mayBeCall(text, this.#functions)) {
+      if (!callHead.test(text)) return false;
+      this.#state = 'call-head';
+      return true;
+    }
     this.#state = 'content';
     return true;
   }
@@ -133,7 +156,7 @@ export class OutputReader {
     const head = callHead.exec(this.#pending);
     if (head === null) {
       if (this.#pending.length <= callHeadCharsMax) return false;
-      this.#show('content', callOpen);
+      this.#show('content', this.#opened);
       this.#state = 'content';
       return true;
     }
@@ -156,11 +179,13 @@ export class OutputReader {
   }
 
   #end(): boolean {
-    const at = this.#pending.indexOf(callClose);
-    if (at < 0) return false;
-    this.#pending = this.#pending.slice(at + callClose.length);
+    const { close, list } = this.#form;
+    const end = (close === '' ? (list ? listedEnd : bareEnd) : endMark(close)).exec(this.#pending);
+    if (end === null) return false;
+    this.#pending = this.#pending.slice(end.index + end[0].length);
+    this.#opened = '';
     this.#trimStart = true;
-    this.#state = 'content';
+    this.#state = end[1] === ',' ? 'call-head' : 'content';
     return true;
   }
 
@@ -171,10 +196,23 @@ export class OutputReader {
     shown = this.#blank + shown;
     this.#blank = '';
     // White space before a mark goes with the mark.
-    const trimmed = last || (kind === 'content' && !this.#calls) ? shown : shown.trimEnd();
+    const trimmed = last || (kind === 'content' && this.#calls === undefined) ? shown : shown.trimEnd();
     this.#blank = shown.slice(trimmed.length);
     if (trimmed !== '') this.#deltas.push({ kind, text: trimmed });
   }
+}
+
+function endMark(close: string): RegExp {
+  return new RegExp(RegExp.escape(close));
+}
+
+/** Whether an output that begins like this may be a call of one of the functions, as a whole. */
+function mayBeCall(text: string, functions: readonly string[]): boolean {
+  const compact = text.replaceAll(/\s+/g, '');
+  return functions.some((name) => {
+    const head = `{"name":${JSON.stringify(name)},"parameters":`;
+    return compact.startsWith(head) || head.startsWith(compact);
+  });
 }
 
 /** Characters at the end of `text` that may be the beginning of `mark`. */

@@ -96,7 +96,9 @@ export const generateRequestSchema = Type.Object({
       Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
     ]),
   ),
-  parallel_tool_calls: optional(Type.Boolean({ description: 'Several calls in one answer; true unless given.' })),
+  parallel_tool_calls: optional(
+    Type.Boolean({ description: 'Several calls in one answer; true unless given, but for calls that are demanded.' }),
+  ),
   response_format: optional(responseFormatSchema),
   grammar: optional(Type.String({ minLength: 1, description: 'GBNF, or `json`.' })),
   draft_model: optional(Type.String({ minLength: 1, description: 'A generator that drafts for this one.' })),

@@ -29,6 +29,10 @@ export interface Constraint {
   readonly grammar: string;
   /** Sets in once the output has ended with this text, and holds to the end; without it from the first token. */
   readonly after: string | undefined;
+  /** Only an output that begins with `after`, but for white space, is held to it. */
+  readonly atStart?: boolean;
+  /** Texts whose control tokens are shown in the output, besides `after`. */
+  readonly marks?: readonly string[];
 }
 
 /** Key/value precision, by the names of the wire. */

@@ -1,15 +1,21 @@
 import { describe, expect, test } from 'bun:test';
 import { checkValue } from '../../../../src/http/json-reader.ts';
+import { type CallForm, callFormOf, taggedCalls } from '../../../../src/inference/generation/call-form.ts';
 import type { Thinking } from '../../../../src/inference/generation/chat-prompt.ts';
 import { readGenerationRequest } from '../../../../src/inference/generation/generation-request.ts';
 import { outputConstraint } from '../../../../src/inference/generation/output-constraint.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 import { Gbnf } from '../../../support/gbnf.ts';
 
-function constrain(more: object, thinking: Thinking = 'off') {
+function constrain(more: object, thinking: Thinking = 'off', calls = taggedCalls) {
   const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more };
-  const constraint = outputConstraint(readGenerationRequest(checkValue(body, generateRequestSchema)), thinking);
-  return { after: constraint?.after, accepts: (text: string) => new Gbnf(constraint?.grammar ?? '').accepts(text) };
+  const request = readGenerationRequest(checkValue(body, generateRequestSchema));
+  const constraint = outputConstraint(request, { thinking, calls });
+  return {
+    ...constraint,
+    after: constraint?.after,
+    accepts: (text: string) => new Gbnf(constraint?.grammar ?? '').accepts(text),
+  };
 }
 
 const integers = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] };
@@ -25,14 +31,7 @@ const now = '{"name":"now","arguments":{}}';
 describe('what an output is held to', () => {
   test('is nothing without tools and a format', () => {
     expect(constrain({}).after).toBeUndefined();
-    expect(
-      outputConstraint(
-        readGenerationRequest(
-          checkValue({ model: 'm', messages: [{ role: 'user', content: 'x' }] }, generateRequestSchema),
-        ),
-        'off',
-      ),
-    ).toBeUndefined();
+    expect(constrain({}).grammar).toBeUndefined();
   });
 
   test('with tools to choose from is free until a call begins', () => {
@@ -55,6 +54,33 @@ describe('what an output is held to', () => {
     expect(named.accepts(`<tool_call>${add}</tool_call>`)).toBe(true);
     expect(named.accepts(`<tool_call>${now}</tool_call>`)).toBe(false);
     expect(named.accepts(`<tool_call>${add}</tool_call><tool_call>${add}</tool_call>`)).toBe(false);
+  });
+
+  test('with a call that has to be made is one call, unless several are asked for', () => {
+    const twice = `<tool_call>${add}</tool_call><tool_call>${now}</tool_call>`;
+    expect(constrain({ tools, tool_choice: 'required' }).accepts(twice)).toBe(false);
+    expect(constrain({ tools, tool_choice: 'required', parallel_tool_calls: true }).accepts(twice)).toBe(true);
+  });
+
+  test('has calls in the form of the template', () => {
+    const form = (template: string) => callFormOf(`{{ tools }} ${template}`) as CallForm;
+    const listed = form("'[TOOL_CALLS] ['");
+    const free = constrain({ tools }, 'off', listed);
+    expect([free.after, free.marks, free.accepts(` [${add}, ${now}]`), free.accepts(add)]).toEqual([
+      '[TOOL_CALLS]',
+      ['[TOOL_CALLS]'],
+      true,
+      false,
+    ]);
+    const demanded = constrain({ tools, tool_choice: 'required' }, 'off', listed);
+    expect([`[TOOL_CALLS] [${add}]`, `[${add}]`].map(demanded.accepts)).toEqual([true, false]);
+    const bare = form('{"name": function name, "parameters": dictionary}');
+    const call = add.replace('arguments', 'parameters');
+    const maybe = constrain({ tools }, 'off', bare);
+    expect([maybe.after, maybe.atStart]).toEqual(['{"name"', true]);
+    expect([call.slice(7), add.slice(7)].map(maybe.accepts)).toEqual([true, false]);
+    expect(constrain({ tools, tool_choice: 'required' }, 'off', bare).accepts(call)).toBe(true);
+    expect(callFormOf('{{ tools }}[TOOL_CALLS]f[ARGS]{}')).toBeUndefined();
   });
 
   test('with tools and a format is one of both', () => {

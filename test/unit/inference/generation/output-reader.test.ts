@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { callFormOf, taggedCalls } from '../../../../src/inference/generation/call-form.ts';
 import {
   type OutputDelta,
   OutputReader,
   type OutputReaderOptions,
 } from '../../../../src/inference/generation/output-reader.ts';
+import { must } from '../../../../src/lib/assert.ts';
+
+const formOf = (template: string) => must(callFormOf(template), 'the template has a form of its own');
 
 interface Whole {
   reasoning: string;
@@ -23,11 +27,13 @@ function joined(deltas: readonly OutputDelta[]): Whole {
 }
 
 function read(pieces: readonly string[], options: Partial<OutputReaderOptions> = {}): Whole {
-  const reader = new OutputReader({ thinking: false, calls: false, ...options });
+  const reader = new OutputReader({ thinking: false, calls: undefined, functions: ['f', 'g'], ...options });
   return joined([...pieces.flatMap((piece) => reader.push(piece)), ...reader.finish()]);
 }
 
-const calls = { calls: true };
+const calls = { calls: taggedCalls };
+const listed = { calls: formOf("{{ tools }} '[TOOL_CALLS] ['") };
+const bare = { calls: formOf('{{ tools }} {"name": function name, "parameters": dictionary}') };
 const cases: readonly (readonly [text: string, options: Partial<OutputReaderOptions>, whole: Partial<Whole>])[] = [
   ['plain text\n', {}, { content: 'plain text\n' }],
   ['  leading space', {}, { content: '  leading space' }],
@@ -64,6 +70,22 @@ const cases: readonly (readonly [text: string, options: Partial<OutputReaderOpti
     calls,
     { reasoning: 'f?', calls: [{ name: 'f', arguments: '{}' }] },
   ],
+  [
+    'So:\n[TOOL_CALLS] [{"name": "f", "arguments": {"a": "]}"}}, {"name": "g", "arguments": {}}]',
+    listed,
+    {
+      content: 'So:',
+      calls: [
+        { name: 'f', arguments: '{"a": "]}"}' },
+        { name: 'g', arguments: '{}' },
+      ],
+    },
+  ],
+  ['[TOOL_CALLS] text', listed, { content: '[TOOL_CALLS] text' }],
+  ['\n{"name": "f", "parameters": {"a": {}}}', bare, { calls: [{ name: 'f', arguments: '{"a": {}}' }] }],
+  ['{"name": "h", "parameters": {}}', bare, { content: '{"name": "h", "parameters": {}}' }],
+  ['{"name": "f", "age": 3}', bare, { content: '{"name": "f", "age": 3}' }],
+  ['so {"name": "f", "parameters": {}}', bare, { content: 'so {"name": "f", "parameters": {}}' }],
   // Cut off by the length: what there is of the arguments is given as it is.
   ['<tool_call>{"name":"f","arguments":{"a": [1, ', calls, { calls: [{ name: 'f', arguments: '{"a": [1, ' }] }],
   ['<tool_call>{"name":"f", "argu', calls, { content: '<tool_call>{"name":"f", "argu' }],
@@ -87,7 +109,7 @@ describe('an output', () => {
   });
 
   test('is shown as soon as it can be nothing else', () => {
-    const reader = new OutputReader({ thinking: false, calls: true });
+    const reader = new OutputReader({ thinking: false, calls: taggedCalls, functions: [] });
     expect(reader.push('so')).toEqual([{ kind: 'content', text: 'so' }]);
     expect(reader.push(' <tool')).toEqual([]);
     expect(reader.push('box')).toEqual([{ kind: 'content', text: ' <toolbox' }]);
@@ -96,7 +118,9 @@ describe('an output', () => {
       { kind: 'call', index: 0, name: 'add' },
       { kind: 'arguments', index: 0, text: '{"a"' },
     ]);
+    expect(reader.callsAreWhole).toBe(false);
     expect(reader.push(':1}')).toEqual([{ kind: 'arguments', index: 0, text: ':1}' }]);
+    expect(reader.callsAreWhole).toBe(true);
     expect(reader.push('}</tool_call>')).toEqual([]);
     expect(reader.callCount).toBe(1);
   });

@@ -9,6 +9,9 @@ export class Constrainer {
   readonly #vocabulary: Vocabulary;
   readonly #grammar: NativeGrammar;
   readonly #after: string | undefined;
+  readonly #atStart: boolean;
+  /** Texts that may come as control tokens and are to be seen. */
+  readonly #shown: readonly string[];
   readonly #decoder = new TextDecoder();
   /** The end of the output, as long as the text that is waited for can still begin in it. */
   #tail = '';
@@ -19,13 +22,15 @@ export class Constrainer {
     model: NativeModel,
     vocabulary: Vocabulary,
     grammar: NativeGrammar,
-    { after }: Pick<Constraint, 'after'>,
+    { after, atStart = false, marks = [] }: Omit<Constraint, 'grammar'>,
   ) {
     this.#binding = binding;
     this.#model = model;
     this.#vocabulary = vocabulary;
     this.#grammar = grammar;
     this.#after = after === undefined || after === '' ? undefined : after;
+    this.#atStart = atStart;
+    this.#shown = [...(this.#after === undefined ? [] : [this.#after]), ...marks];
   }
 
   /** The grammar, where it holds from the first token. */
@@ -37,15 +42,22 @@ export class Constrainer {
 
   /** Bytes of a token that is not shown elsewhere: the text that is waited for may be a control token. */
   shows(token: number): Uint8Array | undefined {
-    if (this.#after === undefined || !this.#vocabulary.isControl(token)) return undefined;
+    if (this.#shown.length === 0 || !this.#vocabulary.isControl(token)) return undefined;
     const text = this.#vocabulary.textOf(token);
-    return text !== '' && this.#after.includes(text) ? new TextEncoder().encode(text) : undefined;
+    const shown = text !== '' && this.#shown.some((mark) => mark.includes(text));
+    return shown ? new TextEncoder().encode(text) : undefined;
   }
 
   /** The grammar, when it sets in behind these bytes. What the token has beyond the text is held to it already. */
   take(bytes: Uint8Array): NativeGrammarState | undefined {
     if (this.#begun || this.#after === undefined) return undefined;
     this.#tail += this.#decoder.decode(bytes, { stream: true });
+    if (this.#atStart) {
+      this.#tail = this.#tail.trimStart();
+      // What begins otherwise is free to its end.
+      this.#begun = !this.#after.startsWith(this.#tail.slice(0, this.#after.length));
+      if (this.#begun || this.#tail.length < this.#after.length) return undefined;
+    }
     const at = this.#tail.indexOf(this.#after);
     if (at < 0) {
       this.#tail = this.#tail.slice(-this.#after.length);

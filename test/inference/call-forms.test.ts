@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+const weights = new URL('../fixtures/models/generators/chain/model.gguf', import.meta.url).pathname;
+const turns =
+  "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}{{ '<|im_start|>assistant\\n' }}";
+/** Chat templates that have functions called in a way of their own, by the name of the model that gets them. */
+const templates: Readonly<Record<string, string>> = {
+  brackets: `{% if tools %}[AVAILABLE_TOOLS] {{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif %}{% for m in messages %}{% if m.tool_calls %}{% if m.tool_calls[0].id | length != 9 %}{{ raise_exception('nine letters') }}{% endif %}[TOOL_CALLS] [{{ m.tool_calls[0].function | tojson }}]{% elif m.role == 'tool' %}{% if m.tool_call_id | length != 9 %}{{ raise_exception('nine letters') }}{% endif %}{{ m.content }}{% else %}{{ m.content }}{% endif %}{% endfor %}`,
+  pipes: `{% if tools %}Respond with <|tool_call|> and a list of {{ tools | tojson }}{% endif %}${turns}`,
+  bare: `{% if tools %}Respond in the format {"name": function name, "parameters": dictionary of argument name and its value}. {{ tools | tojson }}{% endif %}${turns}`,
+};
+
+let server: TestServer;
+let client: OpenAI;
+const directory = new TemporaryDirectory();
+
+beforeAll(async () => {
+  for (const [name, template] of Object.entries(templates)) {
+    const folder = join(directory.path, 'generators', name);
+    mkdirSync(folder, { recursive: true });
+    cpSync(weights, join(folder, 'model.gguf'));
+    writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ chat_template: template }));
+  }
+  server = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
+  client = new OpenAI({ baseURL: `${server.url}/ai/v1`, apiKey: 'none', maxRetries: 0 });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
+
+const tools = [
+  {
+    type: 'function' as const,
+    function: {
+      name: 'pick',
+      parameters: { type: 'object', properties: { one: { enum: ['a', 'b'] } }, required: ['one'] },
+    },
+  },
+];
+
+test.each(Object.keys(templates))('functions are called in the form of the template of %s', async (model) => {
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'which one?' }];
+  const request = { model, messages, tools, tool_choice: 'required' as const, temperature: 0, max_tokens: 600 };
+  const { choices } = await client.chat.completions.create(request);
+  const [made] = choices[0]?.message.tool_calls ?? [];
+  if (made?.type !== 'function') throw new Error('there is no call');
+  expect([choices[0]?.finish_reason, choices[0]?.message.content]).toEqual(['tool_calls', null]);
+  expect([made.function.name, ['a', 'b']]).toEqual([
+    'pick',
+    expect.arrayContaining([argument(made.function.arguments)]),
+  ]);
+  const back: OpenAI.ChatCompletionMessageParam[] = [
+    ...messages,
+    { role: 'assistant', content: null, tool_calls: [made] },
+    { role: 'tool', tool_call_id: made.id, content: 'that one' },
+  ];
+  const next = await client.chat.completions.create({ model, messages: back, tools, max_tokens: 1 });
+  expect(next.choices).toHaveLength(1);
+});
+
+function argument(text: string): unknown {
+  return (JSON.parse(text) as { one?: unknown }).one;
+}
