@@ -8,7 +8,7 @@ import { type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-fl
 import { readJson, type ScanJson } from './json-reader.ts';
 import { readQuery } from './query-parameters.ts';
 import { Reply } from './reply.ts';
-import { announcedLength, incomplete, readBody } from './request-body.ts';
+import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
 import { RequestContext, requestIdOf } from './request-context.ts';
 import type { BodySpec, JsonBody, Route, RouteAnswer } from './route.ts';
 import { checkDecoding, pathOf, RouteTable } from './route-table.ts';
@@ -137,7 +137,10 @@ export class App {
     const { clock, limits } = this.#deps;
     const length = announcedLength(entry.request.headers);
     if (length !== undefined && length <= spec.bytesMax) this.inFlight.reserveBody(entry, length);
-    entry.readingBody = true;
+    entry.awaitsWholeBody = isReadWhole(length);
+    const onReceived = () => {
+      entry.awaitsWholeBody = false;
+    };
     try {
       const bytes = await readBody(entry.request, length, {
         bytesMax: spec.bytesMax,
@@ -145,13 +148,14 @@ export class App {
         deadlineMs: limits.bodyDeadlineMs,
         bytesPerSecondMin: limits.bodyBytesPerSecondMin,
         clock,
+        onReceived,
       });
       if (bytes.byteLength > entry.bodyBytes) this.inFlight.reserveBody(entry, bytes.byteLength - entry.bodyBytes);
       return bytes;
     } catch (thrown) {
       throw thrown instanceof ServiceError ? thrown : incomplete(thrown);
     } finally {
-      entry.readingBody = false;
+      onReceived();
     }
   }
 

@@ -26,8 +26,8 @@ export class InFlightRequest {
   readonly request: Request;
   readonly startedMs: number;
   bodyBytes = 0;
-  /** True while a body that is read whole is on its way. */
-  readingBody = false;
+  /** True while a body that is read whole is on its way, whose deadline is kept here. */
+  awaitsWholeBody = false;
   readonly #onExpire: (error: ServiceError) => void;
   #stop: AbortController | undefined;
   #signal: AbortSignal | undefined;
@@ -152,7 +152,7 @@ export class InFlightRequests {
         entry.expire(
           new ServiceError('deadline_exceeded', 'the request did not finish in time; a write may have been applied'),
         );
-      } else if (entry.readingBody && ageMs >= bodyDeadlineMs) {
+      } else if (entry.awaitsWholeBody && ageMs >= bodyDeadlineMs) {
         entry.expire(tooSlow());
       } else if (ageMs >= extendAfterMs) {
         this.#extendIdle(entry.request, extendSeconds);

@@ -10,6 +10,8 @@ export interface BodyBounds {
   readonly deadlineMs: number;
   readonly bytesPerSecondMin: number;
   readonly clock: Clock;
+  /** All bytes are there; inflating them is not the client's time. */
+  readonly onReceived: () => void;
 }
 
 /** Above this a body is read in chunks, so that its pace can be watched. */
@@ -27,9 +29,17 @@ export function readBody(request: Request, length: number | undefined, bounds: B
   const gzipped = isGzip(request, bounds.gzip);
   if (length === 0) return Promise.resolve(noBytes);
   if (length !== undefined && length > bounds.bytesMax) throw tooLarge(bounds.bytesMax);
-  const whole = length !== undefined && length <= wholeReadBytesMax;
-  const bytes = whole ? request.bytes() : readChunks(request.body, request.signal, bounds);
-  return gzipped ? bytes.then((compressed) => inflate(compressed, bounds.bytesMax)) : bytes;
+  const bytes = isReadWhole(length) ? request.bytes() : readChunks(request.body, request.signal, bounds);
+  if (!gzipped) return bytes;
+  return bytes.then((compressed) => {
+    bounds.onReceived();
+    return inflate(compressed, bounds.bytesMax);
+  });
+}
+
+/** Whether a body that announces so many bytes is read whole, and its caller has to keep its deadline. */
+export function isReadWhole(length: number | undefined): boolean {
+  return length !== undefined && length <= wholeReadBytesMax;
 }
 
 /**

@@ -136,6 +136,20 @@ describe('time', () => {
     },
   );
 
+  test('a large body that keeps its pace may take longer than that', async () => {
+    const clock = new FakeClock();
+    await using server = testListener({ routes, clock });
+    const seconds = limits.bodyDeadlineMs / 1_000 + 20;
+    const bytesOfSecond = limits.bodyBytesPerSecondMin;
+    const parts = Array<string>(seconds).fill('x'.repeat(bytesOfSecond));
+    const first = `${head}Content-Length: ${seconds * bytesOfSecond}\r\n\r\n`;
+    const answer = await sendRaw(server.port, [first, ...parts], async () => {
+      await taken();
+      await clock.advance(1_000);
+    });
+    expect(answer.body).toBe(`{"bytes":${seconds * bytesOfSecond}}`);
+  });
+
   test('a client that leaves in the middle of its body frees its place', async () => {
     await using server = testListener({ routes });
     const opened = Promise.withResolvers<void>();
