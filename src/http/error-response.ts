@@ -52,7 +52,8 @@ function inferenceErrorBody(error: ServiceError): InferenceErrorBody {
  */
 export function inferenceErrorReply(error: ServiceError, headers: Readonly<Record<string, string>> = {}): Reply {
   const reply = errorReply(error, { ...headers, 'x-should-retry': String(error.retryable) });
-  return new Reply(reply.status, JSON.stringify(inferenceErrorBody(error)), reply.headers);
+  const status = error.code === 'deadline_exceeded' ? 504 : reply.status;
+  return new Reply(status, JSON.stringify(inferenceErrorBody(error)), reply.headers);
 }
 
 /** The error as an answer, with `Retry-After` (seconds) and `retry-after-ms` where a retry may help. */

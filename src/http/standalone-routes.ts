@@ -25,7 +25,8 @@ export function standaloneRoutes(
     .filter(({ path }) => bareSpellings.some((spelling) => path === prefix + spelling))
     .map((route) => ({ ...route, path: route.path.slice(prefix.length) }));
   const described = [...plane, ...healthRoutes(readiness, () => ({ models: countByKind(inference) }))];
-  return [...described, ...bare, metricsRoute(metrics), ...docsRoutes(described, version)];
+  const measured = [metricsRoute('/metrics', metrics), metricsRoute('/ai/v1/metrics', metrics)];
+  return [...described, ...bare, ...measured, ...docsRoutes(described, version)];
 }
 
 function countByKind({ registry }: Inference): Record<string, number> {
@@ -35,10 +36,10 @@ function countByKind({ registry }: Inference): Record<string, number> {
 }
 
 /** There is one port, so the metrics are on it. */
-function metricsRoute(metrics: Metrics): Route {
+function metricsRoute(path: '/metrics' | '/ai/v1/metrics', metrics: Metrics): Route {
   return defineRoute({
     method: 'GET',
-    path: '/metrics',
+    path,
     tag: 'Operations',
     summary: 'The metrics, in the text format of Prometheus.',
     responses: { 200: { description: 'The metrics.', contentType: 'text/plain' } },

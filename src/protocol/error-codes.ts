@@ -53,7 +53,11 @@ export const errorCodes = {
   storage_failed: [503, true, 'The disk reported a failed sync; the server stops and recovers at its next start.'],
   read_only: [503, true, 'The data directory cannot be written.'],
   query_timeout: [503, true, 'The query did not finish within its deadline.'],
-  deadline_exceeded: [503, true, 'The request did not finish within its deadline; a write may have been applied.'],
+  deadline_exceeded: [
+    503,
+    true,
+    'The request did not finish within its deadline; a write may have been applied. 504 below `/ai/v1` and `/ml/v1`.',
+  ],
   memory_budget_exceeded: [507, false, 'A model does not fit into the memory that models may take.'],
   insufficient_storage: [507, true, 'The disk is full; nothing of this request was written.'],
 } as const satisfies Record<string, readonly [status: number, retryable: boolean, when: string]>;

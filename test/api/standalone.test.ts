@@ -51,7 +51,9 @@ describe('a server of inference alone', () => {
       status: 'ready',
       models: { generators: Object.keys(body.generators).length, embedders: Object.keys(body.embedders).length },
     });
-    expect((await server.ask('GET', '/metrics')).body).toContain('sundew_http_requests_total');
+    for (const path of ['/metrics', '/ai/v1/metrics']) {
+      expect((await server.ask('GET', path)).body).toContain('sundew_http_requests_total');
+    }
     expect((await server.ask('GET', '/db/v1/tables')).status).toBe(404);
   });
 

@@ -62,6 +62,7 @@ describe('POST /ai/v1/chunk', () => {
     const words = 'a b c d e f g h i j';
     const config = { text: { target_tokens: 4, overlap_tokens: 1, separator: '|' } };
     expect(texts((await chunk({ input: words, config })).body)).toEqual(['a b c d', 'd e f g', 'g h i j']);
+    expect(texts((await chunk({ text: words, config: config.text })).body)).toEqual(['a b c d', 'd e f g', 'g h i j']);
     const part = { type: 'text', text: words };
     expect(texts((await chunk({ input: part, config: { ...config, max_chunks: 2 } })).body)).toHaveLength(2);
     expect((await chunk({ text: '' })).body.data).toEqual([]);

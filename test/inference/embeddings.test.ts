@@ -143,6 +143,13 @@ describe('POST /ai/v1/embeddings', () => {
     expectNear(await vector({ input: end, truncate: 'start' }), await vector({ input: `${'the '.repeat(61)}fox` }));
   });
 
+  test('takes null for what is left out', async () => {
+    const nothing = { dimensions: null, encoding_format: null, task_type: null, input_type: null, instruction: null };
+    const { status, body } = await send({ input: 'the fox', ...nothing, truncate: null, error_policy: null });
+    expect(status).toBe(200);
+    expectNear(body.data[0]?.embedding ?? [], await vector({ input: 'the fox' }));
+  });
+
   test('fails as a whole, or lists what failed', async () => {
     const input = ['a', '', 'the '.repeat(100), [1, 500], 'b'];
     expect(await refusal({ input })).toEqual([400, 'invalid_request: input 1: the input is empty']);

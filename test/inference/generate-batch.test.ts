@@ -96,8 +96,8 @@ describe('POST /ai/v1/generate/batch', () => {
       retry_after_ms: 0,
     } as never);
     expect(body.summary).toEqual({ total: 8, succeeded: 1, failed: 7 });
-    // The one that was too long was seen by the model.
-    expect(body.execution).toMatchObject({ requested_items: 8, native_items: 2, serial_items: 0, rejected_items: 6 });
+    // The one that was too long was refused by the model itself; it was not decoded either.
+    expect(body.execution).toMatchObject({ requested_items: 8, native_items: 1, serial_items: 0, rejected_items: 7 });
   });
 
   test('runs what cannot be decoded together by itself', async () => {

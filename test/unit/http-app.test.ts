@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../src/config/limits.ts';
 import type { RequestObservation } from '../../src/http/app.ts';
+import { inferenceErrorReply } from '../../src/http/error-response.ts';
 import { rawJson, reply } from '../../src/http/reply.ts';
 import { defineRoute, type Route } from '../../src/http/route.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
@@ -305,6 +306,8 @@ describe('admission and deadlines', () => {
     expect(extended.length).toBeGreaterThan(0);
     await clock.advance(2_000);
     expect(await messageOf(answer)).toStartWith('503 deadline_exceeded');
+    const late = inferenceErrorReply(new ServiceError('deadline_exceeded', 'late'));
+    expect([late.status, late.headers?.['x-should-retry']]).toEqual([504, 'true']);
     expect(signals[0]?.aborted).toBe(true);
     expect(app.inFlight.count).toBe(0);
     await clock.advance(5_000);

@@ -41,8 +41,8 @@ function chunkRequest({ text, input, config = {} }: ChunkBody): ChunkRequest {
     model: config.model ?? fixedChunker,
     text: textOf(text, input),
     targetTokens: target,
-    overlapTokens: config.text?.overlap_tokens ?? defaults.overlapTokens,
-    separator: config.text?.separator ?? defaults.separator,
+    overlapTokens: config.text?.overlap_tokens ?? config.overlap_tokens ?? defaults.overlapTokens,
+    separator: config.text?.separator ?? config.separator ?? defaults.separator,
     chunksMax: config.max_chunks,
     threshold: config.threshold ?? defaults.threshold,
   };

@@ -62,9 +62,9 @@ async function embed(
       model: body.model,
       items: itemsOf(body.input, keepGoing),
       task: taskOf(body),
-      instruction: body.instruction,
-      dimensions: body.dimensions,
-      truncate: truncation(body.truncate),
+      instruction: body.instruction ?? undefined,
+      dimensions: body.dimensions ?? undefined,
+      truncate: truncation(body.truncate ?? undefined),
       keepGoing,
     },
     signal,
@@ -105,8 +105,8 @@ function itemOf(item: string | number | readonly number[] | ContentPart, at: num
 }
 
 function taskOf({ task_type, input_type }: EmbeddingsRequest): EmbedTask | undefined {
-  const other = input_type === undefined ? undefined : inputTypes[input_type];
-  if (task_type !== undefined && other !== undefined && task_type !== other) {
+  const other = typeof input_type === 'string' ? inputTypes[input_type] : undefined;
+  if (typeof task_type === 'string' && other !== undefined && task_type !== other) {
     throw new ServiceError(
       'invalid_request',
       `"task_type" says ${task_type} and "input_type" says ${input_type}; give one of them`,

@@ -139,12 +139,14 @@ class Batch {
       const items = ready.map(({ prepared }) => prepared.input);
       const result = await process.run('generateBatch', { items }, { signal: this.#signal });
       this.#counts.native_batches += result.nativeBatches;
-      this.#counts.native_items += ready.length;
       ready.forEach(({ job, prepared }, index) => {
         const outcome = outcomeOf(must(result.items[index], 'one result for each item'), prepared);
         if ('output' in outcome) watches[index]?.finished(outcome.output.result, outcome.output.finish);
         else watches[index]?.failed(false);
         this.#settle(job.at, outcome);
+        // What cannot be asked of the model is found out there, before anything is decoded.
+        const refused = 'error' in outcome && outcome.error.status === 400;
+        this.#counts[refused ? 'rejected_items' : 'native_items'] += 1;
       });
     } catch (error) {
       for (const watch of watches) watch.failed(this.#signal.aborted);

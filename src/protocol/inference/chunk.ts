@@ -4,27 +4,23 @@ import { usageSchema } from './usage.ts';
 
 const target = Type.Optional(Type.Integer({ minimum: 1, description: 'Tokens of a chunk at most; 500.' }));
 
+const overlap = Type.Optional(
+  Type.Integer({ minimum: 0, description: 'Tokens that the next chunk repeats, at most half of a chunk; 0.' }),
+);
+const separator = Type.Optional(
+  Type.String({ maxLength: 1_024, description: 'Where chunks end by preference; an empty line.' }),
+);
+/** May be given in `config` itself or in its `text`. */
+const lengths = { target_tokens: target, overlap_tokens: overlap, separator };
+
 export const chunkRequestSchema = Type.Object({
   text: Type.Optional(Type.String()),
   input: Type.Optional(Type.Union([Type.String(), contentPartSchema], { description: 'Another name for `text`.' })),
   config: Type.Optional(
     Type.Object({
       model: Type.Optional(Type.String({ minLength: 1, description: '`fixed`, or an installed chunker.' })),
-      target_tokens: target,
-      text: Type.Optional(
-        Type.Object({
-          target_tokens: target,
-          overlap_tokens: Type.Optional(
-            Type.Integer({
-              minimum: 0,
-              description: 'Tokens that the next chunk repeats, at most half of a chunk; 0.',
-            }),
-          ),
-          separator: Type.Optional(
-            Type.String({ maxLength: 1_024, description: 'Where chunks end by preference; an empty line.' }),
-          ),
-        }),
-      ),
+      ...lengths,
+      text: Type.Optional(Type.Object(lengths)),
       max_chunks: Type.Optional(
         Type.Integer({ minimum: 1, description: 'Chunks that are answered; what comes behind them is left out.' }),
       ),

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { contentPartSchema } from './content-parts.ts';
+import { optional } from './optional.ts';
 
 const words = <const Words extends readonly string[]>(all: Words, options: object = {}) =>
   Type.Unsafe<Words[number]>(
@@ -16,13 +17,13 @@ export const embeddingsRequestSchema = Type.Object({
   input: Type.Union([Type.String(), tokens, Type.Array(Type.Union([Type.String(), tokens, contentPartSchema]))], {
     description: 'A text or an array of them, each as characters, as tokens, or as a content part.',
   }),
-  encoding_format: Type.Optional(
+  encoding_format: optional(
     words(['float', 'base64'], { description: '`base64` is little-endian 32-bit floating point numbers.' }),
   ),
-  dimensions: Type.Optional(
+  dimensions: optional(
     Type.Integer({ minimum: 1, description: 'Only the first so many numbers, scaled to length one again.' }),
   ),
-  task_type: Type.Optional(
+  task_type: optional(
     words([
       'RETRIEVAL_QUERY',
       'RETRIEVAL_DOCUMENT',
@@ -34,20 +35,20 @@ export const embeddingsRequestSchema = Type.Object({
       'SEMANTIC_SIMILARITY',
     ]),
   ),
-  input_type: Type.Optional(
+  input_type: optional(
     words(['search_query', 'search_document', 'query', 'document', 'classification', 'clustering'], {
       description: 'Another spelling of `task_type`.',
     }),
   ),
-  instruction: Type.Optional(
+  instruction: optional(
     Type.String({ maxLength: 8_192, description: 'Put before every text, for models that follow instructions.' }),
   ),
-  error_policy: Type.Optional(
+  error_policy: optional(
     words(['fail_fast', 'continue'], {
       description: 'With `continue`, inputs that fail are listed in `errors` and the others are embedded.',
     }),
   ),
-  truncate: Type.Optional(
+  truncate: optional(
     Type.Union([Type.Boolean(), Type.Literal('start'), Type.Literal('end')], {
       description: 'Where an over-long input is cut; without it it is refused. `true` cuts at the end.',
     }),

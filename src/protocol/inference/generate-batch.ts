@@ -26,7 +26,9 @@ export const batchExecutionSchema = Type.Object({
   native_batches: Type.Integer({ description: 'Times that items were started together.' }),
   native_items: Type.Integer({ description: 'Items that were decoded together.' }),
   serial_items: Type.Integer({ description: 'Items that ran by themselves.' }),
-  rejected_items: Type.Integer({ description: 'Items that no model has seen.' }),
+  rejected_items: Type.Integer({
+    description: 'Items of which no model has decoded anything, since they could not be asked for.',
+  }),
   fallback_items: Type.Integer({ description: 'Of the serial items, those that were to be decoded together.' }),
   fallback_reason: Type.Union([Type.String(), Type.Null()]),
 });

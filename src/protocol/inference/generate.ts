@@ -1,8 +1,7 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { contentPartSchema } from './content-parts.ts';
+import { optional } from './optional.ts';
 
-/** Clients send `null` for what they leave out. */
-const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(Type.Union([schema, Type.Null()]));
 const words = <const Words extends readonly string[]>(all: Words, description = '') =>
   Type.Union(
     all.map((word) => Type.Literal(word as Words[number])),
