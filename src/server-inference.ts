@@ -116,7 +116,7 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
   const { modelsDir: modelsDirectory, hubUrl, allowDownloads } = config;
   return new ModelDownloads({
     registry,
-    catalogue: modelCatalogue(),
+    catalogue: modelCatalogue,
     allowDownloads,
     clock,
     logger,

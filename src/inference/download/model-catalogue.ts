@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Value } from '@sinclair/typebox/value';
+import { Errors } from '@sinclair/typebox/errors';
 import { assert } from '../../lib/assert.ts';
 import { type CatalogueEntry, catalogueEntrySchema } from '../../protocol/inference/catalogue-entry.ts';
 import { isModelName } from '../../protocol/inference/model-kinds.ts';
@@ -33,7 +33,7 @@ export function pullEntryOf({ name, kind, license, description, manifest, files 
 
 /** Throws where the entry is not one; that is a fault of the product. */
 export function checkEntry(entry: unknown, file: string): CatalogueEntry {
-  const wrong = Value.Errors(catalogueEntrySchema, entry).First();
+  const wrong = Errors(catalogueEntrySchema, [], entry).First();
   assert(wrong === undefined, `${file}: ${wrong?.path} ${wrong?.message}`);
   const checked = entry as CatalogueEntry;
   assert(isModelName(checked.name) && `${checked.name}.json` === file, `${file}: the name is not that of the file`);

@@ -10,7 +10,8 @@ import type { PullEvent, PullOptions } from './pull-model.ts';
 
 export interface ModelDownloadsParts {
   readonly registry: ModelRegistry;
-  readonly catalogue: readonly CatalogueEntry[];
+  /** Asked for once somebody wants a model that is not installed. */
+  readonly catalogue: () => readonly CatalogueEntry[];
   readonly allowDownloads: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -42,6 +43,7 @@ interface Failure {
  */
 export class ModelDownloads implements ModelSource {
   readonly #parts: ModelDownloadsParts;
+  #known: readonly CatalogueEntry[] | undefined;
   readonly #running = new Map<string, Download>();
   readonly #failed = new Map<string, Failure>();
   readonly #stopping = new AbortController();
@@ -51,12 +53,12 @@ export class ModelDownloads implements ModelSource {
   }
 
   require(kind: ModelKind, name: string): InstalledModel {
-    const { registry, catalogue, allowDownloads } = this.#parts;
+    const { registry, allowDownloads } = this.#parts;
     const known = registry.find(kind, name);
     if (known !== undefined) return known;
     registry.rescan();
     const isThere = [...registry.models, ...registry.refused].some((each) => each.kind === kind && each.name === name);
-    const entry = catalogue.find((each) => each.kind === kind && each.name === name);
+    const entry = this.#catalogue().find((each) => each.kind === kind && each.name === name);
     if (isThere || entry === undefined) return requireInstalled(registry, kind, name);
     if (!allowDownloads) return requireInstalled(registry, kind, name, `; sundew models pull ${name} fetches it`);
     throw this.#fetch(entry);
@@ -78,6 +80,11 @@ export class ModelDownloads implements ModelSource {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  #catalogue(): readonly CatalogueEntry[] {
+    this.#known ??= this.#parts.catalogue();
+    return this.#known;
   }
 
   #fetch(entry: CatalogueEntry): ServiceError {

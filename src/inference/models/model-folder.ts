@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { Value } from '@sinclair/typebox/value';
+import { Errors } from '@sinclair/typebox/errors';
 import { type ModelManifest, modelManifestSchema } from '../../protocol/inference/model-manifest.ts';
 import { ModelFileError } from './model-file-error.ts';
 
@@ -35,7 +35,7 @@ export function readFolderJson(folder: string, name: string): Record<string, unk
 /** The manifest as it is written; empty where there is none. Throws `ModelFileError`. */
 export function readManifest(folder: string): ModelManifest {
   const value = readFolderJson(folder, manifestFile) ?? {};
-  const wrong = Value.Errors(modelManifestSchema, value).First();
+  const wrong = Errors(modelManifestSchema, [], value).First();
   if (wrong !== undefined) {
     const member = wrong.path.slice(1).replaceAll('/', '.');
     throw new ModelFileError(`${manifestFile} has a wrong member "${member}": ${wrong.message.toLowerCase()}`);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { modelCatalogue } from '../../../src/inference/download/model-catalogue.ts';
 import { ModelDownloads, type ModelDownloadsParts } from '../../../src/inference/download/model-downloads.ts';
 import { ModelRegistry } from '../../../src/inference/models/model-registry.ts';
 import { createLogger } from '../../../src/observability/line-logger.ts';
@@ -25,7 +26,7 @@ class Downloads {
     this.registry = new ModelRegistry(directory, '/nowhere');
     this.models = new ModelDownloads({
       registry: this.registry,
-      catalogue: [{ ...entry, files: [] }],
+      catalogue: () => [{ ...entry, files: [] }],
       allowDownloads,
       clock: this.clock,
       logger: createLogger({
@@ -65,6 +66,10 @@ class Downloads {
     await Bun.sleep(0);
   }
 }
+
+test('what comes with the product is a catalogue', () => {
+  expect(modelCatalogue().map(({ name }) => name)).toContain('all-minilm-l6-v2');
+});
 
 describe('a model of the catalogue that is not installed', () => {
   test('is fetched once by its first use, and is there without a restart', async () => {
