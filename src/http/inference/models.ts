@@ -1,7 +1,7 @@
 import type { Inference } from '../../inference/inference.ts';
 import type { InstalledModel } from '../../inference/models/describe-model.ts';
 import type { InstalledPredictor } from '../../inference/models/describe-predictor.ts';
-import { fixedChunker } from '../../inference/models/model-registry.ts';
+import { fixedChunker, quantizedName } from '../../inference/models/model-registry.ts';
 import { type ModelKind, modelKinds } from '../../protocol/inference/model-kinds.ts';
 import {
   type CatalogueEntry,
@@ -62,6 +62,7 @@ function listModels({ registry, pool, backends, allowDownloads }: Inference): ob
       registry.models.filter((model) => model.kind === kind),
       catalogueEntry,
     );
+    if (kind === 'embedders') return [kind, { ...quantizedEmbedders(registry.models), ...entries }] as const;
     return [kind, kind === 'chunkers' ? { [fixedChunker]: fixedEntry, ...entries } : entries] as const;
   });
   const listed = listedKinds.flatMap((kind) => registry.models.filter((model) => model.kind === kind));
@@ -73,6 +74,17 @@ function listModels({ registry, pool, backends, allowDownloads }: Inference): ob
     backends,
     ...Object.fromEntries(kinds),
   };
+}
+
+/** Embedders whose weights lie in eight bits beside full ones, under the names of the former. */
+function quantizedEmbedders(models: readonly InstalledModel[]): Record<string, CatalogueEntry> {
+  const embedders = models.filter(({ kind }) => kind === 'embedders');
+  return Object.fromEntries(
+    embedders.flatMap((model) => {
+      const name = quantizedName(model);
+      return name === undefined ? [] : [[name, catalogueEntry(model)]];
+    }),
+  );
 }
 
 function findModel({ registry, pool }: Inference, name: string): Model {

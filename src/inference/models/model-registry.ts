@@ -75,14 +75,31 @@ export class ModelRegistry {
 
   /** The model of that name; where `NAME-i8` lies beside `NAME`, it is preferred. */
   find(kind: ModelKind, name: string): InstalledModel | undefined {
-    const named = (wanted: string) => this.models.find((model) => model.kind === kind && model.name === wanted);
-    return named(`${name}${quantizedSuffix}`) ?? named(name);
+    const ofKind = this.models.filter((model) => model.kind === kind);
+    return named(ofKind, `${name}${quantizedSuffix}`) ?? named(ofKind, name) ?? quantized(ofKind, name);
   }
 
   /** Installed under exactly this name, in any kind. */
   findById(name: string): InstalledModel | undefined {
-    return this.models.find((model) => model.name === name);
+    return named(this.models, name) ?? quantized(this.models, name);
   }
+}
+
+function named(models: readonly InstalledModel[], name: string): InstalledModel | undefined {
+  return models.find((model) => model.name === name);
+}
+
+/** `NAME-i8` also means the model `NAME` whose own weights of eight bits are in use. */
+function quantized(models: readonly InstalledModel[], name: string): InstalledModel | undefined {
+  if (!name.endsWith(quantizedSuffix)) return undefined;
+  const plain = name.slice(0, -quantizedSuffix.length);
+  return models.find((model) => model.name === plain && model.variant === 'i8');
+}
+
+/** The name under which the weights of eight bits are listed beside full ones; undefined where there are not both. */
+export function quantizedName({ name, manifest }: InstalledModel): string | undefined {
+  const { i8, ...others } = manifest.variants;
+  return i8 !== undefined && Object.keys(others).length > 0 ? `${name}${quantizedSuffix}` : undefined;
 }
 
 function scan<T>(

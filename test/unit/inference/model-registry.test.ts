@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ModelRegistry } from '../../../src/inference/models/model-registry.ts';
+import { ModelRegistry, quantizedName } from '../../../src/inference/models/model-registry.ts';
 import { requireInstalled } from '../../../src/inference/models/require-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
@@ -97,6 +97,9 @@ describe('quantised variants', () => {
     const model = registry(path).find('embedders', 'tiny');
     expect([model?.variant, model?.weights]).toEqual(['i8', 'onnx/model_quantized.onnx']);
     expect(model?.manifest.variants).toEqual({ full: 'onnx/model.onnx', i8: 'onnx/model_quantized.onnx' });
+    const found = registry(directory.path);
+    expect([found.find('embedders', 'tiny-i8'), found.findById('tiny-i8')]).toEqual([model, model]);
+    expect([model && quantizedName(model), found.find('embedders', 'tiny-bert-i8')]).toEqual(['tiny-i8', undefined]);
   });
 
   test('NAME-i8 beside NAME is preferred, and both are listed', () => {
