@@ -9,8 +9,6 @@ export type RunProgram = (command: string[], signal?: AbortSignal) => Promise<{ 
 const runProgram: RunProgram = async (command, signal) => {
   const child = Bun.spawn(command, {
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Goes on after a broken connection; versions before 25.1 pass over it.
-    env: { PIP_RESUME_RETRIES: '5', ...process.env },
     ...(signal === undefined ? {} : { signal }),
   });
   const errors = await new Response(child.stderr).text();
