@@ -121,7 +121,8 @@ function answerOf(
     data: extractions.map((extraction, index) => {
       const id = wanted.ids[index];
       const text = wanted.texts[index] ?? '';
-      return { ...(id === undefined ? {} : { id }), index, ...findings(extraction, text, wanted) };
+      const truncated = extraction.truncated ? { truncated: true } : {};
+      return { ...(id === undefined ? {} : { id }), index, ...findings(extraction, text, wanted), ...truncated };
     }),
     usage: {
       prompt_tokens: promptTokens,

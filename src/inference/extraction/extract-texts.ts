@@ -110,7 +110,10 @@ async function byGeneration(
     });
     const { result, deltas } = await generate(request, inference, { signal });
     const output = deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
-    const extraction = readOutput(output, result.logprobs, text, schema);
+    const extraction = {
+      ...readOutput(output, result.logprobs, text, schema),
+      ...(result.finish === 'length' ? { truncated: true } : {}),
+    };
     return { extraction: threshold === undefined ? extraction : above(extraction, threshold), result };
   };
   const done: Awaited<ReturnType<typeof one>>[] = [];
@@ -128,19 +131,20 @@ async function byGeneration(
 }
 
 /** What the model was sure enough of. Relations keep the places of their ends. */
-function above({ entities, relations, classifications, structures }: Extraction, threshold: number): Extraction {
+function above(extraction: Extraction, threshold: number): Extraction {
+  const { entities, relations, classifications } = extraction;
   const kept = entities.filter(({ score }) => score >= threshold);
   const place = (at: number) => {
     const entity = entities[at];
     return entity === undefined ? -1 : kept.indexOf(entity);
   };
   return {
+    ...extraction,
     entities: kept,
     relations: relations
       .filter(({ score }) => score >= threshold)
       .map((relation) => ({ ...relation, source: place(relation.source), target: place(relation.target) }))
       .filter(({ source, target }) => source >= 0 && target >= 0),
     classifications: classifications.filter(({ score }) => score >= threshold),
-    structures,
   };
 }

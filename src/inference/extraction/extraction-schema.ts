@@ -49,6 +49,8 @@ export interface FoundEntity {
 
 /** What one text holds. */
 export interface Extraction {
+  /** The model was cut off before it had said all. */
+  readonly truncated?: boolean;
   readonly entities: readonly FoundEntity[];
   /** Ends are places among the entities. */
   readonly relations: readonly {

@@ -1,5 +1,6 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { GenerateResult } from '../host/operations/generate.ts';
+import { closeJson } from './close-json.ts';
 import type { Extraction, ExtractionSchema, FoundEntity, FoundText } from './extraction-schema.ts';
 import { TextFinder } from './find-text.ts';
 
@@ -77,13 +78,14 @@ function distinct<T>(values: readonly T[]): T[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
+/** Of an output that was cut off, what of it is whole. */
 function parsed(output: string): Output {
   try {
     return JSON.parse(output) as Output;
   } catch (cause) {
-    throw new ServiceError('inference_failed', 'the model wrote no whole JSON; ask for less, or send shorter texts', {
-      cause,
-    });
+    const whole = closeJson(output);
+    if (whole !== undefined) return JSON.parse(whole) as Output;
+    throw new ServiceError('inference_failed', 'the model wrote no JSON; send shorter texts', { cause });
   }
 }
 

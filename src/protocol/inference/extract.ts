@@ -78,6 +78,9 @@ export const extractResponseSchema = Type.Object({
       relations: Type.Optional(Type.Array(relationSchema)),
       classifications: Type.Optional(Type.Array(classificationSchema)),
       structures: Type.Optional(Type.Record(Type.String(), Type.Array(Type.Record(Type.String(), Type.Unknown())))),
+      truncated: Type.Optional(
+        Type.Boolean({ description: 'The generator was cut off before it had said all: what was whole is here.' }),
+      ),
       results: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'With `texts`.' })),
     }),
     { description: 'In the order of the inputs; what was not asked for is missing.' },
