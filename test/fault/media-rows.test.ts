@@ -259,6 +259,21 @@ describe('M03: answers that are too much', () => {
     expect(left).rejects.toThrow('the client left');
   });
 
+  test('a slow answer that would end with its connection is not taken for a whole one', async () => {
+    const clock = new FakeClock();
+    const from = open({ clock });
+    const arrived = Promise.withResolvers<void>();
+    answer = (_request, { socket }) => {
+      socket?.write('HTTP/1.1 200 OK\r\ncontent-type: image/png\r\n\r\n', () =>
+        socket.write(png, () => arrived.resolve()),
+      );
+    };
+    const slow = refusal(get(from, url()));
+    await arrived.promise;
+    await clock.advance(30_000);
+    expect(await slow).toEqual(['media_fetch_failed', 'image could not be fetched within 30000 ms']);
+  });
+
   test('compressed answers, errors and cut answers are refused', async () => {
     const told = async (head: Record<string, string>, status = 200) => {
       const from = open();
@@ -271,7 +286,8 @@ describe('M03: answers that are too much', () => {
     expect((await refusal(get(fetcher(), signed)))[1]).not.toContain('canary');
     expect((await refusal(get(open(), `${signed}\\`)))[1]).not.toContain('canary');
     expect(await told({ 'content-encoding': 'gzip' })).toBe('invalid_media');
-    expect(await told({}, 404)).toBe('media_fetch_failed');
+    expect([await told({}, 500), await told({}, 429)]).toEqual(['media_fetch_failed', 'media_fetch_failed']);
+    expect([await told({}, 404), await told({}, 403)]).toEqual(['image_not_found', 'invalid_media']);
     expect((await refusal(get(fetcher(), 'http://nowhere.example/')))[0]).toBe('media_fetch_failed');
   });
 });

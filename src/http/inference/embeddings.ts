@@ -126,7 +126,7 @@ function jsonAnswer({ model, vectors, tokens, faults }: Embeddings, format: 'flo
     usage: { prompt_tokens: tokens, total_tokens: tokens },
     errors: faults.map(({ index, error }) => {
       const { code, message, retryable, retry_after_ms = 0 } = errorBody(error);
-      const stage = code === 'media_fetch_failed' ? 'fetch' : 'preprocess';
+      const stage = code === 'media_fetch_failed' || code === 'image_not_found' ? 'fetch' : 'preprocess';
       return { index, code, message, stage, retryable, status: error.status, retry_after_ms };
     }),
     summary: { total: vectors.length, succeeded: data.length, failed: faults.length },

@@ -44,7 +44,7 @@ export class MediaFetcher {
     this.#parts = parts;
   }
 
-  /** At most `bytesMax` bytes. Throws `invalid_media`, `media_too_large`, `media_fetch_failed`. */
+  /** At most `bytesMax` bytes. Throws `invalid_media`, `image_not_found`, `media_too_large`, `media_fetch_failed`. */
   async fetch(url: string, bytesMax: number, where: string, signal?: AbortSignal): Promise<FetchedMedia> {
     const { policy, clock } = this.#parts;
     const stop = new AbortController();
@@ -73,7 +73,7 @@ export class MediaFetcher {
     for (let hop = 0; hop <= redirectsMax; hop += 1) {
       const answer = await this.#get(url, await this.#addressesOf(url, where), signal);
       const { statusCode: status = 0, headers } = answer;
-      if (!redirects.includes(status)) return await readAnswer(answer, bytesMax, where);
+      if (!redirects.includes(status)) return await readAnswer(answer, bytesMax, where, signal);
       answer.destroy();
       if (headers.location === undefined) break;
       url = this.#checked(headers.location, url, where);
@@ -146,9 +146,14 @@ export class MediaFetcher {
   }
 }
 
-async function readAnswer(answer: IncomingMessage, bytesMax: number, where: string): Promise<FetchedMedia> {
+async function readAnswer(
+  answer: IncomingMessage,
+  bytesMax: number,
+  where: string,
+  signal: AbortSignal,
+): Promise<FetchedMedia> {
   const { statusCode, headers } = answer;
-  if (statusCode !== 200) throw new Error(`the answer was HTTP ${statusCode}`);
+  checkStatus(statusCode ?? 0, where);
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
     throw new ServiceError('invalid_media', `${where}: compressed answers are not taken`);
   }
@@ -161,8 +166,22 @@ async function readAnswer(answer: IncomingMessage, bytesMax: number, where: stri
     if (bytes > bytesMax) throw tooLarge;
     pieces.push(piece);
   }
+  // A body that ends with its connection also ends when we close that.
+  signal.throwIfAborted();
   if (headers['content-length'] !== undefined && Number(headers['content-length']) !== bytes) {
     throw new Error('the connection ended early');
   }
   return { bytes: Buffer.concat(pieces), mediaType: headers['content-type'] };
+}
+
+/** What may be otherwise the next time is an Error; a host that does not want to give it will not want to again. */
+function checkStatus(status: number, where: string): void {
+  if (status === 200) return;
+  if (status === 404 || status === 410) {
+    throw new ServiceError('image_not_found', `${where} is not there: the answer was HTTP ${status}`);
+  }
+  if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
+    throw new ServiceError('invalid_media', `${where} may not be fetched: the answer was HTTP ${status}`);
+  }
+  throw new Error(`the answer was HTTP ${status}`);
 }

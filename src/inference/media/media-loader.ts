@@ -34,7 +34,7 @@ export const throwMediaFault: OnMediaFault = (_at, error) => {
   throw error;
 };
 
-const mediaFaults: readonly string[] = ['invalid_media', 'media_too_large', 'media_fetch_failed'];
+const mediaFaults: readonly string[] = ['invalid_media', 'image_not_found', 'media_too_large', 'media_fetch_failed'];
 
 /** Passes on what concerns one image or sound alone, and throws everything else. */
 export function mediaFault(at: number, error: unknown, onFault: OnMediaFault): void {
