@@ -355,7 +355,7 @@ describe('a format', () => {
 
   test('that cannot be kept is refused by name', async () => {
     const format = (schema: object) => ({ response_format: { type: 'json_schema', json_schema: { schema } } });
-    expect(await refusal('json', format({ type: 'string', format: 'uri' }))).toStartWith(
+    expect(await refusal('json', format({ type: 'string', format: 'iri' }))).toStartWith(
       '400 unsupported_response_format: JSON Schema keyword "format"',
     );
     expect(await refusal('json', format({ $ref: 'https://example.com/s.json' }))).toContain('"$ref"');

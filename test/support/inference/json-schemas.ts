@@ -78,7 +78,10 @@ export const jsonSchemas: readonly (object | boolean)[] = [
       },
     },
   },
-  ...['date', 'time', 'date-time', 'uuid', 'ipv4', 'email'].map((format) => ({ type: 'string', format })),
+  ...['date', 'time', 'date-time', 'duration', 'uuid', 'ipv4', 'ipv6', 'hostname', 'uri', 'email'].map((format) => ({
+    type: 'string',
+    format,
+  })),
   ...[
     '^[a-z]+$',
     '^\\d{3}-\\d{2,4}$',

@@ -17,6 +17,16 @@ const octet = '([0-9] | [1-9] [0-9] | "1" [0-9]{2} | "2" [0-4] [0-9] | "25" [0-5
 const hex = '[0-9a-fA-F]';
 const label = '[A-Za-z0-9] ([A-Za-z0-9-]{0,30} [A-Za-z0-9])?';
 
+const host = `${label} ("." ${label}){0,3}`;
+/** Of an address of the web: its last part is no number, and no part is one that stands for other letters. */
+const webHost =
+  '([A-Za-z0-9]{1,24} ("-" [A-Za-z0-9]{1,24}){0,3} "."){0,3} [A-Za-z] [A-Za-z0-9]{0,23} ("-" [A-Za-z0-9]{1,24}){0,3}';
+const group = `${hex}{1,4}`;
+const unreserved = '[A-Za-z0-9._~-]';
+const count = '[0-9]{1,4}';
+const clockPart = `"T" (${count} "H" (${count} "M" (${count} "S")?)? | ${count} "M" (${count} "S")? | ${count} "S")`;
+const dayPart = `(${count} "Y" (${count} "M" (${count} "D")?)? | ${count} "M" (${count} "D")? | ${count} "D")`;
+
 /** Some of what each format allows, and nothing that it does not. */
 const formats: Readonly<Record<string, string>> = {
   date,
@@ -24,6 +34,10 @@ const formats: Readonly<Record<string, string>> = {
   'date-time': `${date} "T" ${clock} ${zone}`,
   uuid: `${hex}{8} "-" ${hex}{4} "-" ${hex}{4} "-" ${hex}{4} "-" ${hex}{12}`,
   ipv4: `${octet} "." ${octet} "." ${octet} "." ${octet}`,
+  ipv6: `((${group} ":"){7} ${group} | "::" (${group} (":" ${group}){0,5})?)`,
+  hostname: host,
+  uri: `"http" "s"? "://" ${webHost} (":" [1-9] [0-9]{0,3})? ("/" ${unreserved}{0,64}){0,8} ("?" (${unreserved} | [=&+]){1,128})?`,
+  duration: `"P" (${dayPart} (${clockPart})? | ${clockPart} | ${count} "W")`,
   email: `[A-Za-z0-9_+-]{1,32} ("." [A-Za-z0-9_+-]{1,32})? "@" ${label} ("." ${label}){1,3}`,
 };
 

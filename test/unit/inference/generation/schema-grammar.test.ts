@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { isIPv6 } from 'node:net';
 import { Ajv2020 } from 'ajv/dist/2020';
 import fc from 'fast-check';
 import { jsonGrammar, schemaGrammar } from '../../../../src/inference/generation/grammar/schema-grammar.ts';
@@ -19,6 +20,10 @@ const validator = new Ajv2020({
     ipv4: (text: string) =>
       text.split('.').length === 4 &&
       text.split('.').every((part) => String(Number(part)) === part && Number(part) < 256),
+    ipv6: isIPv6,
+    hostname: /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i,
+    uri: (text: string) => URL.parse(text)?.protocol.startsWith('http') === true,
+    duration: /^P(?!$)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)$/,
     email: /^[\w+.-]+@[\w-]+(\.[\w-]+)+$/,
   },
 });
@@ -232,7 +237,7 @@ describe('what cannot be enforced is refused by name', () => {
     [{ type: 'integer', minimum: 3, maximum: 2 }, 'minimum'],
     [{ type: 'string', minLength: 3, maxLength: 2 }, 'minLength'],
     [{ type: 'string', maxLength: 5_000 }, 'maxLength'],
-    [{ type: 'string', format: 'uri' }, 'format'],
+    [{ type: 'string', format: 'iri' }, 'format'],
     [{ type: 'string', pattern: '^a', maxLength: 3 }, 'maxLength'],
     [{ type: 'string', pattern: '(?=a)' }, 'pattern'],
     [{ type: 'string', pattern: '(a)\\1' }, 'pattern'],
