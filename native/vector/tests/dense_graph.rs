@@ -82,6 +82,33 @@ fn recall_holds_with_every_metric_and_every_filter() {
 }
 
 #[test]
+fn neighbours_in_narrow_clusters_are_told_apart() {
+    const ROWS: u32 = 6000;
+    let mut world = World::new(31);
+    // A fortieth of the usual spread: the angles within a cluster are as small as what rounding adds to a vector.
+    let mut narrow = |cluster: usize| -> Vec<f32> {
+        let centre = world.clusters.centres[cluster].clone();
+        let drawn = world.clusters.draw(&mut world.dice, cluster);
+        let length = drawn.iter().zip(&centre).map(|(value, centre)| value * centre).sum::<f32>();
+        let moved = |(value, centre): (&f32, &f32)| centre + (value / length - centre) / 40.0;
+        drawn.iter().zip(&centre).map(moved).collect()
+    };
+    let rows: Vec<(u32, Vec<f32>)> = (0..ROWS).map(|at| (at, narrow(World::cluster_of(at)))).collect();
+    let queries: Vec<Vec<f32>> = (0..60).map(|at| narrow(at % CLUSTERS)).collect();
+    for metric in [Metric::Cosine, Metric::L2Squared] {
+        let mut tested = Tested::new(options(metric));
+        tested.load(&rows);
+        let is_found = |(ordinal, vector): &&(u32, Vec<f32>)| {
+            search(&tested.index, vector, 1, None).hits.iter().any(|hit| hit.ordinal == *ordinal)
+        };
+        let found = rows.iter().filter(is_found).count();
+        assert!(found as u32 >= ROWS - ROWS / 500, "{metric:?}: {found} rows are found by their own vectors");
+        let recall = tested.recall(&queries, 10, 0.5, None);
+        assert!(recall >= 0.97, "{metric:?}: {recall}");
+    }
+}
+
+#[test]
 fn all_rows_are_found_when_all_are_wanted() {
     let mut world = World::new(7);
     let mut tested = Tested::new(options(Metric::L2Squared));

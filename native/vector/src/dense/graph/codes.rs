@@ -15,16 +15,23 @@ pub struct CodedQuery {
 }
 
 /// Writes the codes of `vector`; gives its scale and the sum of the codes.
+///
+/// The scale is the one for which what rounding has added is at right angles to the vector, so that the product with a
+/// vector close to it is nearly exact. With the step of the rounding as scale, a vector would seem a thousandth longer or
+/// shorter than it is, which is more than what tells the neighbours in a narrow cluster apart by their angles.
 pub fn encode(vector: &[f32], codes: &mut [i8]) -> (f32, i32) {
     let largest = vector.iter().fold(0.0f32, |largest, value| largest.max(value.abs()));
-    let scale = largest / 127.0;
-    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-    let mut sum = 0;
-    for (code, value) in codes.iter_mut().zip(vector) {
+    let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+    let (mut sum, mut squared_norm, mut product) = (0, 0.0, 0.0);
+    for (code, &value) in codes.iter_mut().zip(vector) {
         *code = (value * inverse).round_ties_even() as i8;
         sum += i32::from(*code);
+        // In doubles, because the squares of very large or very small values leave the range of floats.
+        squared_norm += f64::from(value) * f64::from(value);
+        product += f64::from(value) * f64::from(*code);
     }
-    (scale, sum)
+    let scale = if product > 0.0 { squared_norm / product } else { 0.0 };
+    (scale as f32, sum)
 }
 
 /// Squared length of what the codes stand for.
