@@ -87,6 +87,16 @@ describe('a loaded model', () => {
     expect(events).toEqual(['load embedders/a', 'load embedders/b', 'unload embedders/b evicted', 'load embedders/c']);
   });
 
+  test('keeps its place while images are prepared', async () => {
+    const { pool, events } = story({ loadedModelsMax: 1 });
+    await ask(pool, 'a');
+    const images: ModelSpec = { backend: 'image', kind: 'images', name: 'images', bytes: 0, settings };
+    await pool.run(images, 'embed', { texts: ['x'], truncate: undefined });
+    expect([pool.isLoaded(spec('a')), events]).toEqual([true, ['load embedders/a', 'load images/images']]);
+    await ask(pool, 'b');
+    expect([pool.isLoaded(images), events.at(-2)]).toEqual([true, 'unload embedders/a evicted']);
+  });
+
   test('in use makes no room', async () => {
     const { pool } = story({ loadedModelsMax: 1 });
     const leaving = new AbortController();

@@ -30,6 +30,8 @@ const retryAfterMs = 1_000;
 
 interface Slot {
   readonly key: string;
+  /** False for what only prepares inputs, which takes no model's place. */
+  readonly isModel: boolean;
   readonly bytes: number;
   readonly loading: Promise<readonly [ModelProcess, LoadedInfo]>;
   /** Aborted when the model is no longer wanted. */
@@ -128,10 +130,12 @@ export class ModelPool {
     if (known !== undefined && known.process?.alive !== false) return known;
     if (known !== undefined) this.#slots.delete(key);
     const bytes = spec.bytes + overheadBytes;
-    this.#makeRoom(spec.name, bytes);
+    const isModel = spec.kind !== 'images';
+    this.#makeRoom(spec.name, isModel, bytes);
     const abandoned = new AbortController();
     const slot: Slot = {
       key,
+      isModel,
       bytes,
       loading: this.#load(spec, abandoned.signal),
       abandoned,
@@ -160,7 +164,7 @@ export class ModelPool {
     return loaded;
   }
 
-  #makeRoom(name: string, bytes: number): void {
+  #makeRoom(name: string, isModel: boolean, bytes: number): void {
     const { loadedModelsMax, memoryBytesMax } = this.#parts.pool;
     if (bytes > memoryBytesMax) {
       throw new ServiceError(
@@ -168,8 +172,12 @@ export class ModelPool {
         `the model "${name}" needs about ${bytes} bytes; inference.memory_limit allows ${memoryBytesMax}`,
       );
     }
-    while (this.#slots.size >= loadedModelsMax || this.#memoryBytes() + bytes > memoryBytesMax) {
-      const oldest = [...this.#slots.values()]
+    for (;;) {
+      const slots = [...this.#slots.values()];
+      const models = slots.filter((slot) => slot.isModel);
+      const isFull = isModel && models.length >= loadedModelsMax;
+      if (!isFull && this.#memoryBytes() + bytes <= memoryBytesMax) return;
+      const oldest = (isFull ? models : slots)
         .filter(({ users }) => users === 0)
         .reduce<Slot | undefined>(
           (best, slot) => (best && best.lastUsedMs <= slot.lastUsedMs ? best : slot),
