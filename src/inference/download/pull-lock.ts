@@ -7,14 +7,16 @@ export class PullLock implements Disposable {
 
   constructor(path: string) {
     this.#path = path;
+    const own = `${process.pid} ${startOf(process.pid)}`;
     try {
-      writeFileSync(path, String(process.pid), { flag: 'wx' });
+      writeFileSync(path, own, { flag: 'wx' });
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-      const owner = Number(readFileSync(path, 'utf8'));
-      if (owner !== process.pid && isAlive(owner))
+      const [pid = '', start = ''] = readFileSync(path, 'utf8').split(' ');
+      const owner = Number(pid);
+      if (owner !== process.pid && isAlive(owner) && startOf(owner) === start)
         throw new DownloadStopped(`process ${owner} is pulling this model already`);
-      writeFileSync(path, String(process.pid));
+      writeFileSync(path, own);
     }
   }
 
@@ -30,5 +32,19 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+/**
+ * When a process began, in the words of the system: in a container that is started again the same numbers belong to other
+ * processes. Empty where the system does not say.
+ */
+function startOf(pid: number): string {
+  try {
+    // The name of the program, in parentheses, may have spaces; what follows has none.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ');
+    return fields?.[19] ?? '';
+  } catch {
+    return '';
   }
 }
