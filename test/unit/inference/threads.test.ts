@@ -21,9 +21,9 @@ function machine(clock: FakeClock, batchMs: (tokens: number, threads: number) =>
   } as unknown as NativeContext;
 }
 
-async function probed(cores: number, batchMs: (tokens: number, threads: number) => number) {
+async function probed(cores: number, batchMs: (tokens: number, threads: number) => number, sequences = 4) {
   const clock = new FakeClock();
-  const threads = await probeThreads({ context: machine(clock, batchMs), sequences: 4, cores, clock });
+  const threads = await probeThreads({ context: machine(clock, batchMs), sequences, cores, clock });
   const { decode, parallel, prefill } = threads.shapes;
   return { counts: [decode.count, parallel.count, prefill.count], tookMs: clock.monotonicMs() };
 }
@@ -37,6 +37,11 @@ test('a probe gives each shape of work its own count, within a third of a second
   // Where nothing is lost by more than enough, more than enough will do.
   for (const count of many.counts) expect(count).toBeGreaterThanOrEqual(4);
   expect(many.tookMs).toBeLessThan(330);
+});
+
+test('a short text is read like a long one where only one is read at a time', async () => {
+  const { counts } = await probed(2, (tokens, threads) => (tokens === 1 ? 5 * threads : (4 * tokens) / threads), 1);
+  expect(counts).toEqual([1, 2, 2]);
 });
 
 test('a thread more has to be worth it', async () => {

@@ -61,9 +61,9 @@ export async function probeThreads({ context, sequences, cores, clock }: ProbePa
   const prefillTokens = Math.max(prefillTokensMin, Math.min(prefillTokensMax, wanted));
   const decode = await choose([1]);
   const prefill = perToken(await choose([prefillTokens]), prefillTokens);
-  if (sequences === 1) return new Threads({ decode, prefill, parallel: decode });
-  // A few tokens are arithmetic as a prompt is; where they take long, that is all that is known of them.
-  if (sequences * tokenMs > shapeBudgetMs) return new Threads({ decode, prefill, parallel: prefill });
+  // Of one sequence a few tokens are a prompt; of several they are arithmetic like one, the best guess where trying takes long.
+  if (sequences === 1 || sequences * tokenMs > shapeBudgetMs)
+    return new Threads({ decode, prefill, parallel: prefill });
   const parallel = perToken(await choose(Array.from({ length: sequences }, () => 1)), sequences);
   return new Threads({ decode, prefill, parallel });
 }

@@ -9,6 +9,7 @@ export const batchWindow = 1_024;
  * included, unless one input alone has more. `lengths` are those of the inputs in the order in which they came.
  */
 export function planBatch(lengths: readonly number[], tokensMax: number): number[] {
+  if (lengths.length === 1) return [0];
   const order = lengths
     .slice(0, batchWindow)
     .map((length, index) => ({ length, index }))

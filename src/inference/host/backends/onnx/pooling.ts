@@ -21,11 +21,12 @@ export function poolRows({ data, dims }: OutputTensor, lengths: readonly number[
 
 function meanOf(data: Float32Array, start: number, tokens: number, dimension: number): Float32Array {
   const sums = new Float64Array(dimension);
-  for (let token = 0; token < tokens; token += 1) {
-    const at = start + token * dimension;
-    for (let column = 0; column < dimension; column += 1) sums[column] = (sums[column] ?? 0) + (data[at + column] ?? 0);
+  for (let token = 0, at = start; token < tokens; token += 1) {
+    for (let column = 0; column < dimension; column += 1, at += 1) sums[column] = (sums[column] ?? 0) + (data[at] ?? 0);
   }
-  return Float32Array.from(sums, (sum) => sum / tokens);
+  const mean = new Float32Array(dimension);
+  for (let column = 0; column < dimension; column += 1) mean[column] = (sums[column] ?? 0) / tokens;
+  return mean;
 }
 
 /** Scales to length one; a vector without a direction stays as it is. */
