@@ -5,6 +5,7 @@ import {
   openBinding,
   openModel,
 } from '../../src/inference/host/backends/llama/binding.ts';
+import { readGgufHeader } from '../../src/inference/models/gguf-header.ts';
 import {
   cpuMs,
   type GenerateAnswer,
@@ -18,7 +19,7 @@ let loaded: { binding: LlamaBinding; model: NativeModel; context: NativeContext 
 
 async function load({ path, threads, contextTokens }: LoadCommand): Promise<{ threads: number }> {
   const { binding } = await openBinding(() => undefined);
-  const { model } = await openModel({ binding, gpuLayers: 0 }, path);
+  const { model } = await openModel({ binding, gpuLayers: 0 }, path, readGgufHeader(path));
   const context = new binding.AddonContext(model, {
     contextSize: contextTokens,
     batchSize: 512,

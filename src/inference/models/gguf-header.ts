@@ -27,12 +27,19 @@ export interface GgufHeader {
   /** Weights in all, and the bytes that they take. */
   readonly parameters: number;
   readonly weightBytes: number;
+  /** The same bytes by the name of their type. */
+  readonly typeBytes: ReadonlyMap<string, number>;
 }
 
 interface TensorPlace {
   readonly name: string;
   readonly start: number;
   readonly end: number;
+}
+
+interface TensorRead extends TensorPlace {
+  readonly elements: number;
+  readonly type: string;
 }
 
 /**
@@ -144,7 +151,7 @@ class GgufReader {
     return size;
   }
 
-  #tensors(count: number): { parameters: number; weightBytes: number } {
+  #tensors(count: number): Pick<GgufHeader, 'parameters' | 'weightBytes' | 'typeBytes'> {
     const alignment = this.#values.get('general.alignment') ?? 32;
     if (typeof alignment !== 'number' || alignment < 1 || alignment > 65_536 || (alignment & (alignment - 1)) !== 0) {
       throw this.#file.error(`has the alignment ${alignment}; it must be a power of two up to 65536`);
@@ -153,20 +160,23 @@ class GgufReader {
     const names = new Set<string>();
     let parameters = 0;
     let weightBytes = 0;
+    const typeBytes = new Map<string, number>();
     for (let each = 0; each < count; each += 1) {
       const tensor = this.#tensor(alignment);
       if (names.has(tensor.name)) throw this.#file.error(`has the tensor "${tensor.name}" twice`);
       names.add(tensor.name);
       parameters += tensor.elements;
-      weightBytes += tensor.end - tensor.start;
+      const bytes = tensor.end - tensor.start;
+      weightBytes += bytes;
+      typeBytes.set(tensor.type, (typeBytes.get(tensor.type) ?? 0) + bytes);
       places.push(tensor);
     }
     const dataStart = Math.ceil(this.#position / alignment) * alignment;
     this.#checkPlaces(places, Math.max(0, this.#file.size - dataStart));
-    return { parameters, weightBytes };
+    return { parameters, weightBytes, typeBytes };
   }
 
-  #tensor(alignment: number): TensorPlace & { elements: number } {
+  #tensor(alignment: number): TensorRead {
     const name = this.#text('a tensor name', tensorNameBytesMax);
     const what = `tensor "${name}"`;
     const dimensions = this.#u32(what);
@@ -187,7 +197,7 @@ class GgufReader {
     const start = this.#u64(what);
     if (start % alignment !== 0)
       throw this.#file.error(`has ${what} at ${start}, which is not aligned to ${alignment}`);
-    return { name, start, end: start + (elements / block.elements) * block.bytes, elements };
+    return { name, start, end: start + (elements / block.elements) * block.bytes, elements, type: block.name };
   }
 
   #checkPlaces(places: TensorPlace[], dataBytes: number): void {

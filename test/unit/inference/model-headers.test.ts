@@ -54,6 +54,7 @@ describe('GGUF headers', () => {
     expect(header.values.get('tokenizer.chat_template')).toContain("message['role']");
     expect(header.arrays.get('tokenizer.ggml.tokens')).toBe(313);
     expect([header.tensors, header.parameters]).toEqual([12, 241_949]);
+    expect([...header.typeBytes.values()].reduce((sum, bytes) => sum + bytes, 0)).toBe(header.weightBytes);
   });
 
   const f32 = 0;

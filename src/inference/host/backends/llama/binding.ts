@@ -1,5 +1,6 @@
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
 import { must } from '../../../../lib/assert.ts';
+import type { GgufHeader } from '../../../models/gguf-header.ts';
 import { type GpuKind, gpuKind } from '../../available-backends.ts';
 
 /**
@@ -126,6 +127,8 @@ export interface OpenBinding {
 }
 
 const allLayers = 9_999;
+/** llama.cpp arranges weights of these types anew for a processor. */
+const rearrangedTypes = ['Q4_0', 'Q4_K', 'Q2_K', 'IQ4_NL'] as const;
 
 /**
  * The library for what this installation has packages for: a GPU where its package is installed and works, else the CPU.
@@ -152,9 +155,13 @@ export async function openBinding(onWord: (text: string) => void): Promise<OpenB
 export async function openModel(
   { binding, gpuLayers }: OpenBinding,
   path: string,
+  header: Pick<GgufHeader, 'weightBytes' | 'typeBytes'>,
 ): Promise<{ model: NativeModel; gpuLayers: number }> {
-  const model = new binding.AddonModel(path, { useMmap: true, gpuLayers, addonExports: binding });
+  const rearranged = rearrangedTypes.reduce((sum, type) => sum + (header.typeBytes.get(type) ?? 0), 0);
+  // What was mapped stays in memory beside the weights that were arranged anew.
+  const useMmap = gpuLayers > 0 || rearranged < header.weightBytes / 2;
+  const model = new binding.AddonModel(path, { useMmap, gpuLayers, addonExports: binding });
   if (await model.init().catch(() => false)) return { model, gpuLayers };
-  if (gpuLayers > 0) return await openModel({ binding, gpuLayers: 0 }, path);
+  if (gpuLayers > 0) return await openModel({ binding, gpuLayers: 0 }, path, header);
   throw new Error('llama.cpp refuses it');
 }

@@ -42,8 +42,7 @@ export class DraftModel {
   static async open(parts: DraftModelParts): Promise<DraftModel> {
     const { binding, installed, gpuLayers, target, sequences, contextTokens } = parts;
     const path = join(installed.directory, installed.weights);
-    readGgufHeader(path);
-    const { model } = await openModel({ binding, gpuLayers }, path);
+    const { model } = await openModel({ binding, gpuLayers }, path, readGgufHeader(path));
     let context: NativeContext | undefined;
     try {
       context = await openContext({ name: installed.name, binding, model, sequences, contextTokens }, 'f16');

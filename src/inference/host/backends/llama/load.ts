@@ -52,7 +52,7 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, takeWords: () =
     throw new Error(`models of an encoder and a decoder (${architecture}) are run as ONNX only`);
   }
   const { binding } = opened;
-  const { model, gpuLayers } = await openModel(opened, path);
+  const { model, gpuLayers } = await openModel(opened, path, header);
   const vocabulary = new Vocabulary(model, vocabularySize);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
