@@ -46,6 +46,32 @@ fn values_score_by_their_rarity_alone() {
 }
 
 #[test]
+fn what_every_document_matches_scores_wherever_it_stands() {
+    let index = index_of(json!(null), &[json!({"t": "soup", "n": 1}), json!({"t": "soup leek", "n": 2})]);
+    let score = |node: Value| {
+        let hits = run(&index, &plan(node)).hits;
+        hits.iter().find(|hit| hit.ordinal == 0).map_or(f32::NAN, |hit| hit.score)
+    };
+    let soup = json!({"kind": "match", "field": "t", "text": "soup"});
+    let nothing = json!({"kind": "term", "field": "t", "value": "nothing"});
+    let alone = score(soup.clone());
+    for (constant, value) in [
+        (json!({"kind": "match_all"}), 1.0),
+        (json!({"kind": "match_all", "boost": 3}), 3.0),
+        (json!({"kind": "range", "field": "n", "gte": 1}), 1.0),
+        (json!({"kind": "range", "field": "n", "gte": 1, "boost": 3}), 3.0),
+        (json!({"kind": "bool", "must_not": [nothing]}), 1.0),
+        (json!({"kind": "exists", "field": "n"}), score(json!({"kind": "exists", "field": "n"}))),
+    ] {
+        let both = score(json!({"kind": "bool", "must": [constant, soup]}));
+        assert!((both - alone - value).abs() < 1e-4, "{constant}: {both} is not {alone} + {value}");
+        let nested = json!({"kind": "bool", "must": [constant], "must_not": [nothing]});
+        let deeper = score(json!({"kind": "bool", "must": [nested, soup], "should": [constant], "min_should": 0}));
+        assert!((deeper - alone - 2.0 * value).abs() < 1e-4, "{constant}: {deeper} is not {alone} + 2 * {value}");
+    }
+}
+
+#[test]
 fn filters_and_exclusions_do_not_score() {
     let index = index_of(
         json!(null),

@@ -13,8 +13,8 @@ use super::stop::{CancelFlag, Stop};
 use super::string_columns::StringRangeQuery;
 use super::text_nodes::{Words, bool_prefix_query, match_query, phrase_query, prefix_conditions};
 use super::value_nodes::{
-    RangeBounds, any_of, boolean_query, date_query, exists_query, filter_clause, ids_query, key_prefix_query,
-    number_query, parsed_values, range_query, term_query,
+    RangeBounds, any_of, boolean_query, date_query, every_document, exists_query, filter_clause, ids_query,
+    key_prefix_query, number_query, parsed_values, range_query, term_query,
 };
 use super::word_nodes::{
     Nearness, PhraseShape, fuzzy_query, ip_range_query, regexp_query, terms_phrase_query, wildcard_query,
@@ -161,7 +161,7 @@ fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineError
 /// `None` when the node asks for nothing: a text without any token (stop words, punctuation).
 fn compile(index: &IndexFields, node: &Node, stop: &Stop) -> Result<Option<Box<dyn Query>>, EngineError> {
     let query = match node {
-        Node::MatchAll { boost } => boosted(Box::new(AllQuery), *boost),
+        Node::MatchAll { boost } => boosted(every_document(), *boost),
         Node::MatchNone {} => Box::new(EmptyQuery),
         Node::Match { field, text, operator, analyzer, fuzziness, prefix_length, boost } => {
             let analyzer = named_analyzer(analyzer)?;
@@ -346,7 +346,7 @@ fn bool_node(
     let something_required = !(must.found.is_empty() && filter.found.is_empty());
     if !something_required && should.found.is_empty() && must_not.found.is_empty() {
         let left_out = must.left_out || filter.left_out || should.left_out;
-        return Ok(if left_out { None } else { Some(Box::new(AllQuery)) });
+        return Ok(if left_out { None } else { Some(every_document()) });
     }
     let default_min = usize::from(!something_required && !should.found.is_empty());
     let min_should = match min_should {
@@ -357,7 +357,7 @@ fn bool_node(
     };
     let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
     if !something_required && should.found.is_empty() {
-        clauses.push((Occur::Must, Box::new(AllQuery)));
+        clauses.push((Occur::Must, every_document()));
     }
     clauses.extend(must.found.into_iter().map(|query| (Occur::Must, query)));
     clauses.extend(should.found.into_iter().map(|query| (Occur::Should, query)));

@@ -3,7 +3,9 @@
 use std::ops::Bound;
 
 use serde_json::Value;
-use tantivy::query::{BooleanQuery, ConstScoreQuery, EmptyQuery, ExistsQuery, Occur, Query, RangeQuery, TermQuery};
+use tantivy::query::{
+    AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, ExistsQuery, Occur, Query, RangeQuery, TermQuery,
+};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DateTime, Term};
 
@@ -93,7 +95,18 @@ fn date_range(index: &IndexFields, path: &str, lower: Bound<DateTime>, upper: Bo
         term.append_type_and_fast_value(date);
         term
     };
-    Box::new(RangeQuery::new(lower.map(term), upper.map(term)))
+    in_range(lower.map(term), upper.map(term))
+}
+
+/// Scores 1. The range alone is a scorer of every document where it holds a segment's values, which a conjunction
+/// leaves out with its score.
+fn in_range(lower: Bound<Term>, upper: Bound<Term>) -> Box<dyn Query> {
+    Box::new(ConstScoreQuery::new(Box::new(RangeQuery::new(lower, upper)), 1.0))
+}
+
+/// Every document, with a score of 1 that no conjunction leaves out.
+pub fn every_document() -> Box<dyn Query> {
+    Box::new(ConstScoreQuery::new(Box::new(AllQuery), 1.0))
 }
 
 fn number_range(index: &IndexFields, path: &str, lower: Bound<f64>, upper: Bound<f64>) -> Box<dyn Query> {
@@ -111,7 +124,7 @@ fn number_range(index: &IndexFields, path: &str, lower: Bound<f64>, upper: Bound
         }
         term
     };
-    Box::new(RangeQuery::new(lower.map(term), upper.map(term)))
+    in_range(lower.map(term), upper.map(term))
 }
 
 /// Whole strings at any of the places, between two bounds.
