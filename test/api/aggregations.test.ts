@@ -300,3 +300,25 @@ test('expired documents are not aggregated', async () => {
   const { body } = await server.send<{ responses: Result[] }>('POST', '/db/v1/tables/short/query', request);
   expect(body.responses[0]?.aggregations).toEqual({ n: { value: 2 } });
 });
+
+test('times keep their milliseconds', async () => {
+  await server.send('POST', '/db/v1/tables/moments', {});
+  const inserts = { a: { at: '2026-11-21T22:05:37.014Z' }, b: { at: '2026-11-21T22:05:37.994123Z' } };
+  await server.send('POST', '/db/v1/tables/moments/batch', { inserts, sync_level: 'full_text' });
+  const aggregations = {
+    first: { type: 'min', field: 'at' },
+    last: { type: 'max', field: 'at' },
+    sum: { type: 'sum', field: 'at' },
+    since: { type: 'date_range', field: 'at', date_ranges: [{ name: 'x', from: '2026-11-21T22:05:37.042Z' }] },
+  };
+  const request = { limit: 0, aggregations };
+  const { body } = await server.send<{ responses: Result[] }>('POST', '/db/v1/tables/moments/query', request);
+  expect(body.responses[0]?.aggregations).toEqual({
+    first: { value: 1795298737014, value_as_string: '2026-11-21T22:05:37.014Z' },
+    last: { value: 1795298737994.123, value_as_string: '2026-11-21T22:05:37.994123Z' },
+    sum: { value: 3590597475008.123 },
+    since: {
+      buckets: [{ key: 'x', from: 1795298737042, from_as_string: '2026-11-21T22:05:37.042Z', doc_count: 1 }],
+    },
+  });
+});

@@ -17,6 +17,12 @@ use crate::error::EngineError;
 
 const MILLISECOND: i64 = 1_000_000;
 
+/// Milliseconds of a time in nanoseconds, exact to the microsecond: as a double, nanoseconds of today are not.
+pub fn milliseconds_of(nanoseconds: i64) -> f64 {
+    let below = nanoseconds.rem_euclid(MILLISECOND) as f64 / MILLISECOND as f64;
+    nanoseconds.div_euclid(MILLISECOND) as f64 + below
+}
+
 /// Integers are written without a fraction; what JSON has no number for is null.
 pub fn number_json(number: f64) -> Value {
     if number.fract() == 0.0 && number.abs() < 9e15 { Value::from(number as i64) } else { Value::from(number) }
@@ -24,7 +30,9 @@ pub fn number_json(number: f64) -> Value {
 
 /// RFC 3339 in UTC of milliseconds since 1970.
 pub fn date_text(milliseconds: f64) -> String {
-    date_text_of_nanoseconds((milliseconds * 1e6) as i128)
+    let whole = milliseconds.floor();
+    let microseconds = ((milliseconds - whole) * 1e3).round();
+    date_text_of_nanoseconds(whole as i128 * i128::from(MILLISECOND) + microseconds as i128 * 1_000)
 }
 
 fn date_text_of_nanoseconds(nanoseconds: i128) -> String {
@@ -102,7 +110,7 @@ impl Renderer<'_> {
                     for (name, text) in [("from", &range.from), ("to", &range.to)] {
                         if let Some(text) = text {
                             let nanoseconds = plan_date(text)?;
-                            members.insert(name.to_owned(), number_json(nanoseconds as f64 / 1e6));
+                            members.insert(name.to_owned(), number_json(milliseconds_of(nanoseconds)));
                             let shown = date_text_of_nanoseconds(i128::from(nanoseconds));
                             members.insert(format!("{name}_as_string"), Value::from(shown));
                         }
@@ -303,8 +311,7 @@ fn key_members(of: &AggregationKind, key: &BucketKey) -> Map<String, Value> {
 fn key_json(key: &BucketKey) -> Value {
     match key {
         BucketKey::Number(bits) => number_json(number_of_bits(*bits)),
-        BucketKey::Date(nanoseconds) if nanoseconds % MILLISECOND == 0 => Value::from(nanoseconds / MILLISECOND),
-        BucketKey::Date(nanoseconds) => Value::from(*nanoseconds as f64 / MILLISECOND as f64),
+        BucketKey::Date(nanoseconds) => number_json(milliseconds_of(*nanoseconds)),
         BucketKey::Text(text) => Value::from(&**text),
         BucketKey::Boolean(boolean) => Value::from(*boolean),
         BucketKey::Numbered(number) => Value::from(*number),

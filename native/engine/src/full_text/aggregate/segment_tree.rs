@@ -10,6 +10,7 @@ use super::groups::Groups;
 use super::number_summary::NumberSummary;
 use super::partial::Partial;
 use super::plan::{Aggregation, AggregationKind, CardinalityMode, NumberMetric};
+use super::render::milliseconds_of;
 use crate::error::EngineError;
 use crate::full_text::query::{IndexFields, Stop};
 
@@ -150,7 +151,7 @@ fn summarise(columns: &mut PathColumns, metric: NumberMetric, summaries: &mut Ve
     if let Some(dates) = &mut columns.dates {
         let dates = dates.read(&pairs.docs);
         for (position, date) in dates.positions.iter().zip(&dates.values) {
-            let milliseconds = date.into_timestamp_nanos() as f64 / 1e6;
+            let milliseconds = milliseconds_of(date.into_timestamp_nanos());
             summaries[pairs.owners[*position as usize] as usize].add_date(metric, milliseconds);
         }
     }
