@@ -217,7 +217,8 @@ fn ttl_base(row: &Entry<'_>, path: &[&str], timestamp_ms: i64) -> Result<i64, En
     };
     let base = date_time_ms(value).or_else(|| nanoseconds_to_ms(value)).ok_or_else(|| {
         let path = path.join(".");
-        invalid_document(&row.key, &format!("the TTL field {path} must be RFC 3339 or integer nanoseconds"))
+        let what = "must be an RFC 3339 time, or nanoseconds since 1970 such as 1.7e18";
+        invalid_document(&row.key, &format!("the TTL field {path} {what}"))
     })?;
     Ok(base.max(1))
 }
@@ -229,9 +230,10 @@ fn date_time_ms(literal: &[u8]) -> Option<i64> {
     i64::try_from(instant.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
 }
 
+/// Of any number: documents have integers up to 2^53 only, which as nanoseconds is a hundred days.
 fn nanoseconds_to_ms(literal: &[u8]) -> Option<i64> {
-    let nanoseconds: i64 = std::str::from_utf8(literal).ok()?.parse().ok()?;
-    Some(nanoseconds.div_euclid(1_000_000))
+    let nanoseconds: f64 = std::str::from_utf8(literal).ok()?.parse().ok()?;
+    Some((nanoseconds / 1e6).floor() as i64)
 }
 
 /// A document without its closing brace, and what separates a further member from the last.
