@@ -20,6 +20,9 @@ beforeAll(async () => {
   // A tokenizer that nothing can be made of is noticed when the model is loaded.
   cpSync(`${fixtures}tiny-chunker`, join(directory.path, 'chunkers/broken'), { recursive: true });
   writeFileSync(join(directory.path, 'chunkers/broken/tokenizer.json'), '{"model":{"type":"Guess"}}');
+  // Weights that are none are noticed when the models are listed.
+  cpSync(`${fixtures}tiny-chunker`, join(directory.path, 'chunkers/damaged'), { recursive: true });
+  writeFileSync(join(directory.path, 'chunkers/damaged/onnx/model.onnx'), 'no weights');
   server = await startTestServer({ set: { '--models-dir': directory.path } });
 });
 afterAll(async () => {
@@ -81,8 +84,8 @@ describe('POST /ai/v1/chunk', () => {
   });
 
   test('falls back to the fixed rule when a model fails, says so and forgets it', async () => {
-    for (let turn = 0; turn < 2; turn += 1) {
-      const { status, body } = await chunk({ text: 'a b', config: { model: 'broken' } });
+    for (const model of ['broken', 'broken', 'damaged']) {
+      const { status, body } = await chunk({ text: 'a b', config: { model } });
       expect([status, body.model, body.cache_hit, texts(body)]).toEqual([200, 'fixed', false, ['a b']]);
     }
   });

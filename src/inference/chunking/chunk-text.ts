@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { specOfModel } from '../host/model-spec.ts';
 import type { Inference } from '../inference.ts';
+import type { InstalledModel } from '../models/describe-model.ts';
 import { fixedChunker } from '../models/model-registry.ts';
 import { ChunkCache, type CutText } from './chunk-cache.ts';
 import { type FixedOptions, fixedChunks, type TextChunk } from './fixed-chunks.ts';
@@ -46,11 +47,13 @@ export async function chunkText(inference: Inference, request: ChunkRequest, sig
 }
 
 async function cutByModel(
-  { models, pool, settings }: Inference,
+  inference: Inference,
   request: ChunkRequest,
   signal: AbortSignal | undefined,
 ): Promise<CutText> {
-  const model = models.require('chunkers', request.model);
+  const model = usableChunker(inference, request.model);
+  if (model === undefined) return await cutFixed(request);
+  const { pool, settings } = inference;
   const { text, threshold } = request;
   try {
     const options = signal === undefined ? {} : { signal };
@@ -61,6 +64,16 @@ async function cutByModel(
     const falls = error instanceof ServiceError && fallBackCodes.includes(error.code);
     if (!falls || signal?.aborted === true) throw error;
     return await cutFixed(request);
+  }
+}
+
+/** Undefined for one that is there and cannot be served: it fails as one does that cannot be loaded. */
+function usableChunker({ models, registry }: Inference, name: string): InstalledModel | undefined {
+  try {
+    return models.require('chunkers', name);
+  } catch (error) {
+    if (registry.refused.some((each) => each.kind === 'chunkers' && each.name === name)) return undefined;
+    throw error;
   }
 }
 
