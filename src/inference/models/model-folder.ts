@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { Errors } from '@sinclair/typebox/errors';
+import { didYouMean } from '../../lib/did-you-mean.ts';
 import { type ModelManifest, modelManifestSchema } from '../../protocol/inference/model-manifest.ts';
 import { ModelFileError } from './model-file-error.ts';
 
@@ -32,9 +33,20 @@ export function readFolderJson(folder: string, name: string): Record<string, unk
   return value as Record<string, unknown>;
 }
 
-/** The manifest as it is written; empty where there is none. Throws `ModelFileError`. */
+const members = Object.keys(modelManifestSchema.properties);
+
+/**
+ * The manifest as it is written; empty where there is none. Members that mean nothing here are left out, those of other
+ * programs for one. Throws `ModelFileError`, also for a member that looks misspelt.
+ */
 export function readManifest(folder: string): ModelManifest {
-  const value = readFolderJson(folder, manifestFile) ?? {};
+  const given = Object.entries(readFolderJson(folder, manifestFile) ?? {});
+  const value = Object.fromEntries(given.filter(([name]) => members.includes(name)));
+  for (const [name] of given) {
+    const guess = Object.hasOwn(value, name) ? undefined : didYouMean(name, members);
+    if (guess === undefined) continue;
+    throw new ModelFileError(`${manifestFile} has the unknown member "${name}"; did you mean "${guess}"?`);
+  }
   const wrong = Errors(modelManifestSchema, [], value).First();
   if (wrong !== undefined) {
     const member = wrong.path.slice(1).replaceAll('/', '.');

@@ -159,13 +159,15 @@ describe('manifests', () => {
   test('what is given wins', () => {
     using directory = new TemporaryDirectory();
     const given = { context_length: 48, pooling: 'cls', prefixes: { query: 'q: ' }, license: 'MIT' };
-    const model = registry(withManifest(directory, JSON.stringify(given))).find('embedders', 'tiny');
+    const written = { ...given, schema_version: 2, files: [{ name: 'x' }] };
+    const model = registry(withManifest(directory, JSON.stringify(written))).find('embedders', 'tiny');
+    expect(model?.manifest).not.toHaveProperty('files');
     expect(model?.manifest).toMatchObject({ ...given, dimension: 32 });
     expect(model?.contextSource).toBe('manifest');
   });
 
   const wrong: readonly (readonly [manifest: unknown, reason: RegExp])[] = [
-    [{ colour: 'red' }, /"colour": unexpected/],
+    [{ capabilties: ['sparse'] }, /"capabilties"; did you mean "capabilities"/],
     [{ pooling: 'max' }, /"pooling"/],
     [{ kind: 'rerankers' }, /says rerankers, but it lies among the embedders/],
     [{ variants: { full: '../../../etc/passwd' } }, /not a path below/],
