@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
@@ -15,6 +15,22 @@ const templates: Readonly<Record<string, string>> = {
   bare: `{% if tools %}Respond in the format {"name": function name, "parameters": dictionary of argument name and its value}. {{ tools | tojson }}{% endif %}${turns}`,
 };
 
+/** The file with one of its tokens made a control token, as many models have their marks. */
+function withControlToken(token: string): Buffer {
+  const bytes = readFileSync(weights);
+  const arrayOf = (key: string) => bytes.indexOf(key) + key.length + 8;
+  let at = arrayOf('tokenizer.ggml.tokens');
+  const count = Number(bytes.readBigUInt64LE(at));
+  at += 8;
+  for (let id = 0; id < count; id += 1) {
+    const length = Number(bytes.readBigUInt64LE(at));
+    const text = bytes.toString('utf8', at + 8, at + 8 + length);
+    if (text === token) bytes.writeInt32LE(3, arrayOf('tokenizer.ggml.token_type') + 8 + 4 * id);
+    at += 8 + length;
+  }
+  return bytes;
+}
+
 let server: TestServer;
 let client: OpenAI;
 const directory = new TemporaryDirectory();
@@ -26,6 +42,9 @@ beforeAll(async () => {
     cpSync(weights, join(folder, 'model.gguf'));
     writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ chat_template: template }));
   }
+  const control = join(directory.path, 'generators/control');
+  mkdirSync(control);
+  writeFileSync(join(control, 'model.gguf'), withControlToken('<tool_call>'));
   server = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
   client = new OpenAI({ baseURL: `${server.url}/ai/v1`, apiKey: 'none', maxRetries: 0 });
 });
@@ -62,6 +81,19 @@ test.each(Object.keys(templates))('functions are called in the form of the templ
   ];
   const next = await client.chat.completions.create({ model, messages: back, tools, max_tokens: 1 });
   expect(next.choices).toHaveLength(1);
+});
+
+test.each(['auto', 'required'] as const)('marks that are control tokens are seen (%s)', async (tool_choice) => {
+  const integers = { type: 'object', properties: { a: { type: 'integer' }, b: { type: 'integer' } } };
+  const add = { type: 'function' as const, function: { name: 'add', parameters: integers } };
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: 'call' }];
+  const request = { model: 'control', messages, tools: [add], tool_choice, temperature: 0 };
+  const [choice] = (await client.chat.completions.create(request)).choices;
+  expect(choice?.finish_reason).toBe('tool_calls');
+  expect(choice?.message).toMatchObject({
+    content: null,
+    tool_calls: [{ function: { name: 'add', arguments: '{"a":1,"b":2}' } }],
+  });
 });
 
 function argument(text: string): unknown {
