@@ -109,6 +109,26 @@ fn neighbours_in_narrow_clusters_are_told_apart() {
 }
 
 #[test]
+fn rows_without_any_structure_are_found_too() {
+    const WIDE: usize = 96;
+    println!("seed 31");
+    let mut dice = Dice(31);
+    let mut draw = || -> Vec<f32> { (0..WIDE).map(|_| dice.normal()).collect() };
+    let rows: Vec<(u32, Vec<f32>)> = (0..10_000).map(|at| (at, draw())).collect();
+    let queries: Vec<Vec<f32>> = (0..30).map(|_| draw()).collect();
+    let half: BitSet = (0..10_000).filter(|at| at % 2 == 0).collect();
+    for metric in METRICS {
+        let options = DenseOptions::new("taste", INDEX_ID, WIDE as u32, metric);
+        let mut tested = Tested::new(DenseOptions { tail_bytes: 1 << 20, build_candidates: 64, ..options });
+        tested.load(&rows);
+        for allowed in [None, Some(&half)] {
+            let recall = tested.recall(&queries, 10, 0.5, allowed);
+            assert!(recall >= 0.98, "{metric:?}, half of the rows: {}: {recall}", allowed.is_some());
+        }
+    }
+}
+
+#[test]
 fn all_rows_are_found_when_all_are_wanted() {
     let mut world = World::new(7);
     let mut tested = Tested::new(options(Metric::L2Squared));

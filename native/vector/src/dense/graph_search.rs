@@ -42,6 +42,16 @@ const SAMPLED_STARTS: usize = 2048;
 /// Of so many allowed rows one is such a start, at most.
 const ROWS_PER_START: usize = 16;
 
+/// Efforts from which on a walk that is likely to have missed rows is not believed; the default one is among them.
+const SURE_EFFORT: f32 = 0.5;
+
+/// Such a walk is followed by a scan of at most so many times the rows whose scan costs what the walk did.
+const SURE_SCAN_COST: usize = 16;
+
+/// How hard a walk has to be found for that, as `hardness` tells. Recall of the 10 nearest with 202 candidates by its median:
+/// clustered rows 0.99 at 200 to 300, word vectors 0.98 at 550, structureless rows 0.97 at 640, 0.91 at 940, 0.63 at 1,260.
+const HARD: f32 = 500.0;
+
 /// Nodes of the upper layers that a walk begins at, at most.
 const STARTS_MAX: usize = 64;
 
@@ -98,7 +108,7 @@ impl GraphSearch<'_, '_> {
     fn unfiltered(&mut self) -> Vec<Found> {
         let (rows, live) = (self.rows.len(), self.rows.len() - self.dead.len());
         let mut limit = self.search.candidates * rows / live.max(1);
-        while limit < rows / 8 {
+        while limit < rows / 8 && live > scanned_for(limit) {
             self.search.took("graph");
             let (graph, query) = (&self.rows.graph, &self.query);
             graph.descend(query, 0, starts_for(limit), self.scratch);
@@ -108,6 +118,9 @@ impl GraphSearch<'_, '_> {
             }
             let dead = self.dead;
             let (found, is_complete) = self.rescore(Walked::Beam, |place| !dead.contains(place));
+            if self.misses_rows(live) {
+                break;
+            }
             if is_complete || found.len() >= self.search.bounds.limit.min(live) {
                 return found;
             }
@@ -159,7 +172,8 @@ impl GraphSearch<'_, '_> {
         };
         if end != WalkEnd::OverBudget {
             let (found, is_complete) = self.rescore(Walked::Kept, |_| true);
-            if end == WalkEnd::Due || is_complete || found.len() >= wanted {
+            let is_enough = (is_complete || found.len() >= wanted) && !self.misses_rows(count);
+            if end == WalkEnd::Due || is_enough {
                 return found;
             }
         } else if count > steps {
@@ -175,6 +189,38 @@ impl GraphSearch<'_, '_> {
         }
         self.search.took("exact_fallback");
         self.scan(allowed.iter(), count)
+    }
+
+    /// Whether the walk that has filled the beam is likely to have missed some of the nearest, and a scan of `count` rows
+    /// is worth its cost.
+    fn misses_rows(&self, count: usize) -> bool {
+        self.search.effort >= SURE_EFFORT
+            && count <= SURE_SCAN_COST * scanned_for(self.scratch.beam.limit())
+            && self.hardness() > HARD
+    }
+
+    /// How little the walk that has filled the beam tells of the rows around the query: the nodes it met for each that it
+    /// kept, few where neighbours share their neighbours, times the local dimension, by which the nodes within a distance
+    /// grow (Levina and Bickel, "Maximum likelihood estimation of intrinsic dimension", 2004, from two distances).
+    fn hardness(&self) -> f32 {
+        const INNER: usize = 16;
+        let beam = &self.scratch.beam;
+        let kept = beam.iter().count();
+        let [inner, outer] = [kept / INNER, kept].map(|count| self.squared_distance(beam.cost_of(count)));
+        let dimension = 2.0 * (INNER as f32).ln() / (outer / inner).ln();
+        // Nodes at the same distance tell nothing.
+        if dimension.is_finite() { dimension * self.scratch.visits as f32 / kept as f32 } else { 0.0 }
+    }
+
+    /// Square of the distance, or a multiple of it, by which the graph was linked.
+    fn squared_distance(&self, cost: f32) -> f32 {
+        match self.search.metric {
+            Metric::L2Squared | Metric::Cosine => cost,
+            Metric::InnerProduct => {
+                let norm: f32 = self.search.query.iter().map(|value| value * value).sum();
+                norm + self.graph().longest.powi(2) + 2.0 * cost
+            }
+        }
     }
 
     fn found(&self, place: u32) -> Found {
