@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { colouredImage, red } from '../support/coloured-image.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
@@ -42,6 +43,20 @@ describe('POST /ai/v1/extract with an extractor', () => {
       { index: 1, entities: [{ label: 'person', text: 'king queen', start: 0, end: 10, score: score(2) }] },
       { index: 2, entities: [] },
     ]);
+  });
+
+  test('has images read by a reader', async () => {
+    const image = { type: 'image_url', image_url: { url: await colouredImage([red, red, red, red]) } };
+    const inputs = [{ content: [{ type: 'text', text: 'the fox' }, image] }, { content: 'king' }];
+    const { status, body } = await extract({ inputs, schema, options: { reader: { model: 'tiny-reader' } } });
+    const labels = (body.data as { entities: { label: string; text: string }[] }[]).map(({ entities }) =>
+      entities.map(({ label, text }) => `${label} ${text.split(' ')[0]}`),
+    );
+    expect([status, labels]).toEqual([200, [['animal fox', 'colour red'], ['person king']]]);
+    const unread = await extract({ inputs, schema });
+    expect([unread.status, String(unread.body.error)]).toEqual([400, expect.stringContaining('inputs[0].content[1]')]);
+    const gone = await extract({ inputs, schema, options: { reader: { model: 'gone' } } });
+    expect(gone.status).toBe(404);
   });
 
   test('lets entities nest when it is asked to, and keeps to the threshold', async () => {
@@ -116,7 +131,7 @@ describe('what cannot be asked', () => {
       [
         { inputs: [{ content: [{ type: 'image_url', image_url: 'data:,' }] }], schema: { entities: ['x'] } },
         400,
-        'image_url',
+        'invalid_media',
       ],
       [{ inputs, schema: { entities: ['x'.repeat(60)] } }, 400, 'the labels have'],
       [{ model: 'gone', inputs, schema: { entities: ['x'] } }, 404, 'among the extractors'],

@@ -2,8 +2,10 @@ import { limits } from '../../config/limits.ts';
 import { type Extracted, extractTexts } from '../../inference/extraction/extract-texts.ts';
 import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
 import type { Inference } from '../../inference/inference.ts';
+import { type MediaReference, mediaReference } from '../../inference/media/media-reference.ts';
+import { readImages } from '../../inference/writing/write-texts.ts';
+import { must } from '../../lib/assert.ts';
 import { CodePointPlaces } from '../../lib/code-points.ts';
-import type { Content } from '../../protocol/inference/content-parts.ts';
 import {
   classifyRequestSchema,
   type ExtractBody,
@@ -17,6 +19,8 @@ import { extractionSchema, flatSchema, isFlat } from './extract-schema.ts';
 import { checkTexts, underPermit, type Worked } from './inference-work.ts';
 
 const bytesMax = limits.inferenceBodyBytesMax;
+/** Of what a reader writes about one image. */
+const readTokensMax = 1_024;
 const responses = { 200: { description: 'What every input holds', schema: extractResponseSchema } };
 
 interface Wanted {
@@ -38,9 +42,14 @@ export function extractRoutes(inference: Inference): Route[] {
       summary: 'Find entities, relations, classes and records in texts',
       description:
         'An extractor finds entities. A generator finds everything: its output is held to the schema while it decodes, and entities that do not stand in the text are left out.',
-      body: { kind: 'json', schema: extractRequestSchema, bytesMax },
+      body: { kind: 'json', schema: extractRequestSchema, bytesMax: limits.generateBodyBytesMax },
       handler: (context) =>
-        underPermit(inference, 'extract', context, () => extract(inference, wanted(context.body), context.signal)),
+        underPermit(inference, 'extract', context, async () => {
+          const { body, signal } = context;
+          const asked = wanted(body);
+          const texts = body.texts ?? (await textsOf(inference, body, signal));
+          return await extract(inference, { ...asked, texts }, signal);
+        }),
     }),
     defineRoute({
       ...route,
@@ -71,7 +80,7 @@ export function extractRoutes(inference: Inference): Route[] {
   ];
 }
 
-function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Wanted {
+function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Omit<Wanted, 'texts'> {
   if ((inputs === undefined) === (texts === undefined)) {
     throw new ServiceError('invalid_request', 'one of "inputs" and "texts" has to be given');
   }
@@ -85,7 +94,6 @@ function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Wa
   }
   return {
     model,
-    texts: texts ?? (inputs ?? []).map(({ content }) => textOf(content)),
     ids: (inputs ?? []).map(({ id }) => id),
     schema: older ? flatSchema(schema) : extractionSchema(schema),
     options,
@@ -93,13 +101,42 @@ function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Wa
   };
 }
 
-function textOf(content: Content): string {
-  if (typeof content === 'string') return content;
-  const pieces = content.map((part) => {
-    if (part.type === 'text') return part.text;
-    throw new ServiceError('model_not_supported', `texts are read; a part of type "${part.type}" is not`);
+/** What the inputs say, line by line; a reader writes down what images among them say. */
+async function textsOf(
+  inference: Inference,
+  { inputs = [], options }: ExtractBody,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const images: MediaReference[] = [];
+  const pieces = inputs.map(({ content }, input) => {
+    if (typeof content === 'string') return [content];
+    return content.map((part, at) => {
+      if (part.type === 'text') return part.text;
+      const image = mediaReference(part, `inputs[${input}].content[${at}]`);
+      return images.push(must(image, 'what is no text refers to media')) - 1;
+    });
   });
-  return pieces.join('\n');
+  const read = await readTexts(inference, images, options?.reader?.model, signal);
+  return pieces.map((each) =>
+    each.map((piece) => (typeof piece === 'string' ? piece : (read[piece] ?? ''))).join('\n'),
+  );
+}
+
+async function readTexts(
+  inference: Inference,
+  images: readonly MediaReference[],
+  reader: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const [first] = images;
+  if (first === undefined) return [];
+  if (reader === undefined) {
+    throw new ServiceError(
+      'model_not_supported',
+      `${first.where}: texts are read; name a reader in options.reader.model`,
+    );
+  }
+  return (await readImages(inference, reader, { images, prompt: undefined, tokensMax: readTokensMax }, signal)).texts;
 }
 
 async function extract(inference: Inference, wanted: Wanted, signal: AbortSignal): Promise<Worked> {

@@ -37,6 +37,12 @@ const optionsSchema = Type.Object(
     flat_ner: Type.Optional(Type.Boolean({ description: 'No two entities overlap; true.' })),
     include_confidence: Type.Optional(Type.Boolean({ description: 'Give values of structures their score.' })),
     include_spans: Type.Optional(Type.Boolean({ description: 'Give values of structures their place.' })),
+    reader: Type.Optional(
+      Type.Object(
+        { model: Type.String({ minLength: 1 }) },
+        { additionalProperties: false, description: 'A reader, which writes down what images among the inputs say.' },
+      ),
+    ),
   },
   { additionalProperties: false },
 );
