@@ -1,4 +1,3 @@
-import { assert } from '../lib/assert.ts';
 import type { OpenRange } from './open-range.ts';
 
 /** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
@@ -11,8 +10,8 @@ interface Slot {
   /** Set when it is open. */
   range: OpenRange | undefined;
   leases: number;
-  /** Set when the range is to be closed; new leases are refused. */
-  closing: boolean;
+  /** Set when the range is to be closed; settles when it is. New leases wait for that and open it again. */
+  closed: Promise<void> | undefined;
   onIdle: (() => void) | undefined;
 }
 
@@ -30,10 +29,13 @@ export class RangePool {
 
   /** Ranges that are open now, without keeping them so. */
   openRanges(): OpenRange[] {
-    return [...this.#slots.values()].flatMap(({ range, closing }) => (range && !closing ? [range] : []));
+    return [...this.#slots.values()].flatMap(({ range, closed }) => (range && !closed ? [range] : []));
   }
 
   async lease(rangeId: number): Promise<RangeLease> {
+    for (let held = this.#slots.get(rangeId); held?.closed; held = this.#slots.get(rangeId)) {
+      await held.closed.catch(() => undefined);
+    }
     const slot = this.#slot(rangeId);
     slot.leases += 1;
     try {
@@ -41,7 +43,7 @@ export class RangePool {
       slot.range = range;
       return { range, [Symbol.dispose]: () => this.#release(slot) };
     } catch (error) {
-      this.#slots.delete(rangeId);
+      this.#forget(rangeId, slot);
       this.#release(slot);
       throw error;
     }
@@ -51,25 +53,35 @@ export class RangePool {
   async close(rangeId: number): Promise<void> {
     const slot = this.#slots.get(rangeId);
     if (!slot) return;
-    slot.closing = true;
-    if (slot.leases > 0) {
-      await new Promise<void>((resolve) => {
-        slot.onIdle = resolve;
-      });
-    }
-    const range = await slot.opening;
-    await range.close();
-    this.#slots.delete(rangeId);
+    slot.closed ??= this.#close(rangeId, slot);
+    await slot.closed;
   }
 
   async closeAll(): Promise<void> {
     await Promise.all([...this.#slots.keys()].map((rangeId) => this.close(rangeId)));
   }
 
+  async #close(rangeId: number, slot: Slot): Promise<void> {
+    try {
+      if (slot.leases > 0) {
+        await new Promise<void>((resolve) => {
+          slot.onIdle = resolve;
+        });
+      }
+      const range = await slot.opening;
+      await range.close();
+    } finally {
+      this.#forget(rangeId, slot);
+    }
+  }
+
+  #forget(rangeId: number, slot: Slot): void {
+    if (this.#slots.get(rangeId) === slot) this.#slots.delete(rangeId);
+  }
+
   #slot(rangeId: number): Slot {
     const known = this.#slots.get(rangeId);
     if (known) {
-      assert(!known.closing, 'a range was leased while it was being closed');
       this.#slots.delete(rangeId);
       this.#slots.set(rangeId, known);
       return known;
@@ -78,7 +90,7 @@ export class RangePool {
       opening: this.#openRange(rangeId),
       range: undefined,
       leases: 0,
-      closing: false,
+      closed: undefined,
       onIdle: undefined,
     };
     this.#slots.set(rangeId, slot);
@@ -90,7 +102,7 @@ export class RangePool {
     let excess = this.#slots.size - this.#openMax;
     for (const [rangeId, slot] of this.#slots) {
       if (excess <= 0) return;
-      if (slot.leases > 0 || slot.closing) continue;
+      if (slot.leases > 0 || slot.closed) continue;
       excess -= 1;
       void this.close(rangeId);
     }

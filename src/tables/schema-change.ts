@@ -116,13 +116,11 @@ export class SchemaChange {
   }
 
   async #finish(table: Table, indexName: string): Promise<void> {
-    using lease = await table.lease();
-    const appliers = lease.ranges.flatMap((range) => range.applier(indexName) ?? []);
-    const built = await Promise.all(appliers.map((applier) => applier.whenLive(table.closing)));
-    if (!built.every(Boolean)) return;
+    if (!(await isBuilt(table, indexName))) return;
     await this.#changes.run(table.name, async () => {
       const building = table.indexes.find((index) => index.role === 'building' && index.name === indexName);
       if (!building || table.closing.aborted) return;
+      using lease = await table.lease();
       const { readSchema: _, ...settings } = table.settings;
       const replaced = table.servingIndex.name;
       const updated = [{ name: indexName, state: 'serving' }];
@@ -135,6 +133,15 @@ export class SchemaChange {
   async #readLifetimesAgain(table: Table, lease: TableLease): Promise<void> {
     for (const range of lease.ranges) await rewriteLifetimes(range, table.ttlField, this.#log, this.#nowMs);
   }
+}
+
+/** Whether every range has built the index; false when the table closes before. */
+async function isBuilt(table: Table, indexName: string): Promise<boolean> {
+  if (table.closing.aborted) return false;
+  using lease = await table.lease();
+  const appliers = lease.ranges.flatMap((range) => range.applier(indexName) ?? []);
+  const built = await Promise.all(appliers.map((applier) => applier.whenLive(table.closing)));
+  return built.every(Boolean);
 }
 
 /** Resolves when the index shows everything that the one it replaces shows now; undefined when it does already. */

@@ -16,7 +16,7 @@ import { primaryIndexConfig, readIndexConfig } from './index-config.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
 import { SchemaChange } from './schema-change.ts';
-import { Table } from './table.ts';
+import { Table, tableNotFound } from './table.ts';
 import type { TableSettings } from './table-view.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
@@ -67,7 +67,7 @@ export class TableService {
   /** Fails with `table_not_found`. */
   get(name: string): Table {
     const table = this.#tables.get(name);
-    if (!table) throw new ServiceError('table_not_found', `There is no table ${JSON.stringify(name)}.`);
+    if (!table) throw tableNotFound(name);
     return table;
   }
 
@@ -119,7 +119,7 @@ export class TableService {
     await this.#changes.run(name, async () => {
       const table = this.get(name);
       this.#tables.delete(name);
-      table.close();
+      table.drop();
       for (const { rangeId } of table.ranges) await this.#pool.close(rangeId);
       await this.#storage.catalog.dropTable(table.id, this.#clock.nowMs());
       for (const { rangeId } of table.ranges) this.#owners.delete(rangeId);

@@ -3,6 +3,7 @@ import type { TableSchema } from '../engine/table-schema.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
+import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog-records.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
 import type { CheckedIndexConfig } from './index-config.ts';
@@ -35,6 +36,7 @@ export class Table implements TableView {
   #indexes: TableIndex[];
   #ttl: TtlPolicy | undefined;
   readonly #closing = new AbortController();
+  #dropped = false;
   /** Validates writes. */
   compiledSchema: TableSchema;
 
@@ -104,8 +106,18 @@ export class Table implements TableView {
     this.#closing.abort();
   }
 
-  /** Opens what is not open yet. Use with `using`: the ranges stay open until the lease is disposed. */
+  /** Gives out no more leases. */
+  drop(): void {
+    this.#dropped = true;
+    this.close();
+  }
+
+  /**
+   * Opens what is not open yet. Use with `using`: the ranges stay open until the lease is disposed. Whoever holds one
+   * must not wait for a change of the table: a drop waits for all leases. Fails with `table_not_found` after a drop.
+   */
   async lease(): Promise<TableLease> {
+    if (this.#dropped) throw tableNotFound(this.name);
     const leases: RangeLease[] = [];
     try {
       for (const range of this.ranges) leases.push(await this.#pool.lease(range.rangeId));
@@ -132,6 +144,10 @@ export class Table implements TableView {
     }
     return totals;
   }
+}
+
+export function tableNotFound(name: string): ServiceError {
+  return new ServiceError('table_not_found', `There is no table ${JSON.stringify(name)}.`);
 }
 
 /** The definition under which every range of the table follows this index. */

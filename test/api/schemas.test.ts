@@ -151,3 +151,25 @@ describe('a schema', () => {
     expect((await server.send('GET', '/db/v1/tables/keep')).body).toMatchObject({ schema: { version: 0 } });
   });
 });
+
+test('a table is dropped in the midst of a rebuild and of other changes, and its name is free again', async () => {
+  const table = '/db/v1/tables/fleeting';
+  const inserts = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, { t: 'soup' }]));
+  for (let round = 0; round < 5; round += 1) {
+    expect((await server.send('POST', table, { num_shards: 2 })).status).toBe(200);
+    await server.send('POST', `${table}/batch`, { inserts });
+    await server.send('PUT', `${table}/schema`, schemaOf({ t: { type: 'string', 'x-service-types': ['keyword'] } }));
+    const changes = ['a', 'b', 'c'].map((name) =>
+      server.send('POST', `${table}/indexes/${name}`, { type: 'full_text' }),
+    );
+    const dropped = server.send('DELETE', table);
+    const late = [
+      server.send('PUT', `${table}/schema`, schemaOf({ t: { type: 'string' } })),
+      server.send('POST', `${table}/query`, {}),
+      server.send('GET', table),
+    ];
+    for (const answer of await Promise.all(changes)) expect(answer.status).toBe(201);
+    expect((await dropped).status).toBe(204);
+    for (const answer of await Promise.all(late)) expect([200, 404]).toContain(answer.status);
+  }
+});
