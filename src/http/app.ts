@@ -71,7 +71,7 @@ export class App {
   /** Answers a request whose route and decoded parameters are known. Never rejects. */
   serve(route: Route, request: Request, params: Record<string, string>): Promise<Response> {
     return this.#answer(request, () => {
-      checkDecoding(params, request.url);
+      checkDecoding(params, request);
       return { route, params };
     });
   }

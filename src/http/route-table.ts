@@ -71,11 +71,11 @@ function badEncoding(cause: unknown): ServiceError {
 
 /**
  * Parameters as the runtime's router decoded them. It puts U+FFFD where an escape is not UTF-8, so where that character
- * appears the path is decoded again, strictly.
+ * appears the path is decoded again, strictly. The address is asked for only then: the runtime has to build it.
  */
-export function checkDecoding(params: Readonly<Record<string, string>>, url: string): void {
+export function checkDecoding(params: Readonly<Record<string, string>>, request: Pick<Request, 'url'>): void {
   for (const name in params) {
-    if (params[name]?.includes('\ufffd')) decoded(pathOf(url));
+    if (params[name]?.includes('\ufffd')) decoded(pathOf(request.url));
   }
 }
 

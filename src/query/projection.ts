@@ -56,9 +56,11 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
     included.any.isEnd = true;
     included.anyExcept = hiddenByDefault;
   }
+  const chosen = [included];
+  const left = excluded.children.size === 0 && !excluded.any ? [] : [excluded];
   return {
     isWhole: false,
-    apply: (document) => projectObject(document, skipSpace(document, 0), [included], [excluded]).text || '{}',
+    apply: (document) => projectObject(document, skipSpace(document, 0), chosen, left).text || '{}',
     showsVectors: (indexName) => {
       const reach = (root: PathNode) => follow(follow([root], '_embeddings'), indexName).some((node) => node.isEnd);
       return reach(included) && !reach(excluded);
@@ -108,7 +110,7 @@ interface Chosen {
 }
 
 function projectObject(text: string, start: number, included: PathNode[], excluded: PathNode[]): Chosen {
-  const members: string[] = [];
+  let members = '';
   let position = skipSpace(text, start + 1);
   while (text[position] !== '}') {
     const nameEnd = skipString(text, position);
@@ -118,7 +120,11 @@ function projectObject(text: string, start: number, included: PathNode[], exclud
     if (mayLead(included, text.charCodeAt(position + 1))) {
       const name = decodeName(text.slice(position, nameEnd));
       const value = projectValue(text, valueStart, follow(included, name), follow(excluded, name));
-      if (value.text !== '') members.push(`${text.slice(position, nameEnd)}:${value.text}`);
+      if (value.text !== '') {
+        const isWhole = valueStart === nameEnd + 1 && value.text.length === value.end - valueStart;
+        const shown = isWhole ? text.slice(position, value.end) : `${text.slice(position, nameEnd)}:${value.text}`;
+        members = members === '' ? shown : `${members},${shown}`;
+      }
       end = value.end;
     } else {
       end = endOf(text, valueStart);
@@ -126,7 +132,7 @@ function projectObject(text: string, start: number, included: PathNode[], exclud
     position = skipSpace(text, end);
     if (text[position] === ',') position = skipSpace(text, position + 1);
   }
-  return { text: members.length === 0 ? '' : `{${members.join(',')}}`, end: position + 1 };
+  return { text: members === '' ? '' : `{${members}}`, end: position + 1 };
 }
 
 function projectArray(text: string, start: number, included: PathNode[], excluded: PathNode[]): Chosen {
@@ -143,9 +149,9 @@ function projectArray(text: string, start: number, included: PathNode[], exclude
 }
 
 function projectValue(text: string, start: number, included: PathNode[], excluded: PathNode[]): Chosen {
-  const isChosen = included.some((node) => node.isEnd);
+  const isChosen = hasEnd(included);
   const isLeaf = text[start] !== '{' && text[start] !== '[';
-  if (included.length === 0 || excluded.some((node) => node.isEnd) || (isLeaf && !isChosen)) {
+  if (included.length === 0 || hasEnd(excluded) || (isLeaf && !isChosen)) {
     return { text: '', end: endOf(text, start) };
   }
   if (isChosen && (isLeaf || excluded.length === 0)) {
@@ -157,6 +163,11 @@ function projectValue(text: string, start: number, included: PathNode[], exclude
   const inside = isObject ? projectObject(text, start, paths, excluded) : projectArray(text, start, paths, excluded);
   if (inside.text !== '' || !isChosen) return inside;
   return { text: isObject ? '{}' : '[]', end: inside.end };
+}
+
+function hasEnd(nodes: PathNode[]): boolean {
+  for (const node of nodes) if (node.isEnd) return true;
+  return false;
 }
 
 /** A position under which every path has ended. */
@@ -177,18 +188,18 @@ function mayLead(nodes: PathNode[], initial: number): boolean {
 /** Where the paths stand after a member; a name with dots is as many segments. */
 function follow(nodes: PathNode[], name: string): PathNode[] {
   if (nodes.length === 0) return nodes;
-  let current = nodes;
-  for (const segment of name.includes('.') ? name.split('.') : [name]) {
-    const next: PathNode[] = [];
-    for (const node of current) {
-      if (node.isEnd && node !== everything) next.push(everything);
-      const child = node.children.get(segment);
-      if (child) next.push(child);
-      if (node.any && !node.anyExcept.includes(segment)) next.push(node.any);
-    }
-    current = next;
+  return name.includes('.') ? name.split('.').reduce(step, nodes) : step(nodes, name);
+}
+
+function step(nodes: PathNode[], segment: string): PathNode[] {
+  const next: PathNode[] = [];
+  for (const node of nodes) {
+    if (node.isEnd && node !== everything) next.push(everything);
+    const child = node.children.get(segment);
+    if (child) next.push(child);
+    if (node.any && !node.anyExcept.includes(segment)) next.push(node.any);
   }
-  return current;
+  return next;
 }
 
 function decodeName(quoted: string): string {

@@ -120,24 +120,28 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const keyPrefix = readString(request, 'filter_prefix', where);
   const explain = readExplain(request, limit);
   const profile = readBoolean(request, 'profile', where) ?? false;
+  const { query, filter, exclusion } = criteria;
+  // Members one by one where most queries have none: spreading empty objects took half of the time of a plan.
   const plan: NativePlan = {
-    ...criteria,
-    ...(typos && criteria.query ? { query: tolerateTypos(criteria.query) } : {}),
-    ...(keyPrefix ? { key_prefix: keyPrefix } : {}),
-    ...expiry(context),
+    filter,
+    exclusion,
     limit: countOnly ? 0 : limit,
     offset: countOnly ? 0 : offset,
     sort,
     count_only: countOnly,
     // What does not score has no top to stop at, and users of filters want the number.
-    exact_total: !vectorSearch && (countOnly || criteria.query === undefined || criteria.query.kind === 'match_all'),
+    exact_total: !vectorSearch && (countOnly || query === undefined || query.kind === 'match_all'),
     total_exact_up_to: limits.totalExactUpTo,
-    ...(explain && !countOnly ? { explain } : {}),
-    ...vectorSearch?.plan,
-    ...(profile ? { profile } : {}),
-    ...(aggregations ? { aggregations } : {}),
-    ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs, allows_partial: true }),
   };
+  if (query) plan.query = typos ? tolerateTypos(query) : query;
+  if (keyPrefix) plan.key_prefix = keyPrefix;
+  if (context.ttlDurationMs !== undefined)
+    plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
+  if (explain && !countOnly) plan.explain = explain;
+  if (vectorSearch) Object.assign(plan, vectorSearch.plan);
+  if (profile) plan.profile = profile;
+  if (aggregations) plan.aggregations = aggregations;
+  if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
   checkPlanNesting(plan);
   const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
   return {
@@ -158,7 +162,6 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
   const plan: NativePlan = {
     filter: [synonymExpansion(context.synonyms, budget)(filter)],
     exclusion: [],
-    ...expiry(context),
     limit: 0,
     offset: 0,
     sort: [],
@@ -166,6 +169,8 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
     exact_total: true,
     total_exact_up_to: limits.totalExactUpTo,
   };
+  if (context.ttlDurationMs !== undefined)
+    plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
   checkPlanNesting(plan);
   return plan;
 }
@@ -177,12 +182,10 @@ function synonymExpansion(synonyms: Synonyms | undefined, budget: QueryBudget): 
   return (node) => synonyms.expand(node, budget);
 }
 
-function expandCriteria({ query, filter, exclusion }: Criteria, expand: ExpandNode): Criteria {
-  return {
-    ...(query ? { query: expand(query) } : {}),
-    filter: filter.map(expand),
-    exclusion: exclusion.map(expand),
-  };
+function expandCriteria(criteria: Criteria, expand: ExpandNode): Criteria {
+  const expanded: Criteria = { filter: criteria.filter.map(expand), exclusion: criteria.exclusion.map(expand) };
+  if (criteria.query) expanded.query = expand(criteria.query);
+  return expanded;
 }
 
 function readExplain(request: Members, limit: number): boolean {
@@ -206,11 +209,9 @@ function readCriteria(request: Members, budget: QueryBudget, filters: NamedFilte
   const split = splitScoring(fullText ?? uniform);
   const filter = read('filter_query');
   const exclusion = read('exclusion_query');
-  return {
-    ...(split.query ? { query: split.query } : {}),
-    filter: [...split.filter, ...(filter ? [filter] : [])],
-    exclusion: [...split.exclusion, ...(exclusion ? [exclusion] : [])],
-  };
+  if (filter) split.filter = [...split.filter, filter];
+  if (exclusion) split.exclusion = [...split.exclusion, exclusion];
+  return split;
 }
 
 /**
@@ -237,18 +238,20 @@ function isPlainMatchAll(node: PlanNode): boolean {
   return node.kind === 'match_all' && node.boost === 1;
 }
 
-function expiry(context: Pick<PlanContext, 'ttlDurationMs' | 'nowMs'>): { expired_at_or_before_ms?: number } {
-  if (context.ttlDurationMs === undefined) return {};
-  return { expired_at_or_before_ms: Math.floor(context.nowMs - context.ttlDurationMs) };
+function expiredAt(ttlDurationMs: number, nowMs: number): number {
+  return Math.floor(nowMs - ttlDurationMs);
 }
 
 function checkPlanNesting(plan: NativePlan): void {
-  const backgrounds = plan.aggregations?.backgrounds.flatMap(({ filter }) => filter ?? []) ?? [];
-  for (const node of [...(plan.query ? [plan.query] : []), ...plan.filter, ...plan.exclusion, ...backgrounds]) {
-    if (nesting(node) > planNestingMax) {
-      throw new ServiceError('limit_exceeded', `A query nests at most ${planNestingMax} levels of AND, OR and NOT.`);
-    }
-  }
+  if (plan.query) checkNodeNesting(plan.query);
+  plan.filter.forEach(checkNodeNesting);
+  plan.exclusion.forEach(checkNodeNesting);
+  for (const { filter } of plan.aggregations?.backgrounds ?? []) if (filter) checkNodeNesting(filter);
+}
+
+function checkNodeNesting(node: PlanNode): void {
+  if (nesting(node) <= planNestingMax) return;
+  throw new ServiceError('limit_exceeded', `A query nests at most ${planNestingMax} levels of AND, OR and NOT.`);
 }
 
 function nesting(node: PlanNode): number {

@@ -17,6 +17,9 @@ export interface QuotedOrBare {
   quoted: boolean;
 }
 
+const quote = 0x22;
+const openingBracket = 0x28;
+const closingBracket = 0x29;
 const operators = ['AND', 'OR', 'NOT'] as const;
 export type QueryOperator = (typeof operators)[number];
 
@@ -54,7 +57,9 @@ export class QueryStringText {
   /** Whether the character `ahead` ends a word. */
   endsWord(ahead = 0): boolean {
     const index = this.position + ahead;
-    return index >= this.#text.length || isSpace(this.#text.charCodeAt(index)) || '()"'.includes(this.peek(ahead));
+    if (index >= this.#text.length) return true;
+    const code = this.#text.charCodeAt(index);
+    return isSpace(code) || code === openingBracket || code === closingBracket || code === quote;
   }
 
   /** The operator under the cursor, which stays where it is. */
