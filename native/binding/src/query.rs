@@ -87,22 +87,33 @@ pub fn query(
         let indexes = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
         let vector_indexes =
             vector_handles.iter().map(|handle| vector_index(*handle)).collect::<Result<Vec<_>, _>>()?;
-        if plan_json.len() <= AT_ONCE_PLAN_BYTES_MAX {
-            let plan: QueryPlan = from_json(&plan_json, "query plan")?;
+        let mut asked = AskedPlan::Json(plan_json);
+        if let AskedPlan::Json(json) = &asked
+            && json.len() <= AT_ONCE_PLAN_BYTES_MAX
+        {
+            let plan: QueryPlan = from_json(json, "query plan")?;
             let nanos_max = at_once_nanos_max();
             if let Some(hits) = retrieval::query_at_once(&indexes, &vector_indexes, &plan, &vectors, nanos_max)? {
                 return native_hits(hits, !plan.sort.is_empty()).map(Answered::AtOnce);
             }
+            asked = AskedPlan::Read(Box::new(plan));
         }
-        let input = QueryInput { indexes, vector_indexes, plan_json, vectors, operation: Operation::start(operation) };
+        let input = QueryInput { indexes, vector_indexes, asked, vectors, operation: Operation::start(operation) };
         Ok(Answered::Later(EngineTask::start(input, run_query)))
     })
 }
 
 fn run_query(input: &mut QueryInput) -> Result<NativeHits, EngineError> {
-    let QueryInput { indexes, vector_indexes, plan_json, vectors, operation } = input;
-    let plan: QueryPlan = from_json(plan_json, "query plan")?;
-    let hits = retrieval::query(indexes, vector_indexes, &plan, vectors, &operation.flag)?;
+    let QueryInput { indexes, vector_indexes, asked, vectors, operation } = input;
+    let read;
+    let plan = match asked {
+        AskedPlan::Read(plan) => &**plan,
+        AskedPlan::Json(json) => {
+            read = from_json::<QueryPlan>(json, "query plan")?;
+            &read
+        }
+    };
+    let hits = retrieval::query(indexes, vector_indexes, plan, vectors, &operation.flag)?;
     indexes.clear();
     vector_indexes.clear();
     native_hits(hits, !plan.sort.is_empty())
@@ -111,9 +122,14 @@ fn run_query(input: &mut QueryInput) -> Result<NativeHits, EngineError> {
 pub struct QueryInput {
     indexes: Vec<Arc<TextIndex>>,
     vector_indexes: Vec<VectorIndex>,
-    plan_json: String,
+    asked: AskedPlan,
     vectors: Uint8Array,
     operation: Operation,
+}
+
+enum AskedPlan {
+    Json(String),
+    Read(Box<QueryPlan>),
 }
 
 /// Stops a running query within about a thousand documents; it then fails with `query_timeout`.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sundew_vector::bit_set::BitSet;
 
-use super::fuse::{Fused, Part};
+use super::fuse::{Fused, Part, Parts};
 use super::legs::{LegAnswer, LegHit};
 use super::plan::{LegKind, Strategy};
 use super::ranges::Ranges;
@@ -52,8 +52,8 @@ fn to_json(value: &impl Serialize) -> Result<String, EngineError> {
 }
 
 /// For each hit, one after another, what each leg scored it; NaN where it did not find it.
-pub fn leg_scores(page: &[Fused]) -> Vec<f32> {
-    let scores = page.iter().flat_map(|found| &found.parts);
+pub fn leg_scores(page: &[Fused], parts: &Parts) -> Vec<f32> {
+    let scores = page.iter().flat_map(|found| parts.of(found.document));
     scores.map(|part| part.map_or(f32::NAN, |part| part.score)).collect()
 }
 
@@ -61,15 +61,15 @@ pub fn leg_scores(page: &[Fused]) -> Vec<f32> {
 pub fn explanations(
     ranges: &Ranges,
     plan: &QueryPlan,
-    page: &[Fused],
+    (page, parts): (&[Fused], &Parts),
     documents: &[LegHit],
     taking: &[Taking<'_>],
 ) -> Result<String, EngineError> {
-    let mut trees = text_trees(ranges, plan, page, documents, taking)?.into_iter();
+    let mut trees = text_trees(ranges, plan, (page, parts), documents, taking)?.into_iter();
     let mut explained = Vec::with_capacity(page.len());
     for found in page {
         let mut details = Vec::new();
-        for (leg, part) in taking.iter().zip(&found.parts) {
+        for (leg, part) in taking.iter().zip(parts.of(found.document)) {
             let Some(Part { rank, score, contribution }) = part else { continue };
             let described = format!("{}: rank {rank}, score {score}, weight {}", leg.name, leg.weight);
             let tree = if leg.is_text() { trees.next().into_iter().collect() } else { Vec::new() };
@@ -89,14 +89,15 @@ pub fn explanations(
 fn text_trees(
     ranges: &Ranges,
     plan: &QueryPlan,
-    page: &[Fused],
+    (page, parts): (&[Fused], &Parts),
     documents: &[LegHit],
     taking: &[Taking<'_>],
 ) -> Result<Vec<Explained>, EngineError> {
     let Some(text) = taking.iter().position(|leg| leg.is_text()) else { return Ok(Vec::new()) };
     let mut hits = Vec::new();
     for found in page {
-        let (Some(part), LegHit { found: document, .. }) = (found.parts[text], documents[found.document]) else {
+        let (Some(part), LegHit { found: document, .. }) = (parts.of(found.document)[text], documents[found.document])
+        else {
             continue;
         };
         let Some(place) = document.place else { continue };

@@ -19,30 +19,45 @@ pub struct Ranked {
 }
 
 /// A document that at least one list has.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fused {
     pub document: usize,
     pub score: f32,
+    /// How many lists have it.
+    pub lists: usize,
+}
+
+/// What each list says of each document, in one table: a list of its own for each document would cost more than all else.
+pub struct Parts {
+    lists: usize,
+    parts: Vec<Option<Part>>,
+}
+
+impl Parts {
     /// One for each list.
-    pub parts: Vec<Option<Part>>,
+    pub fn of(&self, document: usize) -> &[Option<Part>] {
+        &self.parts[document * self.lists..][..self.lists]
+    }
 }
 
 /// The documents of all lists, each once and not yet in order. A list alone keeps its own scores. Scores are sums in
 /// double precision rounded to single, so that what is added up in another order still ties.
-pub fn fuse(lists: &[Ranked], documents: usize, fusion: &Fusion) -> Vec<Fused> {
-    let empty = |document| Fused { document, score: 0.0, parts: vec![None; lists.len()] };
-    let mut fused: Vec<Fused> = (0..documents).map(empty).collect();
+pub fn fuse(lists: &[Ranked], documents: usize, fusion: &Fusion) -> (Vec<Fused>, Parts) {
+    let mut parts = Parts { lists: lists.len(), parts: vec![None; documents * lists.len()] };
     for (at, list) in lists.iter().enumerate() {
         let contribution = contributions(list, lists.len() == 1, fusion);
         for (rank, &(document, score)) in (1..).zip(&list.hits) {
-            fused[document].parts[at] = Some(Part { rank, score, contribution: contribution(rank, score) });
+            parts.parts[document * lists.len() + at] =
+                Some(Part { rank, score, contribution: contribution(rank, score) });
         }
     }
-    fused.retain(|found| found.parts.iter().any(Option::is_some));
-    for found in &mut fused {
-        found.score = found.parts.iter().flatten().map(|part| part.contribution).sum::<f64>() as f32;
-    }
-    fused
+    let all = (0..documents).map(|document| {
+        let found = parts.of(document).iter().flatten();
+        let score = found.clone().map(|part| part.contribution).sum::<f64>() as f32;
+        Fused { document, score, lists: found.count() }
+    });
+    let fused = all.filter(|found| found.lists > 0).collect();
+    (fused, parts)
 }
 
 /// What a rank and a score of the list add to a fused score.
@@ -66,7 +81,7 @@ mod tests {
         let lists: Vec<Ranked> =
             lists.iter().map(|(weight, hits)| Ranked { weight: *weight, hits: hits.to_vec() }).collect();
         let fusion = Fusion { strategy, ..Fusion::default() };
-        fuse(&lists, 4, &fusion).iter().map(|found| (found.document, found.score)).collect()
+        fuse(&lists, 4, &fusion).0.iter().map(|found| (found.document, found.score)).collect()
     }
 
     const TEXT: &[(usize, f32)] = &[(0, 7.5), (1, 3.0), (2, 1.5)];

@@ -16,7 +16,6 @@ mod ranges;
 mod shared_work;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -118,7 +117,7 @@ fn retrieve(
 
     let fusing = Instant::now();
     let (documents, lists) = numbered(&taking);
-    let mut fused = fuse(&lists, documents.len(), &plan.fusion);
+    let (mut fused, parts) = fuse(&lists, documents.len(), &plan.fusion);
     fused.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
     let fused_count = fused.len();
     prune(&mut fused, &plan.pruner);
@@ -145,9 +144,9 @@ fn retrieve(
         hits.distances.push(documents[found.document].distance);
     }
     hits.legs = taking.iter().map(|leg| leg.name.to_owned()).collect();
-    hits.leg_scores = leg_scores(&page);
+    hits.leg_scores = leg_scores(&page, &parts);
     if plan.explain {
-        hits.explanations = explanations(ranges, plan, &page, &documents, &taking)?;
+        hits.explanations = explanations(ranges, plan, (&page, &parts), &documents, &taking)?;
     }
     if plan.profile {
         hits.profile = profile(plan, &taking, allowed, &counts)?;
@@ -171,21 +170,24 @@ fn run_legs<'p>(context: &'p Arc<LegContext>, keys: &mut Keys<'_>) -> Result<Vec
 
 /// Each document that a leg has found, once, under a number, with the distance of the first leg that has one.
 fn numbered(taking: &[Taking<'_>]) -> (Vec<LegHit>, Vec<Ranked>) {
-    let mut documents: Vec<LegHit> = Vec::new();
-    let mut numbers = HashMap::new();
-    let mut lists = Vec::with_capacity(taking.len());
-    for leg in taking {
-        let mut ranked = Vec::with_capacity(leg.answer.hits.len());
-        for hit in &leg.answer.hits {
-            let number = *numbers.entry((hit.found.range, hit.found.ordinal)).or_insert(documents.len());
-            match documents.get_mut(number) {
-                Some(known) if known.distance.is_nan() => known.distance = hit.distance,
-                Some(_) => {}
-                None => documents.push(*hit),
-            }
-            ranked.push((number, hit.score));
+    let unnumbered = |hits: &[LegHit]| hits.iter().map(|hit| (0, hit.score)).collect();
+    let mut lists: Vec<Ranked> =
+        taking.iter().map(|leg| Ranked { weight: leg.weight, hits: unnumbered(&leg.answer.hits) }).collect();
+    let hits = taking.iter().enumerate().flat_map(|(leg, Taking { answer, .. })| {
+        answer.hits.iter().enumerate().map(move |(rank, hit)| (hit.found.range, hit.found.ordinal, leg, rank))
+    });
+    let mut hits: Vec<_> = hits.collect();
+    // A few hundred at most are sorted faster than they are hashed.
+    hits.sort_unstable();
+    let mut documents: Vec<LegHit> = Vec::with_capacity(hits.len());
+    for (range, ordinal, leg, rank) in hits {
+        let hit = taking[leg].answer.hits[rank];
+        match documents.last_mut().filter(|known| (known.found.range, known.found.ordinal) == (range, ordinal)) {
+            Some(known) if known.distance.is_nan() => known.distance = hit.distance,
+            Some(_) => {}
+            None => documents.push(hit),
         }
-        lists.push(Ranked { weight: leg.weight, hits: ranked });
+        lists[leg].hits[rank].0 = documents.len() - 1;
     }
     (documents, lists)
 }

@@ -6,7 +6,7 @@ use super::plan::Pruner;
 /// Applies the rules one after another, each to what the one before has left. `fused` is in order, best first.
 pub fn prune(fused: &mut Vec<Fused>, rules: &Pruner) {
     if rules.require_multi_index {
-        fused.retain(|found| found.parts.iter().flatten().count() >= 2);
+        fused.retain(|found| found.lists >= 2);
     }
     if let Some(least) = rules.min_absolute_score {
         fused.retain(|found| f64::from(found.score) >= least);
@@ -42,17 +42,11 @@ fn before_gap(fused: &[Fused], percent: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fuse::Part;
     use super::*;
 
     /// Documents 0, 1, ... of these scores; those of even number are found by two lists.
     fn left(scores: &[f32], rules: Pruner) -> Vec<usize> {
-        let part = Some(Part { rank: 1, score: 1.0, contribution: 1.0 });
-        let found = |(document, &score): (usize, &f32)| Fused {
-            document,
-            score,
-            parts: vec![part, if document % 2 == 0 { part } else { None }],
-        };
+        let found = |(document, &score): (usize, &f32)| Fused { document, score, lists: 2 - document % 2 };
         let mut fused: Vec<Fused> = scores.iter().enumerate().map(found).collect();
         prune(&mut fused, &rules);
         fused.iter().map(|found| found.document).collect()
