@@ -7,6 +7,8 @@ export interface LoadCommand {
   path: string;
   /** 0: ours chooses. */
   threads: number;
+  /** For several tokens at a time; as `threads` where it is missing. Ours chooses by itself. */
+  batchThreads?: number;
   sequences: number;
   contextTokens: number;
 }
@@ -33,9 +35,14 @@ export interface GenerateAnswer {
   cachedTokens: number;
 }
 
+/** Threads for one token and for several, where the engine has chosen. */
+export interface LoadAnswer {
+  threads: number;
+  batchThreads: number;
+}
+
 export interface GenerationEngine {
-  /** Threads for one token, where the engine has chosen. */
-  load(command: LoadCommand): Promise<{ threads: number }>;
+  load(command: LoadCommand): Promise<LoadAnswer>;
   generate(command: GenerateCommand): Promise<GenerateAnswer>;
 }
 

@@ -2,6 +2,7 @@ import {
   type LlamaBinding,
   type NativeContext,
   type NativeModel,
+  type NativeSampler,
   openBinding,
   openModel,
 } from '../../src/inference/host/backends/llama/binding.ts';
@@ -10,60 +11,104 @@ import {
   cpuMs,
   type GenerateAnswer,
   type GenerateCommand,
+  type LoadAnswer,
   type LoadCommand,
   serveGenerationEngine,
 } from './generation-engine.ts';
 
-/** llama.cpp through the same binding with nothing around it: decode, take the likeliest token, decode. */
-let loaded: { binding: LlamaBinding; model: NativeModel; context: NativeContext } | undefined;
+interface Loaded {
+  readonly binding: LlamaBinding;
+  readonly model: NativeModel;
+  readonly context: NativeContext;
+  readonly threads: LoadAnswer;
+}
 
-async function load({ path, threads, contextTokens }: LoadCommand): Promise<{ threads: number }> {
+/** llama.cpp through the same binding with nothing around it: decode, take the likeliest token, decode. */
+let loaded: Loaded | undefined;
+
+async function load({ path, threads, batchThreads = threads, sequences, contextTokens }: LoadCommand) {
   const { binding } = await openBinding(() => undefined);
   const { model } = await openModel({ binding, gpuLayers: 0 }, path, readGgufHeader(path));
   const context = new binding.AddonContext(model, {
-    contextSize: contextTokens,
+    contextSize: contextTokens * sequences,
     batchSize: 512,
-    sequences: 1,
+    sequences,
     flashAttention: 'auto',
     threads,
   });
   if (!(await context.init())) throw new Error('the context was refused');
-  loaded = { binding, model, context };
-  return { threads };
+  loaded = { binding, model, context, threads: { threads, batchThreads } };
+  return loaded.threads;
 }
 
 async function generate({ prompts, tokens }: GenerateCommand): Promise<GenerateAnswer> {
   if (loaded === undefined) throw new Error('nothing is loaded');
-  const { binding, model, context } = loaded;
-  const sampler = new binding.AddonSampler(model);
-  sampler.applyConfig({ temperature: 0 });
-  context.removeTokenCellsFromSequence(0, 0, -1);
-  const prompt = model.tokenize(prompts[0] ?? '', false);
+  const outputs = prompts.map((prompt, sequence) => new Output(loaded as Loaded, sequence, prompt));
   const startMs = performance.now();
-  let position = 0;
-  const step = async (batch: Uint32Array): Promise<number> => {
-    context.initBatch(batch.length);
-    const [place] = context.addToBatch(0, position, batch, Uint32Array.of(batch.length - 1));
-    await context.decodeBatch();
-    position += batch.length;
-    return await context.sampleToken(place ?? 0, sampler);
-  };
-  let token = 0;
-  for (let at = 0; at < prompt.length; at += 512) token = await step(prompt.subarray(at, at + 512));
+  for (const output of outputs) await output.read();
   const readMs = performance.now();
   const readCpuMs = cpuMs();
-  for (let made = 1; made < tokens; made += 1) token = await step(Uint32Array.of(token));
+  for (let made = 1; made < tokens; made += 1) await evaluate(loaded, outputs);
   const endMs = performance.now();
-  sampler.dispose();
   const decodeCpuMs = cpuMs() - readCpuMs;
+  for (const output of outputs) output.sampler.dispose();
   return {
-    tokens,
+    tokens: tokens * outputs.length,
     decodeCpuMs,
     decodeMs: endMs - readMs,
     prefillMs: readMs - startMs,
     wallMs: endMs - startMs,
     cachedTokens: 0,
   };
+}
+
+class Output {
+  readonly sampler: NativeSampler;
+  readonly #loaded: Loaded;
+  readonly #sequence: number;
+  readonly #prompt: Uint32Array;
+  #next = new Uint32Array(0);
+  #position = 0;
+
+  constructor(loaded: Loaded, sequence: number, prompt: string) {
+    this.#loaded = loaded;
+    this.#sequence = sequence;
+    this.#prompt = loaded.model.tokenize(prompt, false);
+    this.sampler = new loaded.binding.AddonSampler(loaded.model);
+    this.sampler.applyConfig({ temperature: 0 });
+    loaded.context.removeTokenCellsFromSequence(sequence, 0, -1);
+  }
+
+  get pending(): number {
+    return this.#next.length;
+  }
+
+  async read(): Promise<void> {
+    for (let at = 0; at < this.#prompt.length; at += 512) {
+      this.#next = this.#prompt.slice(at, at + 512);
+      await evaluate(this.#loaded, [this]);
+    }
+  }
+
+  add(): number {
+    const last = Uint32Array.of(this.#next.length - 1);
+    const [place = 0] = this.#loaded.context.addToBatch(this.#sequence, this.#position, this.#next, last);
+    this.#position += this.#next.length;
+    return place;
+  }
+
+  async take(place: number): Promise<void> {
+    this.#next = Uint32Array.of(await this.#loaded.context.sampleToken(place, this.sampler));
+  }
+}
+
+async function evaluate({ context, threads }: Loaded, outputs: readonly Output[]): Promise<void> {
+  const tokens = outputs.reduce((sum, { pending }) => sum + pending, 0);
+  context.setThreads(tokens === 1 ? threads.threads : threads.batchThreads);
+  context.initBatch(tokens);
+  const places = outputs.map((output) => output.add());
+  await context.decodeBatch();
+  await Promise.all(outputs.map((output, at) => output.take(places[at] ?? 0)));
 }
 
 await serveGenerationEngine({ load, generate });

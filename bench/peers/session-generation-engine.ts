@@ -3,6 +3,7 @@ import {
   cpuMs,
   type GenerateAnswer,
   type GenerateCommand,
+  type LoadAnswer,
   type LoadCommand,
   serveGenerationEngine,
 } from './generation-engine.ts';
@@ -10,11 +11,11 @@ import {
 /** The chat session of node-llama-cpp as its guide shows it. */
 let context: LlamaContext | undefined;
 
-async function load({ path, threads, contextTokens }: LoadCommand): Promise<{ threads: number }> {
+async function load({ path, threads, contextTokens }: LoadCommand): Promise<LoadAnswer> {
   const llama = await getLlama({ build: 'never', gpu: false, logLevel: LlamaLogLevel.error });
   const model = await llama.loadModel({ modelPath: path });
   context = await model.createContext({ contextSize: contextTokens, threads });
-  return { threads };
+  return { threads, batchThreads: threads };
 }
 
 async function generate({ prompts, tokens }: GenerateCommand): Promise<GenerateAnswer> {

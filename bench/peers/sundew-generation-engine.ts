@@ -8,6 +8,7 @@ import {
   cpuMs,
   type GenerateAnswer,
   type GenerateCommand,
+  type LoadAnswer,
   type LoadCommand,
   serveGenerationEngine,
 } from './generation-engine.ts';
@@ -15,7 +16,7 @@ import {
 /** What the child process of a model runs, without the messages of its parent. */
 let backend: Backend | undefined;
 
-async function loadModel({ path, threads, sequences, contextTokens }: LoadCommand): Promise<{ threads: number }> {
+async function loadModel({ path, threads, sequences, contextTokens }: LoadCommand): Promise<LoadAnswer> {
   const { size } = statSync(path);
   const manifest = { capabilities: [], inputs: ['text' as const], variants: {}, context_length: contextTokens };
   backend = await load({
@@ -38,7 +39,8 @@ async function loadModel({ path, threads, sequences, contextTokens }: LoadComman
     },
     settings: { threads, contextTokensMax: contextTokens, parallelSequences: sequences },
   });
-  return { threads: backend.info.threads?.decode ?? 0 };
+  const { decode = 0, prefill = 0 } = backend.info.threads ?? {};
+  return { threads: decode, batchThreads: prefill };
 }
 
 async function generate({ prompts, tokens, cache }: GenerateCommand): Promise<GenerateAnswer> {

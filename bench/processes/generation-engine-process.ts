@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Placement } from '../machine/placement.ts';
-import type { GenerateAnswer, GenerateCommand, LoadCommand } from '../peers/generation-engine.ts';
+import type { GenerateAnswer, GenerateCommand, LoadAnswer, LoadCommand } from '../peers/generation-engine.ts';
 import { LineProcess } from './line-process.ts';
 
 export type GenerationEngineName = 'sundew' | 'raw' | 'session';
@@ -14,8 +14,8 @@ export class GenerationEngineProcess implements AsyncDisposable {
     this.#process = new LineProcess({ name, command: [process.execPath, script], placement, role: 'all' });
   }
 
-  async load(what: Omit<LoadCommand, 'op'>): Promise<{ threads: number }> {
-    return (await this.#process.ask({ op: 'load', ...what })) as { threads: number };
+  async load(what: Omit<LoadCommand, 'op'>): Promise<LoadAnswer> {
+    return (await this.#process.ask({ op: 'load', ...what })) as LoadAnswer;
   }
 
   async generate(what: Omit<GenerateCommand, 'op'>): Promise<GenerateAnswer> {
