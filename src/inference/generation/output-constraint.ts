@@ -5,7 +5,7 @@ import { type ChatPrompt, type Thinking, thinkMark } from './chat-prompt.ts';
 import { callableTools, type FunctionTool } from './function-tools.ts';
 import type { GenerationRequest, OutputFormat } from './generation-request.ts';
 import { GrammarWriter, literal, untilText } from './grammar/grammar-writer.ts';
-import { objectRule, spaceRule } from './grammar/json-rules.ts';
+import { objectRule } from './grammar/json-rules.ts';
 import { schemaExpression } from './grammar/schema-grammar.ts';
 
 const thinkEnd = '</think>';
@@ -42,15 +42,15 @@ function constrain(
   const shaped = format.kind === 'text' ? undefined : formatExpression(format, writer);
   if (tools.length === 0) return fromTheStart(writer, shaped ?? '', thinking);
   const named = writer.rule('call', callObject(tools, writer, form, loose));
+  const object = `"{" ${gapRule(writer)} "\\"name\\"" ${named}`;
   const several = mayCallSeveral(request);
   const marks = [form.open, form.close].filter((mark) => mark !== '');
   // Only a call is held to something: whatever else the model writes, it writes freely.
   if (toolChoice.mode === 'auto' && shaped === undefined) {
     const bare = form.open === '';
-    const rest = bare ? named : behindOpen(form, `"{" ${spaceRule(writer)} "\\"name\\"" ${named}`, several, writer);
+    const rest = bare ? named : behindOpen(form, object, several, writer);
     return { grammar: writer.text(rest), after: bare ? bareBeginning : form.open, atStart: bare, marks };
   }
-  const object = `"{" ${spaceRule(writer)} "\\"name\\"" ${named}`;
   const open = form.open === '' ? '' : `${literal(form.open)} `;
   const calls = `${open}${behindOpen(form, object, several, writer)}`;
   const either = toolChoice.mode === 'auto' && shaped !== undefined ? `(${shaped} | ${calls})` : calls;
@@ -66,17 +66,22 @@ function mayCallSeveral({ parallelCalls, toolChoice }: GenerationRequest): boole
   return toolChoice.mode === 'required' ? parallelCalls === true : parallelCalls !== false;
 }
 
+/** Between the parts of a call there is no more than one space or line break: models at a loss write them without end. */
+function gapRule(writer: GrammarWriter): string {
+  return writer.rule('gap', '[ \\n]?');
+}
+
 /** What follows the mark of a call, or of a list of them. */
 function behindOpen({ open, close, list }: CallForm, object: string, several: boolean, writer: GrammarWriter): string {
-  const space = spaceRule(writer);
+  const gap = gapRule(writer);
   const call = writer.rule('object', object);
   if (list) {
-    const further = several ? ` (${space} "," ${space} ${call})*` : '';
-    return `${space} "[" ${space} ${call}${further} ${space} "]"`;
+    const further = several ? ` (${gap} "," ${gap} ${call})*` : '';
+    return `${gap} "[" ${gap} ${call}${further} ${gap} "]"`;
   }
   if (open === '') return call;
-  const closed = `${space} ${call} ${space} ${literal(close)}`;
-  return several ? `${closed} (${space} ${literal(open)} ${closed})*` : closed;
+  const closed = `${gap} ${call} ${gap} ${literal(close)}`;
+  return several ? `${closed} (${gap} ${literal(open)} ${closed})*` : closed;
 }
 
 /** From the first token on, but for thoughts, which come first and are free. */
@@ -98,14 +103,14 @@ function callObject(
   { argumentsName }: CallForm,
   loose: boolean,
 ): string {
-  const space = spaceRule(writer);
+  const gap = gapRule(writer);
   const member = literal(JSON.stringify(argumentsName));
   const ways = tools.map((tool) => {
     const name = literal(JSON.stringify(tool.name));
     const given = loose ? objectRule(writer) : argumentsExpression(tool, writer);
-    return `${name} ${space} "," ${space} ${member} ${space} ":" ${space} ${given}`;
+    return `${name} ${gap} "," ${gap} ${member} ${gap} ":" ${gap} ${given}`;
   });
-  return `${space} ":" ${space} ${writer.rule('called', ways.join(' | '))} ${space} "}"`;
+  return `${gap} ":" ${gap} ${writer.rule('called', ways.join(' | '))} ${gap} "}"`;
 }
 
 function argumentsExpression({ name, parameters, strict }: FunctionTool, writer: GrammarWriter): string {
