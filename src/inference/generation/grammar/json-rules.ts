@@ -1,12 +1,16 @@
 import { type GrammarWriter, literal } from './grammar-writer.ts';
 
 /**
- * White space between JSON tokens: none, a space, or a line break with its indentation. Bounded, since some models never
- * stop writing it. A rule of its own: llama.cpp refuses repetitions within repetitions that multiply to thousands.
+ * White space behind an opening bracket or a comma, and in front of a closing bracket: none, a space, or a line break with
+ * its indentation. Bounded, since some models never stop writing it. A rule of its own: llama.cpp refuses repetitions
+ * within repetitions that multiply to thousands.
  */
 export function spaceRule(writer: GrammarWriter): string {
-  return writer.rule('space', '(" " | "\\n" [ \\t]{0,20})?');
+  return writer.rule('space', '(" " | "\\n" " "{0,16})?');
 }
+
+/** Between a name and its value. */
+export const colon = '":" " "?';
 
 /** A character inside a JSON string: itself or an escape, but no half of a surrogate pair. */
 export function characterRule(writer: GrammarWriter): string {
@@ -42,7 +46,7 @@ function anyRules(writer: GrammarWriter): { readonly value: string; readonly obj
   const string = stringRule(writer);
   const number = writer.rule('number', numberText);
   const space = spaceRule(writer);
-  const member = writer.rule('member', `${string} ${space} ":" ${space} ${value}`);
+  const member = writer.rule('member', `${string} ${colon} ${value}`);
   writer.define(value, `${object} | ${array} | ${string} | ${number} | "true" | "false" | "null"`);
   writer.define(object, listOf('{', member, '}', space));
   writer.define(array, listOf('[', value, ']', space));
@@ -53,5 +57,5 @@ function anyRules(writer: GrammarWriter): { readonly value: string; readonly obj
 
 /** `open`, any number of `item` with commas between them, `close`. */
 function listOf(open: string, item: string, close: string, space: string): string {
-  return `${literal(open)} ${space} (${item} (${space} "," ${space} ${item})* ${space})? ${literal(close)}`;
+  return `${literal(open)} ${space} (${item} ("," ${space} ${item})* ${space})? ${literal(close)}`;
 }

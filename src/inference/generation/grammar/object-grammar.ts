@@ -1,5 +1,5 @@
 import { type CodeRange, characterClass, type GrammarWriter, literal } from './grammar-writer.ts';
-import { spaceRule } from './json-rules.ts';
+import { colon, spaceRule } from './json-rules.ts';
 
 export interface Member {
   readonly name: string;
@@ -18,9 +18,9 @@ export function objectExpression(
   writer: GrammarWriter,
 ): string {
   const space = spaceRule(writer);
-  const separator = `${space} "," ${space}`;
+  const separator = `"," ${space}`;
   const pairs = members.map(({ name, value }) =>
-    writer.rule('pair', `${literal(JSON.stringify(name))} ${space} ":" ${space} ${value}`),
+    writer.rule('pair', `${literal(JSON.stringify(name))} ${colon} ${value}`),
   );
   const furtherPair =
     further === undefined
@@ -30,7 +30,7 @@ export function objectExpression(
           `${otherName(
             members.map(({ name }) => name),
             writer,
-          )} ${space} ":" ${space} ${further}`,
+          )} ${colon} ${further}`,
         );
   // From the last member to the first: what may follow when some member stands before, and when none does.
   let after = furtherPair === undefined ? '""' : writer.rule('after', `(${separator} ${furtherPair})*`);

@@ -180,7 +180,7 @@ class SchemaCompiler {
   /** Values with commas between them: `first` one by one, then `rest` again and again; `min` to `max` of them. */
   #list(first: readonly string[], rest: string | undefined, min: number, max: number | undefined): string {
     const space = spaceRule(this.#writer);
-    const separator = `${space} "," ${space}`;
+    const separator = `"," ${space}`;
     // A rule of its own: the engine multiplies what is repeated by what it consists of.
     const next = rest === undefined ? undefined : this.#writer.rule('next', `${separator} ${rest}`);
     const more = (least: number, most: number | undefined) =>

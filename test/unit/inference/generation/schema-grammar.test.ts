@@ -143,6 +143,14 @@ describe('texts of a grammar satisfy the schema', () => {
       expect([text, grammar.accepts(text)]).toEqual([text, false]);
     }
   });
+
+  test('white space stands where people put it, and not without end', () => {
+    const grammar = new Gbnf(jsonGrammar());
+    const indented = (depth: number) => `{\n${' '.repeat(depth)}"a": [\n${' '.repeat(depth)}1,\n2 ] }`;
+    expect([0, 4, 16, 17].map((depth) => grammar.accepts(indented(depth)))).toEqual([true, true, true, false]);
+    const wasteful = ['{"a" :1}', '{"a":\n1}', '{"a":1 ,"b":2}', '{  "a":1}', '{\n\n"a":1}'];
+    expect(wasteful.map((text) => grammar.accepts(text))).toEqual(wasteful.map(() => false));
+  });
 });
 
 describe('what a grammar accepts', () => {
