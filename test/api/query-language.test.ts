@@ -45,6 +45,7 @@ const strings: [query: string, keys: string[]][] = [
   ['at:>="2020-06-15"', ['miso', 'stew']],
   ['at:[2019-01-01 TO 2020-12-31]', ['leek', 'stew']],
   ['at:<2020-01-01', ['leek']],
+  ['at:[0001-01-01 TO 9999-12-31]', ['leek', 'miso', 'stew']],
   ['code:>=007', ['stew']],
   ['"potato soup"', ['leek']],
   ['"soup leek"', []],

@@ -9,7 +9,7 @@ use super::geo::Place;
 use super::partial::BucketKey;
 use super::plan::{AggregationKind, CalendarInterval, DateBounds, NumberBounds};
 use crate::error::EngineError;
-use crate::full_text::dates::parse_date;
+use crate::full_text::dates::parse_date_bound;
 use crate::full_text::query::IndexFields;
 
 /// Combinations of values that one document may have in a `terms` aggregation over several fields.
@@ -67,7 +67,7 @@ fn number_ranges(ranges: &[NumberBounds], unit: f64) -> Vec<(f64, f64)> {
 
 /// A date of a plan, in nanoseconds since 1970.
 pub fn plan_date(text: &str) -> Result<i64, EngineError> {
-    let date = parse_date(text);
+    let date = parse_date_bound(text);
     date.map(tantivy::DateTime::into_timestamp_nanos)
         .ok_or_else(|| EngineError::new("invalid_query", format!("\"{text}\" is not a date")))
 }

@@ -14,7 +14,7 @@ use super::plan::RangeKind;
 use super::string_columns::StringRangeQuery;
 use super::term_range::TermRangeQuery;
 use crate::error::EngineError;
-use crate::full_text::dates::parse_date;
+use crate::full_text::dates::{parse_date, parse_date_bound};
 use crate::full_text::document::as_integer;
 use crate::full_text::fields::{KEY, PRESENT_PATH};
 
@@ -163,7 +163,7 @@ impl<'a> RangeBounds<'a> {
 }
 
 fn as_date(value: &Value) -> Option<DateTime> {
-    value.as_str().and_then(parse_date)
+    value.as_str().and_then(parse_date_bound)
 }
 
 fn map_bound<T>(bound: Bound<&Value>, read: impl Fn(&Value) -> Option<T>, what: &str) -> Result<Bound<T>, EngineError> {
