@@ -3,7 +3,7 @@ import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { clusteredVectors } from '../workloads/clustered-vectors.ts';
-import { exactNeighbours } from '../workloads/exact-neighbours.ts';
+import { exactNeighbours, neighbours } from '../workloads/exact-neighbours.ts';
 import type { VectorFilter } from '../workloads/vector-set.ts';
 import { comparedRecall, describeCurves, ourEfforts, peerCandidates, recallCurve } from './recall-curve.ts';
 
@@ -34,6 +34,12 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   context.progress('building ours, then zvec');
   await ours.build({ dense: set });
   await zvec.build({ dense: set });
+  context.progress('every filter once, untimed: what an engine remembers of a filter is there afterwards');
+  for (const filter of filters) {
+    const filtered = filter ? { filter } : {};
+    await ours.search({ limit: neighbours, effort: ourEfforts[0], inFlight: 1, rounds: 1, ...filtered });
+    await zvec.search({ limit: neighbours, effort: peerCandidates[0], inFlight: 1, rounds: 1, ...filtered });
+  }
   context.progress('searching');
   const curves = (engine: VectorEngineProcess, efforts: readonly number[], orBest: boolean) => async () => {
     const found = [];

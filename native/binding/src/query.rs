@@ -49,7 +49,7 @@ const AT_ONCE_PLAN_BYTES_MAX: usize = 8 * 1024;
 fn at_once_nanos_max() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    *MAX.get_or_init(|| if cores() == 1 { 250_000 } else { 100_000 })
+    *MAX.get_or_init(|| if cores() == 1 { 250_000 } else { 150_000 })
 }
 
 /// An answer that is there already, or a promise of it.

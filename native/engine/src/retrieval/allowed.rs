@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sundew_vector::bit_set::BitSet;
 use tantivy::SegmentReader;
 
+use super::at_once::filter_nanos;
 use super::ordinal_cache::{SetName, all_values};
 use super::ranges::Ranges;
 use crate::error::EngineError;
@@ -32,11 +33,17 @@ pub fn allowed_ordinals(
     let name = filter_name(view, plan)?;
     let set = match ranges.caches[range].find(&name_of(view.searcher.segment_readers(), &name)) {
         Some(set) => set,
-        None => match filter_bits(view, plan, stop)? {
-            // What was asked for asks for nothing.
-            None if !has_expired => return Ok(None),
-            bits => live_set(ranges, range, bits.as_deref(), &name)?,
-        },
+        None => {
+            // Beside a text leg it was announced with that one's cost.
+            if plan.query.is_none() {
+                stop.expect(filter_nanos(plan, view.searcher.num_docs()).unwrap_or(u64::MAX))?;
+            }
+            match filter_bits(view, plan, stop)? {
+                // What was asked for asks for nothing.
+                None if !has_expired => return Ok(None),
+                bits => live_set(ranges, range, bits.as_deref(), &name)?,
+            }
+        }
     };
     Ok(Some(if has_expired { without_expired(ranges, range, plan, &set)? } else { set }))
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use sundew_vector::bit_set::BitSet;
+
 use super::VectorIndex;
-use super::plan::Leg;
 use super::query_until;
 use crate::error::EngineError;
 use crate::full_text::{Fuzziness, Hits, Node, QueryPlan, Stop, TextIndex, is_filtered};
@@ -16,9 +17,6 @@ const DOCUMENT: u64 = 20;
 
 /// Nanoseconds for a row of a sparse index.
 const SPARSE_ROW: u64 = 5;
-
-/// A walk under a filter goes further than one without.
-const FILTERED_WALK: u64 = 4;
 
 /// The answer of `super::query` when that is sure to take less than about `nanos_max`; `None` when it may take longer, and
 /// nothing of it is done then. Waits for nothing but locks that are held for a few steps.
@@ -52,21 +50,42 @@ fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[VectorIndex], plan: &QueryPl
     if plan.exact_total || plan.count_only || plan.offset > 0 || (plan.query.is_none() && plan.legs.is_empty()) {
         nanos += DOCUMENT * documents;
     }
-    for node in plan.filter.iter().chain(&plan.exclusion) {
-        nanos += condition_nanos(node, documents)?;
+    if plan.legs.is_empty() || plan.query.is_some() {
+        nanos += filter_nanos(plan, documents)?;
     }
-    if plan.key_prefix.is_some() || (plan.expired_at_or_before_ms.is_some() && !plan.legs.is_empty()) {
+    if plan.expired_at_or_before_ms.is_some() && !plan.legs.is_empty() {
         nanos += DOCUMENT * documents;
     }
     if let Some(query) = &plan.query {
         nanos += scored_nanos(query, documents)?;
     }
-    for (leg, indexes) in plan.legs.iter().zip(vectors.chunks(texts.len().max(1))) {
-        for (text, index) in texts.iter().zip(indexes) {
-            nanos += leg_nanos(plan, leg, text, index);
-        }
+    if !plan.legs.is_empty() {
+        nanos += texts.iter().map(|text| text.unread_ordinals()).sum::<u64>();
+    }
+    // Under a filter legs announce their cost once it is known how much is allowed.
+    if !is_filtered(plan) {
+        nanos += legs_nanos(plan, vectors, &vec![None; texts.len()]);
     }
     Some(nanos)
+}
+
+/// To find out what filters, exclusions and key prefix let through, where that is not remembered.
+pub fn filter_nanos(plan: &QueryPlan, documents: u64) -> Option<u64> {
+    let conditions = plan.filter.iter().chain(&plan.exclusion).map(|node| condition_nanos(node, documents));
+    let by_key = plan.key_prefix.as_ref().map_or(0, |_| DOCUMENT * documents);
+    conditions.sum::<Option<u64>>().map(|nanos| nanos + by_key)
+}
+
+/// All legs over all ranges, of which each may find what is in its set.
+pub fn legs_nanos(plan: &QueryPlan, indexes: &[VectorIndex], allowed: &[Option<Arc<BitSet>>]) -> u64 {
+    let limit = plan.fusion.window.unwrap_or(0).max(plan.offset + plan.limit);
+    let searches = plan.legs.iter().zip(indexes.chunks(allowed.len().max(1))).flat_map(|(leg, indexes)| {
+        indexes.iter().zip(allowed).map(move |(index, allowed)| match index {
+            VectorIndex::Dense(index) => index.expected_nanos(leg.effort, limit, allowed.as_deref()),
+            VectorIndex::Sparse(index) => SPARSE_ROW * index.row_count(),
+        })
+    });
+    searches.sum()
 }
 
 /// A node that scores. Terms and phrases of terms announce their own cost once they are looked up.
@@ -110,14 +129,4 @@ fn is_fuzzy(node: &Node) -> bool {
         Node::Match { fuzziness, .. } | Node::Phrase { fuzziness, .. } => *fuzziness != Fuzziness::Edits(0),
         _ => false,
     }
-}
-
-fn leg_nanos(plan: &QueryPlan, leg: &Leg, text: &TextIndex, index: &VectorIndex) -> u64 {
-    let limit = plan.fusion.window.unwrap_or(0).max(plan.offset + plan.limit);
-    let filtered = if is_filtered(plan) { FILTERED_WALK } else { 1 };
-    let search = match index {
-        VectorIndex::Dense(index) => filtered * index.expected_nanos(leg.effort, limit),
-        VectorIndex::Sparse(index) => SPARSE_ROW * index.row_count(),
-    };
-    search + text.unread_ordinals()
 }

@@ -22,13 +22,16 @@ use std::time::Instant;
 use tantivy::DocId;
 
 use self::allowed::allowed_ordinals;
+use self::at_once::legs_nanos;
 use self::describe::{Counts, Taking, explanations, leg_scores, profile, text_profile};
 use self::fuse::{Fused, Ranked, fuse};
 use self::legs::{LegContext, LegHit, QueryVector};
 use self::prune::prune;
 use self::ranges::{Place, Ranges, by_key};
 use crate::error::EngineError;
-use crate::full_text::{self, CancelFlag, Hit, Hits, Keys, QueryPlan, Stop, TextIndex, aggregate_documents};
+use crate::full_text::{
+    self, CancelFlag, Hit, Hits, Keys, QueryPlan, Stop, TextIndex, aggregate_documents, is_filtered,
+};
 
 pub(crate) use ordinal_cache::OrdinalCache;
 
@@ -95,6 +98,9 @@ fn retrieve(
     let allowed = (0..ranges.views.len()).map(|range| allowed_ordinals(&ranges, range, plan, stop));
     let allowed = allowed.collect::<Result<Vec<_>, _>>()?;
     let filter_micros = started.elapsed().as_micros() as u64;
+    if is_filtered(plan) {
+        stop.expect(legs_nanos(plan, indexes, &allowed))?;
+    }
     let page_end = plan.offset + plan.limit;
     let is_alone = plan.legs.len() == 1 && plan.query.is_none();
     let window = plan.fusion.window.map_or(page_end, |window| if is_alone { window.max(page_end) } else { window });

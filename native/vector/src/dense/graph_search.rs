@@ -70,6 +70,21 @@ pub fn scanned_for(candidates: usize) -> usize {
     SCANNED_PER_WALK + SCANNED_PER_CANDIDATE * candidates
 }
 
+/// Nodes that a walk covers for each that lies no further away than the last wanted one, beside its candidates.
+fn around(effort: f32) -> f32 {
+    1.0 + 2.0 * effort
+}
+
+/// Nodes in the ball around a query that holds `wanted` rows well within it, if the `count` allowed of `rows` lie everywhere.
+fn ball_for(candidates: usize, effort: f32, wanted: usize, count: usize, rows: usize) -> usize {
+    candidates + (around(effort) * (wanted * rows / count.max(1)) as f32) as usize
+}
+
+/// Rows whose scan costs about what a search among the `count` allowed of `rows` costs.
+pub fn scanned_among(candidates: usize, effort: f32, limit: usize, count: usize, rows: usize) -> usize {
+    count.min(scanned_for(ball_for(candidates, effort, limit.min(count), count, rows)))
+}
+
 /// Which of the beams holds what a walk has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walked {
@@ -136,10 +151,8 @@ impl GraphSearch<'_, '_> {
         let limit = self.search.bounds.limit;
         let wanted = limit.min(count);
         let candidates = self.search.candidates;
-        let around = 1.0 + 2.0 * self.search.effort;
-        // The ball that holds the wanted rows well within it, if the allowed ones lie everywhere.
-        let ball = candidates + (around * (wanted * rows / count.max(1)) as f32) as usize;
-        if count <= EXACT_ROWS_MAX || count <= scanned_for(ball) || self.search.has_inner_bound() {
+        let scanned = scanned_among(candidates, self.search.effort, limit, count, rows);
+        if count <= EXACT_ROWS_MAX || count == scanned || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
         }
@@ -152,7 +165,7 @@ impl GraphSearch<'_, '_> {
             query,
             allowed,
             candidates,
-            around,
+            around: around(self.search.effort),
             wanted,
             ball_max: balls(2 * count),
             thin_ball_max: balls(count.min(steps)),

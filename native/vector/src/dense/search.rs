@@ -5,7 +5,7 @@ use sundew_base::error::EngineError;
 use super::dense_index::DenseIndex;
 use super::flat_rows::FlatRows;
 use super::graph::{CodedQuery, Scratch};
-use super::graph_search::{GraphSearch, candidates_for, candidates_in, scanned_for};
+use super::graph_search::{GraphSearch, candidates_for, candidates_in, scanned_among, scanned_for};
 use super::nearest::{Found, Nearest};
 use super::options::{DistanceBounds, Metric};
 use super::part::{Part, PartRows};
@@ -102,19 +102,24 @@ impl<'a> Search<'a> {
 }
 
 impl DenseIndex {
-    /// About how long a search without a filter takes, in nanoseconds, and rather too long.
-    pub fn expected_nanos(&self, effort: f32, limit: usize) -> u64 {
+    /// About how long a search among all or the allowed rows takes, in nanoseconds.
+    pub fn expected_nanos(&self, effort: f32, limit: usize, allowed: Option<&BitSet>) -> u64 {
         let options = self.options();
         let dimension = u64::from(options.dimension);
-        let candidates = candidates_for(options.metric, effort.clamp(0.0, 1.0), limit);
+        let effort = effort.clamp(0.0, 1.0);
+        let candidates = candidates_for(options.metric, effort, limit);
         let snapshot = self.snapshot();
         let rows = snapshot.live_count();
         let of_part = |part: &Part| match &part.rows {
             PartRows::Flat(rows) => rows.len() as u64 * (SCANNED_NANOS + dimension / 4),
             PartRows::Graph(_) => {
-                let candidates = candidates_in(part.live_count(), rows, candidates, limit);
+                let live = part.live_count();
+                let candidates = candidates_in(live, rows, candidates, limit);
+                let scanned = allowed.map_or(scanned_for(candidates), |allowed| {
+                    scanned_among(candidates, effort, limit, allowed.len() * live / rows.max(1), live)
+                });
                 // Of codes, a byte for a dimension.
-                scanned_for(candidates) as u64 * (SCANNED_NANOS + dimension / 16)
+                scanned as u64 * (SCANNED_NANOS + dimension / 16)
             }
         };
         snapshot.parts.iter().map(of_part).sum()
