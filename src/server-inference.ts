@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises';
 import { totalmem } from 'node:os';
 import { childEnvironment, downloadEnvironment } from './config/child-environment.ts';
 import type { LimitOptions } from './config/limits.ts';
@@ -13,7 +12,7 @@ import { availableBackends } from './inference/host/available-backends.ts';
 import { ModelPool } from './inference/host/model-pool.ts';
 import { specOfModel } from './inference/host/model-spec.ts';
 import type { Inference } from './inference/inference.ts';
-import { MediaFetcher } from './inference/media/fetch-media.ts';
+import type { MediaFetcher } from './inference/media/fetch-media.ts';
 import { MediaLoader } from './inference/media/media-loader.ts';
 import { ModelRegistry } from './inference/models/model-registry.ts';
 import { ChatTemplates } from './inference/templates/chat-templates.ts';
@@ -98,18 +97,33 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
   };
 }
 
-function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): MediaFetcher {
+/** Fetches media; what it takes to do so is loaded when the first one is asked for. */
+function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<MediaFetcher, 'fetch'> {
   const hosts = config.mediaHosts === 'any' ? [] : config.mediaHosts.split(',');
-  return new MediaFetcher({
-    policy: {
-      allowedHosts: hosts.map((host) => host.trim().toLowerCase()),
-      blockPrivateAddresses: config.blockPrivateMedia,
-      deadlineMs: config.mediaDeadlineMs,
+  const policy = {
+    allowedHosts: hosts.map((host) => host.trim().toLowerCase()),
+    blockPrivateAddresses: config.blockPrivateMedia,
+    deadlineMs: config.mediaDeadlineMs,
+  };
+  const open = async () => {
+    const [{ MediaFetcher }, { lookup }] = await Promise.all([
+      import('./inference/media/fetch-media.ts'),
+      import('node:dns/promises'),
+    ]);
+    return new MediaFetcher({
+      policy,
+      clock,
+      resolve: (host) => lookup(host, { all: true }),
+      onBlocked: (reason) => metrics.increment('mediaBlocked', [reason]),
+    });
+  };
+  let opened: Promise<MediaFetcher> | undefined;
+  return {
+    async fetch(...media) {
+      opened ??= open();
+      return (await opened).fetch(...media);
     },
-    clock,
-    resolve: (host) => lookup(host, { all: true }),
-    onBlocked: (reason) => metrics.increment('mediaBlocked', [reason]),
-  });
+  };
 }
 
 function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, logger: Logger): ModelDownloads {

@@ -1,4 +1,3 @@
-import { gunzip } from 'node:zlib';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
@@ -133,7 +132,9 @@ function joined(chunks: readonly Uint8Array[], total: number): Uint8Array {
 }
 
 /** Inflates off the main thread, and stops at the bound: a small body that grows without end costs no more than that. */
-function inflate(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array> {
+async function inflate(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array> {
+  // Loaded with the first compressed body: most servers start without ever seeing one.
+  const { gunzip } = await import('node:zlib');
   return new Promise((resolve, reject) => {
     gunzip(bytes, { maxOutputLength: bytesMax }, (error, inflated) => {
       if (error === null) resolve(new Uint8Array(inflated.buffer, inflated.byteOffset, inflated.byteLength));

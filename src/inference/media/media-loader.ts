@@ -44,7 +44,7 @@ export function mediaFault(at: number, error: unknown, onFault: OnMediaFault): v
 
 export interface MediaLoaderParts {
   readonly bounds: MediaBounds;
-  readonly fetcher: MediaFetcher;
+  readonly fetcher: Pick<MediaFetcher, 'fetch'>;
   readonly pool: Pick<ModelPool, 'run'>;
   readonly settings: HostSettings;
 }
