@@ -136,7 +136,15 @@ export class OpenRange {
   /** Resolves when the named indexes show everything up to `sequence`; an index that is gone by then is not waited for. */
   async waitForIndexes(indexNames: string[] | 'all', sequence: number, signal?: AbortSignal): Promise<void> {
     const names = indexNames === 'all' ? [...this.#indexes.keys()] : indexNames;
-    await Promise.all(names.map((name) => this.applier(name)?.waitFor(sequence, signal)));
+    await Promise.all(names.map((name) => this.#waitForIndex(name, sequence, signal)));
+  }
+
+  async #waitForIndex(name: string, sequence: number, signal?: AbortSignal): Promise<void> {
+    const applier = this.applier(name);
+    await applier?.waitFor(sequence, signal).catch((error: unknown) => {
+      // Another one of this name, made since, takes only what is written after it.
+      if (this.applier(name) === applier) throw error;
+    });
   }
 
   report(indexName: string): RangeIndexReport | undefined {

@@ -126,6 +126,20 @@ test('every index gets the rows that concern it, and shows the others without wo
   await close();
 });
 
+test('nobody waits any longer for an index that is dropped meanwhile', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, dense } = await openRange(directory.path);
+  const release = Promise.withResolvers<void>();
+  indexes.dense.held = release.promise;
+  await put({ puts: { a: {} }, vectors: { a: { [dense]: [1, 2] } } });
+  const shown = range.waitForIndexes('all', range.head);
+  const dropped = range.removeIndex('dense');
+  indexes.dense.held = undefined;
+  release.resolve();
+  await Promise.all([shown, dropped]);
+  await close();
+});
+
 test('writes are refused while an index of vectors is too far behind, and taken again when it has caught up', async () => {
   using directory = temporaryDirectory();
   const { range, indexes, put, close, dense } = await openRange(directory.path);
