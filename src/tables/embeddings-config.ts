@@ -1,4 +1,5 @@
 import { limits } from '../config/limits.ts';
+import { suggestion } from '../lib/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { textLegName } from '../query/fusion-request.ts';
@@ -34,6 +35,9 @@ export type EmbeddingsConfig = DenseConfig | SparseConfig;
 /** Members by which the server would make the vectors itself. */
 const managedMembers = ['field', 'template', 'embedder', 'chunker'] as const;
 const sparseMembers = ['top_k', 'min_weight', 'chunk_size'] as const;
+
+/** Those that the interface names: the service's own models, models of the machine, hosted and cloud ones. */
+const embedderProviders = 'service antfly ollama openai gemini openrouter cohere bedrock vertex mock'.split(' ');
 
 /** Checks what is particular to an embeddings index; the types of the members have been checked before. */
 export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexConfig): EmbeddingsConfig {
@@ -111,6 +115,12 @@ function refuseManaged(config: IndexConfig): ServiceError {
   if (config.embedder === undefined) return refused(`\`embedder\` is missing: what makes the vectors. ${orExternal}`);
   if (typeof config.embedder.provider !== 'string' || config.embedder.provider === '') {
     return refused('`embedder` must name its `provider`.');
+  }
+  const { provider } = config.embedder;
+  if (!embedderProviders.includes(provider)) {
+    const known = embedderProviders.filter((name) => name !== 'antfly').join(', ');
+    const hint = suggestion(provider, embedderProviders);
+    return refused(`There is no provider of embedders "${provider.slice(0, 64)}", but ${known}.${hint}`);
   }
   if (config.dimension !== undefined && !isIntegerWithin(config.dimension, 1, limits.vectorDimensionMax)) {
     return refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}.`);

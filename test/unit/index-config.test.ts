@@ -35,7 +35,7 @@ describe('configurations of embeddings indexes', () => {
 
   const dense = { type: 'embeddings', external: true, dimension: 3 };
   const sparse = { type: 'embeddings', external: true, sparse: true };
-  const managed = { type: 'embeddings', field: 'text', embedder: { provider: 'local' } };
+  const managed = { type: 'embeddings', field: 'text', embedder: { provider: 'ollama' } };
   test.each<[object, string]>([
     [{ type: 'embeddings', external: true }, '`dimension` is missing'],
     [{ ...dense, dimension: 0 }, '`dimension` must be an integer from 1 to 16384'],
@@ -44,7 +44,7 @@ describe('configurations of embeddings indexes', () => {
     [{ ...dense, distance_metric: 'l2' }, '`distance_metric` must be one of l2_squared, cosine, inner_product'],
     [{ ...dense, field: 'text' }, 'leave `field` out'],
     [{ ...dense, template: '{{text}}' }, 'leave `template` out'],
-    [{ ...dense, embedder: { provider: 'local' } }, 'leave `embedder` out'],
+    [{ ...dense, embedder: { provider: 'ollama' } }, 'leave `embedder` out'],
     [{ ...dense, chunker: {} }, 'leave `chunker` out'],
     [{ ...dense, top_k: 5 }, '`top_k` belongs to sparse indexes'],
     [{ ...dense, summarizer: {} }, 'takes no `summarizer`'],
@@ -58,6 +58,7 @@ describe('configurations of embeddings indexes', () => {
     [{ type: 'embeddings', dimension: 3 }, 'Give `field` or `template`'],
     [{ type: 'embeddings', field: 'text' }, '`embedder` is missing'],
     [{ ...managed, embedder: {} }, '`embedder` must name its `provider`'],
+    [{ ...managed, embedder: { provider: 'olama' } }, 'Did you mean "ollama"?'],
     [{ ...managed, dimension: -1 }, '`dimension` must be an integer from 1 to 16384'],
   ])('%j is refused: %s', (config, message) => {
     expect(refusal(config)).toEqual({ code: 'invalid_request', message: expect.stringContaining(message) });
