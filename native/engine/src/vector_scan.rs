@@ -177,9 +177,7 @@ impl VectorRows {
         if entries.len() > SPARSE_ENTRIES_MAX {
             return Err(too_many());
         }
-        if !entries.is_sorted_by_key(|entry| entry.0) {
-            entries.sort_unstable_by_key(|entry| entry.0);
-        }
+        entries.sort_unstable_by_key(|entry| entry.0);
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return refuse(format!("has the index {} twice", pair[0].0));
         }
@@ -222,6 +220,12 @@ fn read_sparse(scanner: &mut Scanner<'_>, entries: &mut Vec<(u32, f32)>) -> Resu
         (Some(indices), Some(values)) if entries.is_empty() => {
             if indices.len() != values.len() {
                 return refuse(format!("has {} indices and {} values; give as many", indices.len(), values.len()));
+            }
+            if let Some(pair) = indices.windows(2).find(|pair| pair[0] > pair[1]) {
+                return refuse(format!(
+                    "has the index {} behind {}; list indices in ascending order",
+                    pair[1], pair[0]
+                ));
             }
             entries.extend(indices.into_iter().zip(values));
             Ok(())

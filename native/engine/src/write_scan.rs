@@ -131,7 +131,7 @@ impl WriteScan<'_> {
                 return Err(shape(format!("`{member}`: the document {:?} must be an object", shorten(&key))));
             }
             self.scanner.restart_member_count(self.limits.members_max);
-            let document = self.document()?;
+            let document = self.document(key)?;
             self.scanner.restart_member_count(u32::MAX);
             let bytes = self.scanner.position() - start;
             if bytes > self.limits.document_bytes_max as usize {
@@ -150,7 +150,7 @@ impl WriteScan<'_> {
 
     /// Steps over the document at the cursor; answers which reserved members it has. Those of vectors have bounds of
     /// their own and are not counted.
-    fn document(&mut self) -> Result<ScannedDocument, EngineError> {
+    fn document(&mut self, key: RawString) -> Result<ScannedDocument, EngineError> {
         let mut document = ScannedDocument::default();
         let mut object = self.scanner.open_object(0)?;
         while let Some(name) = self.scanner.next_member(&mut object)? {
@@ -165,7 +165,7 @@ impl WriteScan<'_> {
                 document.flags |= flag;
                 if flag == FLAG_EMBEDDINGS {
                     let members_left = self.scanner.restart_member_count(u32::MAX);
-                    self.scanner.value(1)?;
+                    self.embeddings(key)?;
                     self.scanner.restart_member_count(members_left);
                     document.embeddings = name.start - 1..self.scanner.position();
                     continue;
@@ -174,6 +174,23 @@ impl WriteScan<'_> {
             self.scanner.value(1)?;
         }
         Ok(document)
+    }
+
+    /// Steps over the value of `_embeddings`. What is no JSON there, such as the `NaN` of some clients, or no double is told
+    /// with the vector's place.
+    fn embeddings(&mut self, key: RawString) -> Result<(), EngineError> {
+        if self.scanner.peek() != Some(b'{') {
+            return self.scanner.value(1);
+        }
+        let mut object = self.scanner.open_object(1)?;
+        while let Some(index) = self.scanner.next_member(&mut object)? {
+            self.scanner.value(2).map_err(|error| {
+                let (key, index) = (self.scanner.decode(key), self.scanner.decode(index));
+                let place = format!("document {:?}: `_embeddings.{}`", shorten(&key), shorten(&index));
+                EngineError::new(error.code, format!("{place}: {}", error.message))
+            })?;
+        }
+        Ok(())
     }
 
     fn deletes(&mut self, section: u32) -> Result<(), EngineError> {

@@ -71,8 +71,8 @@ fn packed<const N: usize>(words: &[[u8; N]]) -> String {
 #[test]
 fn every_form_becomes_a_row() {
     let floats = packed(&[0.5f32.to_le_bytes(), (-2.0f32).to_le_bytes(), 1e-7f32.to_le_bytes()]);
-    let indices = packed(&[9u32.to_le_bytes(), 3u32.to_le_bytes()]);
-    let values = packed(&[0.25f32.to_le_bytes(), (-1.0f32).to_le_bytes()]);
+    let indices = packed(&[3u32.to_le_bytes(), 9u32.to_le_bytes()]);
+    let values = packed(&[(-1.0f32).to_le_bytes(), 0.25f32.to_le_bytes()]);
     let dense = || Wrote::Dense(7, vec![0.5, -2.0, 1e-7]);
     let sparse = || Wrote::Sparse(9, vec![(3, -1.0), (9, 0.25)]);
     assert_eq!(vector(r#"{"taste":[0.5, -2 ,1E-7]}"#), dense());
@@ -82,7 +82,7 @@ fn every_form_becomes_a_row() {
     assert_eq!(vector(&format!(r#"{{"taste":"{}"}}"#, floats.replace('/', "\\/"))), dense());
     assert_eq!(vector(r#"{"tags":{"9":0.25,"3":-1}}"#), sparse());
     assert_eq!(vector(r#"{"tags":{"9":0.25,"4":0,"3":-1}}"#), sparse(), "zero weights are dropped");
-    assert_eq!(vector(r#"{"tags":{"values":[0.25,-1],"indices":[9,3]}}"#), sparse());
+    assert_eq!(vector(r#"{"tags":{"values":[-1,0.25],"indices":[3,9]}}"#), sparse());
     let both = format!(r#"{{"tags":{{"packed_indices":"{indices}","packed_values":"{values}"}}}}"#);
     assert_eq!(vector(&both), sparse());
     assert_eq!(vector(r#"{"tags":{"4294967295":1}}"#), Wrote::Sparse(9, vec![(u32::MAX, 1.0)]));
@@ -136,6 +136,7 @@ fn what_cannot_be_a_vector_is_refused_with_its_place() {
         (r#"{"tags":true}"#.into(), "tags", "must be an object"),
         (r#"{"tags":{"5":1,"05":2}}"#.into(), "tags", "has the index 5 twice"),
         (r#"{"tags":{"indices":[4,4],"values":[1,0]}}"#.into(), "tags", "has the index 4 twice"),
+        (r#"{"tags":{"indices":[4,9,2],"values":[1,1,0]}}"#.into(), "tags", "has the index 2 behind 9"),
         (r#"{"tags":{"indices":[4],"values":[1,2]}}"#.into(), "tags", "1 indices and 2 values"),
         (r#"{"tags":{"indices":[4]}}"#.into(), "tags", "without values"),
         (r#"{"tags":{"packed_values":"AACAPw=="}}"#.into(), "tags", "without indices"),
@@ -162,7 +163,11 @@ fn what_cannot_be_a_vector_is_refused_with_its_place() {
     }
     let (code, message) = insert(r#"{"k1":{"_embeddings":[1]}}"#).unwrap_err();
     assert!(code == "invalid_embedding" && message.contains("must be an object"), "{message}");
-    assert_eq!(insert(r#"{"k":{"_embeddings":{"taste":[NaN,0,0]}}}"#).unwrap_err().0, "invalid_json");
+    for (number, code) in [("NaN", "invalid_json"), ("-Infinity", "invalid_json"), ("1e400", "number_out_of_range")] {
+        let refused =
+            insert(&format!(r#"{{"k":{{"_embeddings":{{"angle":[1,0],"taste":[0,{number},0]}}}}}}"#)).unwrap_err();
+        assert!(refused.0 == code && refused.1.starts_with("document \"k\": `_embeddings.taste`: "), "{refused:?}");
+    }
 }
 
 #[test]
