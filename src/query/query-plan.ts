@@ -114,7 +114,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const indexes = context.indexes ?? [];
   const hasText = criteria.query !== undefined;
   const page = readPage(request, where, defaultLimit(request, indexes, hasText));
-  const vectorSearch = readVectorSearch(request, indexes, { page, hasText });
+  const vectorSearch = readVectorSearch(request, indexes, { page, hasText, countOnly });
   const { limit, offset, sort, cursor } = page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 1, max: limits.queryDeadlineMs }, where);
   const keyPrefix = readString(request, 'filter_prefix', where);

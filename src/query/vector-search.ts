@@ -17,6 +17,8 @@ interface SearchShape {
   page: RequestedPage;
   /** Whether the request also searches text. */
   hasText: boolean;
+  /** Only the number of hits is wanted: as many of each search are looked at as may be. */
+  countOnly?: boolean;
 }
 
 const defaultEffort = 0.5;
@@ -37,7 +39,7 @@ export function readVectorSearch(
   const effort = readNumber(request, 'search_effort', { min: 0, max: 1 }, where) ?? defaultEffort;
   const legs = readLegs(request, indexes, effort);
   const names = [...(shape.hasText ? [textLegName] : []), ...legs.map(({ leg }) => leg.name)];
-  const window = shape.page.limit || pageLimitDefault;
+  const window = shape.countOnly ? limits.queryLimitMax : shape.page.limit || pageLimitDefault;
   const { weights, ...fusion } = readFusion(request, names, window);
   const pruner = readPruner(request);
   if (legs.length === 0) {

@@ -174,6 +174,10 @@ describe('everything else of a query goes with vectors', () => {
     const { hits } = await askBoth({ ...request, limit: 1000 });
     const counted = await askBoth({ ...request, limit: 1000, count: true });
     expect(counted.hits).toMatchObject({ total: { value: hits.total.value }, hits: [] });
+    expect((await askBoth({ ...request, count: true })).hits.total).toEqual({
+      value: hits.total.value,
+      relation: 'exact',
+    });
     const aggregations = { vegans: { type: 'count', field: 'vegan' }, oldest: { type: 'min', field: 'year' } };
     const page = await askBoth(request);
     const { hits: none, aggregations: over } = await askBoth({

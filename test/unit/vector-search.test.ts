@@ -135,7 +135,9 @@ describe('planning a search by vectors', () => {
     const windowOf = (request: object) => planQuery({ embeddings: { taste }, ...request }, context).plan.fusion?.window;
     expect(windowOf({})).toBe(10);
     expect(windowOf({ limit: 0 })).toBe(10);
-    expect(windowOf({ limit: 30, count: true })).toBe(30);
+    expect(windowOf({ limit: 30 })).toBe(30);
+    // As far as counting goes.
+    expect(windowOf({ limit: 30, count: true })).toBe(10_000);
     expect(windowOf({ limit: 30, merge_config: { window_size: 4 } })).toBe(30);
     expect(windowOf({ limit: 30, merge_config: { window_size: 40 } })).toBe(40);
     expect(windowOf({ ...text, limit: 30, merge_config: { window_size: 4 } })).toBe(4);
