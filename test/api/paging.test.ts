@@ -183,3 +183,20 @@ describe('timeout_ms', () => {
       expect(await refusal('one', { timeout_ms })).toContain('timeout_ms');
   });
 });
+
+test('whole strings sort by their path and by its keyword, words do not', async () => {
+  const properties = { words: { type: 'string', 'x-service-types': ['text'] } };
+  await server.send('POST', '/db/v1/tables/sorts', {
+    schema: { document_schemas: { d: { schema: { type: 'object', properties } } } },
+  });
+  await insert('sorts', { a: { name: 'pear', words: 'x' }, b: { name: 'apple', words: 'y' }, c: { name: 'fig' } });
+  for (const field of ['name', 'name.keyword']) {
+    const { hits } = await ask('sorts', { order_by: [{ field }] });
+    expect(hits.hits.map((hit) => [hit._id, hit._sort[0]])).toEqual([
+      ['b', 'apple'],
+      ['c', 'fig'],
+      ['a', 'pear'],
+    ]);
+  }
+  expect(await refusal('sorts', { order_by: [{ field: 'words' }] })).toContain('keyword');
+});

@@ -95,13 +95,6 @@ fn aggregate_matches(
     Ok(Aggregated { json: answer.to_string(), total, is_partial })
 }
 
-/// Whether documents may hold strings at `path`, but only as analysed words.
-fn has_only_text(index: &IndexFields, path: &str) -> bool {
-    let rules = index.mapping.exact_rules(path);
-    let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
-    !has_values && index.exact_paths(path).is_empty() && rules.iter().any(|rule| !rule.texts.is_empty())
-}
-
 /// Refuses paths whose strings have no exact form where whole values are asked for.
 fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineError> {
     for aggregation in list {
@@ -112,7 +105,7 @@ fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineErro
             }
             _ => &[],
         };
-        if let Some(field) = fields.iter().find(|field| field.as_str() != KEY && has_only_text(index, field)) {
+        if let Some(field) = fields.iter().find(|field| field.as_str() != KEY && index.has_only_text(field)) {
             return Err(EngineError::new(
                 "invalid_query",
                 format!(

@@ -125,6 +125,13 @@ impl IndexFields {
         paths
     }
 
+    /// Whether documents may hold strings at `path`, but only as analysed words.
+    pub fn has_only_text(&self, path: &str) -> bool {
+        let rules = self.mapping.exact_rules(path);
+        let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
+        !has_values && self.exact_paths(path).is_empty() && rules.iter().any(|rule| !rule.texts.is_empty())
+    }
+
     /// Where whole strings of `path` lie, keys included.
     pub fn exact_places(&self, path: &str) -> Vec<ExactPlace> {
         if path == KEY {

@@ -20,7 +20,7 @@ use super::explain::explain_hits;
 use super::fields_of_path::IndexFields;
 use super::filter_bits::{BitsQuery, FilterCache, known_filter_bits};
 use super::hits::{Hit, Hits};
-use super::plan::QueryPlan;
+use super::plan::{QueryPlan, SortField};
 use super::position::encoded;
 use super::sort_values::SortValue;
 use super::sorted::{SCORE_FIELD, Sorted, collect_sorted};
@@ -149,15 +149,26 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
+    check_sortable(views, plan)?;
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, stop, |range| {
         let weight = weight_for(views, range, plan, &statistics, scores, stop)?;
-        collect_sorted(views[range].segments(), &*weight, scores, plan, stop)
+        collect_sorted(views[range].segments(), &views[range].index, &*weight, scores, plan, stop)
     })?;
     merge(views, plan, found, |a: &Sorted, b: &Sorted| {
         let fields = plan.sort.iter().zip(a.values.iter().zip(&b.values));
         fields.map(|(field, (a, b))| a.compare(b, field.desc)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     })
+}
+
+/// Refuses to sort by words.
+fn check_sortable(views: &[RangeView], plan: &QueryPlan) -> Result<(), EngineError> {
+    let is_text = |field: &&SortField| views.iter().any(|view| view.index.has_only_text(&field.field));
+    let Some(SortField { field, .. }) = plan.sort.iter().find(is_text) else { return Ok(()) };
+    let message = format!(
+        "order_by: \"{field}\" is declared as analysed text only and has no whole values; add \"keyword\" to its types"
+    );
+    Err(EngineError::new("invalid_query", message))
 }
 
 /// The plan's query over one range; conditions that were asked before are looked up in their bits.

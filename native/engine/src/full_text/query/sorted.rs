@@ -8,7 +8,7 @@ use tantivy::query::Weight;
 use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
 use super::collect::{Collected, Segments, Visible, rounded, visit_all};
-use super::fields_of_path::column_name;
+use super::fields_of_path::{IndexFields, column_name};
 use super::plan::{QueryPlan, SortField};
 use super::position::Position;
 use super::sort_values::SortValue;
@@ -73,7 +73,12 @@ impl Numbers {
 }
 
 impl SortColumn {
-    fn open(reader: &SegmentReader, fixed: &SegmentColumns, field: &str) -> Result<Self, EngineError> {
+    fn open(
+        reader: &SegmentReader,
+        fixed: &SegmentColumns,
+        index: &IndexFields,
+        field: &str,
+    ) -> Result<Self, EngineError> {
         if field == SCORE_FIELD {
             return Ok(Self::Score);
         }
@@ -92,6 +97,12 @@ impl SortColumn {
                 DynamicColumn::Str(column) => texts = Some(column),
                 DynamicColumn::Bool(column) => booleans = Some(column),
                 _ => {}
+            }
+        }
+        // The whole strings of `f` go by `f.keyword` too.
+        for path in index.exact_paths(field) {
+            if texts.is_none() {
+                texts = reader.fast_fields().str(&column_name(&path)).map_err(tantivy_failed)?;
             }
         }
         Ok(Self::Path { numbers, dates, texts, booleans })
@@ -234,6 +245,7 @@ struct LastFirst {
 /// The first `offset + limit` matches of every segment; not yet ordered.
 pub fn collect_sorted(
     segments: Segments<'_>,
+    index: &IndexFields,
     weight: &dyn Weight,
     scores: bool,
     plan: &QueryPlan,
@@ -245,7 +257,7 @@ pub fn collect_sorted(
     for (segment, reader, fixed) in segments.iter() {
         let open = |field: &SortField| {
             let direction = Direction { desc: field.desc, backwards };
-            Ok::<_, EngineError>(Sorting { column: SortColumn::open(reader, fixed, &field.field)?, direction })
+            Ok::<_, EngineError>(Sorting { column: SortColumn::open(reader, fixed, index, &field.field)?, direction })
         };
         let columns: Vec<Sorting> = plan.sort.iter().map(open).collect::<Result<_, _>>()?;
         let bound =
