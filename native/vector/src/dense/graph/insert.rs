@@ -80,7 +80,43 @@ pub fn insert_rows(
         });
         work();
     });
-    if cancelled.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
+    if cancelled.load(Ordering::Relaxed) {
+        return Err(Cancelled);
+    }
+    link_lonely(graph);
+    Ok(())
+}
+
+/// Has a neighbour link to every node of the lowest layer that no other one links to: whoever chooses among too many links
+/// may drop the last one that leads to a node, and no walk would find that node any more.
+fn link_lonely(graph: &Graph) {
+    let mut inward = vec![0u32; graph.layout.rows];
+    for place in 0..graph.layout.rows as u32 {
+        graph.linked(place, 0).for_each(|other| inward[other as usize] += 1);
+    }
+    let (mut places, mut costs, mut dots) = (Vec::new(), Vec::new(), Vec::new());
+    for place in 0..graph.layout.rows as u32 {
+        if inward[place as usize] > 0 {
+            continue;
+        }
+        for near in graph.linked(place, 0) {
+            let links = graph.links(near, 0);
+            places.clear();
+            places.extend(graph.linked(near, 0));
+            if places.len() < links.len() - 1 {
+                places.push(place);
+            } else {
+                graph.costs_between(near, &places, &mut dots, &mut costs);
+                let spare = (0..places.len()).filter(|&at| inward[places[at] as usize] > 1);
+                let Some(furthest) = spare.max_by(|&a, &b| costs[a].total_cmp(&costs[b])) else { continue };
+                inward[places[furthest] as usize] -= 1;
+                places[furthest] = place;
+            }
+            Graph::set_links(links, places.iter().copied());
+            inward[place as usize] = 1;
+            break;
+        }
+    }
 }
 
 impl<'a> Inserting<'a> {
@@ -174,6 +210,42 @@ fn choose(
         });
         if !is_hidden {
             chosen.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::options::Metric;
+    use super::super::storage::AddedRow;
+    use super::*;
+
+    #[test]
+    fn no_node_is_left_without_a_link_to_it() {
+        const DIMENSION: usize = 32;
+        let mut state = 42u64;
+        let mut value = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+        };
+        let vectors: Vec<Vec<f32>> = (0..4000).map(|_| (0..DIMENSION).map(|_| value()).collect()).collect();
+        let mut rows = vectors.iter().zip(0u32..).map(|(vector, ordinal)| {
+            let level = u32::from(ordinal.is_multiple_of(8));
+            AddedRow { ordinal, sequence: u64::from(ordinal) + 1, vector, level }
+        });
+        let mut grown = None;
+        for count in [3000, 1000] {
+            let added: Vec<AddedRow> = rows.by_ref().take(count).collect();
+            let first = grown.as_ref().map_or(0, |old: &Graph| old.layout.rows as u32);
+            let mut graph = Graph::new(Metric::L2Squared, 8, DIMENSION, grown.as_ref(), &added).expect("a graph");
+            let levels: Vec<u32> = added.iter().map(|row| row.level).collect();
+            insert_rows(&mut graph, first, &levels, 64, 2, &AtomicBool::new(false)).expect("linked");
+            let mut inward = vec![0; graph.layout.rows];
+            (0..graph.layout.rows as u32).for_each(|place| {
+                graph.linked(place, 0).for_each(|other| inward[other as usize] += 1);
+            });
+            assert_eq!(inward.iter().filter(|&&links| links == 0).count(), 0, "of {} nodes", inward.len());
+            grown = Some(graph);
         }
     }
 }
