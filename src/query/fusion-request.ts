@@ -47,7 +47,7 @@ export function readFusion(
   };
 }
 
-/** Reads `pruner`: what is cut off the fused hits; undefined when nothing is. Fails with `invalid_query`. */
+/** Reads `pruner`: what is cut off the hits by their scores; undefined when nothing is. Fails with `invalid_query`. */
 export function readPruner(request: Members): PlanPruner | undefined {
   const at = 'pruner';
   const config = objectMember(request, at);
@@ -66,7 +66,7 @@ export function readPruner(request: Members): PlanPruner | undefined {
     const value = readNumber(config, name, bounds, at);
     if (value !== undefined) pruner[name as keyof typeof numbers] = value;
   }
-  return pruner;
+  return Object.keys(pruner).length === 0 ? undefined : pruner;
 }
 
 function readWeights(config: Members, legs: readonly string[]): ReadonlyMap<string, number> {

@@ -24,10 +24,10 @@ interface SearchShape {
 const defaultEffort = 0.5;
 const where = 'query request';
 /** Members that say something about the search by `embeddings` alone. */
-const refiningMembers = ['indexes', 'distance_under', 'distance_over', 'pruner'];
+const refiningMembers = ['indexes', 'distance_under', 'distance_over'];
 
 /**
- * Reads the members of a request that search by vectors; undefined when there are none. `indexes` are those of the
+ * Reads the members of a request that search by vectors, or cut hits by their scores; undefined when there are none. `indexes` are those of the
  * table. Fails with `invalid_query` or `limit_exceeded` naming the member.
  */
 export function readVectorSearch(
@@ -45,9 +45,10 @@ export function readVectorSearch(
   if (legs.length === 0) {
     const without = refiningMembers.find((name) => member(request, name) !== undefined);
     if (without) throw invalidQuery(where, `"${without}" needs "embeddings" with a vector to search for.`);
-    return undefined;
+    if (!pruner) return undefined;
+    if (!shape.hasText) throw invalidQuery(where, '"pruner" needs "full_text_search" or "embeddings", which score.');
   }
-  refuseOrder(request, shape.page);
+  refuseOrder(request, shape.page, legs.length === 0 ? 'pruner' : 'embeddings');
   return {
     plan: {
       legs: legs.map(({ leg }) => ({ ...leg, weight: weights.get(leg.name) ?? 1 })),
@@ -131,11 +132,11 @@ function refuseSemanticSearch(request: Members): void {
   }
 }
 
-function refuseOrder(request: Members, { offset, sort, cursor }: RequestedPage): void {
+function refuseOrder(request: Members, { offset, sort, cursor }: RequestedPage, beside: string): void {
   const name = offset > 0 ? 'offset' : sort.length > 0 ? 'order_by' : undefined;
   if (name === undefined && cursor === undefined) return;
   const shown = name ?? (member(request, 'search_after') === undefined ? 'search_before' : 'search_after');
-  throw invalidQuery(where, `"${shown}" cannot go with "embeddings": ask for the best hits with a larger "limit".`);
+  throw invalidQuery(where, `"${shown}" cannot go with "${beside}": ask for the best hits with a larger "limit".`);
 }
 
 function readDistances(request: Members, legs: ReadLeg[]): Pick<PlanVectorSearch, 'distance_under' | 'distance_over'> {

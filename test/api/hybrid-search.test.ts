@@ -166,6 +166,20 @@ describe('what a pruner leaves', () => {
   });
 });
 
+describe('what a pruner leaves of words alone', () => {
+  test('follows their scores', async () => {
+    const whole = await askBoth({ ...text, limit: 60 });
+    const best = whole.hits.max_score;
+    const kept = listOf(whole).filter((_, at) => (whole.hits.hits[at]?._score ?? 0) >= 0.7 * best);
+    expect(kept.length).toBeGreaterThan(0);
+    expect(kept.length).toBeLessThan(whole.hits.hits.length);
+    const pruned = await askBoth({ ...text, limit: 60, pruner: { min_score_ratio: 0.7 } });
+    expect(listOf(pruned)).toEqual(kept);
+    expect(pruned.hits.total.value).toBe(kept.length);
+    expect(await askBoth({ ...text, limit: 60, pruner: {} })).toMatchObject({ hits: whole.hits });
+  });
+});
+
 describe('everything else of a query goes with vectors', () => {
   const angle = randomVector(random);
   const request = { ...text, embeddings: { angle }, search_effort: 1, limit: 8 };

@@ -184,7 +184,9 @@ impl VectorRows {
         if entries.iter().any(|entry| !entry.1.is_finite()) {
             return Err(not_finite());
         }
-        entries.retain(|entry| entry.1 != 0.0);
+        if let Some((index, weight)) = entries.iter().find(|entry| entry.1 <= 0.0) {
+            return refuse(format!("has the weight {weight} at {index}; weights are above 0, leave the others out"));
+        }
         self.payloads.extend(entries.iter().flat_map(|entry| entry.0.to_le_bytes()));
         self.payloads.extend(entries.iter().flat_map(|entry| entry.1.to_le_bytes()));
         Ok(())

@@ -72,17 +72,16 @@ fn packed<const N: usize>(words: &[[u8; N]]) -> String {
 fn every_form_becomes_a_row() {
     let floats = packed(&[0.5f32.to_le_bytes(), (-2.0f32).to_le_bytes(), 1e-7f32.to_le_bytes()]);
     let indices = packed(&[3u32.to_le_bytes(), 9u32.to_le_bytes()]);
-    let values = packed(&[(-1.0f32).to_le_bytes(), 0.25f32.to_le_bytes()]);
+    let values = packed(&[1.5f32.to_le_bytes(), 0.25f32.to_le_bytes()]);
     let dense = || Wrote::Dense(7, vec![0.5, -2.0, 1e-7]);
-    let sparse = || Wrote::Sparse(9, vec![(3, -1.0), (9, 0.25)]);
+    let sparse = || Wrote::Sparse(9, vec![(3, 1.5), (9, 0.25)]);
     assert_eq!(vector(r#"{"taste":[0.5, -2 ,1E-7]}"#), dense());
     assert_eq!(vector(r#"{"taste":[0.500000000000000000001,-2.0,0.0000001]}"#), dense());
     assert_eq!(vector(&format!(r#"{{"taste":"{floats}"}}"#)), dense());
     assert_eq!(vector(&format!(r#"{{"taste":"{}"}}"#, floats.trim_end_matches('='))), dense());
     assert_eq!(vector(&format!(r#"{{"taste":"{}"}}"#, floats.replace('/', "\\/"))), dense());
-    assert_eq!(vector(r#"{"tags":{"9":0.25,"3":-1}}"#), sparse());
-    assert_eq!(vector(r#"{"tags":{"9":0.25,"4":0,"3":-1}}"#), sparse(), "zero weights are dropped");
-    assert_eq!(vector(r#"{"tags":{"values":[-1,0.25],"indices":[3,9]}}"#), sparse());
+    assert_eq!(vector(r#"{"tags":{"9":0.25,"3":1.5}}"#), sparse());
+    assert_eq!(vector(r#"{"tags":{"values":[1.5,0.25],"indices":[3,9]}}"#), sparse());
     let both = format!(r#"{{"tags":{{"packed_indices":"{indices}","packed_values":"{values}"}}}}"#);
     assert_eq!(vector(&both), sparse());
     assert_eq!(vector(r#"{"tags":{"4294967295":1}}"#), Wrote::Sparse(9, vec![(u32::MAX, 1.0)]));
@@ -117,6 +116,8 @@ fn what_cannot_be_a_vector_is_refused_with_its_place() {
     let zeros = packed(&[[0u8; 4], [0; 4]]);
     let many: String = (0..=SPARSE_ENTRIES_MAX).map(|index| format!(",\"{index}\":1")).collect();
     let rows: Vec<(String, &str, &str)> = vec![
+        (r#"{"tags":{"3":1,"4":0}}"#.into(), "tags", "has the weight 0 at 4; weights are above 0"),
+        (r#"{"tags":{"indices":[3],"values":[-0.5]}}"#.into(), "tags", "has the weight -0.5 at 3"),
         (r#"{"taste":[1,2]}"#.into(), "taste", "has dimension 2; the index takes dimension 3"),
         (format!(r#"{{"taste":[{}1]}}"#, "1,".repeat(99_999)), "taste", "has dimension 100000"),
         (r#"{"taste":[]}"#.into(), "taste", "has dimension 0"),

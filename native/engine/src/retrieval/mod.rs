@@ -65,7 +65,8 @@ fn query_until(
         return Err(EngineError::internal("the legs of the plan and the vector indexes do not fit together"));
     }
     let query_vectors = QueryVector::of_legs(&plan.legs, query_vectors)?;
-    if plan.legs.is_empty() {
+    // What is cut off by scores is found out from a window of them, also where words alone are searched.
+    if plan.legs.is_empty() && plan.pruner == Pruner::default() {
         let mut hits = full_text::query_until(texts, plan, stop)?;
         if plan.profile {
             hits.profile = text_profile(&hits)?;
@@ -102,7 +103,7 @@ fn retrieve(
         stop.expect(legs_nanos(plan, indexes, &allowed))?;
     }
     let page_end = plan.offset + plan.limit;
-    let is_alone = plan.legs.len() == 1 && plan.query.is_none();
+    let is_alone = plan.legs.len() + usize::from(plan.query.is_some()) == 1;
     let window = plan.fusion.window.map_or(page_end, |window| if is_alone { window.max(page_end) } else { window });
     let context = Arc::new(LegContext {
         ranges,
