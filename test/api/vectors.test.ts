@@ -45,12 +45,12 @@ describe.each([1, 4])('vectors over %d ranges', (num_shards) => {
   test.each<[string, unknown, unknown]>([
     ['taste', [0.1, -2, 3e-5], [0.1, -2, 3e-5]],
     ['taste', packFloats([0.1, -2, 3e-5]), [0.1, -2, 3e-5]],
-    ['my.tags', { '7': 0.25, '3': -1 }, { indices: [3, 7], values: [-1, 0.25] }],
-    ['my.tags', { indices: [3, 7], values: [-1, 0.25] }, { indices: [3, 7], values: [-1, 0.25] }],
+    ['my.tags', { '7': 0.25, '3': 1.5 }, { indices: [3, 7], values: [1.5, 0.25] }],
+    ['my.tags', { indices: [3, 7], values: [1.5, 0.25] }, { indices: [3, 7], values: [1.5, 0.25] }],
     [
       'my.tags',
-      { packed_indices: packIndices([3, 7]), packed_values: packFloats([-1, 0.25]) },
-      { indices: [3, 7], values: [-1, 0.25] },
+      { packed_indices: packIndices([3, 7]), packed_values: packFloats([1.5, 0.25]) },
+      { indices: [3, 7], values: [1.5, 0.25] },
     ],
   ])('%s takes %j', async (index, sent, stored) => {
     const path = await newTable({ num_shards });
