@@ -44,7 +44,8 @@ const failureLines = 40;
 
 /** The lines of every failure, from the end of the test before it; of a command that failed without one, the last. */
 function failuresIn(output: string): string[] {
-  const lines = output.split('\n');
+  // Bun names all failed tests once more at the end.
+  const lines = (output.split(/^\d+ tests? failed:$/m)[0] ?? '').split('\n');
   const failures: string[] = [];
   let from = 0;
   for (const [at, line] of lines.entries()) {
