@@ -63,10 +63,14 @@ async function compareEngines(context: BenchContext, name: string, set: VectorSe
   context.progress(`${name}: searching`);
   const curve = (engine: VectorEngineProcess, efforts: readonly number[]) => () =>
     recallCurve({ engine, efforts, truth, rounds: rounds[tier] });
-  const results = await alternate(
-    { ours: curve(ours, ourEfforts), hnswlib: curve(hnswlib, peerCandidates), zvec: curve(zvec, peerCandidates) },
-    context.pairs,
-  );
+  const sides = {
+    ours: curve(ours, ourEfforts),
+    hnswlib: curve(hnswlib, peerCandidates),
+    zvec: curve(zvec, peerCandidates),
+  };
+  // What was just built is read from its files for the first time.
+  await alternate(sides, 1);
+  const results = await alternate(sides, context.pairs);
   const rates = (curves: readonly { perSecond: number }[]) => curves.map(({ perSecond }) => perSecond);
   const notes = { rows: set.rows, dimension: set.dimension, queries: set.queries, recall: comparedRecall };
   const beside = (peer: 'hnswlib' | 'zvec', aim?: number) =>
