@@ -87,33 +87,28 @@ pub fn query(
         let indexes = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
         let vector_indexes =
             vector_handles.iter().map(|handle| vector_index(*handle)).collect::<Result<Vec<_>, _>>()?;
-        let mut asked = AskedPlan::Json(plan_json);
-        if let AskedPlan::Json(json) = &asked
-            && json.len() <= AT_ONCE_PLAN_BYTES_MAX
-        {
-            let plan: QueryPlan = from_json(json, "query plan")?;
+        let mut read = None;
+        if plan_json.len() <= AT_ONCE_PLAN_BYTES_MAX {
+            let plan: QueryPlan = from_json(&plan_json, "query plan")?;
             let nanos_max = at_once_nanos_max();
             if let Some(hits) = retrieval::query_at_once(&indexes, &vector_indexes, &plan, &vectors, nanos_max)? {
                 return native_hits(hits, !plan.sort.is_empty()).map(Answered::AtOnce);
             }
-            asked = AskedPlan::Read(Box::new(plan));
+            read = Some(Box::new(plan));
         }
-        let input = QueryInput { indexes, vector_indexes, asked, vectors, operation: Operation::start(operation) };
+        let operation = Operation::start(operation);
+        let input = QueryInput { indexes, vector_indexes, plan_json, read, vectors, operation };
         Ok(Answered::Later(EngineTask::start(input, run_query)))
     })
 }
 
 fn run_query(input: &mut QueryInput) -> Result<NativeHits, EngineError> {
-    let QueryInput { indexes, vector_indexes, asked, vectors, operation } = input;
-    let read;
-    let plan = match asked {
-        AskedPlan::Read(plan) => &**plan,
-        AskedPlan::Json(json) => {
-            read = from_json::<QueryPlan>(json, "query plan")?;
-            &read
-        }
+    let QueryInput { indexes, vector_indexes, plan_json, read, vectors, operation } = input;
+    let plan = match read.take() {
+        Some(plan) => plan,
+        None => Box::new(from_json(plan_json, "query plan")?),
     };
-    let hits = retrieval::query(indexes, vector_indexes, plan, vectors, &operation.flag)?;
+    let hits = retrieval::query(indexes, vector_indexes, &plan, vectors, &operation.flag)?;
     indexes.clear();
     vector_indexes.clear();
     native_hits(hits, !plan.sort.is_empty())
@@ -122,14 +117,11 @@ fn run_query(input: &mut QueryInput) -> Result<NativeHits, EngineError> {
 pub struct QueryInput {
     indexes: Vec<Arc<TextIndex>>,
     vector_indexes: Vec<VectorIndex>,
-    asked: AskedPlan,
+    plan_json: String,
+    /// The plan, where it was small enough to be read on the calling thread already.
+    read: Option<Box<QueryPlan>>,
     vectors: Uint8Array,
     operation: Operation,
-}
-
-enum AskedPlan {
-    Json(String),
-    Read(Box<QueryPlan>),
 }
 
 /// Stops a running query within about a thousand documents; it then fails with `query_timeout`.
