@@ -1,7 +1,8 @@
+import { limits } from '../config/limits.ts';
 import { type LoadedConfig, limitsOf } from '../config/load.ts';
 import { RunningConfig } from '../config/reload.ts';
 import { ServerListener } from '../http/server-listener.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
+import { type Clock, systemClock, within } from '../lib/clock.ts';
 import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { ListenAddress } from './listen-address.ts';
@@ -66,10 +67,27 @@ export async function runServer(
   logger.info('ready', { url: server.url, ...server.facts, pid: process.pid });
   const code = await Promise.race([stopping, server.fatal]);
   if (code !== exitCodes.done) return code;
-  await server.drain(config.config.drainDeadlineMs);
-  await server.stop();
-  logger.info('stopped');
-  return exitCodes.done;
+  return stopServer(server, config.config.drainDeadlineMs, { logger, clock: systemClock });
+}
+
+/**
+ * Drains and closes. What hangs ends with the process: whatever was acknowledged is durable, and the next start takes up
+ * what was not closed.
+ */
+export async function stopServer(
+  server: Pick<RunningServer, 'drain' | 'stop'>,
+  drainDeadlineMs: number,
+  { logger, clock }: { logger: Logger; clock: Clock },
+): Promise<number> {
+  await server.drain(drainDeadlineMs);
+  if (await within(clock, limits.closeDeadlineMs, server.stop())) {
+    logger.info('stopped');
+    return exitCodes.done;
+  }
+  logger.warn('the server did not close in time and ends as after a crash; what was acknowledged is durable', {
+    waited_ms: limits.closeDeadlineMs,
+  });
+  return exitCodes.failed;
 }
 
 function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {

@@ -21,8 +21,6 @@ export const limits = {
   smallBodyBytesMax: 1 * MiB,
   /** Conversations, with their images and sounds inline. */
   generateBodyBytesMax: 112 * MiB,
-  /** The runtime's own answer to a larger body has no text, so ours must come first. */
-  bunBodyBytesMax: 160 * MiB,
   jsonDepthMax: 64,
   /** What a body may take before its first byte counts; after that every `bodyBytesPerSecondMin` bytes buy a second. */
   bodyDeadlineMs: 60 * secondMs,
@@ -150,6 +148,8 @@ export const limits = {
 
   // Stopping
   drainDeadlineMs: 25 * secondMs,
+  /** For what follows the drain: indexes, files and models are closed. */
+  closeDeadlineMs: 20 * secondMs,
   /** Kubernetes kills thirty seconds after it asks. */
   orchestratorGraceMs: 30 * secondMs,
 } as const;
@@ -160,8 +160,6 @@ export type LimitOptions = { readonly [Name in keyof typeof limits]: number };
 type Relation = readonly [holds: (bounds: LimitOptions) => boolean, promise: string];
 
 const relations: readonly Relation[] = [
-  [(b) => b.batchBodyBytesMax < b.bunBodyBytesMax, 'our body limit answers before the runtime'],
-  [(b) => b.generateBodyBytesMax < b.bunBodyBytesMax, 'the limit of a conversation answers before the runtime'],
   [(b) => b.smallBodyBytesMax <= b.queryBodyBytesMax, 'a query may be larger than a small body'],
   [(b) => b.queryBytesMax <= b.queryBodyBytesMax, 'a body holds at least one query'],
   [(b) => b.queryTextCharsMax < b.queryBytesMax, 'the longest text fits in a query'],

@@ -1,6 +1,6 @@
 import { limits } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
-import { pause } from '../lib/clock.ts';
+import { pause, within } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
@@ -59,7 +59,8 @@ export class ServerListener {
     const late = app.inFlight.count;
     app.inFlight.expireAll();
     await this.#idle(farewellMs, clock);
-    await this.#server.stop(true);
+    // Cuts every connection at once; that the runtime says so is not worth waiting for without end.
+    await within(clock, farewellMs, this.#server.stop(true));
     return late;
   }
 
@@ -81,8 +82,9 @@ function socketOptions(hostname: string, port: number) {
     port,
     // A second server on the port must fail, not take half of the requests.
     reusePort: false,
-    // Above every limit of ours: the runtime's own 413 has no body.
-    maxRequestBodySize: limits.bunBodyBytesMax,
+    // The runtime's own 413 has no body, so each route refuses for itself: by the announced length before it reads, by
+    // counting while it reads. What nobody reads stays in the socket.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     idleTimeout: limits.headerDeadlineMs / 1_000,
     development: false,
     error: answerFault,

@@ -40,3 +40,11 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener('abort', finish, { once: true });
   });
 }
+
+/** Whether the work settles within `delayMs`. It goes on when it does not; what it throws before that is thrown. */
+export async function within(clock: Clock, delayMs: number, work: Promise<unknown>): Promise<boolean> {
+  const finished = new AbortController();
+  const done = work.then(() => true).finally(() => finished.abort());
+  const late = pause(clock, delayMs, finished.signal).then(() => false);
+  return Promise.race([done, late]);
+}

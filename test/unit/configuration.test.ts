@@ -198,8 +198,8 @@ describe('kinds', () => {
 describe('limits', () => {
   test('each relation between bounds is checked', () => {
     expect(brokenRelation(limits)).toBeUndefined();
-    expect(brokenRelation({ ...limits, batchBodyBytesMax: limits.bunBodyBytesMax })).toBe(
-      'our body limit answers before the runtime',
+    expect(brokenRelation({ ...limits, queryBodyBytesMax: limits.batchBodyBytesMax + 1 })).toBe(
+      'a batch is the largest body',
     );
     expect(brokenRelation({ ...limits, drainDeadlineMs: 31_000 })).toContain('orchestrator');
   });
