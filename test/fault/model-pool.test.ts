@@ -67,6 +67,25 @@ describe('a loaded model', () => {
     expect(pool.isLoaded(spec('a'))).toBe(true);
   });
 
+  test('gets large inputs whole, and so are its answers, many at a time and beside a request that is given up', async () => {
+    const { pool } = story();
+    const images = Array.from({ length: 24 }, (_, seed) =>
+      Uint8Array.from({ length: 150_000 + 1_000 * (seed % 7) }, (_each, at) => (at * 31 + seed) & 0xff),
+    );
+    const prepare = async (image: Uint8Array) => {
+      const input = { image, name: 'it', fit: 'inside', width: 1, height: 1 } as const;
+      return (await pool.run(spec('a'), 'prepareImage', input)).data;
+    };
+    const leaving = new AbortController();
+    const given = ask(pool, 'a', 'wait', leaving.signal).catch((error: Error) => error.message);
+    for (const _ of [1, 2]) {
+      const answers = await Promise.all(images.map(prepare));
+      expect(answers).toEqual(images.map((image) => image.slice(0, image.length / 2)));
+      leaving.abort(new Error('left'));
+    }
+    expect(await given).toBe('left');
+  });
+
   test('goes when it was idle for long, and comes back', async () => {
     // The child answers in real time, which this clock does not wait for.
     const { pool, clock, events } = story({}, Number.POSITIVE_INFINITY);

@@ -1,9 +1,12 @@
+import { closeSync } from 'node:fs';
 import type { Subprocess } from 'bun';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { unpackError } from '../../runtime/error-transport.ts';
 import type { LoadedInfo } from './backend.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
+import { LargeArrays } from './large-arrays.ts';
+import { openMemoryFile } from './memory-file.ts';
 import { type ModelSpec, specKey } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 
@@ -48,6 +51,8 @@ export class ModelProcess {
   readonly spec: ModelSpec;
   readonly #parts: ProcessParts;
   readonly #child: Subprocess<'ignore', 'ignore', 'pipe'>;
+  readonly #memoryFiles = [openMemoryFile(), openMemoryFile()].filter((file) => file !== undefined);
+  readonly #largeArrays: LargeArrays | undefined;
   readonly #pending = new Map<number, Pending>();
   readonly #loaded = Promise.withResolvers<LoadedInfo>();
   readonly #gone = Promise.withResolvers<void>();
@@ -64,12 +69,12 @@ export class ModelProcess {
     this.spec = spec;
     this.#parts = parts;
     this.#lastWordMs = parts.clock.monotonicMs();
+    const [toChild, fromChild] = this.#memoryFiles;
+    if (toChild !== undefined && fromChild !== undefined) this.#largeArrays = new LargeArrays(toChild, fromChild);
     this.#child = Bun.spawn([process.execPath, parts.entry], {
       ipc: (message) => this.#take(message as FromChild),
       serialization: 'advanced',
-      stdin: 'ignore',
-      stdout: 'ignore',
-      stderr: 'pipe',
+      stdio: ['ignore', 'ignore', 'pipe', ...this.#memoryFiles],
       env: { ...parts.environment },
       onExit: (_child, code, signal) => this.#exited(signal === null ? `exit code ${code}` : `signal ${signal}`),
     });
@@ -83,7 +88,7 @@ export class ModelProcess {
     abandoned?: AbortSignal,
   ): Promise<[ModelProcess, LoadedInfo]> {
     const process = new ModelProcess(spec, parts);
-    process.#send({ type: 'load', spec });
+    process.#send({ type: 'load', spec, sharesMemory: process.#largeArrays !== undefined });
     const leave = () => void process.stop();
     abandoned?.addEventListener('abort', leave, { once: true });
     const cancel = parts.clock.after(parts.bounds.loadMs, () => process.kill('it took too long to load'));
@@ -143,16 +148,22 @@ export class ModelProcess {
         : new ServiceError('inference_failed', `the model "${this.spec.name}" failed: ${error.message}`, {
             cause: error,
           });
+    const { message, arrays } = this.#largeArrays?.lift(input) ?? { message: input };
     const finish = () => {
       this.#pending.delete(id);
+      if (arrays !== undefined) this.#largeArrays?.free(arrays);
       signal?.removeEventListener('abort', onAbort);
     };
     if (this.#pending.size === 0) this.#lastWordMs = this.#parts.clock.monotonicMs();
     this.#pending.set(id, {
-      settle(message) {
+      settle: (message) => {
         finish();
-        if (message.type === 'done') resolve(message.result as ResultOf<Name>);
-        else reject(failed(unpackError(message.error)));
+        if (message.type === 'failed') return reject(failed(unpackError(message.error)));
+        try {
+          resolve(this.#resultOf(message) as ResultOf<Name>);
+        } catch (error) {
+          reject(failed(error as Error));
+        }
       },
       event: (event) => {
         if (signal?.aborted !== true) onEvent?.(event as EventOf<Name>);
@@ -163,7 +174,7 @@ export class ModelProcess {
       },
     });
     signal?.addEventListener('abort', onAbort, { once: true });
-    this.#send({ type: 'run', id, name, input });
+    this.#send({ type: 'run', id, name, input: message, ...(arrays && { arrays }) });
     return promise;
   }
 
@@ -211,6 +222,13 @@ export class ModelProcess {
     }
   }
 
+  #resultOf({ result, arrays }: FromChild & { type: 'done' }): unknown {
+    if (arrays === undefined || this.#largeArrays === undefined) return result;
+    this.#largeArrays.place(result, arrays);
+    this.#send({ type: 'taken', arrays });
+    return result;
+  }
+
   #exited(how: string): void {
     this.#alive = false;
     const reason = this.#reason ?? how;
@@ -218,6 +236,8 @@ export class ModelProcess {
     // Nobody need have waited for it.
     this.#loaded.promise.catch(() => undefined);
     for (const pending of [...this.#pending.values()]) pending.fail(this.#interrupted());
+    // What waited in them has been given up by now.
+    for (const file of this.#memoryFiles) closeSync(file);
     if (!this.#stopping) {
       this.#parts.onCrash(specKey(this.spec), this.#words === '' ? reason : `${reason}: ${this.#words.trimEnd()}`);
     }

@@ -3,6 +3,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { packError } from '../../runtime/error-transport.ts';
 import type { Backend, LoadBackend, OperationHandlers } from './backend.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
+import { LargeArrays, memoryFilesOfChild } from './large-arrays.ts';
 import type { ModelSpec } from './model-spec.ts';
 
 /** Signs of life are sent no more often than this, in milliseconds. */
@@ -22,6 +23,7 @@ class ChildSide {
   readonly #load: LoadBackend;
   readonly #running = new Map<number, AbortController>();
   #backend: Backend | undefined;
+  #largeArrays: LargeArrays | undefined;
   #lastProgressMs = 0;
 
   constructor(load: LoadBackend) {
@@ -29,14 +31,16 @@ class ChildSide {
   }
 
   take(message: ToChild): void {
-    if (message.type === 'load') void this.#open(message.spec);
-    else if (message.type === 'run') void this.#run(message.id, message.name, message.input);
+    if (message.type === 'load') void this.#open(message.spec, message.sharesMemory);
+    else if (message.type === 'run') void this.#run(message);
+    else if (message.type === 'taken') this.#largeArrays?.free(message.arrays);
     else if (message.type === 'cancel') this.#running.get(message.id)?.abort();
     else if (message.type === 'ping') void this.#answerPing();
     else void this.#stop();
   }
 
-  async #open(spec: ModelSpec): Promise<void> {
+  async #open(spec: ModelSpec, sharesMemory: boolean): Promise<void> {
+    if (sharesMemory) this.#largeArrays = new LargeArrays(memoryFilesOfChild.outgoing, memoryFilesOfChild.incoming);
     try {
       this.#backend = await this.#load(spec);
       send({ type: 'loaded', info: this.#backend.info, residentBytes: process.memoryUsage.rss() });
@@ -45,10 +49,11 @@ class ChildSide {
     }
   }
 
-  async #run(id: number, name: string, input: unknown): Promise<void> {
+  async #run({ id, name, input, arrays }: ToChild & { type: 'run' }): Promise<void> {
     const controller = new AbortController();
     this.#running.set(id, controller);
     try {
+      if (arrays !== undefined) this.#largeArrays?.place(input, arrays);
       const handler = this.#backend?.handlers[name as keyof OperationHandlers] as AnyHandler | undefined;
       if (handler === undefined) throw new ServiceError('model_not_supported', `this model cannot ${name}`);
       const context = {
@@ -56,12 +61,17 @@ class ChildSide {
         emit: (event: unknown) => send({ type: 'event', id, event }),
         progress: () => this.#progress(),
       };
-      send({ type: 'done', id, result: await handler(input, context) });
+      this.#answer(id, await handler(input, context));
     } catch (error) {
       send({ type: 'failed', id, error: packError(error) });
     } finally {
       this.#running.delete(id);
     }
+  }
+
+  #answer(id: number, result: unknown): void {
+    const { message, arrays } = this.#largeArrays?.lift(result) ?? { message: result };
+    send({ type: 'done', id, result: message, ...(arrays && { arrays }) });
   }
 
   #progress(): void {

@@ -28,6 +28,10 @@ const puppet: Backend = {
       }
       return { dense: new Float32Array([process.pid]), dimension: 1, tokens: new Uint32Array([1]), faults: [] };
     },
+    // Half of it goes back, so that what was sent and what came back differ.
+    async prepareImage({ image }) {
+      return { width: 1, height: 1, data: image.subarray(0, image.length / 2) };
+    },
   },
   close: async () => undefined,
 };
