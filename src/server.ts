@@ -219,6 +219,7 @@ function applierBounds(limits: LimitOptions) {
     checkpointMs: limits.checkpointIntervalMs,
     checkpointBytes: limits.checkpointBytesMax,
     writerIdleMs: limits.writerIdleMs,
+    verifyDelayMs: limits.verifyDelayMs,
     vectorWriterIdleMs: limits.vectorWriterIdleMs,
   };
 }

@@ -64,11 +64,13 @@ export class SundewServer implements AsyncDisposable {
     return this.#process;
   }
 
-  /** Stops the server and starts another process on the same data; answers once that is ready. */
-  async restart(options: StartOptions): Promise<void> {
+  /** Stops the server and starts another process on the same data. When that is ready, answers when it was started. */
+  async restart(options: StartOptions): Promise<number> {
     const { port } = this.#process;
     await this.#process[Symbol.asyncDispose]();
+    const started = performance.now();
     this.#process = await startChild(this.#directory, port, this.metricsPort, options);
+    return started;
   }
 
   get port(): number {

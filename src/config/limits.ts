@@ -133,6 +133,8 @@ export const limits = {
   /** The same for an index of vectors, which until then scans its newest rows in every query. */
   vectorWriterIdleMs: 1 * secondMs,
   checkpointBytesMax: 64 * MiB,
+  /** An index that was opened is left to its first queries for so long before all of its files are read for damage. */
+  verifyDelayMs: 1 * secondMs,
   /** How long a write waits for its `sync_level` before it answers that it is committed and not yet visible. */
   syncWaitMs: 60 * secondMs,
 

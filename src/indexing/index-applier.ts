@@ -14,6 +14,8 @@ export interface ApplierBounds extends PublishBounds {
   queueBytesMax: number;
   /** Idle time after which the writer's threads and memory are given back and work put off is done, in milliseconds. */
   writerIdleMs: number;
+  /** Time from the opening of an index to the look for damage in its files, in milliseconds. */
+  verifyDelayMs: number;
 }
 
 export interface ApplierEvents {
@@ -223,7 +225,7 @@ export class IndexApplier {
     this.#state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
     this.#suspect = false;
-    if (index.openedAtSequence > 0) this.#verifyBeside(index);
+    if (index.openedAtSequence > 0) void this.#verifyBeside(index);
   }
 
   #standAt(sequence: number): void {
@@ -245,9 +247,14 @@ export class IndexApplier {
     throw new IndexFaultError('index_damaged', message);
   }
 
-  /** Looks for damage that no query has met yet while rows are applied and queries answered. */
-  #verifyBeside(index: RangeIndex): void {
-    index.verify().catch((error: unknown) => {
+  /**
+   * Looks for damage that no query has met yet while rows are applied and queries answered; a little later, because it
+   * reads all files and takes a core from the first queries after a start.
+   */
+  async #verifyBeside(index: RangeIndex): Promise<void> {
+    await pause(this.#clock, this.#bounds.verifyDelayMs, this.#stop.signal);
+    if (this.#index !== index || this.#stop.signal.aborted) return;
+    await index.verify().catch((error: unknown) => {
       if (this.#index !== index || !isDamage(error)) return;
       this.#suspect = true;
       this.#wake();

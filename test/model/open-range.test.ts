@@ -27,6 +27,7 @@ const bounds = {
   checkpointMs: 30_000,
   checkpointBytes: 10_000,
   writerIdleMs: 5_000,
+  verifyDelayMs: 1_000,
   vectorWriterIdleMs: 1_000,
 };
 

@@ -12,6 +12,7 @@ const bounds: ApplierBounds = {
   checkpointMs: 30_000,
   checkpointBytes: 10_000,
   writerIdleMs: 5_000,
+  verifyDelayMs: 1_000,
 };
 
 /** A range whose change feed is an array, and an index that remembers what it was given. */
@@ -26,10 +27,15 @@ class Bench {
   released = 0;
   calls = 0;
   commits = 0;
+  verified = 0;
   failNextApply: Error | undefined;
+  readonly damaged: boolean;
   readonly applier: IndexApplier;
 
-  constructor(written = 0) {
+  /** `damaged`: an index of all that is written lies there, and its files do not hold what they should. */
+  constructor(written = 0, damaged = false) {
+    this.damaged = damaged;
+    if (damaged) this.durable = written;
     for (let sequence = 1; sequence <= written; sequence += 1) this.feed.push(page(sequence));
     this.applier = new IndexApplier({
       open: async (wipe) => this.#open(wipe),
@@ -93,7 +99,10 @@ class Bench {
       releaseWriter: async () => {
         this.released += 1;
       },
-      verify: async () => {},
+      verify: async () => {
+        this.verified += 1;
+        if (this.damaged && !wipe) throw Object.assign(new Error('bad checksum'), { code: 'index_damaged' });
+      },
       close: async () => {},
     };
   }
@@ -194,6 +203,17 @@ describe('an index applier', () => {
     await bench.applier.waitFor(3);
     expect(bench.wipes).toEqual([false, true]);
     expect(bench.applied.slice(-3)).toEqual([1, 2, 3]);
+    await bench.applier.close();
+  });
+
+  test('files that lie damaged are found after the first queries, and the index is built anew', async () => {
+    const bench = new Bench(2, true);
+    await bench.clock.advance(bounds.verifyDelayMs - 1);
+    expect([bench.applier.state, bench.verified]).toEqual(['live', 0]);
+    await bench.clock.advance(1);
+    await bench.applier.waitFor(2);
+    expect(bench.wipes).toEqual([false, true]);
+    expect(bench.applied).toEqual([1, 2]);
     await bench.applier.close();
   });
 

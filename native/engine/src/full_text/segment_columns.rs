@@ -74,15 +74,8 @@ impl SegmentColumns {
         })
     }
 
-    /// Read the first time that they are asked for.
-    pub fn fences(&self) -> Result<&KeyFences, EngineError> {
-        match self.fences.get() {
-            Some(fences) => Ok(fences),
-            None => {
-                let fences = KeyFences::read(&self.keys)?;
-                Ok(self.fences.get_or_init(|| fences))
-            }
-        }
+    pub fn fences(&self) -> &KeyFences {
+        self.fences.get_or_init(|| KeyFences::of(&self.keys))
     }
 }
 

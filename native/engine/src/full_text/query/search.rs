@@ -301,8 +301,8 @@ impl<'a> Keys<'a> {
         if (range_a, a.0) == (range_b, b.0) {
             return Ok(a.2.cmp(&b.2));
         }
-        let fences = self.columns(range_a, a.0).fences()?;
-        if let Some(order) = fences.compare(a.2, self.columns(range_b, b.0).fences()?, b.2) {
+        let fences = self.columns(range_a, a.0).fences();
+        if let Some(order) = fences.compare(a.2, self.columns(range_b, b.0).fences(), b.2)? {
             return Ok(order);
         }
         Ok(self.of(range_a, a.0, a.2)?.cmp(&self.of(range_b, b.0, b.2)?))
