@@ -29,6 +29,7 @@ export function createApp(
     },
     onFault: () => metrics.increment('faults'),
     extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
+    connectionOf: (request) => listener.connectionOf(request),
     ...more,
   });
 }

@@ -66,7 +66,7 @@ await serveVectorEngine<NativeHits>({
       queries: queries.length,
       search: (query) => {
         const bytes = (withVectors && queries[query]) || noBytes;
-        return addon.query([text.handle], handles, plans[query] ?? '', bytes, noOperation);
+        return addon.query([text.handle], handles, plans[query] ?? '', bytes, noOperation, command.inFlight === 1);
       },
     };
   },

@@ -142,9 +142,9 @@ export declare function provokePanicAsync(): Promise<void>;
  * Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
  * leg of the plan its index of each range, leg after leg. `vectors`: the query vectors of the legs, one after another.
  * What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
- * `operation`, 0 never.
+ * `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
  */
-export declare function query(handles: Array<number>, vectorHandles: Array<number>, planJson: string, vectors: Uint8Array, operation: number): NativeHits | Promise<NativeHits>;
+export declare function query(handles: Array<number>, vectorHandles: Array<number>, planJson: string, vectors: Uint8Array, operation: number, isAlone: boolean): NativeHits | Promise<NativeHits>;
 
 /** Gives the writer's memory and threads back until the next apply. */
 export declare function releaseIndexWriter(handle: number): Promise<void>;

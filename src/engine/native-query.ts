@@ -8,19 +8,20 @@ let nextOperation = 1;
  * Runs a plan over the indexes of a table's ranges. Statistics, order and page are those of all of them together.
  * `handles`: the text index of each range; `vectorHandles`: for each leg of the plan its index of each range, leg
  * after leg; `vectors`: the query vectors of the legs, one after another.
- * What is cheap is answered on this thread, at once. Otherwise an aborted signal stops the call within about a thousand
+ * What is cheap is answered on this thread, at once; more of it where the caller is alone. Otherwise an aborted signal stops the call within about a thousand
  * documents; it then throws `query_timeout`. The signal is asked for only then: many callers make one on demand.
  */
 export async function queryIndexes(
   handles: number[],
   planJson: string,
-  caller: { readonly signal: AbortSignal },
+  caller: { readonly signal: AbortSignal; isAlone?(): boolean },
   { vectorHandles, vectors }: { vectorHandles: number[]; vectors: Uint8Array } = noLegs,
 ) {
   const addon = nativeAddon();
   const operation = nextOperation;
   nextOperation = (nextOperation % 0x7fff_ffff) + 1;
-  const started = callNative(() => addon.query(handles, vectorHandles, planJson, vectors, operation));
+  const isAlone = caller.isAlone?.() ?? false;
+  const started = callNative(() => addon.query(handles, vectorHandles, planJson, vectors, operation, isAlone));
   if (!(started instanceof Promise)) return started;
   const { signal } = caller;
   const cancel = () => callNative(() => addon.cancel(operation));

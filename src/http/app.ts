@@ -4,7 +4,7 @@ import type { Logger } from '../observability/logger.ts';
 import { isInferencePath } from '../protocol/inference/error-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { errorReply, inferenceErrorReply, isFault, toServiceError } from './error-response.ts';
-import { type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-flight-requests.ts';
+import { type ConnectionOf, type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-flight-requests.ts';
 import { readJson, type ScanJson } from './json-reader.ts';
 import { readQuery } from './query-parameters.ts';
 import { Reply } from './reply.ts';
@@ -33,6 +33,7 @@ export interface AppDependencies {
   /** Told of every fault of ours that was answered 500. */
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
+  readonly connectionOf?: ConnectionOf;
   /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
   readonly isInferencePath?: (path: string) => boolean;
 }
@@ -59,7 +60,10 @@ export class App {
     this.#deps = deps;
     this.#isInferencePath = deps.isInferencePath ?? isInferencePath;
     this.#table = new RouteTable(deps.routes);
-    this.inFlight = new InFlightRequests(deps.clock, deps.limits, deps.extendIdle ?? (() => {}));
+    this.inFlight = new InFlightRequests(deps.clock, deps.limits, {
+      extendIdle: deps.extendIdle ?? (() => {}),
+      connectionOf: deps.connectionOf ?? (() => undefined),
+    });
   }
 
   /** Routes, answers, never rejects. */
@@ -112,10 +116,13 @@ export class App {
         route = found?.route;
         entry = this.inFlight.begin(request, startedMs, fail, route?.always);
         if (found === undefined) return finish(this.#unmatched(request));
-        context = new RequestContext(entry, requestId, found.params, (onStop) => ({
-          end: this.inFlight.openStream(request, onStop),
-          failed: (thrown) => this.#understood(thrown, requestId, route),
-        }));
+        context = new RequestContext(entry, requestId, found.params, {
+          openStream: (onStop) => ({
+            end: this.inFlight.openStream(request, onStop),
+            failed: (thrown) => this.#understood(thrown, requestId, route),
+          }),
+          isAlone: () => this.inFlight.isAlone(request),
+        });
         this.#run(found.route, context, entry).then(finish, fail);
       } catch (thrown) {
         fail(thrown);

@@ -12,6 +12,9 @@ export interface InFlightBounds {
 /** Keeps the connection of a slow request open for so many seconds more. */
 export type ExtendIdle = (request: Request, seconds: number) => void;
 
+/** Tells connections apart; undefined where one cannot be told. */
+export type ConnectionOf = (request: Request) => number | undefined;
+
 const sweepIntervalMs = 1_000;
 /** The runtime closes a connection that is silent for ten seconds, also while a handler works. */
 const extendAfterMs = 4_000;
@@ -61,14 +64,21 @@ export class InFlightRequests {
   readonly #clock: Clock;
   readonly #bounds: InFlightBounds;
   readonly #extendIdle: ExtendIdle;
+  readonly #connectionOf: ConnectionOf;
+  #lastConnection: number | undefined;
   #bodyBytes = 0;
   #sweeping = false;
   #refusal: ServiceError | undefined;
 
-  constructor(clock: Clock, bounds: InFlightBounds, extendIdle: ExtendIdle) {
+  constructor(
+    clock: Clock,
+    bounds: InFlightBounds,
+    { extendIdle, connectionOf }: { extendIdle: ExtendIdle; connectionOf: ConnectionOf },
+  ) {
     this.#clock = clock;
     this.#bounds = bounds;
     this.#extendIdle = extendIdle;
+    this.#connectionOf = connectionOf;
   }
 
   get count(): number {
@@ -98,6 +108,17 @@ export class InFlightRequests {
     this.#open.add(entry);
     this.#sweepLater();
     return entry;
+  }
+
+  /**
+   * Whether only the client of this request waits: nothing else is being answered, and what asked this before came over
+   * the same connection. The requests of many clients may be answered one after another too, but not of one connection.
+   */
+  isAlone(request: Request): boolean {
+    const connection = this.#connectionOf(request);
+    const isSame = connection !== undefined && connection === this.#lastConnection;
+    this.#lastConnection = connection;
+    return isSame && this.count === 1;
   }
 
   /** Counts bytes of a body that is about to be read, or refuses them. They are given back at the end of the request. */

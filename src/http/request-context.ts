@@ -22,11 +22,18 @@ export class RequestContext implements RouteContext<Record<string, string>, unkn
   body: unknown = undefined;
   timings = '';
   readonly openStream: StreamOpener;
+  readonly isAlone: () => boolean;
   readonly #entry: InFlightRequest;
 
-  constructor(entry: InFlightRequest, requestId: string, params: Record<string, string>, openStream: StreamOpener) {
+  constructor(
+    entry: InFlightRequest,
+    requestId: string,
+    params: Record<string, string>,
+    { openStream, isAlone }: { openStream: StreamOpener; isAlone: () => boolean },
+  ) {
     this.#entry = entry;
     this.openStream = openStream;
+    this.isAlone = isAlone;
     this.request = entry.request;
     this.requestId = requestId;
     this.params = params;

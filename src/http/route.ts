@@ -53,6 +53,8 @@ export interface RouteContext<Params, Query, Body> {
   readonly requestId: string;
   /** Aborted when the client leaves or the request's deadline passes. */
   readonly signal: AbortSignal;
+  /** Whether no other client waits for an answer, as far as can be told. */
+  isAlone(): boolean;
   /** Adds a stage to the `server-timing` header. */
   addTiming(stage: string, durationMs: number): void;
   /**

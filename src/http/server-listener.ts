@@ -47,6 +47,11 @@ export class ServerListener {
     this.#server.timeout(request, seconds);
   }
 
+  /** The client's port, which only its connection has. */
+  connectionOf(request: Request): number | undefined {
+    return this.#server.requestIP(request)?.port;
+  }
+
   /**
    * Stops accepting at once and waits for the requests in flight, at most `deadlineMs`. What is left then is answered
    * `unavailable`; a stream is cut. Returns how many requests that were.

@@ -109,6 +109,8 @@ export interface QueriedIndexes {
 export interface QueryCaller {
   /** Aborted when nobody waits any more. */
   readonly signal: AbortSignal;
+  /** Whether nobody else waits for anything; false when it is not known. */
+  isAlone?(): boolean;
 }
 
 export type RunNativeQuery = (indexes: QueriedIndexes, plan: NativePlan, caller: QueryCaller) => Promise<NativeHits>;

@@ -78,11 +78,11 @@ test('a request whose client has gone ends its native call', async () => {
   const cancelled = Promise.withResolvers<number>();
   const ended = Promise.withResolvers<void>();
   // Holds the answer back until the caller has gone, as a long query would.
-  addon.query = async (handles, vectorHandles, plan, vectors, operation) => {
+  addon.query = async (handles, vectorHandles, plan, vectors, operation, isAlone) => {
     started.resolve(operation);
     await cancelled.promise;
     ended.resolve();
-    return query(handles, vectorHandles, plan, vectors, operation);
+    return query(handles, vectorHandles, plan, vectors, operation, isAlone);
   };
   addon.cancel = (operation) => {
     cancelled.resolve(operation);

@@ -286,6 +286,24 @@ describe('admission and deadlines', () => {
     expect((await app.handle(new Request('http://localhost/now'))).status).toBe(200);
   });
 
+  test('a client is alone from its second request on, until another one asks too', async () => {
+    const { release, route } = waiting();
+    let connection: number | undefined = 1;
+    const alone = get('/alone', (context) => context.isAlone());
+    const app = testApp({ routes: [route, alone], connectionOf: () => connection });
+    const isAlone = async () => (await app.handle(new Request('http://localhost/alone'))).json();
+    expect([await isAlone(), await isAlone(), await isAlone()]).toEqual([false, true, true]);
+    connection = 2;
+    expect([await isAlone(), await isAlone()]).toEqual([false, true]);
+    const other = app.handle(new Request('http://localhost/wait'));
+    expect(await isAlone()).toBe(false);
+    release.resolve(1);
+    await other;
+    expect(await isAlone()).toBe(true);
+    connection = undefined;
+    expect([await isAlone(), await isAlone()]).toEqual([false, false]);
+  });
+
   test('while draining only probes are answered, and connections are closed', async () => {
     const app = testApp({ routes: [get('/now', () => 1), get('/healthz', () => 2, { always: true })] });
     app.inFlight.refuseNew();

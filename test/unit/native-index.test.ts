@@ -68,7 +68,7 @@ describe('indexes through the native boundary', () => {
 
   test('what is cheap is answered at once, everything else is promised', async () => {
     const index = await indexOf([{ title: 'a red fox' }, { title: 'whale' }, { title: 'fox, fox and fox' }]);
-    const ask = (plan: string) => nativeAddon().query([index.handle], [], plan, new Uint8Array(), 0);
+    const ask = (plan: string) => nativeAddon().query([index.handle], [], plan, new Uint8Array(), 0, false);
     // A thread that the machine does not let run for a millisecond gives up.
     const tries = Array.from({ length: 100 }, () => ask(planOf(words('fox'))));
     const atOnce = tries.find((hits) => !(hits instanceof Promise)) ?? expect.unreachable();
@@ -85,7 +85,7 @@ describe('indexes through the native boundary', () => {
     const index = await indexOf(Array.from({ length: 50 }, () => ({ title: 'fox' })));
     const addon = nativeAddon();
     const plan = planOf({ query: { kind: 'wildcard', pattern: '*o*' } });
-    const running = Promise.resolve(addon.query([index.handle], [], plan, new Uint8Array(), 77));
+    const running = Promise.resolve(addon.query([index.handle], [], plan, new Uint8Array(), 77, false));
     addon.cancel(77);
     // It may have ended first; then it has answered.
     const outcome = await running.then(
@@ -94,7 +94,7 @@ describe('indexes through the native boundary', () => {
     );
     expect([50, 'query_timeout']).toContain(outcome);
     addon.cancel(77);
-    const again = await addon.query([index.handle], [], planOf(words('fox')), new Uint8Array(), 77);
+    const again = await addon.query([index.handle], [], planOf(words('fox')), new Uint8Array(), 77, false);
     expect(again.total).toBe(50);
   });
 

@@ -114,7 +114,7 @@ impl LegContext {
     ) -> Result<(Vec<LegAnswer>, Option<LegAnswer>), EngineError> {
         let texts = usize::from(with_text);
         let tasks = texts + self.indexes.len();
-        let pool = query_pool(tasks, self.ranges.document_count()).filter(|_| !self.stop.is_at_once());
+        let pool = query_pool(tasks, self.ranges.document_count()).filter(|_| self.stop.is_shared());
         let own = Arc::clone(self);
         let answers = share(pool, tasks, move |task| match task.checked_sub(texts) {
             None => own.text_leg().map(Answer::Text),

@@ -9,8 +9,11 @@ use crate::error::EngineError;
 const QUERY_TIMEOUT: &str = "query_timeout";
 const TAKES_LONGER: &str = "takes_longer";
 
-/// What is answered at once is given up after this time, whatever was expected of it.
-const AT_ONCE_MAX: Duration = Duration::from_millis(1);
+/// What is answered at once is given up after this time, or after four times what was allowed.
+const AT_ONCE_MIN: Duration = Duration::from_millis(1);
+
+/// Work of fewer nanoseconds is done before another thread would have taken a part of it.
+const SHARED_NANOS_MIN: u64 = 200_000;
 
 /// Set by the caller, from any thread, to end a query.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +33,15 @@ impl CancelFlag {
 pub struct Stop {
     cancel: CancelFlag,
     deadline: Option<Instant>,
-    /// Nanoseconds of work that may still be expected; `None` when it may take its time.
-    expected_max: Option<Arc<AtomicU64>>,
+    /// `None` when it may take its time.
+    at_once: Option<Arc<AtOnce>>,
+}
+
+#[derive(Debug)]
+struct AtOnce {
+    /// Nanoseconds of work that may be expected, and those that are.
+    max: u64,
+    expected: AtomicU64,
 }
 
 /// Documents between two looks at the clock: a power of two.
@@ -40,24 +50,35 @@ const DOCUMENTS_BETWEEN_LOOKS: u64 = 1024;
 impl Stop {
     pub fn new(cancel: &CancelFlag, timeout_ms: Option<u64>) -> Self {
         let deadline = timeout_ms.and_then(|timeout| Instant::now().checked_add(Duration::from_millis(timeout)));
-        Self { cancel: cancel.clone(), deadline, expected_max: None }
+        Self { cancel: cancel.clone(), deadline, at_once: None }
     }
 
-    /// For a query that is to end at once: within a millisecond, and with no more than `nanos` of work to be expected.
+    /// For a query that is to end at once, with no more than `nanos` of work to be expected.
     pub fn at_once(nanos: u64) -> Self {
-        let deadline = Instant::now().checked_add(AT_ONCE_MAX);
-        Self { cancel: CancelFlag::default(), deadline, expected_max: Some(Arc::new(AtomicU64::new(nanos))) }
+        let patience = Duration::from_nanos(nanos.saturating_mul(4)).max(AT_ONCE_MIN);
+        let at_once = AtOnce { max: nanos, expected: AtomicU64::new(0) };
+        Self {
+            cancel: CancelFlag::default(),
+            deadline: Instant::now().checked_add(patience),
+            at_once: Some(Arc::new(at_once)),
+        }
     }
 
     pub fn is_at_once(&self) -> bool {
-        self.expected_max.is_some()
+        self.at_once.is_some()
+    }
+
+    /// Whether other threads may take a part: of what may take its time, or is known by now to be worth it.
+    pub fn is_shared(&self) -> bool {
+        let is_much = |at_once: &Arc<AtOnce>| at_once.expected.load(Ordering::Relaxed) >= SHARED_NANOS_MIN;
+        self.at_once.as_ref().is_none_or(is_much)
     }
 
     /// Announces about so many nanoseconds of work, rather too many. Fails when the query is to end at once and will not.
     pub fn expect(&self, nanos: u64) -> Result<(), EngineError> {
-        let Some(left) = &self.expected_max else { return Ok(()) };
-        let spend = |left: u64| left.checked_sub(nanos);
-        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).map(drop).map_err(|_| self.error())
+        let Some(AtOnce { max, expected }) = self.at_once.as_deref() else { return Ok(()) };
+        let add = |before: u64| before.checked_add(nanos).filter(|sum| sum <= max);
+        expected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map(drop).map_err(|_| self.error())
     }
 
     /// Whether a query that was to end at once has failed with `error` because it takes longer.
@@ -86,5 +107,21 @@ impl Stop {
         }
         let reason = if self.cancel.is_cancelled() { "the query was cancelled" } else { "the query ran out of time" };
         EngineError::new(QUERY_TIMEOUT, reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_at_once_takes_no_more_than_its_allowance_and_is_shared_from_some_work_on() {
+        let stop = Stop::at_once(300_000);
+        assert!(!stop.is_shared());
+        stop.expect(SHARED_NANOS_MIN).expect("below the allowance");
+        assert!(stop.is_shared());
+        let refused = stop.expect(u64::MAX).expect_err("above the allowance");
+        assert!(stop.takes_longer(&refused));
+        assert!(Stop::new(&CancelFlag::default(), None).is_shared());
     }
 }
