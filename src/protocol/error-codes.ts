@@ -36,6 +36,7 @@ export const errorCodes = {
   already_exists: [409, false, 'Something of this name exists already.'],
   transaction_conflict: [409, true, 'A document that the write depends on has changed.'],
   index_in_use: [409, false, 'The index cannot be dropped: the table depends on it.'],
+  precondition_failed: [412, false, 'The schema is not the one that `If-Match` names; nothing was changed.'],
   payload_too_large: [413, false, 'The body is larger than the documented limit.'],
   media_too_large: [413, false, 'Images or sounds are larger than the documented budget of bytes, pixels or edges.'],
   unsupported_media_type: [415, false, 'The content encoding or type is not supported.'],

@@ -40,7 +40,7 @@ function splitArray(body: string, start: number): string[] {
 
 /** Adds the object at `position` and returns the position after it. */
 function readObject(body: string, position: number, requests: string[]): number {
-  if (body[position] !== '{') throw broken(position, 'a query must be a JSON object');
+  if (body[position] !== '{') throw notAnObject(body, position);
   const end = skipValue(body, position);
   if (end < 0) throw broken(position, 'the object that begins here never ends');
   if (requests.length === limits.multiQueryMax) {
@@ -51,6 +51,16 @@ function readObject(body: string, position: number, requests: string[]): number 
   }
   requests.push(body.slice(position, end));
   return end;
+}
+
+const otherValues = /(?:null|true|false)\b|["[\d-]/y;
+
+/** JSON of another kind is not broken: then the kind is what is wrong. */
+function notAnObject(body: string, position: number): ServiceError {
+  otherValues.lastIndex = position;
+  const what = 'a query must be a JSON object';
+  if (!otherValues.test(body)) return broken(position, what);
+  return new ServiceError('invalid_request', `The body is no query: ${what}, at character ${position + 1}.`);
 }
 
 function broken(position: number, what: string): ServiceError {

@@ -10,16 +10,28 @@ import {
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { BatchCounts, MergeResponse, ReadSetItem } from '../protocol/database/writes.ts';
+import {
+  type BatchCounts,
+  batchRequest,
+  commitRequest,
+  type MergeResponse,
+  multiBatchRequest,
+  type ReadSetItem,
+} from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
+import { refuseMisspelt } from './misspelt-members.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
 import { vectorIndexOf } from './vector-indexes.ts';
+
+const batchMembers = Object.keys(batchRequest.properties);
+const multiBatchMembers = Object.keys(multiBatchRequest.properties);
+const commitMembers = Object.keys(commitRequest.properties);
 
 export interface TableLookup {
   get(name: string): Table;
@@ -65,6 +77,7 @@ export class BatchWriter {
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'batch');
     const envelope = JSON.parse(scanned.envelopeJson) as { sync_level?: unknown };
+    refuseMisspelt(envelope, batchMembers, 'A batch');
     const wait = readSyncLevel(envelope.sync_level, 'propose');
     if (scanned.entries.length === 0) throw noOperations();
     const at = this.#stamp();
@@ -106,6 +119,8 @@ export class BatchWriter {
   async #writeTables(body: Uint8Array, requestId: string, withReadSet: boolean) {
     const scanned = await scanWrite(body, 'tables');
     const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
+    refuseMisspelt(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
+    for (const each of Object.values(envelope.tables ?? {})) refuseMisspelt(each ?? {}, batchMembers, 'A batch');
     const wait = strongest([
       readSyncLevel(envelope.sync_level, 'propose'),
       ...Object.values(envelope.tables ?? {}).map((each) => readSyncLevel(each?.sync_level, 'propose')),

@@ -3,6 +3,7 @@ import { DurationError, parseDuration } from '../lib/duration.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { Synonyms } from '../query/synonyms.ts';
+import { checkSchemaMembers } from './schema-members.ts';
 
 /** How long documents live, counted from the time in `field`. */
 export interface TtlPolicy {
@@ -60,6 +61,7 @@ export function ttlField(schema: TableSchema): string {
  * the lifetime is kept in the form `ttl: {field, duration}`.
  */
 export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
+  checkSchemaMembers(requested);
   const { version: _, ttl: __, ttl_field: ___, ttl_duration: ____, ...rest } = requested;
   const policy = ttlPolicy(requested);
   synonymsOf(requested);

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import type { SerialTasks } from '../lib/serial-tasks.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
+import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
@@ -11,6 +12,9 @@ import { indexRecordJson, mappingOf, newIndex, readIndexRecord } from './index-r
 import { rewriteLifetimes } from './lifetime-rewrite.ts';
 import { definitionOf, type Table, type TableLease } from './table.ts';
 import type { TableSettings } from './table-view.ts';
+
+/** Whether a change may replace this schema. */
+export type SchemaCondition = (current: TableSchema) => boolean;
 
 /**
  * Changes a table's schema. A change of document types builds the next version of the primary index in the
@@ -30,9 +34,13 @@ export class SchemaChange {
     this.#nowMs = nowMs;
   }
 
-  apply(table: Table, requested: TableSchema): Promise<void> {
+  apply(table: Table, requested: TableSchema, holds: SchemaCondition = () => true): Promise<void> {
     return this.#changes.run(table.name, async () => {
       const current = table.settings.schema;
+      if (!holds(current)) {
+        const message = 'The schema has changed since it was read. Read the table again and send its `ETag`.';
+        throw new ServiceError('precondition_failed', message);
+      }
       const next = nextSchema(requested, current);
       const compiled = await CompiledSchema.compile(next);
       try {

@@ -5,17 +5,23 @@ import type { RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SerialTasks } from '../lib/serial-tasks.ts';
-import type { CreateTableRequest, TableSchema } from '../protocol/database/tables.ts';
+import {
+  type CreateTableRequest,
+  createTableRequest,
+  type IndexConfig,
+  type TableSchema,
+} from '../protocol/database/tables.ts';
 import { checkIndexName, checkTableName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { TableRecord } from '../storage/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { nextSchema, openSchema } from './document-schema.ts';
-import { primaryIndexConfig, readIndexConfig } from './index-config.ts';
+import { type CheckedIndexConfig, primaryIndexConfig, readIndexConfig } from './index-config.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
-import { SchemaChange } from './schema-change.ts';
+import { refuseMisspelt } from './misspelt-members.ts';
+import { SchemaChange, type SchemaCondition } from './schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
 import type { TableSettings } from './table-view.ts';
 
@@ -81,9 +87,7 @@ export class TableService {
     const shards = request.num_shards ?? this.#defaultShards;
     checkCreation(request, shards);
     const schema = nextSchema(request.schema ?? openSchema, undefined);
-    const extras = Object.entries(request.indexes ?? {}).map(([index, config]) =>
-      readIndexConfig(checkIndexName(index), config),
-    );
+    const extras = Object.entries(request.indexes ?? {}).map(([index, config]) => readExtra(index, config));
     const settings: TableSettings = {
       schema,
       ...(request.description === undefined ? {} : { description: request.description }),
@@ -128,9 +132,9 @@ export class TableService {
   }
 
   /** Replaces the schema; returns when the change is durable, while full text may still be rebuilt behind it. */
-  async updateSchema(name: string, requested: TableSchema): Promise<Table> {
+  async updateSchema(name: string, requested: TableSchema, condition?: SchemaCondition): Promise<Table> {
     const table = this.get(name);
-    await this.#schemaChange.apply(table, requested);
+    await this.#schemaChange.apply(table, requested, condition);
     return table;
   }
 
@@ -161,7 +165,20 @@ export class TableService {
   }
 }
 
+/** Which of several indexes is refused stands in the message. */
+function readExtra(name: string, config: IndexConfig): CheckedIndexConfig {
+  try {
+    return readIndexConfig(checkIndexName(name), config);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw new ServiceError(error.code, `index ${JSON.stringify(name.slice(0, 64))}: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
 function checkCreation(request: CreateTableRequest, shards: number): void {
+  refuseMisspelt(request, Object.keys(createTableRequest.properties), 'The body');
   if (shards > limits.shardsPerTableMax) {
     throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}.`);
   }

@@ -228,22 +228,26 @@ describe('several queries in one body', () => {
   }
 
   for (const body of [
-    '5',
     '{"a":1',
     '{"a":"x',
     '{"a":1},{"b":2}',
     '[{"a":1}',
     '[{"a":1},]',
     '[{"a":1}{"b":2}]',
-    '[1]',
     '[{}] {}',
-    'null',
+    'nul',
     '[',
   ]) {
     test(`${body} is not a list of queries`, () => {
       expect(failure(() => splitQueryRequests(body)).code).toBe('invalid_json');
     });
   }
+
+  test('JSON of another kind is told from what is no JSON', () => {
+    for (const body of ['5', '-1.5', '[1]', 'null', 'true', '"a"', '[[{}]]']) {
+      expect(failure(() => splitQueryRequests(body)).code).toBe('invalid_request');
+    }
+  });
 
   test('no query at all is refused', () => {
     for (const body of ['', ' \n ', '[]', ' [ ] ']) {

@@ -13,6 +13,9 @@ const PAIRWISE_MEMBERS_MAX: usize = 16;
 /// The scanner recurses, so the caller's depth limit has a ceiling of its own.
 const DEPTH_CEILING: u32 = 512;
 
+/// Levels of objects whose members are named in errors.
+const NAMED_LEVELS: u32 = 2;
+
 /// Bounds on what is scanned. The defaults are the documented ones.
 #[derive(Debug, Clone)]
 pub struct ScanLimits {
@@ -46,7 +49,7 @@ impl Default for ScanLimits {
 pub fn scan_json(bytes: &[u8], limits: &ScanLimits) -> Result<(), EngineError> {
     let mut scanner = Scanner::new(bytes, limits)?;
     scanner.skip_whitespace();
-    scanner.value(0)?;
+    scanner.named_value(0)?;
     scanner.end()
 }
 
@@ -166,6 +169,22 @@ impl<'a> Scanner<'a> {
             Some(_) => Err(invalid(self.at, "a value is expected")),
             None => Err(invalid(self.at, "the text ends where a value is expected")),
         }
+    }
+
+    /// As `value`; what is wrong inside one of the first `NAMED_LEVELS` levels of objects is told with the member's path.
+    fn named_value(&mut self, depth: u32) -> Result<(), EngineError> {
+        if depth >= NAMED_LEVELS || self.peek() != Some(b'{') {
+            return self.value(depth);
+        }
+        let mut object = self.open_object(depth)?;
+        while let Some(name) = self.next_member(&mut object)? {
+            self.named_value(depth + 1).map_err(|error| {
+                let inner = error.message.strip_prefix("in `");
+                let rest = inner.map_or_else(|| format!("`: {}", error.message), |inner| format!(".{inner}"));
+                EngineError::new(error.code, format!("in `{}{rest}", shorten(&self.decode(name))))
+            })?;
+        }
+        Ok(())
     }
 
     /// Enters the object at the cursor, which must stand on `{`.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::EngineError;
 use crate::json_scan::{RawString, ScanLimits, Scanner};
-use crate::write_scan::shape;
+use crate::write_scan::{is_kept_by_server, kept_by_server, shape};
 
 pub(crate) struct ScannedTransform {
     pub key: RawString,
@@ -157,6 +157,9 @@ fn check_path(path: &str, limits: &ScanLimits, place: &str) -> Result<(), Engine
         }
         if count == 1 && segment == "_embeddings" {
             return Err(shape(format!("`{place}`: transforms leave vectors alone; write them with `inserts`")));
+        }
+        if count == 1 && is_kept_by_server(segment) {
+            return Err(shape(format!("`{place}`: {}", kept_by_server(segment))));
         }
         if count == 1 && segment == "_edges" {
             let message = format!("`{place}`: {segment} cannot be written yet");

@@ -160,6 +160,10 @@ impl WriteScan<'_> {
                     "_embeddings" => FLAG_EMBEDDINGS,
                     "_edges" => FLAG_EDGES,
                     "_type" => FLAG_TYPE,
+                    other if is_kept_by_server(other) => {
+                        let key = self.scanner.decode(key);
+                        return Err(shape(format!("document {:?}: {}", shorten(&key), kept_by_server(other))));
+                    }
                     _ => 0,
                 };
                 document.flags |= flag;
@@ -275,6 +279,15 @@ impl WriteScan<'_> {
     fn literal_text(&self, string: RawString) -> &str {
         std::str::from_utf8(&self.scanner.text()[string.start - 1..string.end + 1]).unwrap_or_default()
     }
+}
+
+/// Members of a document that only the server writes: what it makes of the others.
+pub(crate) fn is_kept_by_server(member: &str) -> bool {
+    matches!(member, "_summaries" | "_chunks" | "_artifacts")
+}
+
+pub(crate) fn kept_by_server(member: &str) -> String {
+    format!("`{member}` is kept by the server; leave it out")
 }
 
 /// A JSON object that grows by members given as text.

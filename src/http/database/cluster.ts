@@ -1,5 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { ConfigGeneration } from '../../config/reload.ts';
+import type { ApplierState } from '../../indexing/index-applier.ts';
+import type { RangeIndexReport } from '../../indexing/index-report.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -102,7 +104,7 @@ async function renderTopology(source: ClusterSource) {
         lease_pressure: 0,
         read_load: 0,
         write_load: 0,
-        active_backfills: reports.filter((report) => report.rebuilding).length,
+        active_backfills: reports.reduce((sum, report) => sum + report.backfills, 0),
       },
     ],
     ranges: reports.map((report) => ({
@@ -114,7 +116,7 @@ async function renderTopology(source: ClusterSource) {
       doc_identity_range_id: report.rangeId,
       start_key: report.startKey,
       end_key: report.endKey,
-      state: report.rebuilding ? 'replaying' : 'healthy',
+      state: stateOf(report.serving),
       leader_data_id: nodeId,
       voter_count: 1,
       doc_count: report.documents,
@@ -136,9 +138,9 @@ async function renderTopology(source: ClusterSource) {
       voter_count_known: true,
       healthy_voter_reports: 1,
       joint_consensus: false,
-      transition_pending: false,
-      replay_required: report.rebuilding,
-      replay_caught_up: !report.rebuilding,
+      transition_pending: stateOf(report.serving) === 'transitioning',
+      replay_required: report.serving === 'catching_up',
+      replay_caught_up: report.serving === 'live',
       cutover_ready: true,
       reads_ready_after_cutover: true,
       doc_count: report.documents,
@@ -161,7 +163,19 @@ async function reportRanges(table: Table) {
       endKey: table.ranges[index]?.endKey ?? null,
       documents: range.stored.info().documents,
       diskBytes: range.diskBytes(),
-      rebuilding: serving?.state !== 'live',
+      serving: serving?.state,
+      backfills: table.indexes.filter(({ name }) => isBackfilling(range.report(name))).length,
     };
   });
+}
+
+/** By the state of the index that answers the range's queries: documents are there as soon as the range is open. */
+function stateOf(serving: ApplierState | undefined): 'healthy' | 'transitioning' | 'replaying' | 'unknown' {
+  if (serving === 'live') return 'healthy';
+  if (serving === 'catching_up') return 'replaying';
+  return serving === 'opening' || serving === 'closed' ? 'transitioning' : 'unknown';
+}
+
+function isBackfilling(report: RangeIndexReport | undefined): boolean {
+  return report?.rebuilding === true && report.state !== 'live';
 }

@@ -3,6 +3,7 @@ import { limits } from '../../config/limits.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
 import type { DocumentReads } from '../../tables/document-reads.ts';
+import { refuseMisspelt } from '../../tables/misspelt-members.ts';
 import { rawJson } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 
@@ -35,6 +36,7 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBytesMax, optional: true },
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
       handler: async ({ params, body, request, signal }) => {
+        refuseMisspelt(body ?? {}, Object.keys(scanRequest.properties), 'The body');
         const asArray = request.headers.get('accept') === 'application/json';
         const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), signal));
         return new Response(asArray ? arrayStream(pages) : lineStream(pages), {

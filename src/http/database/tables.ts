@@ -1,9 +1,11 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { createTableRequest, tableSchema, tableStatus } from '../../protocol/database/tables.ts';
+import type { Table } from '../../tables/table.ts';
 import type { TableService } from '../../tables/table-service.ts';
-import { reply } from '../reply.ts';
+import { type Reply, reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { ifMatch, schemaTag } from './schema-etag.ts';
 import { renderTable } from './table-status.ts';
 
 export function tableRoutes(tables: TableService): Route[] {
@@ -27,15 +29,16 @@ export function tableRoutes(tables: TableService): Route[] {
       tag: 'tables',
       body: { kind: 'json', schema: createTableRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: async ({ params, body }) => renderTable(await tables.create(params.table, body ?? {})),
+      handler: async ({ params, body }) => tableReply(await tables.create(params.table, body ?? {})),
     }),
     defineRoute({
       method: 'GET',
       path: '/db/v1/tables/:table',
       summary: 'Get a table',
+      description: 'The header `ETag` is that of its schema.',
       tag: 'tables',
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: async ({ params }) => renderTable(tables.get(params.table)),
+      handler: ({ params }) => tableReply(tables.get(params.table)),
     }),
     defineRoute({
       method: 'DELETE',
@@ -52,10 +55,16 @@ export function tableRoutes(tables: TableService): Route[] {
       method: 'PUT',
       path: '/db/v1/tables/:table/schema',
       summary: 'Replace the schema; a change of document types rebuilds full text in the background',
+      description: 'With `If-Match` only when the schema is still that of the `ETag`; 412 when it is not.',
       tag: 'tables',
       body: { kind: 'json', schema: tableSchema, bytesMax: limits.smallBodyBytesMax },
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: async ({ params, body }) => renderTable(await tables.updateSchema(params.table, body)),
+      handler: async ({ params, body, request }) =>
+        tableReply(await tables.updateSchema(params.table, body, ifMatch(request.headers.get('if-match')))),
     }),
   ];
+}
+
+async function tableReply(table: Table): Promise<Reply> {
+  return reply(200, await renderTable(table), { etag: schemaTag(table.settings.schema) });
 }
