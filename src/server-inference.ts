@@ -17,6 +17,7 @@ import { MediaLoader } from './inference/media/media-loader.ts';
 import { ModelRegistry } from './inference/models/model-registry.ts';
 import { ChatTemplates } from './inference/templates/chat-templates.ts';
 import type { Clock } from './lib/clock.ts';
+import { openOnce } from './lib/open-once.ts';
 import type { Logger } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Readiness } from './observability/readiness.ts';
@@ -105,7 +106,7 @@ function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<Medi
     blockPrivateAddresses: config.blockPrivateMedia,
     deadlineMs: config.mediaDeadlineMs,
   };
-  const open = async () => {
+  const open = openOnce(async () => {
     const [{ MediaFetcher }, { lookup }] = await Promise.all([
       import('./inference/media/fetch-media.ts'),
       import('node:dns/promises'),
@@ -116,14 +117,8 @@ function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<Medi
       resolve: (host) => lookup(host, { all: true }),
       onBlocked: (reason) => metrics.increment('mediaBlocked', [reason]),
     });
-  };
-  let opened: Promise<MediaFetcher> | undefined;
-  return {
-    async fetch(...media) {
-      opened ??= open();
-      return (await opened).fetch(...media);
-    },
-  };
+  });
+  return { fetch: async (...media) => (await open()).fetch(...media) };
 }
 
 function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, logger: Logger): ModelDownloads {

@@ -105,7 +105,13 @@ describe('GET /ai/v1/models/{id}', () => {
     ]);
     expect(absent.headers.get('x-should-retry')).toBe('false');
     const refused = await server.send('GET', '/ai/v1/models/tiny');
-    expect(refused.status).toBe(404);
+    expect([refused.status, refused.body.reason, refused.headers.get('x-should-retry')]).toEqual([
+      500,
+      'model_load_failed',
+      'false',
+    ]);
+    const used = await server.send('POST', '/ai/v1/embeddings', { model: 'tiny', input: 'a' });
+    expect([used.status, used.body.reason]).toEqual([500, 'model_load_failed']);
     expect(refused.body.message).toContain('cannot be served: model.onnx');
     expect(server.logLines.some((line) => line.includes('a model cannot be served'))).toBe(true);
   });

@@ -49,7 +49,7 @@ describe('POST /ai/v1/predict', () => {
       [{ model: 'linear', input: [[1, null]] }, 400, 'input.0.1'],
       ['{"model":"linear","input":[[1,1e999]]}', 400, 'number'],
       [{ model: 'liner', input: [[1, 2]] }, 404, 'Did you mean "linear"?'],
-      [{ model: 'forest-zipmap', input: [[1, 2]] }, 404, 'zipmap: False'],
+      [{ model: 'forest-zipmap', input: [[1, 2]] }, 500, 'zipmap: False'],
       [{ model: 'linear', input: new Array(100_001).fill([1, 2]) }, 400, 'a request may have 100000'],
     ];
     for (const [body, status, words] of cases) {

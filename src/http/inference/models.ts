@@ -96,7 +96,7 @@ function findModel({ registry, pool }: Inference, name: string): Model {
   if (refused === undefined) {
     throw new ServiceError('model_not_found', `no model named "${name}" is installed; GET /ai/v1/models lists them`);
   }
-  throw new ServiceError('model_not_found', `the model "${name}" cannot be served: ${refused.reason}`);
+  throw new ServiceError('model_load_failed', `the model "${name}" cannot be served: ${refused.reason}`);
 }
 
 const fixedEntry: CatalogueEntry = { capabilities: [], inputs: ['text'], backend: 'built_in' };

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { generate } from '../generation/generate.ts';
 import { readGenerationRequest } from '../generation/generation-request.ts';
@@ -47,15 +48,16 @@ export async function extractTexts(
 }
 
 function requireEither({ models }: Inference, name: string): InstalledModel {
-  const missing = (error: unknown) => error instanceof ServiceError && error.code === 'model_not_found';
+  const failsWith = (error: unknown, codes: readonly ErrorCode[]) =>
+    error instanceof ServiceError && codes.includes(error.code);
   try {
     return models.require('extractors', name);
   } catch (error) {
-    if (!missing(error)) throw error;
+    if (!failsWith(error, ['model_not_found', 'model_load_failed'])) throw error;
     try {
       return models.require('generators', name);
     } catch (other) {
-      throw missing(other) ? error : other;
+      throw failsWith(other, ['model_not_found']) ? error : other;
     }
   }
 }

@@ -8,7 +8,8 @@ import type { ModelRegistry } from './model-registry.ts';
 export interface ModelSource {
   /**
    * The model of that kind and name, its eight-bit variant where one is installed. Throws `ServiceError`:
-   * `model_not_found` with the reason, or `model_loading` with a time to retry while it is being fetched.
+   * `model_not_found`, `model_load_failed` with the reason where its files are refused, or `model_loading` with a time to
+   * retry while it is being fetched.
    */
   require(kind: ModelKind, name: string): InstalledModel;
 }
@@ -19,7 +20,7 @@ export function requireInstalled(registry: ModelRegistry, kind: ModelKind, name:
   if (model !== undefined) return model;
   const refused = registry.refused.find((each) => each.kind === kind && each.name === name);
   if (refused !== undefined) {
-    throw new ServiceError('model_not_found', `the model "${name}" cannot be served: ${refused.reason}`);
+    throw new ServiceError('model_load_failed', `the model "${name}" cannot be served: ${refused.reason}`);
   }
   const elsewhere = registry.findById(name);
   if (elsewhere !== undefined) {

@@ -45,7 +45,7 @@ function requirePredictor(registry: ModelRegistry, name: string): InstalledPredi
   if (predictor !== undefined) return predictor;
   const refused = registry.refused.find((each) => each.kind === 'predictors' && each.name === name);
   if (refused !== undefined) {
-    throw new ServiceError('model_not_found', `the predictor "${name}" cannot be served: ${refused.reason}`);
+    throw new ServiceError('model_load_failed', `the predictor "${name}" cannot be served: ${refused.reason}`);
   }
   const guess = suggestion(
     name,

@@ -137,6 +137,8 @@ test('a model of no catalogue is not fetched; one that was imported meanwhile is
   expect(downloads.models.require('embedders', 'mine').name).toBe('mine');
   cpSync(fixture, join(directory.path, 'embedders/tiny'), { recursive: true });
   writeFileSync(join(directory.path, 'embedders/tiny/onnx/model.onnx'), '<html>');
-  expect(downloads.refusal().message).toContain('cannot be served: model.onnx');
+  const broken = downloads.refusal();
+  expect([broken.code, broken.status]).toEqual(['model_load_failed', 500]);
+  expect(broken.message).toContain('cannot be served: model.onnx');
   expect(downloads.pulls).toBe(0);
 });

@@ -232,7 +232,12 @@ describe('a model that a request names', () => {
     expect(requireInstalled(found, 'embedders', 'tiny-bert').name).toBe('tiny-bert');
     const refused = (kind: 'embedders' | 'rerankers', name: string) => () => requireInstalled(found, kind, name);
     expect(refused('embedders', 'tiny-bart')).toThrow(/no model named "tiny-bart".*Did you mean "tiny-bert"\?/);
-    expect(refused('embedders', 'broken')).toThrow(/cannot be served: model\.onnx/);
+    expect(refused('embedders', 'broken')).toThrow(
+      expect.objectContaining({
+        code: 'model_load_failed',
+        message: expect.stringContaining('cannot be served: model.onnx'),
+      }),
+    );
     expect(refused('rerankers', 'tiny-bert')).toThrow(/is among the embedders, not the rerankers/);
   });
 });
