@@ -132,7 +132,7 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
     pull: (entry, { signal, onEvent }) =>
       pullInChild(
         { entry: pullEntryOf(entry), modelsDirectory, hubUrl },
-        { environment: downloadEnvironment(), ...(signal && { signal }), ...(onEvent && { onEvent }) },
+        { environment: downloadEnvironment(), clock, ...(signal && { signal }), ...(onEvent && { onEvent }) },
       ),
   });
 }

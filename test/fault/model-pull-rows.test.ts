@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
 import { downloadEnvironment } from '../../src/config/child-environment.ts';
@@ -15,6 +15,7 @@ import { fileDigest } from '../../src/inference/models/file-digests.ts';
 import { ModelRegistry } from '../../src/inference/models/model-registry.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import type { CatalogueEntry } from '../../src/protocol/inference/catalogue-entry.ts';
+import { until } from '../support/fault/until.ts';
 import { FileHost, stallAfter, status } from '../support/file-host.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -46,6 +47,16 @@ function pull(directory: string, hubUrl: string, options: Partial<PullOptions> =
     clock: quickClock(),
     ...options,
   });
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // One that nobody has asked about has ended all the same.
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return false;
+  }
 }
 
 function seen(directory: string): string[] {
@@ -154,19 +165,49 @@ describe('M08: a pull', () => {
     await using host = await FileHost.serve(fixture, [stallAfter(20_000)]);
     const order = { entry: pullEntryOf(entryFrom()), modelsDirectory: directory.path, hubUrl: host.url };
     const environment = downloadEnvironment();
+    const clock = systemClock;
     const stop = new AbortController();
     const onEvent = (event: PullEvent) => {
       if (event.type === 'progress' && event.received === 20_000) stop.abort();
     };
-    await expect(pullInChild(order, { environment, signal: stop.signal, onEvent })).rejects.toThrow(
-      /ended with SIGTERM/,
+    await expect(pullInChild(order, { environment, clock, signal: stop.signal, onEvent })).rejects.toThrow(
+      /cancelled; what has arrived is kept/,
     );
     expect(seen(directory.path)).toEqual([]);
-    await pullInChild(order, { environment });
+    await pullInChild(order, { environment, clock });
     expect(ranges(host)[1]).toBe('onnx/model.onnx bytes=20000-');
     expect(seen(directory.path)).toEqual(['tiny']);
-    await expect(pullInChild(order, { environment })).rejects.toThrow(/exists already/);
+    await expect(pullInChild(order, { environment, clock })).rejects.toThrow(/exists already/);
   });
+
+  for (const [how, stubborn] of [
+    ['when it is told to', ''],
+    ['when it does not hear', "trap '' TERM\n"],
+  ]) {
+    test(`ends pip ${how}, and leaves nothing of half a wheel`, async () => {
+      using directory = new TemporaryDirectory();
+      using programs = new TemporaryDirectory();
+      const told = join(programs.path, 'told');
+      // What pip starts itself has to end too.
+      const waits = `${stubborn}sleep 600 & echo $$ $! > ${told}.new; mv ${told}.new ${told}; wait; wait`;
+      writeFileSync(join(programs.path, 'pip3'), `#!/bin/sh\ntouch "$TMPDIR/half.whl"\n${waits}\n`, { mode: 0o755 });
+      const environment = { ...downloadEnvironment(), PATH: `${programs.path}:/usr/bin:/bin` };
+      const entry = pullEntryOf(entryFrom((path) => [`pypi:tiny@1.0#tiny/${path}`]));
+      const stop = new AbortController();
+      // Grace is over at once where it is not heard.
+      const clock = stubborn === '' ? systemClock : quickClock();
+      const order = { entry, modelsDirectory: directory.path, hubUrl: 'none' };
+      const pulling = pullInChild(order, { environment, clock, signal: stop.signal }).catch((error: Error) => error);
+      await until(async () => existsSync(told));
+      stop.abort();
+      expect(await pulling).toBeInstanceOf(Error);
+      const started = readFileSync(told, 'utf8').trim().split(' ').map(Number);
+      expect(started).toHaveLength(2);
+      await until(async () => started.every((pid) => !runs(pid)));
+      const left = readdirSync(incomingFolder({ modelsDirectory: directory.path, ...place }), { recursive: true });
+      if (stubborn === '') expect(left.filter((each) => String(each).includes('.incoming'))).toEqual([]);
+    });
+  }
 
   test('that finds the disk full says so, asks no other source, and goes on when there is room', async () => {
     using directory = new TemporaryDirectory();

@@ -1,14 +1,22 @@
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { downloadEnvironment } from '../../config/child-environment.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 import type { PackageAddress } from './source-address.ts';
 
-/** Runs a program; answers its exit code and what it wrote to its standard error. */
-export type RunProgram = (command: string[], signal?: AbortSignal) => Promise<{ code: number; errors: string }>;
+interface RunOptions {
+  readonly signal?: AbortSignal;
+  /** Where it may put what it needs meanwhile. */
+  readonly temporary: string;
+}
 
-const runProgram: RunProgram = async (command, signal) => {
+/** Runs a program; answers its exit code and what it wrote to its standard error. */
+export type RunProgram = (command: string[], options: RunOptions) => Promise<{ code: number; errors: string }>;
+
+const runProgram: RunProgram = async (command, { signal, temporary }) => {
   const child = Bun.spawn(command, {
     stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...downloadEnvironment(), TMPDIR: temporary },
     ...(signal === undefined ? {} : { signal }),
   });
   const errors = await new Response(child.stderr).text();
@@ -20,28 +28,43 @@ const runProgram: RunProgram = async (command, signal) => {
  * machine. Nothing of the package is run. Answers the wheel's path; one that is there already is taken.
  */
 export async function packageWheel(
-  { name, version }: PackageAddress,
+  address: PackageAddress,
   directory: string,
   { signal, run = runProgram }: { signal?: AbortSignal; run?: RunProgram } = {},
 ): Promise<string> {
-  const wheel = join(directory, `${name}-${version}.whl`);
+  const name = `${address.name}-${address.version}`;
+  const wheel = join(directory, `${name}.whl`);
   if (await Bun.file(wheel).exists()) return wheel;
-  const incoming = join(directory, `${name}-${version}.incoming`);
-  rmSync(incoming, { recursive: true, force: true });
+  const incoming = join(directory, `${name}.incoming`);
+  const clear = () => rmSync(incoming, { recursive: true, force: true });
+  clear();
   mkdirSync(incoming, { recursive: true });
+  try {
+    renameSync(await downloaded(address, incoming, run, signal), wheel);
+  } finally {
+    // pip does not go on with what it had begun.
+    clear();
+  }
+  return wheel;
+}
+
+async function downloaded(
+  { name, version }: PackageAddress,
+  incoming: string,
+  run: RunProgram,
+  signal: AbortSignal | undefined,
+): Promise<string> {
   const options = ['--quiet', '--no-input', '--disable-pip-version-check', '--no-deps', '--no-cache-dir'];
   const kinds = ['--only-binary', ':all:', '--ignore-requires-python'];
   const { code, errors } = await run(
     [...pip(), 'download', ...options, ...kinds, '--dest', incoming, `${name}==${version}`],
-    signal,
+    { temporary: incoming, ...(signal && { signal }) },
   );
   if (signal?.aborted) throw new DownloadStopped('the download was cancelled');
   if (code !== 0) throw new DownloadError(`pip could not fetch ${name}: ${lastLine(errors)}`);
   const [file, ...others] = readdirSync(incoming).filter((each) => each.endsWith('.whl'));
   if (file === undefined || others.length > 0) throw new DownloadError(`pip did not bring one wheel of ${name}`);
-  renameSync(join(incoming, file), wheel);
-  rmSync(incoming, { recursive: true, force: true });
-  return wheel;
+  return join(incoming, file);
 }
 
 function pip(): string[] {

@@ -7,6 +7,7 @@ process.on('message', (message) => void fetchModel(message as PullOrder));
 // Nobody waits for it any more.
 const stop = new AbortController();
 process.on('disconnect', () => stop.abort());
+process.on('SIGTERM', () => stop.abort());
 
 async function fetchModel({ entry, modelsDirectory, hubUrl }: PullOrder): Promise<void> {
   try {

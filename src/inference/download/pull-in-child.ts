@@ -1,3 +1,4 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { PullEntry, PullEvent } from './pull-model.ts';
 
 /** What a child is told to fetch. Plain data. */
@@ -16,19 +17,22 @@ export type FromPullChild =
 interface PullInChildOptions {
   /** All variables that the child sees. */
   readonly environment: Readonly<Record<string, string>>;
+  readonly clock: Clock;
   readonly signal?: AbortSignal;
   readonly onEvent?: (event: PullEvent) => void;
 }
 
+/** How long a process may take to clean up behind itself, in milliseconds. */
+const stopGraceMs = 2_000;
 const entryFile = new URL('./pull-child.ts', import.meta.url).pathname;
 
 /**
  * Fetches a model in a process of its own: unpacking and hashing hundreds of megabytes would hold up everything else
- * here. Aborting ends the process; what has arrived is kept. Throws an Error with the reason.
+ * here. Aborting ends it with every process that it started; what has arrived is kept. Throws an Error with the reason.
  */
 export async function pullInChild(
   order: PullOrder,
-  { environment, signal, onEvent }: PullInChildOptions,
+  { environment, clock, signal, onEvent }: PullInChildOptions,
 ): Promise<void> {
   let last: Exclude<FromPullChild, { type: 'event' }> | undefined;
   const child = Bun.spawn([process.execPath, entryFile], {
@@ -39,12 +43,32 @@ export async function pullInChild(
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore'],
     env: { ...environment },
-    ...(signal === undefined ? {} : { signal }),
+    // A group of its own: pip and what pip starts are ended with it.
+    detached: true,
   });
+  let cancelKill: (() => void) | undefined;
+  const stop = () => {
+    endGroup(child.pid, 'SIGTERM');
+    cancelKill = clock.after(stopGraceMs, () => endGroup(child.pid, 'SIGKILL'));
+  };
+  signal?.addEventListener('abort', stop, { once: true });
+  if (signal?.aborted) stop();
   child.send(order);
   await child.exited;
+  signal?.removeEventListener('abort', stop);
+  cancelKill?.();
+  endGroup(child.pid, 'SIGKILL');
   // Assigned by messages, which the compiler does not follow.
   const answer = last as Exclude<FromPullChild, { type: 'event' }> | undefined;
   if (answer?.type === 'done') return;
   throw new Error(answer?.reason ?? `the process that fetched it ended with ${child.signalCode ?? child.exitCode}`);
+}
+
+/** Ends what is left of the processes that began with this one. */
+function endGroup(leader: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, signal);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
 }
