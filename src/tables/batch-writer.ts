@@ -126,8 +126,8 @@ export class BatchWriter {
       ...Object.values(envelope.tables ?? {}).map((each) => readSyncLevel(each?.sync_level, 'propose')),
     ]);
     const readSet = withReadSet ? readReadSet(envelope.read_set) : [];
-    if (scanned.sections.length === 0) throw noOperations();
-    if (scanned.entries.length === 0 && !withReadSet) throw noOperations();
+    // A read set alone asks whether what was read still stands.
+    if (scanned.entries.length === 0 && readSet.length === 0) throw noOperations();
     const at = this.#stamp();
     using leases = new DisposableStack();
     const parts: TableWrites[] = [];

@@ -72,6 +72,20 @@ describe.each([1, 3])('batches over %d ranges', (num_shards) => {
     expect(second.body).toMatchObject({ status: 'aborted', conflict: { table, key: 'm' } });
   });
 
+  test('a commit without writes asks whether what was read still stands', async () => {
+    const path = await newTable({ num_shards });
+    const table = path.split('/').at(-1) ?? '';
+    const commit = () => {
+      const body = { read_set: [{ table, key: 'm', version: '0' }], tables: {} };
+      return server.send('POST', '/db/v1/transactions/commit', body);
+    };
+    expect(await commit()).toMatchObject({ status: 200, body: { status: 'committed', tables: {} } });
+    await server.send('POST', `${path}/batch`, { inserts: { m: { n: 1 } } });
+    expect(await commit()).toMatchObject({ status: 409, body: { status: 'aborted' } });
+    const empty = await server.send('POST', '/db/v1/transactions/commit', { read_set: [], tables: {} });
+    expect(empty.body).toMatchObject({ code: 'invalid_request' });
+  });
+
   test('a merge makes the interval equal to the page, and a dry run only says so', async () => {
     const path = await newTable({ num_shards });
     await server.send('POST', `${path}/batch`, {
