@@ -90,7 +90,7 @@ function fillInPlace(work: RowWork, frame: DocumentFrame): number {
       const held = file.find(frame.keyBytes(row));
       if (!held) return row;
       fillPlace(frame, row, { ordinal: held.ordinal, sequence: file.remove(held), isNew: false });
-      counts.deleted += 1;
+      countDeleted(work, held);
     } else if (kind === rowKind.transform) return row;
     else {
       const { ordinal, isNew } = documentOf(work);
@@ -115,7 +115,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
   } else if (kind === rowKind.delete) {
     const held = file.find(key);
     if (!held) return;
-    counts.deleted += 1;
+    countDeleted(work, held);
     removeWithImage(file, images, key, held);
   } else if (kind === rowKind.transform) {
     const held = file.load(key);
@@ -129,6 +129,11 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     counts.transformed += 1;
     putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
   } else storeVectorWithImage(file, images, frame, row, documentOf(work));
+}
+
+/** To its caller an expired document was not there. */
+function countDeleted({ counts, context }: RowWork, held: RowHead): void {
+  if (!hasExpired(held, context)) counts.deleted += 1;
 }
 
 function documentOf({ document }: RowWork): RowPlace {

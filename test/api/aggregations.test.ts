@@ -322,3 +322,18 @@ test('times keep their milliseconds', async () => {
     },
   });
 });
+
+test('the greatest integers are keys without a fraction', async () => {
+  const greatest = Number.MAX_SAFE_INTEGER;
+  await server.send('POST', '/db/v1/tables/serials', {});
+  const inserts = { a: { id: greatest }, b: { id: -greatest - 1 }, c: { id: greatest + 1 } };
+  await server.send('POST', '/db/v1/tables/serials/batch', { inserts, sync_level: 'full_text' });
+  const request = { limit: 0, aggregations: { ids: { type: 'terms', field: 'id' } } };
+  const { body } = await server.send<{ responses: Result[] }>('POST', '/db/v1/tables/serials/query', request);
+  const { buckets } = body.responses[0]?.aggregations.ids as { buckets: { key_as_string: string }[] };
+  expect(buckets.map((bucket) => bucket.key_as_string).sort()).toEqual([
+    '-9007199254740992',
+    '9007199254740991',
+    '9007199254740992',
+  ]);
+});

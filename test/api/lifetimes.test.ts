@@ -59,6 +59,18 @@ describe('a lifetime', () => {
     expect(answer.status).toBe(200);
   });
 
+  test('the delete of an expired document is not counted, whether or not others are with it', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+    const write = (body: object) => server.send('POST', '/db/v1/tables/t/batch', body);
+    await write({ inserts: { a: {}, b: {} } });
+    clock.jump(2 * hourMs);
+    await write({ inserts: { c: {} } });
+    expect((await write({ deletes: ['a'] })).body).toMatchObject({ deleted: 0 });
+    expect((await write({ deletes: ['none', 'b', 'c'] })).body).toMatchObject({ deleted: 1 });
+  });
+
   test('set, moved to another field, or taken away, it applies to what is stored already', async () => {
     const clock = new FakeClock();
     await using server = await startTestServer({ clock });

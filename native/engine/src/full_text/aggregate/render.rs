@@ -16,6 +16,8 @@ use super::significance::Frequencies;
 use crate::error::EngineError;
 
 const MILLISECOND: i64 = 1_000_000;
+/// The greatest integer that a document may have, 2^53.
+const INTEGER_MAX: f64 = (1u64 << 53) as f64;
 
 /// Milliseconds of a time in nanoseconds, exact to the microsecond: as a double, nanoseconds of today are not.
 pub fn milliseconds_of(nanoseconds: i64) -> f64 {
@@ -25,7 +27,7 @@ pub fn milliseconds_of(nanoseconds: i64) -> f64 {
 
 /// Integers are written without a fraction; what JSON has no number for is null.
 pub fn number_json(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() < 9e15 { Value::from(number as i64) } else { Value::from(number) }
+    if number.fract() == 0.0 && number.abs() <= INTEGER_MAX { Value::from(number as i64) } else { Value::from(number) }
 }
 
 /// RFC 3339 in UTC of milliseconds since 1970.
