@@ -25,18 +25,31 @@ fn number_of(address: IpAddr) -> (u128, bool) {
 }
 
 impl Network {
-    /// `10.0.0.0/8`, `2001:db8::/32`, or one address. Bits behind the prefix are ignored.
+    /// `10.0.0.0/8`, `2001:db8::/32`, or one address. Bits behind the prefix are ignored. `::ffff:10.0.0.0/104` is
+    /// `10.0.0.0/8`: behind an address in version 6 clothes, the prefix counts all of its 128 bits.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
         let invalid = || EngineError::new("invalid_query", format!("\"{text}\" is not a network such as 10.0.0.0/8"));
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
-        let (first, is_v4) = number_of(address.parse().map_err(|_| invalid())?);
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let (first, is_v4) = number_of(address);
         let width = if is_v4 { V4_BITS } else { V6_BITS };
+        let clothes = if is_v4 && address.is_ipv6() { V6_BITS - V4_BITS } else { 0 };
         let bits = match bits {
             None => width,
-            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse().map_err(|_| invalid())?,
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let bits: u32 = bits.parse().map_err(|_| invalid())?;
+                bits.checked_sub(clothes).ok_or_else(|| {
+                    EngineError::new(
+                        "invalid_query",
+                        format!(
+                            "the prefix of \"{text}\" counts 128 bits: from {clothes} on, or write it as 10.0.0.0/8"
+                        ),
+                    )
+                })?
+            }
             Some(_) => return Err(invalid()),
         };
         if bits > width {
@@ -104,6 +117,13 @@ mod tests {
             ("2001:db8::/33", "2001:db8:8000::1", false),
             ("10.0.0.0/8", "::ffff:10.0.0.1", true),
             ("10.0.0.0/8", "10.0.0.1x", false),
+            ("::ffff:10.0.0.0/104", "10.255.0.1", true),
+            ("::ffff:10.0.0.0/104", "::ffff:10.9.9.9", true),
+            ("::ffff:10.0.0.0/104", "11.0.0.1", false),
+            ("::ffff:0:0/96", "255.1.1.1", true),
+            ("::ffff:0:0/96", "2001:db8::1", false),
+            ("::ffff:10.1.2.3/128", "10.1.2.4", false),
+            ("::ffff:10.1.2.3", "10.1.2.3", true),
         ] {
             assert_eq!(Network::parse(network).expect("a network").contains(address), is_in, "{network} {address}");
         }
@@ -111,7 +131,18 @@ mod tests {
 
     #[test]
     fn what_is_no_network() {
-        for text in ["", "10.0.0/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "::1/129", "soup", "10.0.0.0/8/9"] {
+        for text in [
+            "",
+            "10.0.0/8",
+            "10.0.0.0/33",
+            "10.0.0.0/",
+            "10.0.0.0/+8",
+            "::1/129",
+            "soup",
+            "10.0.0.0/8/9",
+            "::ffff:10.0.0.0/8",
+            "::ffff:10.0.0.0/129",
+        ] {
             assert_eq!(Network::parse(text).expect_err("refused").code, "invalid_query", "{text}");
         }
     }

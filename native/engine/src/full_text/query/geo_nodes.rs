@@ -22,6 +22,34 @@ const DOCUMENTS_BETWEEN_LOOKS: u32 = 1024;
 /// Degrees: longitude, latitude.
 pub type LonLat = [f64; 2];
 
+const HALF_TURN: f64 = 180.0;
+const FULL_TURN: f64 = 360.0;
+
+/// The corners, each at the longitude from which the edge to the one before is straight: an edge over more than 180
+/// degrees is meant to go the short way, over the date line, and its end then lies beyond 180 degrees. An edge from the
+/// date line to the date line goes all the way round: so is a polygon written that spans every longitude.
+///
+/// Errors: `invalid_query` when the corners end elsewhere than they began, so that they go round a pole.
+fn over_date_line(points: &[LonLat]) -> Result<Vec<LonLat>, EngineError> {
+    let Some(&[first, _]) = points.first() else { return Ok(Vec::new()) };
+    let (mut before, mut turn) = (first, 0.0);
+    let mut step_to = |lon: f64| {
+        let is_whole_turn = before.abs() == HALF_TURN && lon.abs() == HALF_TURN;
+        if (lon - before).abs() > HALF_TURN && !is_whole_turn {
+            turn += if lon < before { FULL_TURN } else { -FULL_TURN };
+        }
+        before = lon;
+        lon + turn
+    };
+    let corners: Vec<LonLat> = points.iter().map(|&[lon, lat]| [step_to(lon), lat]).collect();
+    if step_to(first) != first {
+        let message = "the polygon does not close: where it goes round a pole, let it reach the pole along -180 and 180 \
+                       degrees; where it goes over the date line, name that by 180 or by -180, not by both";
+        return Err(EngineError::new("invalid_query", message));
+    }
+    Ok(corners)
+}
+
 /// What is asked of a place or shape.
 #[derive(Debug, Clone)]
 pub enum GeoTest {
@@ -58,9 +86,11 @@ impl GeoTest {
         Ok(Self::Distance { center, meters })
     }
 
-    /// Errors: `invalid_query` for fewer than three points.
+    /// The polygon may go over the date line, by the rule of `over_date_line`.
+    ///
+    /// Errors: `invalid_query` for fewer than three points, and for a polygon around a pole.
     pub fn in_polygon(points: &[LonLat]) -> Result<Self, EngineError> {
-        let ring: LineString<f64> = points.iter().map(|&[lon, lat]| (lon, lat)).collect();
+        let ring: LineString<f64> = over_date_line(points)?.into_iter().map(|[lon, lat]| (lon, lat)).collect();
         let polygon = Polygon::new(ring, Vec::new());
         let bounds = polygon.bounding_rect().filter(|_| points.len() >= 3);
         let bounds = bounds.ok_or_else(|| EngineError::new("invalid_query", "a polygon has at least three points"))?;
@@ -87,8 +117,11 @@ impl GeoTest {
             }
             Self::Distance { center, meters } => center.distance_to(place) <= *meters,
             Self::Polygon { polygon, bounds } => {
-                let point = Point::new(lon, lat);
-                bounds.intersects(&point) && polygon.intersects(&point)
+                // A polygon over the date line lies partly beyond 180 degrees, east or west.
+                [lon, lon - FULL_TURN, lon + FULL_TURN].into_iter().any(|lon| {
+                    let point = Point::new(lon, lat);
+                    bounds.intersects(&point) && polygon.intersects(&point)
+                })
             }
             Self::Shape { .. } => self.takes_shape(&Geometry::Point(Point::new(lon, lat))),
         }
@@ -325,6 +358,36 @@ mod tests {
             let (contains, within) = (relates(ShapeRelation::Contains), relates(ShapeRelation::Within));
             assert!(intersects || !(contains || within), "round {round}: {one} {two}");
         }
+    }
+
+    #[test]
+    fn a_polygon_may_go_over_the_date_line() {
+        let place = |lon: f64, lat: f64| Place::new(lat, lon).expect("a place");
+        let square = [[170.0, -10.0], [-170.0, -10.0], [-170.0, 10.0], [170.0, 10.0]];
+        for turned in 0..4 {
+            let mut corners = square;
+            corners.rotate_left(turned);
+            let pacific = GeoTest::in_polygon(&corners).expect("a polygon");
+            for (lon, lat, is_in) in [
+                (175.0, 0.0, true),
+                (180.0, 0.0, true),
+                (-180.0, 5.0, true),
+                (-175.0, 0.0, true),
+                (-175.0, 11.0, false),
+                (169.0, 0.0, false),
+                (0.0, 0.0, false),
+            ] {
+                assert_eq!(pacific.takes_place(place(lon, lat)), is_in, "{lon} {lat}, from corner {turned}");
+            }
+        }
+        let world = [[-180.0, -90.0], [180.0, -90.0], [180.0, 90.0], [-180.0, 90.0]];
+        let world = GeoTest::in_polygon(&world).expect("a polygon");
+        assert!([-180.0, -90.0, 0.0, 179.0].into_iter().all(|lon| world.takes_place(place(lon, 45.0))));
+        let round_the_pole = [[-120.0, 70.0], [0.0, 70.0], [120.0, 70.0]];
+        assert_eq!(GeoTest::in_polygon(&round_the_pole).expect_err("refused").code, "invalid_query");
+        let to_the_pole = [[-180.0, 70.0], [0.0, 70.0], [180.0, 70.0], [180.0, 90.0], [-180.0, 90.0]];
+        let to_the_pole = GeoTest::in_polygon(&to_the_pole).expect("a polygon");
+        assert!([-180.0, -90.0, 0.0, 179.0].into_iter().all(|lon| to_the_pole.takes_place(place(lon, 80.0))));
     }
 
     #[test]
