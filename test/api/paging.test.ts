@@ -184,7 +184,7 @@ describe('timeout_ms', () => {
   });
 });
 
-test('whole strings sort by their path and by its keyword, words do not', async () => {
+test('whole strings sort by their path and by its keyword, those that are searched by words alone too', async () => {
   const properties = { words: { type: 'string', 'x-service-types': ['text'] } };
   await server.send('POST', '/db/v1/tables/sorts', {
     schema: { document_schemas: { d: { schema: { type: 'object', properties } } } },
@@ -198,5 +198,10 @@ test('whole strings sort by their path and by its keyword, words do not', async 
       ['a', 'pear'],
     ]);
   }
-  expect(await refusal('sorts', { order_by: [{ field: 'words' }] })).toContain('keyword');
+  const { hits } = await ask('sorts', { order_by: [{ field: 'words', desc: true }] });
+  expect(hits.hits.map((hit) => [hit._id, hit._sort[0]])).toEqual([
+    ['b', 'y'],
+    ['a', 'x'],
+    ['c', null],
+  ]);
 });

@@ -177,3 +177,29 @@ fn when_the_time_is_over_the_answer_is_partial_or_an_error() {
         }
     }
 }
+
+#[test]
+fn strings_that_are_declared_to_be_words_only_are_sorted_by_the_whole_of_them() {
+    let schema = json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": {
+        "title": {"type": "string", "x-service-types": ["text"]}}}}}});
+    let documents = [
+        json!({"title": "The quick fox"}),
+        json!({"title": ["Zebras", "A quick fox"]}),
+        json!({"title": "x".repeat(257)}),
+        json!({"title": ""}),
+        json!({"other": 1}),
+        json!({"title": "The Quick fox"}),
+    ];
+    let index = index_of(schema, &documents);
+    let ordinals = |desc: bool| -> Vec<u32> {
+        let sort = json!([{"field": "title", "desc": desc}]);
+        let plan = serde_json::from_value(json!({"query": {"kind": "match_all"}, "sort": sort, "limit": 10}));
+        run(&index, &plan.expect("a plan")).hits.iter().map(|hit| hit.ordinal).collect()
+    };
+    assert_eq!(ordinals(false), [3, 1, 5, 0, 2, 4]);
+    assert_eq!(ordinals(true), [1, 0, 5, 3, 2, 4]);
+    let found = |query: Value| run(&index, &plan(query)).hits.iter().map(|hit| hit.ordinal).collect::<Vec<_>>();
+    assert_eq!(found(json!({"kind": "exists", "field": "title"})).len(), 5, "short and long strings are there");
+    assert!(found(json!({"kind": "term", "field": "title", "value": "The quick fox"})).is_empty(), "words only");
+    assert!(found(json!({"kind": "range", "field": "title", "of": "term", "gte": "The"})).is_empty());
+}

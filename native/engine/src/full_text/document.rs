@@ -28,8 +28,8 @@ pub enum Scalar {
     Float(f64),
     Boolean(bool),
     Date(DateTime),
-    /// A shape as JSON: a column, but no term.
-    Shape(Span),
+    /// A column, but no term: shapes as JSON, and strings that are analysed only, which are sorted by it.
+    ColumnOnly(Span),
 }
 
 #[derive(Debug)]
@@ -109,14 +109,14 @@ impl IndexedDocument {
         match scalar {
             Scalar::Text(span) => Some(self.string_term(path, span)),
             Scalar::Float(number) => as_integer(number).map(|integer| (path, ReferenceValueLeaf::I64(integer))),
-            Scalar::Date(_) | Scalar::Shape(_) => None,
+            Scalar::Date(_) | Scalar::ColumnOnly(_) => None,
             Scalar::Integer(_) | Scalar::Boolean(_) => Some((path, self.leaf(scalar))),
         }
     }
 
     fn leaf(&self, scalar: Scalar) -> ReferenceValueLeaf<'_> {
         match scalar {
-            Scalar::Text(span) | Scalar::Shape(span) => ReferenceValueLeaf::Str(self.text_of(span)),
+            Scalar::Text(span) | Scalar::ColumnOnly(span) => ReferenceValueLeaf::Str(self.text_of(span)),
             Scalar::Integer(number) => ReferenceValueLeaf::I64(number),
             Scalar::Float(number) => ReferenceValueLeaf::F64(number),
             Scalar::Boolean(boolean) => ReferenceValueLeaf::Bool(boolean),

@@ -15,7 +15,7 @@ use super::places::{places_of, shape_of};
 use super::slots::SlotTable;
 use crate::frame::Row;
 
-/// Longer strings have no exact form, bytes.
+/// Longer strings have no exact form, neither in a term nor in a column; bytes.
 pub const EXACT_BYTES_MAX: usize = 256;
 
 /// Turns rows into documents, and remembers the paths that it met.
@@ -136,8 +136,8 @@ impl Target<'_> {
     /// A string that is no date, or the literal of a number or boolean whose path is declared to hold text.
     fn take_text(&mut self, node: u32, text: &str) {
         let plan = self.table.string_plan(node, self.slots, self.fields);
-        let has_exact = plan.exact && text.len() <= EXACT_BYTES_MAX;
-        if !has_exact && plan.texts.is_empty() {
+        let has_column = text.len() <= EXACT_BYTES_MAX;
+        if plan.texts.is_empty() && !(plan.exact && has_column) {
             return;
         }
         for target in &plan.texts {
@@ -147,9 +147,9 @@ impl Target<'_> {
                 self.document.keep_tokens(target.field, target.analyzer, text);
             }
         }
-        if has_exact {
+        if has_column {
             let span = self.document.keep(text);
-            self.push(node, Scalar::Text(span));
+            self.push(node, if plan.exact { Scalar::Text(span) } else { Scalar::ColumnOnly(span) });
         } else {
             let path = Arc::clone(&self.table.node(node).path);
             if !self.document.present.contains(&path) {
@@ -217,7 +217,7 @@ impl Target<'_> {
         let shapes = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         for shape in shapes.iter().filter(|shape| shape_of(shape).is_some()) {
             let span = self.document.keep(&shape.to_string());
-            self.push(node, Scalar::Shape(span));
+            self.push(node, Scalar::ColumnOnly(span));
         }
     }
 }

@@ -20,7 +20,7 @@ use super::explain::explain_hits;
 use super::fields_of_path::IndexFields;
 use super::filter_bits::{BitsQuery, FilterCache, known_filter_bits};
 use super::hits::{Hit, Hits};
-use super::plan::{QueryPlan, SortField};
+use super::plan::QueryPlan;
 use super::position::encoded;
 use super::sort_values::SortValue;
 use super::sorted::{SCORE_FIELD, Sorted, collect_sorted};
@@ -46,7 +46,8 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    fn of(index: &TextIndex) -> Result<Self, EngineError> {
+    /// The view of one index, for conditions that are the same without the words of the others.
+    pub fn of(index: &TextIndex) -> Result<Self, EngineError> {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
@@ -70,7 +71,7 @@ impl RangeView {
         self.segments().iter().map(hidden).sum()
     }
 
-    fn segments(&self) -> Segments<'_> {
+    pub fn segments(&self) -> Segments<'_> {
         Segments { readers: self.searcher.segment_readers(), columns: &self.columns }
     }
 }
@@ -149,7 +150,6 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
-    check_sortable(views, plan)?;
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, stop, |range| {
         let weight = weight_for(views, range, plan, &statistics, scores, stop)?;
@@ -159,16 +159,6 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, stop: &Stop) -> Result<Hit
         let fields = plan.sort.iter().zip(a.values.iter().zip(&b.values));
         fields.map(|(field, (a, b))| a.compare(b, field.desc)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     })
-}
-
-/// Refuses to sort by words.
-fn check_sortable(views: &[RangeView], plan: &QueryPlan) -> Result<(), EngineError> {
-    let is_text = |field: &&SortField| views.iter().any(|view| view.index.has_only_text(&field.field));
-    let Some(SortField { field, .. }) = plan.sort.iter().find(is_text) else { return Ok(()) };
-    let message = format!(
-        "order_by: \"{field}\" is declared as analysed text only and has no whole values; add \"keyword\" to its types"
-    );
-    Err(EngineError::new("invalid_query", message))
 }
 
 /// The plan's query over one range; conditions that were asked before are looked up in their bits.
