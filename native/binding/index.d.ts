@@ -123,6 +123,12 @@ export declare function matchDocuments(optionsJson: string, planJson: string, fr
 export declare function matchNames(pattern: string, names: Array<string>): Array<boolean>;
 
 /**
+ * Which documents of the index's newest commit the plan's filters let through, expired ones too: a bit for each
+ * ordinal, the first in the lowest bit of the first byte. `cancel` stops it under the number `operation`, 0 never.
+ */
+export declare function matchingOrdinals(handle: number, planJson: string, operation: number): Promise<Uint8Array>;
+
+/**
  * Opens the index in a directory, at its last checkpoint; answers its handle. `optionsJson` has the options of the
  * kind that its member `type` names: `full_text`, `dense` or `sparse`. Errors with the codes `index_damaged`
  * and `index_incompatible` mean that the directory is to be emptied and the index built again.

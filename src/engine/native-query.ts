@@ -17,14 +17,38 @@ export async function queryIndexes(
   caller: { readonly signal: AbortSignal; isAlone?(): boolean },
   { vectorHandles, vectors }: { vectorHandles: number[]; vectors: Uint8Array } = noLegs,
 ) {
-  const addon = nativeAddon();
+  const operation = takeOperation();
+  const isAlone = caller.isAlone?.() ?? false;
+  const started = callNative(() => nativeAddon().query(handles, vectorHandles, planJson, vectors, operation, isAlone));
+  return started instanceof Promise ? untilAborted(operation, started, caller) : started;
+}
+
+/**
+ * Which documents of the index's newest commit the filters of a plan let through, expired ones too: a bit for each
+ * ordinal, the first in the lowest bit of the first byte. An aborted signal stops it as it does a query.
+ */
+export async function matchingOrdinals(
+  handle: number,
+  planJson: string,
+  caller: { readonly signal: AbortSignal },
+): Promise<Uint8Array> {
+  const operation = takeOperation();
+  const started = callNative(() => nativeAddon().matchingOrdinals(handle, planJson, operation));
+  return untilAborted(operation, started, caller);
+}
+
+function takeOperation(): number {
   const operation = nextOperation;
   nextOperation = (nextOperation % 0x7fff_ffff) + 1;
-  const isAlone = caller.isAlone?.() ?? false;
-  const started = callNative(() => addon.query(handles, vectorHandles, planJson, vectors, operation, isAlone));
-  if (!(started instanceof Promise)) return started;
-  const { signal } = caller;
-  const cancel = () => callNative(() => addon.cancel(operation));
+  return operation;
+}
+
+async function untilAborted<Result>(
+  operation: number,
+  started: Promise<Result>,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<Result> {
+  const cancel = () => callNative(() => nativeAddon().cancel(operation));
   signal.addEventListener('abort', cancel, { once: true });
   try {
     return await awaitNative(() => started);

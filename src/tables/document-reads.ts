@@ -6,6 +6,7 @@ import { compareKeys } from '../lib/key-order.ts';
 import type { ScanRequest } from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { NativePlan } from '../query/native-plan.ts';
 import { compileProjection, type Projection, withVectors } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
 import type { StoredDocument } from '../storage/document-store.ts';
@@ -13,9 +14,9 @@ import type { StoredRange } from '../storage/stored-range.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { synonymsOf } from './document-schema.ts';
 import { intervalOf } from './frame-split.ts';
+import { type ScanFilter, scanFilterOf } from './scan-filter.ts';
 import { ShownVectors } from './shown-vectors.ts';
 import type { Table } from './table.ts';
-import { matchStored } from './table-queries.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -31,7 +32,9 @@ interface ScanBounds {
 interface ScanLines {
   render(document: StoredDocument, embeddings: string | undefined): string;
   vectors: ShownVectors | undefined;
-  matches: ((documents: StoredDocument[]) => Promise<boolean[]>) | undefined;
+  /** What the documents are to match. */
+  filter: NativePlan | undefined;
+  signal: AbortSignal;
 }
 
 /** Reads by key: one document, or all of an interval. */
@@ -79,26 +82,21 @@ export class DocumentReads {
     const render = (document: StoredDocument, embeddings: string | undefined) =>
       renderLine(document, projection, keysOnly, embeddings);
     const vectors = ShownVectors.of(projection, table.indexes);
-    const matches = filter && ((documents: StoredDocument[]) => matchStored(table, filter, documents));
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
       vectors,
-      matches,
+      filter,
       signal,
     });
   }
 
-  async *#pages(
-    table: Table,
-    bounds: ScanBounds,
-    limit: number,
-    how: ScanLines & { signal: AbortSignal },
-  ): AsyncGenerator<string[]> {
+  async *#pages(table: Table, bounds: ScanBounds, limit: number, how: ScanLines): AsyncGenerator<string[]> {
     using lease = await table.lease();
     let left = limit;
     for (const [index, range] of lease.ranges.entries()) {
       const { endKey } = must(table.ranges[index], 'a record for each range');
       if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
+      const filter = how.filter && scanFilterOf(table, range, how.filter, how.signal);
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {
         const page = range.stored.documents.page(
@@ -108,7 +106,7 @@ export class DocumentReads {
         );
         const last = page.documents.at(-1);
         if (!last) break;
-        const lines = await this.#lines(table, range.stored, page.documents, how);
+        const lines = await this.#lines(table, range.stored, page.documents, how, filter);
         const shown = lines.slice(0, left);
         left -= shown.length;
         if (shown.length > 0) yield shown;
@@ -118,10 +116,16 @@ export class DocumentReads {
     }
   }
 
-  async #lines(table: Table, stored: StoredRange, page: StoredDocument[], how: ScanLines): Promise<string[]> {
+  async #lines(
+    table: Table,
+    stored: StoredRange,
+    page: StoredDocument[],
+    how: ScanLines,
+    filter: ScanFilter | undefined,
+  ): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
     const living = page.filter((document) => !hasExpired(document, bound));
-    const matches = await how.matches?.(living);
+    const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
     const ordinals = shown.map(({ ordinal }) => ordinal);
     const embeddings = how.vectors?.read(stored, ordinals);

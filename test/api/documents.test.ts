@@ -80,6 +80,19 @@ describe.each([1, 4])('scan over %d ranges', (num_shards) => {
     ]);
   });
 
+  test('keeps to a filter by what is stored, whether the index shows it yet or not', async () => {
+    const filter_query = { query: 'even:true AND n:>=2' };
+    const write = (inserts: object, more: object) => server.send('POST', `${table}/batch`, { inserts, ...more });
+    const found = async () => (await scan({ filter_query })).map((line) => line.key);
+    const documents = { a: { n: 2, even: true }, m: { n: 3, even: false } };
+    await write(documents, { sync_level: 'full_text' });
+    expect(await found()).toEqual(['a', 'z', '\uffee']);
+    await write({ a: { n: 1, even: true }, m: { n: 4, even: true } }, {});
+    expect(await found()).toEqual(['m', 'z', '\uffee']);
+    await write(documents, { sync_level: 'full_text' });
+    expect(await found()).toEqual(['a', 'z', '\uffee']);
+  });
+
   test('is an array for clients that take only JSON', async () => {
     const { body } = await server.send<unknown[]>(
       'POST',

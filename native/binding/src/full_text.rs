@@ -1,11 +1,17 @@
-//! What full text does with stored documents alone: match and highlight them.
+//! What full text does besides searching: matching and highlighting stored documents, and what a filter lets through.
 
+use std::sync::Arc;
+
+use napi::Env;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
-use sundew_engine::full_text::{self, HighlightPlan, IndexOptions, QueryPlan};
+use sundew_engine::error::EngineError;
+use sundew_engine::full_text::{self, HighlightPlan, IndexOptions, QueryPlan, TextIndex};
 
-use crate::guard::{EngineTask, Started};
+use crate::guard::{EngineTask, Started, call};
+use crate::indexes::text_index;
 use crate::json::from_json;
+use crate::operations::Operation;
 use crate::owned_array::OwnedArray;
 
 /// One byte a row of the frame: 1 where the document matches the plan under the mapping of these options.
@@ -20,6 +26,31 @@ pub fn match_documents(
         let plan: QueryPlan = from_json(plan, "query plan")?;
         full_text::match_documents(&options, &plan, frame).map(OwnedArray)
     })
+}
+
+/// Which documents of the index's newest commit the plan's filters let through, expired ones too: a bit for each
+/// ordinal, the first in the lowest bit of the first byte. `cancel` stops it under the number `operation`, 0 never.
+#[napi(ts_return_type = "Promise<Uint8Array>")]
+pub fn matching_ordinals(
+    env: Env,
+    handle: u32,
+    plan_json: String,
+    operation: u32,
+) -> napi::Result<Started<MatchingInput, OwnedArray<u8>>> {
+    let index = call(&env, || text_index(handle))?;
+    let input = MatchingInput { index: Some(index), plan_json, operation: Operation::start(operation) };
+    Ok(EngineTask::start(input, |MatchingInput { index, plan_json, operation }| {
+        let plan: QueryPlan = from_json(plan_json, "query plan")?;
+        // Given back here: the last reference to an index waits for its threads.
+        let index = index.take().ok_or_else(|| EngineError::internal("the task ran twice"))?;
+        full_text::matching_ordinals(&index, &plan, &operation.flag).map(OwnedArray)
+    }))
+}
+
+pub struct MatchingInput {
+    index: Option<Arc<TextIndex>>,
+    plan_json: String,
+    operation: Operation,
 }
 
 /// For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options.

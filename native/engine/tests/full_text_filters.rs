@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{DerivedIndex, QueryPlan, TextIndex};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, QueryPlan, TextIndex, matching_ordinals};
 
 const WORDS: [&str; 8] = ["soup", "bread", "leek", "salt", "water", "fire", "thyme", "pan"];
 
@@ -45,7 +45,23 @@ fn conditions() -> Vec<(Value, LetsThrough)> {
     ]
 }
 
+/// What `members` of a plan let through, by the index itself.
+fn ordinals_of(index: &Arc<TextIndex>, members: &Value) -> Vec<u32> {
+    let mut request = json!({"limit": 0});
+    request.as_object_mut().expect("a plan").extend(members.as_object().cloned().expect("members"));
+    let plan: QueryPlan = serde_json::from_value(request).expect("a plan");
+    let bits = matching_ordinals(index, &plan, &CancelFlag::default()).expect("ordinals");
+    (0..bits.len() as u32 * 8).filter(|at| bits[*at as usize / 8] >> (at % 8) & 1 == 1).collect()
+}
+
 fn check_all(index: &Arc<TextIndex>, when: &str) {
+    let all = run(index, &QueryPlan { limit: 10_000, ..plan(json!({"kind": "match_all"})) }).hits;
+    let mut all: Vec<u32> = all.iter().map(|hit| hit.ordinal).collect();
+    all.sort_unstable();
+    for (members, lets_through) in conditions().into_iter().chain([(json!({}), (|_| true) as LetsThrough)]) {
+        let expected: Vec<u32> = all.iter().copied().filter(|at| lets_through(*at)).collect();
+        assert_eq!(ordinals_of(index, &members), expected, "{when}: {members}");
+    }
     let matching = |text: &str| json!({"kind": "match", "field": "body", "text": text});
     let queries = [
         matching("soup"),

@@ -33,7 +33,7 @@ pub use highlight::{HighlightPlan, highlight_documents};
 pub use options::IndexOptions;
 pub use query::{
     CancelFlag, Fuzziness, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField,
-    match_documents, query,
+    match_documents, matching_ordinals, query,
 };
 pub use slots::tokens_of;
 pub use sundew_base::derived_index::DerivedIndex;

@@ -1,19 +1,23 @@
-//! Whether documents match a plan, without an index: the page re-check, scans under a filter, graph filters.
+//! Whether documents match a plan: stored ones without an index (the page re-check, rows of a scan that have changed),
+//! and those of an index all at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tantivy::query::EnableScoring;
 use tantivy::tokenizer::TokenizerManager;
-use tantivy::{Index, IndexReader, ReloadPolicy};
+use tantivy::{DocId, Index, IndexReader, ReloadPolicy};
 
 use super::collect::visit_all;
 use super::compile::compile_plan;
 use super::fields_of_path::IndexFields;
+use super::filter_bits::filter_bits;
 use super::plan::QueryPlan;
+use super::search::RangeView;
 use super::stop::{CancelFlag, Stop};
 use crate::error::EngineError;
 use crate::frame::{Frame, RowKind};
+use crate::full_text::TextIndex;
 use crate::full_text::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
 use crate::full_text::document::IndexedDocument;
 use crate::full_text::document_reader::DocumentReader;
@@ -95,4 +99,30 @@ pub fn match_documents(options: &IndexOptions, plan: &QueryPlan, frame: &[u8]) -
         visit_all(reader, &*weight, &stop, |doc, _| matched[rows[doc as usize]] = 1)?;
     }
     Ok(matched)
+}
+
+/// Which documents of the newest commit the filters, exclusions and key prefix of `plan` let through, expired ones too:
+/// a bit for each ordinal, the first in the lowest bit of the first byte. Ordinals behind the last byte are let through
+/// by nothing.
+///
+/// Errors: `invalid_query`; `query_timeout` after `plan.timeout_ms` or when `cancel` is set.
+pub fn matching_ordinals(index: &TextIndex, plan: &QueryPlan, cancel: &CancelFlag) -> Result<Vec<u8>, EngineError> {
+    let view = RangeView::of(index)?;
+    let allowed = filter_bits(&view, plan, &Stop::new(cancel, plan.timeout_ms))?;
+    let mut ordinals = Vec::new();
+    for (segment, reader, columns) in view.segments().iter() {
+        let mut take = |doc: DocId| {
+            let Some(ordinal) = columns.ordinal.first(doc).filter(|_| !reader.is_deleted(doc)) else { return };
+            let byte = ordinal as usize / 8;
+            if byte >= ordinals.len() {
+                ordinals.resize(byte + 1, 0u8);
+            }
+            ordinals[byte] |= 1 << (ordinal % 8);
+        };
+        match &allowed {
+            Some(allowed) => allowed[segment as usize].iter().for_each(&mut take),
+            None => (0..reader.max_doc()).for_each(&mut take),
+        }
+    }
+    Ok(ordinals)
 }

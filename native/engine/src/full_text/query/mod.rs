@@ -52,7 +52,7 @@ pub(super) use term_expansion::TokenTest;
 pub(super) use term_pattern::Pattern;
 
 pub use hits::{Hit, Hits};
-pub use matching::match_documents;
+pub use matching::{match_documents, matching_ordinals};
 pub use plan::{
     ALL_FIELDS, Automatic, Fuzziness, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField,
 };
