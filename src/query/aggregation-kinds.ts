@@ -108,15 +108,30 @@ function readCardinality(value: Members, { where }: AggregationScope): PlanAggre
   return { kind: 'cardinality', field: requireField(value, where), mode };
 }
 
-function readTerms(value: Members, { where }: AggregationScope): PlanAggregationKind {
+function readTerms(value: Members, scope: AggregationScope): PlanAggregationKind {
+  const { where } = scope;
   const fields = readStrings(value, 'fields', limits.aggregationFieldsMax, where);
   if (fields?.includes('') || fields?.length === 0) throw invalidQuery(where, '"fields" must name paths.');
   if (fields && member(value, 'field') !== undefined) throw invalidQuery(where, 'give "field" or "fields", not both.');
-  return { kind: 'terms', fields: fields ?? [requireField(value, where)], ...readSizes(value, where) };
+  const sizes = readSizes(value, 0, where);
+  const terms = { kind: 'terms' as const, fields: fields ?? [requireField(value, where)], ...sizes };
+  if (sizes.min_doc_count > 0) return terms;
+  // Values without a match are known from all of the table.
+  const [field, ...others] = terms.fields;
+  if (field === undefined || others.length > 0) {
+    throw invalidQuery(where, '"min_doc_count" may be 0 for one field only; for several it is at least 1.');
+  }
+  return { ...terms, background: backgroundOf({ field }, scope) };
 }
 
-function readSizes(value: Members, where: string): { size: number; min_doc_count: number } {
-  return { size: readSize(value, where) ?? sizeDefault, min_doc_count: readMinDocCount(value, 1, where) ?? 1 };
+function readSizes(value: Members, min: number, where: string): { size: number; min_doc_count: number } {
+  return { size: readSize(value, where) ?? sizeDefault, min_doc_count: readMinDocCount(value, min, where) ?? 1 };
+}
+
+/** Where a background is in the plan; equal ones are there once. */
+function backgroundOf(background: PlanBackground, { backgrounds }: AggregationScope): number {
+  const known = backgrounds.findIndex((other) => JSON.stringify(other) === JSON.stringify(background));
+  return known < 0 ? backgrounds.push(background) - 1 : known;
 }
 
 function readSize(value: Members, where: string): number | undefined {
@@ -229,7 +244,7 @@ function readOrigin(value: Members, where: string): { lat: number; lon: number }
 }
 
 function readSignificantTerms(value: Members, scope: AggregationScope): PlanAggregationKind {
-  const { where, budget, filters, backgrounds } = scope;
+  const { where, budget, filters } = scope;
   const field = requireField(value, where);
   const filter = member(value, 'background_filter');
   const at = `${where}.background_filter`;
@@ -237,14 +252,12 @@ function readSignificantTerms(value: Members, scope: AggregationScope): PlanAggr
     filter === undefined
       ? { field }
       : { field, filter: readQueryNode(filter, { where: at, depth: 0, budget, filters }) };
-  const known = backgrounds.findIndex((other) => JSON.stringify(other) === JSON.stringify(background));
-  if (known < 0) backgrounds.push(background);
   return {
     kind: 'significant_terms',
     field,
-    ...readSizes(value, where),
+    ...readSizes(value, 1, where),
     algorithm: readChoice(value, 'algorithm', significanceAlgorithms, where) ?? 'jlh',
-    background: known < 0 ? backgrounds.length - 1 : known,
+    background: backgroundOf(background, scope),
   };
 }
 

@@ -3,7 +3,7 @@ import type { PlanNode } from './native-plan.ts';
 /** What the engine aggregates over all matches of a plan; travels to it as JSON under these names. */
 export interface AggregationPlan {
   list: PlanAggregation[];
-  /** What `significant_terms` compare with, by their `background`. */
+  /** What `significant_terms` compare with, and `terms` take values without a match from, by their `background`. */
   backgrounds: PlanBackground[];
 }
 
@@ -38,7 +38,14 @@ export type PlanAggregationKind =
   | { kind: 'numbers'; field: string; metric: NumberMetric }
   | { kind: 'count'; field?: string }
   | { kind: 'cardinality'; field: string; mode: (typeof cardinalityModes)[number] }
-  | { kind: 'terms'; fields: string[]; size: number; min_doc_count: number }
+  | {
+      kind: 'terms';
+      fields: string[];
+      size: number;
+      min_doc_count: number;
+      /** What values there are; with a `min_doc_count` of 0. */
+      background?: number;
+    }
   | {
       kind: 'significant_terms';
       field: string;

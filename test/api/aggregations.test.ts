@@ -124,6 +124,41 @@ describe.each([1, 4])('aggregations over %d ranges', (num_shards) => {
     });
   });
 
+  test('terms shows values of the table that no match has, when asked for documents from 0 on', async () => {
+    const soups = { full_text_search: { query: 'tags:soup' } };
+    const tags = { type: 'terms', field: 'tags', min_doc_count: 0 };
+    const all = [
+      ['soup', 2],
+      ['green', 1],
+      ['beef', 0],
+      ['pie', 0],
+      ['stew', 0],
+    ];
+    expect(await counts(tags, soups)).toEqual(all);
+    expect(await counts({ ...tags, size: 3 }, soups)).toEqual(all.slice(0, 3));
+    const nested = { type: 'terms', field: 'vegan', sub_aggregations: { tags: { ...tags, size: 4 } } };
+    expect(await aggregate(nested, { full_text_search: { query: 'vegan:true' } })).toEqual({
+      buckets: [
+        {
+          key: true,
+          key_as_string: 'true',
+          doc_count: 2,
+          sub_aggregations: {
+            tags: {
+              buckets: [
+                { key: 'green', doc_count: 2 },
+                { key: 'pie', doc_count: 1 },
+                { key: 'beef', doc_count: 0 },
+                { key: 'soup', doc_count: 0 },
+              ],
+            },
+          },
+        },
+      ],
+    });
+    expect(await counts(tags, { full_text_search: { query: 'nothing' } })).toHaveLength(5);
+  });
+
   test('terms of text that has no whole values are refused', async () => {
     const request = { aggregations: { words: { type: 'terms', field: 'blurb' } } };
     const { status, body } = await server.send('POST', `${table}/query`, request);

@@ -40,6 +40,10 @@ describe('aggregations of a request', () => {
       { kind: 'terms', fields: ['a', 'b'], size: 3, min_doc_count: 2 },
     ],
     [
+      { type: 'terms', field: 'tag', min_doc_count: 0 },
+      { kind: 'terms', fields: ['tag'], size: 10, min_doc_count: 0, background: 0 },
+    ],
+    [
       {
         type: 'range',
         field: 'n',
@@ -147,7 +151,8 @@ describe('aggregations of a request', () => {
     [{ type: 'terms', field: 'a', fields: [] }, 'must name paths'],
     [{ type: 'terms', field: 'a', sizes: 3 }, 'Did you mean "size"?'],
     [{ type: 'terms', field: 'a', size: 0 }, '"size" must be an integer from 1 to 65536'],
-    [{ type: 'terms', field: 'a', min_doc_count: 0 }, '"min_doc_count"'],
+    [{ type: 'terms', fields: ['a', 'b'], min_doc_count: 0 }, '"min_doc_count"'],
+    [{ type: 'significant_terms', field: 'a', min_doc_count: 0 }, '"min_doc_count"'],
     [{ type: 'sum', field: 'a', sub_aggregations: {} }, 'only aggregations that make buckets'],
     [{ type: 'sum', field: 'a', size: 1 }, 'unknown member "size"'],
     [{ type: 'cardinality', field: 'a', mode: 'exakt' }, 'Did you mean "exact"?'],

@@ -49,11 +49,14 @@ pub enum AggregationKind {
         field: String,
         mode: CardinalityMode,
     },
-    /// One bucket for each value; for several fields, for each combination of their values.
+    /// One bucket for each value; for several fields, for each combination of their values. With a `background`, values
+    /// that only that has are buckets of no documents.
     Terms {
         fields: Vec<String>,
         size: usize,
         min_doc_count: u64,
+        #[serde(default)]
+        background: Option<usize>,
     },
     SignificantTerms {
         field: String,

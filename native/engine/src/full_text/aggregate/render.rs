@@ -51,13 +51,16 @@ pub fn render(
     backgrounds: &[Partial],
     context: &Context<'_>,
 ) -> Result<Value, EngineError> {
-    Renderer { buckets: 0, backgrounds, context }.members(list, partials)
+    let in_order = backgrounds.iter().map(|_| None).collect();
+    Renderer { buckets: 0, backgrounds, in_order, context }.members(list, partials)
 }
 
 struct Renderer<'a> {
     /// Rendered so far.
     buckets: usize,
     backgrounds: &'a [Partial],
+    /// The values of each background, sorted when they are first asked for.
+    in_order: Vec<Option<Vec<&'a BucketKey>>>,
     context: &'a Context<'a>,
 }
 
@@ -89,7 +92,10 @@ impl Renderer<'_> {
         mut buckets: PartialBuckets,
     ) -> Result<Vec<Value>, EngineError> {
         match &aggregation.of {
-            AggregationKind::Terms { size, min_doc_count, .. } => {
+            AggregationKind::Terms { size, min_doc_count, background, .. } => {
+                if let Some(background) = background {
+                    self.add_empty(aggregation, &mut buckets, *background, *size)?;
+                }
                 self.most_frequent(aggregation, buckets, *size, *min_doc_count)
             }
             AggregationKind::GeohashGrid { size, .. } => self.most_frequent(aggregation, buckets, *size, 1),
@@ -137,6 +143,33 @@ impl Renderer<'_> {
                 Err(EngineError::internal("buckets of an aggregation that makes none"))
             }
         }
+    }
+
+    /// Adds the first values of the background that are in no bucket, as many as an answer of `size` has room for.
+    fn add_empty(
+        &mut self,
+        aggregation: &Aggregation,
+        buckets: &mut PartialBuckets,
+        background: usize,
+        size: usize,
+    ) -> Result<(), EngineError> {
+        let Some(Partial::Buckets(of_background)) = self.backgrounds.get(background) else {
+            return Err(EngineError::internal("an aggregation without its background"));
+        };
+        let room = size.saturating_sub(buckets.by_key.len());
+        if room == 0 {
+            return Ok(());
+        }
+        let in_order = self.in_order[background].get_or_insert_with(|| {
+            let mut keys: Vec<&BucketKey> = of_background.by_key.keys().collect();
+            keys.sort_unstable();
+            keys
+        });
+        let absent = in_order.iter().filter(|key| !buckets.by_key.contains_key(**key)).take(room);
+        let absent: Vec<BucketKey> = absent.map(|key| (*key).clone()).collect();
+        let empty = || PartialBucket { doc_count: 0, sub: aggregation.sub.iter().map(Partial::empty).collect() };
+        buckets.by_key.extend(absent.into_iter().map(|key| (key, empty())));
+        Ok(())
     }
 
     fn most_frequent(

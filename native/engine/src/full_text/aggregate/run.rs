@@ -127,7 +127,8 @@ fn collect_background(
     background: &Background,
     context: &Context<'_>,
 ) -> Result<Collected, EngineError> {
-    let of = AggregationKind::Terms { fields: vec![background.field.clone()], size: usize::MAX, min_doc_count: 1 };
+    let fields = vec![background.field.clone()];
+    let of = AggregationKind::Terms { fields, size: usize::MAX, min_doc_count: 1, background: None };
     let terms = Aggregation { name: String::new(), of, sub: Vec::new() };
     let of_background = QueryPlan {
         query: None,
