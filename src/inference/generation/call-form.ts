@@ -1,5 +1,8 @@
-/** How a model writes down that it calls functions: JSON objects with a name and arguments, and what is around them. */
-export interface CallForm {
+/** How a model writes down that it calls functions: JSON objects, and what is around them. */
+export type CallForm = ObjectCalls | NamedCalls;
+
+/** Each call is an object with a name and arguments. */
+export interface ObjectCalls {
   /** What begins a call, or a list of calls; empty where an output that begins with the object is one call. */
   readonly open: string;
   /** What ends a call; empty where its JSON does. */
@@ -9,28 +12,77 @@ export interface CallForm {
   readonly argumentsName: 'arguments' | 'parameters';
 }
 
+/** Each call is a name and, behind a mark, the object of its arguments. */
+export interface NamedCalls {
+  /** What begins the calls. */
+  readonly open: string;
+  /** What stands in front of each name. */
+  readonly beforeName: string;
+  /** Whether an identifier may stand behind the name. */
+  readonly withId: boolean;
+  readonly beforeArguments: string;
+  /** What ends a call; empty where its JSON does. */
+  readonly close: string;
+  /** What stands between two calls. */
+  readonly join: string;
+  /** What ends the calls. */
+  readonly end: string;
+}
+
 /** As Qwen and Hermes models write calls; what models are told whose template tells them nothing that is read here. */
-export const taggedCalls: CallForm = {
+export const taggedCalls: ObjectCalls = {
   open: '<tool_call>',
   close: '</tool_call>',
   list: false,
   argumentsName: 'arguments',
 };
 
-/** As Mistral (`[TOOL_CALLS]`) and Granite (`<|tool_call|>`) models write calls. */
-function listedCalls(open: string): CallForm {
+/** As Mistral (`[TOOL_CALLS]`), Granite and Phi (`<|tool_call|>`, `functools`) models write calls. */
+export function listedCalls(open: string): ObjectCalls {
   return { open, close: '', list: true, argumentsName: 'arguments' };
 }
 
 /** As Llama 3 models write the one call that an answer may be. */
-const bareCall: CallForm = { open: '', close: '', list: false, argumentsName: 'parameters' };
+const bareCall: ObjectCalls = { open: '', close: '', list: false, argumentsName: 'parameters' };
+
+/** What may stand between a name and the identifier of its call. */
+export const callIdMark = '[CALL_ID]';
+
+/** As Mistral models write calls since their eleventh tokenizer; some of them with an identifier. */
+function markedCalls(withId: boolean): NamedCalls {
+  const open = '[TOOL_CALLS]';
+  return { open, beforeName: '', withId, beforeArguments: '[ARGS]', close: '', join: open, end: '' };
+}
+
+/** As DeepSeek models write calls since V3.1. */
+const separatedCalls: NamedCalls = {
+  open: '<｜tool▁calls▁begin｜>',
+  beforeName: '<｜tool▁call▁begin｜>',
+  withId: false,
+  beforeArguments: '<｜tool▁sep｜>',
+  close: '<｜tool▁call▁end｜>',
+  join: '',
+  end: '<｜tool▁calls▁end｜>',
+};
+
+/** As DeepSeek V3 and R1 write calls. */
+const fencedCalls: NamedCalls = {
+  ...separatedCalls,
+  beforeName: '<｜tool▁call▁begin｜>function<｜tool▁sep｜>',
+  beforeArguments: '\n```json\n',
+  close: '\n```<｜tool▁call▁end｜>',
+  join: '\n',
+};
 
 /** The form in which the template itself has functions called; undefined where that is none of these. */
 export function callFormOf(template: string | undefined): CallForm | undefined {
   if (template === undefined || !/\btools\b/.test(template)) return undefined;
   if (template.includes(taggedCalls.open)) return taggedCalls;
-  // With this mark the name of the function stands in front of its arguments.
-  if (template.includes('[TOOL_CALLS]') && !template.includes('[ARGS]')) return listedCalls('[TOOL_CALLS]');
+  if (template.includes('[TOOL_CALLS]')) {
+    return template.includes('[ARGS]') ? markedCalls(template.includes(callIdMark)) : listedCalls('[TOOL_CALLS]');
+  }
+  if (template.includes(separatedCalls.open)) return template.includes('```json') ? fencedCalls : separatedCalls;
+  if (template.includes('functools[')) return listedCalls('functools');
   if (template.includes('<|tool_call|>')) return listedCalls('<|tool_call|>');
   return template.includes('{"name": function name, "parameters"') ? bareCall : undefined;
 }

@@ -1,12 +1,12 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { LoadedInfo } from '../host/backend.ts';
 import type { PromptPiece } from '../host/operations/generate.ts';
-import { type CallForm, callFormOf, taggedCalls } from './call-form.ts';
+import { type CallForm, callFormOf } from './call-form.ts';
 import type { ChatMessage } from './chat-messages.ts';
 import { toolForTemplate } from './function-tools.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { PlainText } from './plain-text.ts';
-import { toolsAsText } from './tools-as-text.ts';
+import { type TextStyle, textStyleOf, toolsAsText } from './tools-as-text.ts';
 
 export type RenderTemplate = (template: string, context: object) => Promise<string>;
 
@@ -58,9 +58,10 @@ export async function chatPrompt(
   checkThinking(template, request.enableThinking);
   const plain = new PlainText(info.specialTexts ?? []);
   const native = callFormOf(template);
+  const style = textStyleOf(template);
   const given = request.messages.map((message) => plainMessage(withoutThoughts(message), plain));
   const tools = plain.hideAll(request.tools.map(toolForTemplate));
-  const messages = native === undefined ? toolsAsText(given, tools) : given;
+  const messages = native === undefined ? toolsAsText(given, tools, style) : given;
   const context = {
     ...plain.hideAll(request.templateVariables),
     tools: native !== undefined && tools.length > 0 ? tools : null,
@@ -70,11 +71,11 @@ export async function chatPrompt(
     eos_token: info.eosText ?? '',
     ...(request.enableThinking === undefined ? {} : { enable_thinking: request.enableThinking }),
   };
-  if (template === undefined) return untemplated(messages, plain, info);
+  if (template === undefined) return untemplated(messages, plain, info, style);
   const rendered = await renderLeniently(template, messages, context, render);
   const pieces = withBeginning(plain.pieces(rendered), info.bosText);
   const thinking = thinkingOf(template, rendered, request.enableThinking);
-  return { pieces, thinking, calls: native ?? taggedCalls, stop: [] };
+  return { pieces, thinking, calls: native ?? style.form, stop: [] };
 }
 
 function plainMessage(message: ChatMessage, plain: PlainText): ChatMessage {
@@ -187,8 +188,13 @@ function thinkingOf(template: string, rendered: string, wanted: boolean | undefi
 const speakers = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;
 
 /** For models without a template: who speaks, a colon, what is said, an empty line. */
-function untemplated(messages: readonly ChatMessage[], plain: PlainText, info: LoadedInfo): ChatPrompt {
+function untemplated(
+  messages: readonly ChatMessage[],
+  plain: PlainText,
+  info: LoadedInfo,
+  style: TextStyle,
+): ChatPrompt {
   const said = messages.map(({ role, content }) => `${speakers[role]}: ${content}\n\n`);
   const pieces = withBeginning(plain.pieces(`${said.join('')}Assistant:`), info.bosText);
-  return { pieces, thinking: 'off', calls: taggedCalls, stop: ['\nUser:'] };
+  return { pieces, thinking: 'off', calls: style.form, stop: ['\nUser:'] };
 }

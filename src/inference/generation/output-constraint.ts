@@ -1,16 +1,14 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Constraint } from '../host/operations/generate.ts';
-import type { CallForm } from './call-form.ts';
+import { callGrammar } from './call-grammar.ts';
 import { type ChatPrompt, type Thinking, thinkMark } from './chat-prompt.ts';
-import { callableTools, type FunctionTool } from './function-tools.ts';
+import { callableTools } from './function-tools.ts';
 import type { GenerationRequest, OutputFormat } from './generation-request.ts';
 import { GrammarWriter, literal, untilText } from './grammar/grammar-writer.ts';
 import { objectRule } from './grammar/json-rules.ts';
 import { schemaExpression } from './grammar/schema-grammar.ts';
 
 const thinkEnd = '</think>';
-/** Where an output that is a call as a whole shows that it is one. */
-const bareBeginning = '{"name"';
 
 type Prompted = Pick<ChatPrompt, 'thinking' | 'calls'>;
 
@@ -41,19 +39,13 @@ function constrain(
   const writer = new GrammarWriter();
   const shaped = format.kind === 'text' ? undefined : formatExpression(format, writer);
   if (tools.length === 0) return fromTheStart(writer, shaped ?? '', thinking);
-  const named = writer.rule('call', callObject(tools, writer, form, loose));
-  const object = `"{" ${gapRule(writer)} "\\"name\\"" ${named}`;
-  const several = mayCallSeveral(request);
-  const marks = [form.open, form.close].filter((mark) => mark !== '');
+  const calls = callGrammar(form, tools, writer, { several: mayCallSeveral(request), loose });
+  const { marks } = calls;
   // Only a call is held to something: whatever else the model writes, it writes freely.
   if (toolChoice.mode === 'auto' && shaped === undefined) {
-    const bare = form.open === '';
-    const rest = bare ? named : behindOpen(form, object, several, writer);
-    return { grammar: writer.text(rest), after: bare ? bareBeginning : form.open, atStart: bare, marks };
+    return { grammar: writer.text(calls.rest), after: calls.beginning, atStart: form.open === '', marks };
   }
-  const open = form.open === '' ? '' : `${literal(form.open)} `;
-  const calls = `${open}${behindOpen(form, object, several, writer)}`;
-  const either = toolChoice.mode === 'auto' && shaped !== undefined ? `(${shaped} | ${calls})` : calls;
+  const either = toolChoice.mode === 'auto' && shaped !== undefined ? `(${shaped} | ${calls.whole})` : calls.whole;
   return { ...fromTheStart(writer, either, thinking), marks };
 }
 
@@ -66,24 +58,6 @@ function mayCallSeveral({ parallelCalls, toolChoice }: GenerationRequest): boole
   return toolChoice.mode === 'required' ? parallelCalls === true : parallelCalls !== false;
 }
 
-/** Between the parts of a call there is no more than one space or line break: models at a loss write them without end. */
-function gapRule(writer: GrammarWriter): string {
-  return writer.rule('gap', '[ \\n]?');
-}
-
-/** What follows the mark of a call, or of a list of them. */
-function behindOpen({ open, close, list }: CallForm, object: string, several: boolean, writer: GrammarWriter): string {
-  const gap = gapRule(writer);
-  const call = writer.rule('object', object);
-  if (list) {
-    const further = several ? ` (${gap} "," ${gap} ${call})*` : '';
-    return `${gap} "[" ${gap} ${call}${further} ${gap} "]"`;
-  }
-  if (open === '') return call;
-  const closed = `${gap} ${call} ${gap} ${literal(close)}`;
-  return several ? `${closed} (${gap} ${literal(open)} ${closed})*` : closed;
-}
-
 /** From the first token on, but for thoughts, which come first and are free. */
 function fromTheStart(writer: GrammarWriter, expression: string, thinking: Thinking): Constraint {
   if (thinking === 'off') return { grammar: writer.text(expression), after: undefined };
@@ -94,33 +68,4 @@ function fromTheStart(writer: GrammarWriter, expression: string, thinking: Think
 
 function formatExpression(format: Exclude<OutputFormat, { kind: 'text' | 'grammar' }>, writer: GrammarWriter): string {
   return format.kind === 'json_object' ? objectRule(writer) : schemaExpression(format.schema, writer);
-}
-
-/** A call behind the word `name`, up to the end of its JSON. */
-function callObject(
-  tools: readonly FunctionTool[],
-  writer: GrammarWriter,
-  { argumentsName }: CallForm,
-  loose: boolean,
-): string {
-  const gap = gapRule(writer);
-  const member = literal(JSON.stringify(argumentsName));
-  const ways = tools.map((tool) => {
-    const name = literal(JSON.stringify(tool.name));
-    const given = loose ? objectRule(writer) : argumentsExpression(tool, writer);
-    return `${name} ${gap} "," ${gap} ${member} ${gap} ":" ${gap} ${given}`;
-  });
-  return `${gap} ":" ${gap} ${writer.rule('called', ways.join(' | '))} ${gap} "}"`;
-}
-
-function argumentsExpression({ name, parameters, strict }: FunctionTool, writer: GrammarWriter): string {
-  if (parameters === undefined || Object.keys(parameters).length === 0) return objectRule(writer);
-  const schema = { type: 'object', ...parameters };
-  try {
-    return schemaExpression(schema, writer);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    if (!strict) return objectRule(writer);
-    throw new ServiceError(error.code, `the parameters of the function "${name}": ${error.message}`);
-  }
 }

@@ -1,4 +1,4 @@
-import { type CallForm, taggedCalls } from './call-form.ts';
+import { type CallForm, callIdMark, type NamedCalls, taggedCalls } from './call-form.ts';
 
 /** What one piece of output means to the caller. */
 export type OutputDelta =
@@ -25,7 +25,7 @@ const callHead = /^\s*(?:[[,]\s*)?\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:argume
 /** A call whose head is longer is none. */
 const callHeadCharsMax = 512;
 
-type State = 'start' | 'thinking' | 'content' | 'call-head' | 'arguments' | 'call-end';
+type State = 'start' | 'thinking' | 'content' | 'call-head' | 'arguments' | 'call-end' | 'after-call';
 
 /**
  * Tells thoughts, text and calls apart in an output that comes piece by piece. Text that may turn out to be the beginning
@@ -43,6 +43,7 @@ export class OutputReader {
   #trimStart = false;
   /** The mark of the call whose head is being read, to be shown where it turns out to be none. */
   #opened = '';
+  readonly #callHead: RegExp;
   readonly #json = new JsonDepth();
   #deltas: OutputDelta[] = [];
 
@@ -50,6 +51,7 @@ export class OutputReader {
     this.#calls = calls;
     this.#form = calls ?? taggedCalls;
     this.#functions = functions;
+    this.#callHead = 'beforeName' in this.#form ? namedHead(this.#form) : callHead;
     this.#state = thinking ? 'thinking' : 'start';
     this.#trimStart = thinking;
   }
@@ -61,7 +63,10 @@ export class OutputReader {
 
   /** Whether all that came, but for what may end the last call, are calls with all of their arguments. */
   get callsAreWhole(): boolean {
-    const after = this.#state === 'call-end' || (this.#state === 'content' && this.#pending.trim() === '');
+    const after =
+      this.#state === 'call-end' ||
+      this.#state === 'after-call' ||
+      (this.#state === 'content' && this.#pending.trim() === '');
     return this.#callCount > 0 && after;
   }
 
@@ -117,6 +122,8 @@ export class OutputReader {
         return this.#arguments();
       case 'call-end':
         return this.#end();
+      case 'after-call':
+        return this.#after();
     }
   }
 
@@ -153,7 +160,7 @@ export class OutputReader {
   }
 
   #head(): boolean {
-    const head = callHead.exec(this.#pending);
+    const head = this.#callHead.exec(this.#pending);
     if (head === null) {
       if (this.#pending.length <= callHeadCharsMax) return false;
       this.#show('content', this.#opened);
@@ -179,13 +186,30 @@ export class OutputReader {
   }
 
   #end(): boolean {
-    const { close, list } = this.#form;
-    const end = (close === '' ? (list ? listedEnd : bareEnd) : endMark(close)).exec(this.#pending);
+    const end = endOfCall(this.#form).exec(this.#pending);
     if (end === null) return false;
     this.#pending = this.#pending.slice(end.index + end[0].length);
     this.#opened = '';
     this.#trimStart = true;
-    this.#state = end[1] === ',' ? 'call-head' : 'content';
+    this.#state = end[1] === ',' ? 'call-head' : 'beforeName' in this.#form ? 'after-call' : 'content';
+    return true;
+  }
+
+  /** Behind a call another one may follow, or the mark that ends all of them. */
+  #after(): boolean {
+    const { beforeName, join, end } = this.#form as NamedCalls;
+    const text = this.#pending.trimStart();
+    const further = join.trim() === '' ? beforeName : join;
+    if (text.startsWith(further)) {
+      // What stands in front of a name belongs to the head.
+      this.#pending = further === beforeName ? text : text.slice(further.length);
+      this.#state = 'call-head';
+      return true;
+    }
+    const ends = end !== '' && text.startsWith(end);
+    if (!ends && [further, end].some((mark) => mark.startsWith(text))) return false;
+    if (ends) this.#pending = text.slice(end.length);
+    this.#state = 'content';
     return true;
   }
 
@@ -202,8 +226,18 @@ export class OutputReader {
   }
 }
 
-function endMark(close: string): RegExp {
-  return new RegExp(RegExp.escape(close));
+/** What ends a call behind its arguments, or only its object; where another one follows in a list, with the comma. */
+function endOfCall(form: CallForm): RegExp {
+  if (form.close !== '') return new RegExp(RegExp.escape(form.close.trim()));
+  if ('beforeName' in form) return /^/;
+  return form.list ? listedEnd : bareEnd;
+}
+
+/** The name of a call and all that stands around it, up to its arguments. */
+function namedHead({ beforeName, beforeArguments }: NamedCalls): RegExp {
+  const [before, behind] = [beforeName, beforeArguments].map((mark) => RegExp.escape(mark.trim()));
+  const id = `(?:${RegExp.escape(callIdMark)}\\s*\\w*\\s*)?`;
+  return new RegExp(`^\\s*${before}\\s*([\\w.-]+)\\s*${id}${behind}\\s*(?=\\S)`);
 }
 
 /** Whether an output that begins like this may be a call of one of the functions, as a whole. */

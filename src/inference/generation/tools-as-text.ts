@@ -1,4 +1,40 @@
-import type { ChatMessage } from './chat-messages.ts';
+import { type CallForm, listedCalls, taggedCalls } from './call-form.ts';
+import type { ChatMessage, ToolCall } from './chat-messages.ts';
+
+/** How a model is told in its messages what it can call, and what it has called. */
+export interface TextStyle {
+  readonly form: CallForm;
+  /** Added to what the system says. */
+  readonly tools: (tools: readonly object[]) => string;
+  readonly calls: (calls: readonly ToolCall[]) => string;
+}
+
+/** As the one that asks for it, for models that were taught no other. */
+const taggedText: TextStyle = {
+  form: taggedCalls,
+  tools: (tools) => `\n\n${instruction(tools)}`,
+  calls: (calls) => calls.map((call) => `<tool_call>\n${callText(call)}\n</tool_call>`).join('\n'),
+};
+
+/** As Phi-4 models were taught; their template would take the tools as a member of the message of the system. */
+const pipedText: TextStyle = {
+  form: listedCalls('<|tool_call|>'),
+  tools: (tools) => `<|tool|>${JSON.stringify(tools.map(functionOf))}<|/tool|>`,
+  calls: (calls) => `<|tool_call|>[${calls.map(callText).join(', ')}]<|/tool_call|>`,
+};
+
+/** The style for a template that does not describe tools itself. */
+export function textStyleOf(template: string | undefined): TextStyle {
+  return template?.includes('<|/tool|>') === true ? pipedText : taggedText;
+}
+
+function callText(call: ToolCall): string {
+  return `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments}}`;
+}
+
+function functionOf(tool: object): unknown {
+  return 'function' in tool ? tool.function : tool;
+}
 
 /** For models whose template does not know tools: what they can call, and how. */
 function instruction(tools: readonly object[]): string {
@@ -15,22 +51,27 @@ The result comes back within <tool_response></tool_response>.`;
 }
 
 /** Tools, calls and their results written into the messages themselves, for templates that do not know them. */
-export function toolsAsText(messages: readonly ChatMessage[], tools: readonly object[]): ChatMessage[] {
-  const spoken = joinResults(messages).map(callsAsText);
+export function toolsAsText(
+  messages: readonly ChatMessage[],
+  tools: readonly object[],
+  style: TextStyle,
+): ChatMessage[] {
+  const spoken = joinResults(messages).map((each) => callsAsText(each, style));
   if (tools.length === 0) return spoken;
   const [first, ...rest] = spoken;
   if (first?.role === 'system') {
-    return [{ ...first, content: `${first.content}\n\n${instruction(tools)}` }, ...rest];
+    return [{ ...first, content: `${first.content}${style.tools(tools)}` }, ...rest];
   }
-  return [message('system', instruction(tools)), ...spoken];
+  return [message('system', style.tools(tools).trimStart()), ...spoken];
 }
 
-function callsAsText(each: ChatMessage): ChatMessage {
+function callsAsText(each: ChatMessage, style: TextStyle): ChatMessage {
   if (each.calls.length === 0) return each;
-  const calls = each.calls.map(
-    (call) => `<tool_call>\n{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments}}\n</tool_call>`,
-  );
-  return { ...each, content: [each.content, ...calls].filter((text) => text !== '').join('\n'), calls: [] };
+  return {
+    ...each,
+    content: [each.content, style.calls(each.calls)].filter((text) => text !== '').join('\n'),
+    calls: [],
+  };
 }
 
 /** Results that follow one another become one message of the user: many templates want the two to take turns. */

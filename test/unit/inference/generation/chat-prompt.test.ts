@@ -67,6 +67,33 @@ describe('a prompt', () => {
     expect(textOf(await prompt({ messages: user('<s>x') }, '{{ messages[0].content }}'))).toBe('<s><s>x');
   });
 
+  test('has tools and calls as Phi models were taught them, with and without a system message', async () => {
+    const template = `{% for m in messages %}{% if m.role == 'system' and 'tools' in m %}{{ '<|system|>' + m.content + '<|tool|>' + m.tools + '<|/tool|><|end|>' }}{% else %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endif %}{% endfor %}<|assistant|>`;
+    const add = [{ type: 'function', function: { name: 'add', description: '<|/tool|>' } }];
+    const call = { id: 'c', type: 'function', function: { name: 'add', arguments: '{"a":1}' } };
+    const messages = [
+      { role: 'system', content: 'Be brief.' },
+      ...user('1?'),
+      { role: 'assistant', content: null, tool_calls: [call, call] },
+      { role: 'tool', tool_call_id: 'c', content: '3' },
+    ];
+    const taught = { specialTexts: ['<|tool|>', '<|/tool|>', '<|tool_call|>', '<|end|>'] };
+    const listed =
+      '<|tool|>[{"name":"add","description":"<|/tool|>","parameters":{"type":"object","properties":{}}}]<|/tool|><|end|>';
+    const made = await prompt({ messages, tools: add }, template, taught);
+    const object = '{"name": "add", "arguments": {"a":1}}';
+    expect(textOf(made)).toBe(
+      `<|system|>Be brief.${listed}<|user|>1?<|end|><|assistant|><|tool_call|>[${object}, ${object}]<|/tool_call|><|end|>` +
+        '<|user|><tool_response>\n3\n</tool_response><|end|><|assistant|>',
+    );
+    expect(made.pieces.filter(({ markup }) => !markup)).toEqual([{ text: '<|/tool|>', markup: false }]);
+    expect(made.calls).toMatchObject({ open: '<|tool_call|>', list: true });
+    expect(textOf(await prompt({ messages: user('1?'), tools: add }, template, taught))).toBe(
+      `<|system|>${listed}<|user|>1?<|end|><|assistant|>`,
+    );
+    expect(textOf(await prompt({ messages: user('1?') }, template, taught))).toBe('<|user|>1?<|end|><|assistant|>');
+  });
+
   test('describes tools where the template does not know them', async () => {
     const history = [
       { role: 'user', content: 'add' },

@@ -7,7 +7,7 @@ import { outputConstraint } from '../../../../src/inference/generation/output-co
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 import { Gbnf } from '../../../support/gbnf.ts';
 
-function constrain(more: object, thinking: Thinking = 'off', calls = taggedCalls) {
+function constrain(more: object, thinking: Thinking = 'off', calls: CallForm = taggedCalls) {
   const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more };
   const request = readGenerationRequest(checkValue(body, generateRequestSchema));
   const constraint = outputConstraint(request, { thinking, calls });
@@ -80,7 +80,43 @@ describe('what an output is held to', () => {
     expect([maybe.after, maybe.atStart]).toEqual(['{"name"', true]);
     expect([call.slice(7), add.slice(7)].map(maybe.accepts)).toEqual([true, false]);
     expect(constrain({ tools, tool_choice: 'required' }, 'off', bare).accepts(call)).toBe(true);
-    expect(callFormOf('{{ tools }}[TOOL_CALLS]f[ARGS]{}')).toBeUndefined();
+  });
+
+  const marked = ['[TOOL_CALLS]', 'add[ARGS]{"a": 1}', 'now[ARGS]{}', '[TOOL_CALLS]', ''] as const;
+  const separated = [
+    '<｜tool▁calls▁begin｜>',
+    '<｜tool▁call▁begin｜>add<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>',
+    '<｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>',
+    '',
+    '<｜tool▁calls▁end｜>',
+  ] as const;
+  const fenced = [
+    '<｜tool▁calls▁begin｜>',
+    '<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n```json\n{"a": 1}\n```<｜tool▁call▁end｜>',
+    '<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜>',
+    '\n',
+    '<｜tool▁calls▁end｜>',
+  ] as const;
+
+  test.each([
+    ["'[TOOL_CALLS]' + f.name + '[ARGS]' + f.arguments", marked],
+    ["'[TOOL_CALLS]' + f.name + '[CALL_ID]' + c.id + '[ARGS]' + f.arguments", marked],
+    ["'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + f.name + '<｜tool▁sep｜>' + f.arguments", separated],
+    ["'<｜tool▁calls▁begin｜>' + c.type + '<｜tool▁sep｜>' + f.name + '\\n```json\\n' + f.arguments", fenced],
+  ])('has names in front of arguments where %s has', (template, [open, first, second, join, end]) => {
+    const form = callFormOf(`{{ tools }}{{ ${template} }}`);
+    const free = constrain({ tools }, 'off', form);
+    expect([free.after, free.marks?.includes(open)]).toEqual([open, true]);
+    expect(free.accepts(`${first}${end}`)).toBe(true);
+    expect(free.accepts(`${second}${join}${first}${end}`)).toBe(true);
+    expect(free.accepts(`${first.replace('add', 'gone')}${end}`)).toBe(false);
+    expect(free.accepts(`${first.replace('1', '"1"')}${end}`)).toBe(false);
+    expect(free.accepts(first) && end !== '').toBe(false);
+    const withId = first.replace('[ARGS]', '[CALL_ID]a1b2c3d4e[ARGS]');
+    expect(free.accepts(`${withId}${end}`)).toBe(template.includes('CALL_ID') || withId === first);
+    const demanded = constrain({ tools, tool_choice: 'required' }, 'off', form);
+    expect([`${open}${second}${end}`, `${first}${end}`].map(demanded.accepts)).toEqual([true, false]);
+    expect(demanded.accepts(`${open}${first}${join}${second}${end}`)).toBe(false);
   });
 
   test('with tools and a format is one of both', () => {

@@ -34,6 +34,13 @@ function read(pieces: readonly string[], options: Partial<OutputReaderOptions> =
 const calls = { calls: taggedCalls };
 const listed = { calls: formOf("{{ tools }} '[TOOL_CALLS] ['") };
 const bare = { calls: formOf('{{ tools }} {"name": function name, "parameters": dictionary}') };
+const marked = { calls: formOf("{{ tools }} '[TOOL_CALLS]' '[CALL_ID]' '[ARGS]'") };
+const separated = { calls: formOf("{{ tools }} '<｜tool▁calls▁begin｜>'") };
+const fenced = { calls: formOf("{{ tools }} '<｜tool▁calls▁begin｜>' '```json'") };
+const twoCalls = [
+  { name: 'f', arguments: '{"a": "]}[TOOL_CALLS]"}' },
+  { name: 'g', arguments: '{}' },
+];
 const cases: readonly (readonly [text: string, options: Partial<OutputReaderOptions>, whole: Partial<Whole>])[] = [
   ['plain text\n', {}, { content: 'plain text\n' }],
   ['  leading space', {}, { content: '  leading space' }],
@@ -82,6 +89,29 @@ const cases: readonly (readonly [text: string, options: Partial<OutputReaderOpti
     },
   ],
   ['[TOOL_CALLS] text', listed, { content: '[TOOL_CALLS] text' }],
+  [
+    'So:\n[TOOL_CALLS]f[ARGS]{"a": "]}[TOOL_CALLS]"}[TOOL_CALLS]g[CALL_ID]a1b2c3d4e[ARGS]{}',
+    marked,
+    { content: 'So:', calls: twoCalls },
+  ],
+  ['[TOOL_CALLS] f [ARGS] {}\nDone', marked, { content: 'Done', calls: [{ name: 'f', arguments: '{}' }] }],
+  ['[TOOL_CALLS]f[ARGS]{"a": [1, ', marked, { calls: [{ name: 'f', arguments: '{"a": [1, ' }] }],
+  ['[TOOL_CALLS] text', marked, { content: '[TOOL_CALLS] text' }],
+  [
+    'So:<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": "]}[TOOL_CALLS]"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    separated,
+    { content: 'So:', calls: twoCalls },
+  ],
+  [
+    '<think>f</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"a": "]}[TOOL_CALLS]"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜> Done',
+    fenced,
+    { reasoning: 'f', content: 'Done', calls: twoCalls },
+  ],
+  [
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁ca',
+    separated,
+    { calls: [{ name: 'f', arguments: '{}' }] },
+  ],
   ['\n{"name": "f", "parameters": {"a": {}}}', bare, { calls: [{ name: 'f', arguments: '{"a": {}}' }] }],
   ['{"name": "h", "parameters": {}}', bare, { content: '{"name": "h", "parameters": {}}' }],
   ['{"name": "f", "age": 3}', bare, { content: '{"name": "f", "age": 3}' }],
