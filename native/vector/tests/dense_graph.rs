@@ -128,6 +128,58 @@ fn rows_without_any_structure_are_found_too() {
     }
 }
 
+/// More rows than are scanned after any walk that is in doubt.
+const MANY: u32 = 48_000;
+
+#[test]
+fn rows_without_any_structure_are_found_among_many() {
+    const WIDE: usize = 64;
+    println!("seed 37");
+    let mut dice = Dice(37);
+    let mut draw = || -> Vec<f32> { (0..WIDE).map(|_| dice.normal()).collect() };
+    let rows: Vec<(u32, Vec<f32>)> = (0..MANY).map(|at| (at, draw())).collect();
+    let queries: Vec<Vec<f32>> = (0..40).map(|_| draw()).collect();
+    let options = DenseOptions::new("taste", INDEX_ID, WIDE as u32, Metric::Cosine);
+    let mut tested = Tested::new(DenseOptions { build_candidates: 48, ..options });
+    tested.load(&rows);
+    let most: BitSet = (0..MANY).filter(|at| at % 10 != 0).collect();
+    for allowed in [None, Some(&most)] {
+        let recall = tested.recall(&queries, 10, 0.5, allowed);
+        assert!(recall >= 0.95, "nine in ten rows: {}: {recall}", allowed.is_some());
+    }
+    // Time is over after a first walk, which has found something.
+    let bounds = SearchBounds { limit: 10, allowed: None, is_due: &|| true };
+    for query in &queries {
+        let found = tested.index.search(query, 0.5, DistanceBounds::default(), &bounds).unwrap();
+        assert!(found.hits.len() >= 10, "{} hits", found.hits.len());
+    }
+}
+
+#[test]
+fn rows_are_found_by_queries_off_all_clusters() {
+    const WIDE: usize = 128;
+    println!("seed 41");
+    let mut dice = Dice(41);
+    let clusters = Clusters::new(&mut dice, 200, WIDE);
+    let mut row = |at: u32| {
+        // Few large clusters and many small ones.
+        let cluster = 200f32.powf(dice.unit()) as usize - 1;
+        let wide = clusters.draw(&mut dice, cluster);
+        (at, clusters.centres[cluster].iter().zip(wide).map(|(centre, value)| 2.0 * centre + value).collect())
+    };
+    let rows: Vec<(u32, Vec<f32>)> = (0..MANY).map(&mut row).collect();
+    let near: Vec<Vec<f32>> = (0..40).map(|at| row(at).1).collect();
+    let off: Vec<Vec<f32>> = (0..40).map(|_| (0..WIDE).map(|_| dice.normal()).collect()).collect();
+    let options = DenseOptions::new("taste", INDEX_ID, WIDE as u32, Metric::Cosine);
+    let mut tested = Tested::new(DenseOptions { build_candidates: 48, ..options });
+    tested.load(&rows);
+    for (kind, queries, least) in [("in a cluster", near, 0.98), ("off all", off, 0.8)] {
+        let recall = tested.recall(&queries, 10, 0.5, None);
+        println!("{kind}: {recall}");
+        assert!(recall >= least, "{kind}: {recall}");
+    }
+}
+
 #[test]
 fn all_rows_are_found_when_all_are_wanted() {
     let mut world = World::new(7);

@@ -99,7 +99,8 @@ export const queryRequest = Type.Object(
         minimum: 0,
         maximum: 1,
         default: 0.5,
-        description: 'Dense searches: 0 is fastest, 1 most thorough.',
+        description:
+          'Dense searches: 0 is fastest, 1 most thorough. From 0.5 on, what seems to have missed rows is searched again.',
       }),
     ),
     distance_under: Type.Optional(Type.Number({ description: 'Only hits whose raw `_distance` is at most this.' })),

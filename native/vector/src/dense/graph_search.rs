@@ -45,16 +45,27 @@ const ROWS_PER_START: usize = 16;
 /// Efforts from which on a walk that is likely to have missed rows is not believed; the default one is among them.
 const SURE_EFFORT: f32 = 0.5;
 
-/// Such a walk is followed by a scan of at most so many times the rows whose scan costs what the walk did: at twice this,
-/// the few hard queries of 100,000 clustered rows cost more than all others together, for one percent of recall.
-const SURE_SCAN_COST: usize = 8;
+/// How doubtful a walk has to be for that, as `doubt` tells. In sets of 100,000 rows this holds for nearly all queries where
+/// rows lie anywhere in 128 dimensions and for eight in ten in 64; among clustered rows for nearly all queries off the
+/// clusters and one in ten of the others; among word vectors for one in a hundred.
+const DOUBTFUL: f32 = 500.0;
 
-/// How hard a walk has to be found for that, as `hardness` tells. Recall of the 10 nearest with 202 candidates by its median:
-/// clustered rows 0.99 at 200 to 300, word vectors 0.98 at 550, structureless rows 0.97 at 640, 0.91 at 940, 0.63 at 1,260.
-const HARD: f32 = 500.0;
+/// Such a walk is followed by a scan of at most so many rows for each node whose cost it has computed, fewer where there is
+/// less doubt. That takes six times as long as the walk.
+const SCANNED_PER_VISIT: f32 = 12.0;
+
+/// Where more rows are left, a second walk keeps so many times as many candidates.
+const WIDER: usize = 4;
+
+/// Candidates of a second walk, at most: to keep more in order costs more than to find them.
+const WIDER_MAX: usize = 4096;
 
 /// Nodes of the upper layers that a walk begins at, at most.
 const STARTS_MAX: usize = 64;
+
+/// The same for a second walk: where a query lies off all clusters, its nearest rows lie at the rims of many, and only the
+/// upper layers lead from one to another.
+const WIDER_STARTS_MAX: usize = 512;
 
 /// Where so many of the starts would be allowed if the allowed ones lay everywhere, and none is, a walk among all nodes
 /// would find next to none.
@@ -64,6 +75,10 @@ const STARTS_TELL: f32 = 3.0;
 /// the cluster of that one, however near others are.
 fn starts_for(candidates: usize) -> usize {
     (candidates / 8).clamp(1, STARTS_MAX)
+}
+
+fn wider_starts_for(candidates: usize) -> usize {
+    (candidates / 2).min(WIDER_STARTS_MAX)
 }
 
 /// Rows whose scan costs what a walk with so many candidates costs.
@@ -93,28 +108,41 @@ enum Walked {
     Kept,
 }
 
+/// What follows a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Answer,
+    Widen,
+    Scan,
+}
+
 /// One graph under search.
 pub struct GraphSearch<'s, 'a> {
     pub search: &'s mut Search<'a>,
     pub rows: &'s GraphRows,
     pub dead: &'s BitSet,
-    pub query: CodedQuery,
+    pub query: &'s CodedQuery,
     pub scratch: &'s mut Scratch,
+    /// What a first walk has found, for when the time is over before a better answer is there.
+    pub earlier: Vec<Found>,
 }
 
-impl GraphSearch<'_, '_> {
-    fn graph(&self) -> &Graph {
+impl<'s> GraphSearch<'s, '_> {
+    fn graph(&self) -> &'s Graph {
         &self.rows.graph
     }
 
     pub fn run(mut self) {
-        let found = match self.search.bounds.allowed {
+        let mut found = match self.search.bounds.allowed {
             None => self.unfiltered(),
             Some(allowed) => {
                 let places = self.rows.places_of(allowed, self.dead);
                 self.filtered(&places)
             }
         };
+        if self.search.is_partial && !self.earlier.is_empty() {
+            found = std::mem::take(&mut self.earlier);
+        }
         self.search.report.visited += std::mem::take(&mut self.scratch.visits);
         for found in found {
             self.search.offer(found);
@@ -123,24 +151,28 @@ impl GraphSearch<'_, '_> {
 
     fn unfiltered(&mut self) -> Vec<Found> {
         let (rows, live) = (self.rows.len(), self.rows.len() - self.dead.len());
-        let mut limit = self.search.candidates * rows / live.max(1);
+        let first = self.search.candidates * rows / live.max(1);
+        let mut limit = first;
         while limit < rows / 8 && live > scanned_for(limit) {
             self.search.took("graph");
-            let (graph, query) = (&self.rows.graph, &self.query);
-            graph.descend(query, 0, starts_for(limit), self.scratch);
+            let (graph, query) = (self.graph(), self.query);
+            let starts = if limit == first { starts_for(limit) } else { wider_starts_for(limit) };
+            graph.descend(query, 0, starts, self.scratch);
             let search = &mut *self.search;
             if !graph.walk(query, 0, limit, self.scratch, &mut || search.is_due()) {
                 return self.rescore(Walked::Beam, |_| true).0;
             }
+            let next = self.next(live, limit, limit == first);
             let dead = self.dead;
             let (found, is_complete) = self.rescore(Walked::Beam, |place| !dead.contains(place));
-            if self.misses_rows(live) {
-                break;
-            }
-            if is_complete || found.len() >= self.search.bounds.limit.min(live) {
+            if next == Next::Answer && (is_complete || found.len() >= self.search.bounds.limit.min(live)) {
                 return found;
             }
-            limit *= 4;
+            self.earlier = found;
+            if next == Next::Scan {
+                break;
+            }
+            limit *= WIDER;
         }
         self.search.took("exact_fallback");
         let dead = self.dead;
@@ -150,80 +182,129 @@ impl GraphSearch<'_, '_> {
     fn filtered(&mut self, allowed: &BitSet) -> Vec<Found> {
         let (rows, count) = (self.rows.len(), allowed.len());
         let limit = self.search.bounds.limit;
-        let wanted = limit.min(count);
-        let candidates = self.search.candidates;
-        let scanned = scanned_among(candidates, self.search.effort, limit, count, rows);
+        let first = self.search.candidates;
+        let scanned = scanned_among(first, self.search.effort, limit, count, rows);
         if count <= EXACT_ROWS_MAX || count == scanned || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(allowed.iter(), count);
         }
-        self.search.took("filtered_graph");
-        let starts = (count / ROWS_PER_START).min(SAMPLED_STARTS);
-        let steps = starts + 2 * scanned_for(candidates);
-        let balls = |scanned: usize| scanned.saturating_sub(SCANNED_PER_WALK) / SCANNED_PER_CANDIDATE;
-        let (graph, query) = (&self.rows.graph, &self.query);
-        let walk = FilteredWalk {
-            query,
-            allowed,
-            candidates,
-            around: around(self.search.effort),
-            wanted,
-            ball_max: balls(2 * count),
-            thin_ball_max: balls(count.min(steps)),
-            kept: rescored_for(limit),
-            budget: count as u64,
-        };
-        let share = count as f32 / rows as f32;
-        let told_by = (STARTS_TELL / share).min(STARTS_MAX as f32) as usize;
-        graph.descend(query, 0, starts_for(candidates).max(told_by), self.scratch);
-        self.scratch.kept.reset(rescored_for(limit));
-        let near = self.scratch.starts.iter().filter(|(_, place)| allowed.contains(*place)).count();
-        let search = &mut *self.search;
-        let end = if near == 0 && share * self.scratch.starts.len() as f32 >= STARTS_TELL {
-            WalkEnd::OverBudget
-        } else {
-            graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due())
-        };
-        if end != WalkEnd::OverBudget {
+        for candidates in [first, WIDER * first] {
+            self.search.took("filtered_graph");
+            let end = self.walk_until_kept(allowed, candidates, candidates == first);
+            if end == WalkEnd::OverBudget {
+                if candidates == first
+                    && let Some(found) = self.walk_over(allowed)
+                {
+                    return found;
+                }
+                break;
+            }
+            let next = self.next(count, candidates, candidates == first);
             let (found, is_complete) = self.rescore(Walked::Kept, |_| true);
-            let is_enough = (is_complete || found.len() >= wanted) && !self.misses_rows(count);
-            if end == WalkEnd::Due || is_enough {
+            let is_enough = is_complete || found.len() >= limit.min(count);
+            if end == WalkEnd::Due || (next == Next::Answer && is_enough) {
                 return found;
             }
-        } else if count > steps {
-            self.search.took("filtered_steps");
-            let mut starts_at: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
-            starts_at.extend(allowed.iter().step_by(count.div_ceil(starts)));
-            let search = &mut *self.search;
-            let end = graph.walk_over(&walk, &starts_at, self.scratch, &mut || search.is_due());
-            let (found, is_complete) = self.rescore(Walked::Beam, |place| allowed.contains(place));
-            if end == WalkEnd::Due || is_complete || (end == WalkEnd::Done && found.len() >= wanted) {
-                return found;
+            self.earlier = found;
+            if next != Next::Widen {
+                break;
             }
         }
         self.search.took("exact_fallback");
         self.scan(allowed.iter(), count)
     }
 
-    /// Whether the walk that has filled the beam is likely to have missed some of the nearest, and a scan of `count` rows
-    /// is worth its cost.
-    fn misses_rows(&self, count: usize) -> bool {
-        self.search.effort >= SURE_EFFORT
-            && count <= SURE_SCAN_COST * scanned_for(self.scratch.beam.limit())
-            && self.hardness() > HARD
+    /// Rows from which a walk that steps on allowed ones only begins, and rows whose scan costs what that walk does.
+    fn steps_among(&self, count: usize) -> (usize, usize) {
+        let starts = (count / ROWS_PER_START).min(SAMPLED_STARTS);
+        (starts, starts + 2 * scanned_for(self.search.candidates))
     }
 
-    /// How little the walk that has filled the beam tells of the rows around the query: the nodes it met for each that it
-    /// kept, few where neighbours share their neighbours, times the local dimension, by which the nodes within a distance
-    /// grow (Levina and Bickel, "Maximum likelihood estimation of intrinsic dimension", 2004, from two distances).
-    fn hardness(&self) -> f32 {
+    fn walk_for<'w>(&self, allowed: &'w BitSet, candidates: usize) -> FilteredWalk<'w>
+    where
+        's: 'w,
+    {
+        let (count, limit) = (allowed.len(), self.search.bounds.limit);
+        let balls = |scanned: usize| scanned.saturating_sub(SCANNED_PER_WALK) / SCANNED_PER_CANDIDATE;
+        FilteredWalk {
+            query: self.query,
+            allowed,
+            candidates,
+            around: around(self.search.effort),
+            wanted: limit.min(count),
+            ball_max: balls(2 * count),
+            thin_ball_max: balls(count.min(self.steps_among(count).1)),
+            kept: rescored_for(limit),
+            budget: count as u64,
+        }
+    }
+
+    /// A walk on all nodes that fills `kept`.
+    fn walk_until_kept(&mut self, allowed: &BitSet, candidates: usize, is_first: bool) -> WalkEnd {
+        let share = allowed.len() as f32 / self.rows.len() as f32;
+        let told_by = (STARTS_TELL / share).min(STARTS_MAX as f32) as usize;
+        let starts = if is_first { starts_for(candidates).max(told_by) } else { wider_starts_for(candidates) };
+        self.graph().descend(self.query, 0, starts, self.scratch);
+        self.scratch.kept.reset(rescored_for(self.search.bounds.limit));
+        let near = self.scratch.starts.iter().filter(|(_, place)| allowed.contains(*place)).count();
+        if near == 0 && share * self.scratch.starts.len() as f32 >= STARTS_TELL {
+            return WalkEnd::OverBudget;
+        }
+        let walk = self.walk_for(allowed, candidates);
+        let search = &mut *self.search;
+        self.rows.graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due())
+    }
+
+    /// What a walk on allowed nodes only finds, if it finds enough and costs less than a scan.
+    fn walk_over(&mut self, allowed: &BitSet) -> Option<Vec<Found>> {
+        let count = allowed.len();
+        let (starts, scanned) = self.steps_among(count);
+        if count <= scanned {
+            return None;
+        }
+        self.search.took("filtered_steps");
+        let mut starts_at: Vec<u32> = self.scratch.kept.iter().map(|(_, place)| place).collect();
+        starts_at.extend(allowed.iter().step_by(count.div_ceil(starts)));
+        let walk = self.walk_for(allowed, self.search.candidates);
+        let search = &mut *self.search;
+        let end = self.rows.graph.walk_over(&walk, &starts_at, self.scratch, &mut || search.is_due());
+        let (found, is_complete) = self.rescore(Walked::Beam, |place| allowed.contains(place));
+        let is_enough = is_complete || (end == WalkEnd::Done && found.len() >= walk.wanted);
+        (end == WalkEnd::Due || is_enough).then_some(found)
+    }
+
+    /// What follows a walk with so many candidates that has filled the beam, where a scan would compare `count` rows.
+    fn next(&self, count: usize, candidates: usize, is_first: bool) -> Next {
+        if self.search.effort < SURE_EFFORT {
+            return Next::Answer;
+        }
+        let doubt = self.doubt() / DOUBTFUL;
+        let visits = self.scratch.progress.visits as f32;
+        if count as f32 <= doubt.min(1.0) * SCANNED_PER_VISIT * visits {
+            Next::Scan
+        } else if doubt > 1.0 && is_first && WIDER * candidates <= WIDER_MAX {
+            Next::Widen
+        } else {
+            Next::Answer
+        }
+    }
+
+    /// How likely the last walk has missed some of the nearest rows: how late it found the last of those that it did find,
+    /// times the local dimension, by which the nodes within a distance grow (Levina and Bickel, "Maximum likelihood
+    /// estimation of intrinsic dimension", 2004, from two distances), times how little the walk tells of the nodes around
+    /// the query. That is the nodes it met for each that it kept, few where neighbours share their neighbours; or more,
+    /// where a query off all clusters has filled the beam with one of them.
+    fn doubt(&self) -> f32 {
         const INNER: usize = 16;
+        const UNTOLD_DIMENSIONS: f32 = 6.0;
         let beam = &self.scratch.beam;
         let kept = beam.iter().count();
         let [inner, outer] = [kept / INNER, kept].map(|count| self.squared_distance(beam.cost_of(count)));
         let dimension = 2.0 * (INNER as f32).ln() / (outer / inner).ln();
+        let progress = &self.scratch.progress;
+        let untold = (progress.visits as f32 / kept as f32).max(dimension / UNTOLD_DIMENSIONS);
         // Nodes at the same distance tell nothing.
-        if dimension.is_finite() { dimension * self.scratch.visits as f32 / kept as f32 } else { 0.0 }
+        if dimension.is_finite() { progress.until_last_find() * dimension * untold } else { 0.0 }
     }
 
     /// Square of the distance, or a multiple of it, by which the graph was linked.
@@ -296,7 +377,7 @@ impl GraphSearch<'_, '_> {
                 self.scratch.fresh.clear();
                 self.scratch.fresh.extend(places.by_ref().take(32));
                 self.scratch.fresh.iter().for_each(|&place| self.rows.graph.prefetch(place));
-                self.rows.graph.weigh_fresh(&self.query, self.scratch);
+                self.rows.graph.weigh_fresh(self.query, self.scratch);
             }
         }
         self.rescore(Walked::Beam, |_| true).0

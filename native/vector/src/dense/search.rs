@@ -67,7 +67,8 @@ impl<'a> Search<'a> {
             PartRows::Flat(rows) => self.scan_flat(rows, &part.dead),
             PartRows::Graph(rows) => {
                 let query = CodedQuery::new(self.metric, self.query);
-                GraphSearch { search: self, rows, dead: &part.dead, query, scratch }.run();
+                let dead = &part.dead;
+                GraphSearch { search: self, rows, dead, query: &query, scratch, earlier: Vec::new() }.run();
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use super::codes::CodedQuery;
 use super::storage::Graph;
-use super::walk::{STEPS_BETWEEN_LOOKS, Scratch};
+use super::walk::{NEAREST, Progress, Scratch};
 use crate::bit_set::BitSet;
 
 /// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
@@ -69,16 +69,16 @@ impl Graph {
             scratch.fresh.push(place);
         }
         self.weigh_and_keep(walk, scratch);
-        let (mut steps, end) = (0, scratch.visits + walk.budget);
+        let mut progress = Progress::begin();
         loop {
             while let Some(place) = scratch.beam.next() {
-                steps += 1;
-                if steps % STEPS_BETWEEN_LOOKS == 0 && is_due() {
+                if progress.is_look_due() && is_due() {
                     return WalkEnd::Due;
                 }
                 self.meet_linked(place, 0, scratch);
                 self.weigh_and_keep(walk, scratch);
-                if scratch.visits > end {
+                progress.step(scratch.fresh.len(), scratch.kept.cost_of(NEAREST.min(walk.wanted)));
+                if progress.visits > walk.budget {
                     return WalkEnd::OverBudget;
                 }
             }
@@ -98,6 +98,7 @@ impl Graph {
             };
             let needed = (walk.around * covered) as usize + walk.candidates;
             if (reach <= bound && needed <= limit) || scratch.spilled.is_empty() {
+                scratch.progress = progress;
                 return WalkEnd::Done;
             }
             if needed > if is_thin { walk.thin_ball_max } else { walk.ball_max } {
@@ -142,15 +143,16 @@ impl Graph {
             }
         }
         self.weigh_fresh(walk.query, scratch);
-        let (mut steps, end) = (0, scratch.visits + walk.budget);
+        let end = scratch.visits + walk.budget;
+        let mut progress = Progress::begin();
         let mut bridges = Vec::new();
         while let Some(place) = scratch.beam.next() {
-            steps += 1;
-            if steps % STEPS_BETWEEN_LOOKS == 0 && is_due() {
+            if progress.is_look_due() && is_due() {
                 return WalkEnd::Due;
             }
             self.meet_allowed(place, walk.allowed, scratch, &mut bridges);
             self.weigh_fresh(walk.query, scratch);
+            progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST.min(walk.wanted)));
             if scratch.visits > end {
                 return WalkEnd::OverBudget;
             }

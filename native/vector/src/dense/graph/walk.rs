@@ -7,7 +7,10 @@ use super::codes::CodedQuery;
 use super::storage::Graph;
 
 /// Steps between two looks at the clock.
-pub const STEPS_BETWEEN_LOOKS: u64 = 256;
+const STEPS_BETWEEN_LOOKS: u64 = 256;
+
+/// The nearest nodes of a walk, by which it is told when it has stopped finding nearer ones.
+pub const NEAREST: usize = 10;
 
 /// What a walk works with; kept between walks because it is large.
 #[derive(Default)]
@@ -28,6 +31,46 @@ pub struct Scratch {
     pub dots: Vec<i32>,
     /// Nodes whose cost was computed, since the caller last set it to 0.
     pub visits: u64,
+    pub progress: Progress,
+}
+
+/// How the last walk came by the nearest nodes that it found.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Progress {
+    /// Nodes whose cost was computed.
+    pub visits: u64,
+    steps: u64,
+    /// The step that found the last of the nearest.
+    last_find: u64,
+    /// What the last of the nearest costs.
+    reach: f32,
+}
+
+impl Progress {
+    pub fn begin() -> Self {
+        Self { reach: f32::INFINITY, ..Self::default() }
+    }
+
+    /// After a step that has computed the cost of so many nodes, with what the last of the nearest costs now.
+    #[inline(always)]
+    pub fn step(&mut self, visits: usize, reach: f32) {
+        self.steps += 1;
+        self.visits += visits as u64;
+        if reach < self.reach {
+            (self.reach, self.last_find) = (reach, self.steps);
+        }
+    }
+
+    /// Whether it is time to look at the clock.
+    #[inline(always)]
+    pub fn is_look_due(&self) -> bool {
+        self.steps % STEPS_BETWEEN_LOOKS == STEPS_BETWEEN_LOOKS - 1
+    }
+
+    /// The share of the steps up to the one that found the last of the nearest: small where most of them found nothing.
+    pub fn until_last_find(&self) -> f32 {
+        self.last_find as f32 / self.steps.max(1) as f32
+    }
 }
 
 impl Scratch {
@@ -107,10 +150,9 @@ impl Graph {
                 scratch.beam.insert(cost, place);
             }
         }
-        let mut steps = 0;
+        let mut progress = Progress::begin();
         while let Some(place) = scratch.beam.next() {
-            steps += 1;
-            if steps % STEPS_BETWEEN_LOOKS == 0 && is_due() {
+            if progress.is_look_due() && is_due() {
                 return false;
             }
             self.meet_linked(place, level, scratch);
@@ -118,7 +160,9 @@ impl Graph {
                 scratch.met.extend_from_slice(&scratch.fresh);
             }
             self.weigh_fresh(query, scratch);
+            progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST));
         }
+        scratch.progress = progress;
         true
     }
 
