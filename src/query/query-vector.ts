@@ -10,6 +10,9 @@ export type QueryIndex =
 
 type DenseIndex = Extract<QueryIndex, { kind: 'dense' }>;
 
+/** Of the longest vectors whose squared distances and dot products a float32 still holds; the same for documents. */
+const squaresMax = 8e37;
+
 const denseForms = 'an array of numbers, or base64 of little-endian float32 values';
 const sparseForms = '{"indices", "values"}, {"packed_indices", "packed_values"}, or an object of token -> weight';
 
@@ -31,6 +34,9 @@ export function readDenseVector(value: unknown, index: DenseIndex, where: string
   }
   const squares = squaresOf(vector);
   if (!Number.isFinite(squares)) throw invalidQuery(where, 'the values must be finite float32 numbers.');
+  if (metric !== 'cosine' && squares > squaresMax) {
+    throw invalidQuery(where, `the vector is too long: its squares may add up to ${squaresMax}.`);
+  }
   if (metric === 'cosine' && squares === 0) {
     throw invalidQuery(where, `a vector of zeros has no direction, which "cosine" of index "${name}" compares.`);
   }

@@ -139,8 +139,11 @@ function refuseOrder(request: Members, { offset, sort, cursor }: RequestedPage, 
   throw invalidQuery(where, `"${shown}" cannot go with "${beside}": ask for the best hits with a larger "limit".`);
 }
 
+/** Distances are float32s: none is greater. */
+const distanceMax = 3.4e38;
+
 function readDistances(request: Members, legs: ReadLeg[]): Pick<PlanVectorSearch, 'distance_under' | 'distance_over'> {
-  const bounds = { min: -Number.MAX_VALUE, max: Number.MAX_VALUE };
+  const bounds = { min: -distanceMax, max: distanceMax };
   const under = readNumber(request, 'distance_under', bounds, where);
   const over = readNumber(request, 'distance_over', bounds, where);
   if (under === undefined && over === undefined) return {};

@@ -153,3 +153,19 @@ test('pages are whole, and show only what matches, while documents are written',
   writing.goesOn = false;
   await writers;
 });
+
+test('a field that no document can have is found nowhere', async () => {
+  await server.send('POST', '/db/v1/tables/unnamed', {});
+  await insert('unnamed', { a: { n: 1, t: 'one' } });
+  const field = 'n\u0000';
+  const nodes = [
+    { field, min: 0 },
+    { field, min: 'a', max: 'z' },
+    { field, start: '2020-01-01' },
+    { term: 1, field },
+    { match: 'one', field },
+    { exists: { field } },
+    { query: `${field}:>0` },
+  ];
+  for (const filter_query of nodes) expect((await ask('unnamed', { filter_query })).hits.total.value).toBe(0);
+});

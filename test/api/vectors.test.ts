@@ -135,6 +135,7 @@ test('a refused vector refuses the whole batch, and says where', async () => {
     [{ taste: Array(100_000).fill(1) }, '`_embeddings.taste` has dimension 100000'],
     [{ taste: infinite }, '`_embeddings.taste` has a value that is NaN, infinite'],
     [{ taste: [1e39, 0, 0] }, '`_embeddings.taste` has a value that is NaN, infinite'],
+    [{ taste: [8e30, 1, 0] }, '`_embeddings.taste` is too long'],
     [{ angle: [0, 0] }, '`_embeddings.angle` is the zero vector'],
     [{ 'my.tags': { indices: [1, 1], values: [1, 2] } }, '`_embeddings.my.tags` has the index 1 twice'],
     [{ full_text_index_v0: [1] }, '`_embeddings.full_text_index_v0` names an index that is no embeddings index'],

@@ -31,6 +31,10 @@ pub struct VectorIndex {
     pub takes: VectorsTaken,
 }
 
+/// Sum of squares of the longest vectors whose squared distances and dot products a float32 still holds; a quarter of
+/// its greatest value is 8.5e37.
+const NORM_MAX: f64 = 8e37;
+
 /// What may be written to an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VectorsTaken {
@@ -155,6 +159,9 @@ impl VectorRows {
         let norm: f64 = sums.iter().sum();
         if !norm.is_finite() {
             return Err(not_finite());
+        }
+        if !needs_direction && norm > NORM_MAX {
+            return refuse("is too long: its squares add up to more than 8e37, and distances would not fit a float32");
         }
         if needs_direction && norm == 0.0 {
             return refuse("is the zero vector, which has no direction for `cosine`; leave it out or send null");

@@ -80,7 +80,15 @@ pub fn key_prefix_query(prefix: &str) -> Box<dyn Query> {
     Box::new(StringRangeQuery::with_prefix(KEY.to_owned(), prefix))
 }
 
+/// No document may have a NUL in a name; in an index it ends the path, and what follows would be taken for a value.
+fn names_no_member(path: &str) -> bool {
+    path.contains('\0')
+}
+
 pub fn exists_query(index: &IndexFields, path: &str) -> Box<dyn Query> {
+    if names_no_member(path) {
+        return Box::new(EmptyQuery);
+    }
     let below = format!("{path}.");
     any_of(vec![
         Box::new(ConstScoreQuery::new(Box::new(ExistsQuery::new(column_name(path), true)), 1.0)),
@@ -197,6 +205,9 @@ pub fn range_query(
     };
     if given.is_empty() {
         return Ok(exists_query(index, path));
+    }
+    if names_no_member(path) {
+        return Ok(Box::new(EmptyQuery));
     }
     let kind = if path == KEY { RangeKind::Term } else { kind };
     match kind {
