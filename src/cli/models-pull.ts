@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/load.ts';
+import { DownloadStopped } from '../inference/download/download-error.ts';
 import { hubEntry, isHubRepository } from '../inference/download/hub-repository.ts';
 import { modelCatalogue, pullEntryOf } from '../inference/download/model-catalogue.ts';
 import { type PullEntry, pullModel, requireDownloads } from '../inference/download/pull-model.ts';
@@ -25,16 +26,29 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
   const { modelsDir, hubUrl, allowDownloads } = configOf(context).config;
   requireDownloads(allowDownloads);
   const entry = isHubRepository(name) ? await entryOfHub(context, name, hubUrl) : entryOf(catalogue, name);
+  using stopping = stopBySignal();
   const progress = new PullProgress(context.explain, process.stderr.isTTY === true);
   const model = await pullModel(entry, {
     modelsDirectory: modelsDir,
     hubUrl,
     allowDownloads,
     clock: commandClock,
+    signal: stopping.signal,
     onEvent: (event) => progress.tell(event),
   }).finally(() => progress.end());
   context.explain(`${entry.kind}/${entry.name} is installed in ${model.directory}\n`);
   return exitCodes.done;
+}
+
+/** The first SIGTERM or SIGINT ends the pull and what it has started, a second one this process. */
+function stopBySignal(): Disposable & { readonly signal: AbortSignal } {
+  const stop = new AbortController();
+  const onSignal = () => stop.abort(new DownloadStopped('the download was cancelled; what has arrived is kept'));
+  process.once('SIGTERM', onSignal).once('SIGINT', onSignal);
+  return {
+    signal: stop.signal,
+    [Symbol.dispose]: () => void process.off('SIGTERM', onSignal).off('SIGINT', onSignal),
+  };
 }
 
 function entryOf(catalogue: readonly CatalogueEntry[], name: string): PullEntry {

@@ -49,6 +49,35 @@ function pull(directory: string, hubUrl: string, options: Partial<PullOptions> =
   });
 }
 
+/** Stands in for pip: begins a wheel, and waits for ever, with a process of its own unless `inside` is `exec `. */
+class WaitingPip implements Disposable {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly #programs = new TemporaryDirectory();
+  readonly #told = join(this.#programs.path, 'told');
+
+  constructor(before: string, inside = '') {
+    const tell = `echo $$ > ${this.#told}.new; mv ${this.#told}.new ${this.#told}`;
+    const wait =
+      inside === '' ? `sleep 600 & ${tell.replace('$$', '$$ $!')}; wait; wait` : `${tell}; ${inside}sleep 600`;
+    const script = `#!/bin/sh\ntouch "$TMPDIR/half.whl"\n${before}${wait}\n`;
+    writeFileSync(join(this.#programs.path, 'pip3'), script, { mode: 0o755 });
+    this.environment = { ...downloadEnvironment(), PATH: `${this.#programs.path}:/usr/bin:/bin` };
+  }
+
+  async started(): Promise<void> {
+    await until(async () => existsSync(this.#told));
+  }
+
+  async ended(): Promise<void> {
+    const processes = readFileSync(this.#told, 'utf8').trim().split(' ').map(Number);
+    await until(async () => processes.every((pid) => !runs(pid)));
+  }
+
+  [Symbol.dispose](): void {
+    this.#programs[Symbol.dispose]();
+  }
+}
+
 function runs(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -183,31 +212,39 @@ describe('M08: a pull', () => {
   for (const [how, stubborn] of [
     ['when it is told to', ''],
     ['when it does not hear', "trap '' TERM\n"],
-  ]) {
+  ] as const) {
     test(`ends pip ${how}, and leaves nothing of half a wheel`, async () => {
       using directory = new TemporaryDirectory();
-      using programs = new TemporaryDirectory();
-      const told = join(programs.path, 'told');
-      // What pip starts itself has to end too.
-      const waits = `${stubborn}sleep 600 & echo $$ $! > ${told}.new; mv ${told}.new ${told}; wait; wait`;
-      writeFileSync(join(programs.path, 'pip3'), `#!/bin/sh\ntouch "$TMPDIR/half.whl"\n${waits}\n`, { mode: 0o755 });
-      const environment = { ...downloadEnvironment(), PATH: `${programs.path}:/usr/bin:/bin` };
+      using pip = new WaitingPip(stubborn);
       const entry = pullEntryOf(entryFrom((path) => [`pypi:tiny@1.0#tiny/${path}`]));
       const stop = new AbortController();
       // Grace is over at once where it is not heard.
       const clock = stubborn === '' ? systemClock : quickClock();
       const order = { entry, modelsDirectory: directory.path, hubUrl: 'none' };
+      const { environment } = pip;
       const pulling = pullInChild(order, { environment, clock, signal: stop.signal }).catch((error: Error) => error);
-      await until(async () => existsSync(told));
+      await pip.started();
       stop.abort();
       expect(await pulling).toBeInstanceOf(Error);
-      const started = readFileSync(told, 'utf8').trim().split(' ').map(Number);
-      expect(started).toHaveLength(2);
-      await until(async () => started.every((pid) => !runs(pid)));
+      await pip.ended();
       const left = readdirSync(incomingFolder({ modelsDirectory: directory.path, ...place }), { recursive: true });
       if (stubborn === '') expect(left.filter((each) => String(each).includes('.incoming'))).toEqual([]);
     });
   }
+
+  test('by hand ends pip when it is told to end', async () => {
+    using directory = new TemporaryDirectory();
+    using pip = new WaitingPip('', 'exec ');
+    const main = new URL('../../src/main.ts', import.meta.url).pathname;
+    const words = ['models', 'pull', 'all-minilm-l6-v2', '--models-dir', directory.path, '--hub-url', 'none'];
+    const pulling = Bun.spawn([process.execPath, main, ...words], { stderr: 'pipe', env: pip.environment });
+    await pip.started();
+    pulling.kill('SIGTERM');
+    expect(await pulling.exited).toBe(1);
+    expect(await new Response(pulling.stderr).text()).toContain('the download was cancelled');
+    await pip.ended();
+    expect(readdirSync(directory.path, { recursive: true }).join('\n')).not.toContain('half.whl');
+  });
 
   test('that finds the disk full says so, asks no other source, and goes on when there is room', async () => {
     using directory = new TemporaryDirectory();
