@@ -46,16 +46,16 @@ export class RegionWriter {
   /** Undefined where no place is left for so many bytes. */
   write(bytes: Uint8Array): Region | undefined {
     const region = { at: this.#placeFor(bytes.byteLength), bytes: bytes.byteLength };
-    if (region.at + region.bytes > fileBytesMax) return undefined;
+    const end = region.at + region.bytes;
+    if (end > fileBytesMax) return undefined;
+    this.#length = Math.max(this.#length, end);
     try {
-      for (let done = 0; done < region.bytes; ) {
-        done += writeSync(this.#file, bytes, done, region.bytes - done, region.at + done);
-      }
+      for (let at = region.at; at < end; ) at += writeSync(this.#file, bytes, at - region.at, end - at, at);
     } catch {
-      // Memory files have a bound of the system's too.
+      // Memory files have a bound of the system's too; what was written so far must not stay.
+      this.#shrink();
       return undefined;
     }
-    this.#length = Math.max(this.#length, region.at + region.bytes);
     const behind = this.#waiting.findIndex(({ at }) => at > region.at);
     this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, region);
     return region;
@@ -66,6 +66,10 @@ export class RegionWriter {
     const index = this.#waiting.findIndex((region) => region.at === at);
     if (index < 0) return;
     this.#waiting.splice(index, 1);
+    this.#shrink();
+  }
+
+  #shrink(): void {
     if (this.#waiting.length > 0 || this.#length <= keptBytesMax) return;
     ftruncateSync(this.#file, 0);
     this.#length = 0;

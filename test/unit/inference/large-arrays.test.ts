@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { closeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { LargeArrays } from '../../../src/inference/host/large-arrays.ts';
 import { openMemoryFile } from '../../../src/inference/host/memory-file.ts';
 import { must } from '../../../src/lib/assert.ts';
@@ -56,6 +56,13 @@ describe('large arrays', () => {
     expect(places).toEqual([0, image.length, undefined]);
     here.free([{ path: [], numbers: 'bytes', at: 0, bytes: image.length }]);
     expect(here.lift({ image }).arrays?.[0]?.at).toBe(0);
+  });
+
+  test('stay in the message where the memory of the machine is full', () => {
+    const full = openSync('/dev/full', 'w');
+    files.push(full);
+    const message = { image: new Uint8Array(100_000) };
+    expect(new LargeArrays(full, open()).lift(message)).toEqual({ message });
   });
 
   test('are refused where the other side names what is none', () => {
