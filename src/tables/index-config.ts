@@ -105,7 +105,7 @@ function inferType(config: IndexConfig): string {
 }
 
 function refuseUnknownMembers(type: string, config: IndexConfig): void {
-  const own = membersOf[type];
+  const own = Object.hasOwn(membersOf, type) ? membersOf[type] : undefined;
   if (!own) {
     const known = Object.keys(membersOf);
     const hint = didYouMean(type, known);

@@ -60,7 +60,7 @@ export function keywordsOf(schema: SchemaObject): string[] {
   return Object.keys(schema).filter((keyword) => {
     if (enforced.includes(keyword)) return schema[keyword] !== undefined;
     if (annotations.includes(keyword) || keyword.startsWith('x-')) return false;
-    if (harmless[keyword]?.(schema[keyword])) return false;
+    if (Object.hasOwn(harmless, keyword) && harmless[keyword]?.(schema[keyword])) return false;
     throw unsupported(keyword, 'cannot be enforced; docs/structured-output.md lists what can');
   });
 }

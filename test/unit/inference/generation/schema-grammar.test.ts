@@ -239,6 +239,8 @@ describe('what cannot be enforced is refused by name', () => {
   });
 
   const refusals: readonly (readonly [schema: unknown, word: string])[] = [
+    [JSON.parse('{"__proto__": 1}'), '__proto__'],
+    [{ constructor: 1 }, 'constructor'],
     [false, 'schema'],
     ['string', 'schema'],
     [{ type: 'text' }, 'type'],
