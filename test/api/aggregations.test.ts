@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { must } from '../../src/lib/assert.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -365,7 +366,8 @@ test('the greatest integers are keys without a fraction', async () => {
   await server.send('POST', '/db/v1/tables/serials/batch', { inserts, sync_level: 'full_text' });
   const request = { limit: 0, aggregations: { ids: { type: 'terms', field: 'id' } } };
   const { body } = await server.send<{ responses: Result[] }>('POST', '/db/v1/tables/serials/query', request);
-  const { buckets } = body.responses[0]?.aggregations.ids as { buckets: { key_as_string: string }[] };
+  const { ids } = must(body.responses[0], 'an answer').aggregations;
+  const { buckets } = ids as { buckets: { key_as_string: string }[] };
   expect(buckets.map((bucket) => bucket.key_as_string).sort()).toEqual([
     '-9007199254740992',
     '9007199254740991',
