@@ -26,6 +26,9 @@ import type { Table, TableIndex } from './table.ts';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 
+/** Searches of one query when the indexes that it began with are closed under it. */
+const attemptsMax = 3;
+
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
   table: string;
@@ -44,6 +47,11 @@ export interface TableQueriesParts {
   freshnessWaitMs: number;
   onQuery(report: QueryReport): void;
   onFailure(): void;
+}
+
+interface OpenTarget extends QueryTarget {
+  /** The indexes that were taken are still those that serve. */
+  isOpen(): boolean;
 }
 
 /** Answers query requests: one body, one or many queries. */
@@ -87,7 +95,7 @@ export class TableQueries {
     }
   }
 
-  async #answer(request: unknown, pathTable: string | undefined, caller: QueryCaller): Promise<string> {
+  async #answer(request: unknown, pathTable: string | undefined, caller: QueryCaller, attempt = 1): Promise<string> {
     const { clock } = this.#parts;
     const started = clock.monotonicMs();
     const table = this.#parts.tables.get(queryTable(request, pathTable));
@@ -103,7 +111,14 @@ export class TableQueries {
     const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, caller });
     const { plan } = planned;
     plan.timeout_ms ??= this.#parts.queryTimeoutMs;
-    const executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);
+    let executed: ExecutedQuery;
+    try {
+      executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);
+    } catch (error) {
+      // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
+      if (target.isOpen() || attempt === attemptsMax) throw error;
+      return this.#answer(request, pathTable, caller, attempt + 1);
+    }
     const documents = executed.hits.map((hit) => hit.document);
     const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
     const stored = lease.ranges.map((range) => range.stored);
@@ -131,7 +146,7 @@ export class TableQueries {
     table: Table,
     ranges: readonly OpenRange[],
     { plan, nowMs, caller }: { plan: NativePlan; nowMs: number; caller: QueryCaller },
-  ): Promise<QueryTarget> {
+  ): Promise<OpenTarget> {
     const legNames = (plan.legs ?? []).map((leg) => leg.name);
     let index = table.servingIndex;
     while (!isFresh(ranges, [index.name, ...legNames])) {
@@ -140,7 +155,11 @@ export class TableQueries {
       // Another index has taken over meanwhile.
       index = table.servingIndex;
     }
+    const names = [index.name, ...legNames];
+    const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
+    const taken = handles();
     return {
+      isOpen: () => handles().every((handle, at) => handle === taken[at]),
       tableName: table.name,
       expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
       ranges: ranges.map((range) => ({
