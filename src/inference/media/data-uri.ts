@@ -14,12 +14,19 @@ export function parseDataUri(uri: string, where: string): { mediaType: string | 
 
 /** Decodes base64 of the standard alphabet with its padding and nothing else in it. Throws `invalid_media`. */
 export function decodeBase64(text: string, where: string): Uint8Array {
-  try {
-    // Whitespace is let through by the decoder, but changes the length.
-    const bytes = Uint8Array.fromBase64(text, { lastChunkHandling: 'strict' });
-    if (text.length === Math.ceil(bytes.byteLength / 3) * 4) return bytes;
-  } catch {
-    // Said below.
-  }
+  // Ten times as fast as the strict decoder; what it skips is missing at the end.
+  const bytes = Buffer.from(text, 'base64');
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const isWhole = text.length % 4 === 0 && bytes.byteLength === (text.length / 4) * 3 - padding;
+  if (isWhole && !text.includes('-') && !text.includes('_') && isStrict(text.slice(-4))) return bytes;
   throw new ServiceError('invalid_media', `${where} is not base64`);
+}
+
+function isStrict(text: string): boolean {
+  try {
+    Uint8Array.fromBase64(text, { lastChunkHandling: 'strict' });
+    return true;
+  } catch {
+    return false;
+  }
 }
