@@ -67,7 +67,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   const readiness = new Readiness();
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceParts);
-  const app = buildApp(shared, tables, inference, readiness);
+  const app = buildApp(shared, { tables, pool }, inference, readiness);
   readiness.add('draining', () => !app.inFlight.draining);
   readiness.add('storage', () => storage.writable);
   addProcessMetrics(metrics, clock, packageFile.version);
@@ -166,7 +166,12 @@ function buildScrubber({ clock, config, logger, metrics }: Shared, tables: Table
   });
 }
 
-function buildApp(shared: Shared, tables: TableService, inference: Inference, readiness: Readiness): App {
+function buildApp(
+  shared: Shared,
+  { tables, pool }: { tables: TableService; pool: RangePool },
+  inference: Inference,
+  readiness: Readiness,
+): App {
   const { storage, log, clock, metrics } = shared;
   const writes = new BatchWriter(tables, log, clock, {
     wrote({ inserted, deleted, transformed }) {
@@ -182,7 +187,7 @@ function buildApp(shared: Shared, tables: TableService, inference: Inference, re
     documents: new DocumentReads(tables, clock),
     queries: buildQueries(shared, tables),
     indexes: new IndexService(tables, storage),
-    cluster: clusterSource(shared, tables),
+    cluster: clusterSource(shared, tables, pool),
     inference,
     readiness,
   };
@@ -233,10 +238,18 @@ function indexDirectory(indexesDirectory: string, definition: { name: string; in
   return join(indexesDirectory, `${readable}@${definition.incarnation}`);
 }
 
-function clusterSource({ storage, config, listener }: Shared, tables: TableService): ClusterSource {
+function clusterSource({ storage, config, listener }: Shared, tables: TableService, pool: RangePool): ClusterSource {
   return {
     tables: () => tables.all(),
-    problems: () => (storage.writable ? [] : ['The data directory cannot be written.']),
+    problems: () => [
+      ...(storage.writable ? [] : ['The data directory cannot be written.']),
+      ...pool.openRanges().flatMap((range) =>
+        range.failedIndexes().map((name) => {
+          const table = tables.ownerOf(range.rangeId).name;
+          return `Index "${name}" of table "${table}" has failed in range ${range.rangeId} and is opened again.`;
+        }),
+      ),
+    ],
     writable: () => storage.writable,
     config: () => config.state,
     dataDirectory: storage.directory.root,

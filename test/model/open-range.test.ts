@@ -86,6 +86,7 @@ async function openRange(directory: string) {
   const indexes = { text: new KeepingIndex(), dense: new KeepingIndex(), sparse: new KeepingIndex() };
   const stored = await storage.openRange(rangeId(table));
   const removed: string[] = [];
+  const clock = new FakeClock();
   const range = new OpenRange(
     {
       stored,
@@ -95,7 +96,7 @@ async function openRange(directory: string) {
         async () =>
           indexes[name as keyof typeof indexes].open(),
       removeIndexFiles: (_, { name }) => void removed.push(name),
-      clock: new FakeClock(),
+      clock,
       bounds,
       onIndexEvent: () => ({}),
     },
@@ -107,7 +108,7 @@ async function openRange(directory: string) {
     await range.close();
     await storage.close();
   };
-  return { storage, table, range, stored, indexes, removed, put, close, dense: of('dense').incarnation };
+  return { storage, table, range, stored, indexes, removed, clock, put, close, dense: of('dense').incarnation };
 }
 
 test('every index gets the rows that concern it, and shows the others without work', async () => {
@@ -157,6 +158,24 @@ test('writes are refused while an index of vectors is too far behind, and taken 
   await settle();
   range.assertKeepsUp();
   expect(indexes.dense.given.flat().filter((kind) => kind === vector).length).toBeGreaterThanOrEqual(8);
+  await close();
+});
+
+test('an index that has failed is named until it is open again', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, dense, clock } = await openRange(directory.path);
+  expect(range.failedIndexes()).toEqual([]);
+  const fails = Promise.withResolvers<void>();
+  indexes.dense.held = fails.promise;
+  await put({ puts: { a: {} }, vectors: { a: { [dense]: [1, 2] } } });
+  await settle();
+  fails.reject(new Error('no room'));
+  await until(async () => range.failedIndexes().length > 0);
+  expect(range.failedIndexes()).toEqual(['dense']);
+  indexes.dense.held = undefined;
+  await clock.advance(1_000);
+  await range.waitForIndexes('all', range.head);
+  expect(range.failedIndexes()).toEqual([]);
   await close();
 });
 
