@@ -53,7 +53,7 @@ function readObject(body: string, position: number, requests: string[]): number 
   return end;
 }
 
-const otherValues = /(?:null|true|false)\b|["[\d-]/y;
+const otherValues = /(?:null|true|false)\b|["\d-]/y;
 
 /** JSON of another kind is not broken: then the kind is what is wrong. */
 function notAnObject(body: string, position: number): ServiceError {

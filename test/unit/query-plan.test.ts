@@ -244,7 +244,7 @@ describe('several queries in one body', () => {
   }
 
   test('JSON of another kind is told from what is no JSON', () => {
-    for (const body of ['5', '-1.5', '[1]', 'null', 'true', '"a"', '[[{}]]']) {
+    for (const body of ['5', '-1.5', '[1]', 'null', 'true', '"a"']) {
       expect(failure(() => splitQueryRequests(body)).code).toBe('invalid_request');
     }
   });
