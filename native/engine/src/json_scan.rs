@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::error::EngineError;
 
 /// The largest integer that every reader of JSON keeps exactly: 2^53.
-const INTEGER_MAX: u64 = 1 << 53;
+pub const INTEGER_MAX: u64 = 1 << 53;
 /// Up to this many members an object's names are compared pairwise; beyond, they are sorted.
 const PAIRWISE_MEMBERS_MAX: usize = 16;
 /// The scanner recurses, so the caller's depth limit has a ceiling of its own.

@@ -28,7 +28,8 @@ const entryFile = new URL('./pull-child.ts', import.meta.url).pathname;
 
 /**
  * Fetches a model in a process of its own: unpacking and hashing hundreds of megabytes would hold up everything else
- * here. Aborting ends it with every process that it started; what has arrived is kept. Throws an Error with the reason.
+ * here. Aborting ends it with every process that it started; what has arrived is kept, but for half a
+ * package. Throws an Error with the reason.
  */
 export async function pullInChild(
   order: PullOrder,

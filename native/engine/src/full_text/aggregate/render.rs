@@ -14,10 +14,9 @@ use super::plan::{Aggregation, AggregationKind, CalendarInterval, SignificanceAl
 use super::segment_tree::Context;
 use super::significance::Frequencies;
 use crate::error::EngineError;
+use crate::json_scan::INTEGER_MAX;
 
 const MILLISECOND: i64 = 1_000_000;
-/// The greatest integer that a document may have, 2^53.
-const INTEGER_MAX: f64 = (1u64 << 53) as f64;
 
 /// Milliseconds of a time in nanoseconds, exact to the microsecond: as a double, nanoseconds of today are not.
 pub fn milliseconds_of(nanoseconds: i64) -> f64 {
@@ -27,7 +26,11 @@ pub fn milliseconds_of(nanoseconds: i64) -> f64 {
 
 /// Integers are written without a fraction; what JSON has no number for is null.
 pub fn number_json(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() <= INTEGER_MAX { Value::from(number as i64) } else { Value::from(number) }
+    if number.fract() == 0.0 && number.abs() <= INTEGER_MAX as f64 {
+        Value::from(number as i64)
+    } else {
+        Value::from(number)
+    }
 }
 
 /// RFC 3339 in UTC of milliseconds since 1970.

@@ -9,8 +9,8 @@ use crate::error::EngineError;
 const QUERY_TIMEOUT: &str = "query_timeout";
 const TAKES_LONGER: &str = "takes_longer";
 
-/// What is answered at once is given up after this time, or after four times what was allowed.
-const AT_ONCE_MIN: Duration = Duration::from_millis(1);
+/// What is answered at once is given up after four times what was allowed, and not before this time.
+const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 /// Work of fewer nanoseconds is done before another thread would have taken a part of it.
 const SHARED_NANOS_MIN: u64 = 200_000;
@@ -55,7 +55,7 @@ impl Stop {
 
     /// For a query that is to end at once, with no more than `nanos` of work to be expected.
     pub fn at_once(nanos: u64) -> Self {
-        let patience = Duration::from_nanos(nanos.saturating_mul(4)).max(AT_ONCE_MIN);
+        let patience = Duration::from_nanos(nanos.saturating_mul(4)).max(PATIENCE_MIN);
         let at_once = AtOnce { max: nanos, expected: AtomicU64::new(0) };
         Self {
             cancel: CancelFlag::default(),
