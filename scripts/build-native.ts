@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   existsSync,
@@ -9,11 +8,12 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
+import { SourceStamp } from './source-stamp.ts';
 
 const root = new URL('../', import.meta.url).pathname;
 const native = join(root, 'native');
-const hashFile = join(native, 'sundew.node.hash');
+const stamp = new SourceStamp(join(native, 'sundew.node.hash'), () => sourceFiles(native).sort());
 const addonFile = join(native, `sundew.${process.platform}-${process.arch}.node`);
 const libraryName = process.platform === 'darwin' ? 'libsundew_binding.dylib' : 'libsundew_binding.so';
 /** The derive macros write the type definitions of the exports here while they compile. */
@@ -25,18 +25,18 @@ export type BuildProfile = 'release' | 'dist';
 
 /** Whether the addon was built from the sources as they are now. */
 export function nativeIsCurrent(): boolean {
-  return existsSync(addonFile) && existsSync(hashFile) && readFileSync(hashFile, 'utf8').trim() === hashSources();
+  return existsSync(addonFile) && stamp.isCurrent();
 }
 
 /** Builds the addon and puts it where `src/engine/native-addon.ts` looks. Throws an Error that says what to do. */
 export async function buildNative(profile: BuildProfile = 'release'): Promise<void> {
   requireTools();
-  const hash = hashSources();
+  const hash = stamp.hashOfContents();
   await runCargo(profile);
   // Renamed into place, so that a process that has the old file mapped keeps it whole.
   copyFileSync(join(native, 'target', profile, libraryName), `${addonFile}.tmp`);
   renameSync(`${addonFile}.tmp`, addonFile);
-  writeFileSync(hashFile, `${hash}\n`);
+  stamp.write(hash);
 }
 
 /** Writes `native/binding/index.d.ts` from the exports of the binding crate; answers the file's path. */
@@ -106,18 +106,6 @@ async function runCargo(profile: BuildProfile): Promise<void> {
   });
   const code = await cargo.exited;
   if (code !== 0) throw new Error(`cargo build failed with exit code ${code}; its messages are above.`);
-}
-
-/** SHA-256 over the names and contents of everything that the addon is made from. */
-function hashSources(): string {
-  const hash = createHash('sha256');
-  for (const file of sourceFiles(native).sort()) {
-    hash
-      .update(`${relative(native, file)}\0`)
-      .update(readFileSync(file))
-      .update('\0');
-  }
-  return hash.digest('hex');
 }
 
 function sourceFiles(directory: string): string[] {

@@ -42,7 +42,7 @@ function rustSteps(): Step[] {
   return steps;
 }
 
-await setUpOrExit();
+await setUpOrExit('developing');
 const bun = process.execPath;
 const binaries = `${root}node_modules/.bin`;
 const steps: Step[] = [

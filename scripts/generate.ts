@@ -10,7 +10,7 @@ async function textOf(path: string): Promise<string> {
   return (await file.exists()) ? file.text() : '';
 }
 
-await setUpOrExit();
+await setUpOrExit('developing');
 const check = process.argv.includes('--check');
 const { generatedDocuments } = await import('./generated-documents.ts');
 const { generateNativeTypes } = await import('./build-native.ts');

@@ -1,11 +1,17 @@
 #!/usr/bin/env bun
+import { bundledMain } from './bundle.ts';
 import { setUpOrExit } from './setup.ts';
 
-const main = new URL('../src/main.ts', import.meta.url).pathname;
+// usage: bun scripts/sundew.ts VERB [options]
+// Runs the bundle. The demo runs the sources, because its data is a package of the developers.
 
-if (await setUpOrExit()) {
+const words = Bun.argv.slice(2);
+const isDemo = words[0] === 'demo';
+const main = isDemo ? new URL('../src/main.ts', import.meta.url).pathname : bundledMain;
+
+if (await setUpOrExit(isDemo ? 'developing' : 'serving')) {
   // What was just installed is not in this process's view of the packages: a fresh one runs the command.
-  const child = Bun.spawn([process.execPath, main, ...Bun.argv.slice(2)], { stdio: ['inherit', 'inherit', 'inherit'] });
+  const child = Bun.spawn([process.execPath, main, ...words], { stdio: ['inherit', 'inherit', 'inherit'] });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
   process.exit(await child.exited);
 }

@@ -95,7 +95,7 @@ function chosen(words: readonly string[]): Tier[] {
 }
 
 const selected = chosen(process.argv.slice(2));
-await setUpOrExit();
+await setUpOrExit('developing');
 const lines: string[] = [];
 const failures: string[] = [];
 let passed = 0;

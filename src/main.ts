@@ -36,12 +36,15 @@ async function loadServer(): Promise<StartServer> {
   return (await import('./server.ts')).startServer;
 }
 
-const words = Bun.argv.slice(2);
-const code = await runCommandLine({ verbs, version: packageFile.version }, words, {
-  environment: process.env,
-  print: (text) => void process.stdout.write(text),
-  explain: (text) => void process.stderr.write(text),
-});
-process.exitCode = code;
-// A server that failed to start still holds its port and its threads.
-if (words[0] === 'serve' || words[0] === 'inference') process.exit(code);
+async function main(words: readonly string[]): Promise<void> {
+  const code = await runCommandLine({ verbs, version: packageFile.version }, words, {
+    environment: process.env,
+    print: (text) => void process.stdout.write(text),
+    explain: (text) => void process.stderr.write(text),
+  });
+  process.exitCode = code;
+  // A server that failed to start still holds its port and its threads.
+  if (words[0] === 'serve' || words[0] === 'inference') process.exit(code);
+}
+
+void main(Bun.argv.slice(2));

@@ -22,6 +22,7 @@ import type { Logger } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Readiness } from './observability/readiness.ts';
 import { isModelKind } from './protocol/inference/model-kinds.ts';
+import { entryFile } from './runtime/entry-file.ts';
 
 export interface InferenceParts {
   readonly config: Config;
@@ -31,7 +32,7 @@ export interface InferenceParts {
   readonly metrics: Metrics;
 }
 
-const hostEntry = new URL('./inference/host/host-main.ts', import.meta.url).pathname;
+const hostEntry = entryFile(new URL('./inference/host/host-main.ts', import.meta.url));
 
 /** Finds the models and makes ready to load them. Nothing is loaded yet. */
 export function openInference({ config, limits, clock, logger, metrics }: InferenceParts): Inference {

@@ -1,5 +1,4 @@
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { renderOpenApi } from './openapi.ts';
 import { Reply } from './reply.ts';
 import { defineRoute, type Route } from './route.ts';
@@ -60,7 +59,7 @@ export function docsRoutes(routes: readonly Route[], version: string): Route[] {
 }
 
 function bundled(name: string): string {
-  return join(dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json'))), name);
+  return join(dirname(Bun.resolveSync('swagger-ui-dist/package.json', import.meta.dir)), name);
 }
 
 function asset(path: string, contentType: string, content: () => string | Bun.BunFile): Route {

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../lib/clock.ts';
+import { entryFile } from '../../runtime/entry-file.ts';
 import { DemoError } from './demo-client.ts';
 
-const entry = fileURLToPath(new URL('../../main.ts', import.meta.url));
+const entry = entryFile(new URL('../../main.ts', import.meta.url));
 const readyDeadlineMs = 30_000;
 const pollMs = 10;
 

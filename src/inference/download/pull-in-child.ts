@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { entryFile } from '../../runtime/entry-file.ts';
 import type { PullEntry, PullEvent } from './pull-model.ts';
 
 /** What a child is told to fetch. Plain data. */
@@ -24,7 +25,7 @@ interface PullInChildOptions {
 
 /** How long a process may take to clean up behind itself, in milliseconds. */
 const stopGraceMs = 2_000;
-const entryFile = new URL('./pull-child.ts', import.meta.url).pathname;
+const childFile = entryFile(new URL('./pull-child.ts', import.meta.url));
 
 /**
  * Fetches a model in a process of its own: unpacking and hashing hundreds of megabytes would hold up everything else
@@ -36,7 +37,7 @@ export async function pullInChild(
   { environment, clock, signal, onEvent }: PullInChildOptions,
 ): Promise<void> {
   let last: Exclude<FromPullChild, { type: 'event' }> | undefined;
-  const child = Bun.spawn([process.execPath, entryFile], {
+  const child = Bun.spawn([process.execPath, childFile], {
     ipc(message: FromPullChild) {
       if (message.type === 'event') onEvent?.(message.event);
       else last = message;

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import variant from '@jitl/quickjs-wasmfile-release-sync';
 import {
   newQuickJSWASMModuleFromVariant,
@@ -112,7 +113,7 @@ export class TemplateSandbox implements Disposable {
   static async open(bounds: TemplateBounds = templateBounds): Promise<TemplateSandbox> {
     const engine = await newQuickJSWASMModuleFromVariant(variant);
     // The build for require(): one file that needs no module loader inside the interpreter.
-    const path = new URL('./index.cjs', import.meta.resolve('@huggingface/jinja'));
+    const path = join(dirname(Bun.resolveSync('@huggingface/jinja', import.meta.dir)), 'index.cjs');
     return new TemplateSandbox(engine, readFileSync(path, 'utf8'), bounds);
   }
 

@@ -15,6 +15,8 @@ export interface ChildServerOptions {
   failpoint?: string | undefined;
   environment?: Record<string, string>;
   arguments?: string[];
+  /** The file that the process starts with. Default: the sources. */
+  main?: string;
   /** Soft and hard bound of open files (RLIMIT_NOFILE). */
   openFilesMax?: number;
   /** How long the start may take, in milliseconds. Default 10,000: what the fault matrix allows after a kill. */
@@ -75,7 +77,8 @@ export class ChildServer implements AsyncDisposable {
   /** Starts the process without waiting for it. */
   static async spawn(options: ChildServerOptions): Promise<ChildServer> {
     const [port, metricsPort] = await freePorts();
-    const serve = [join(repository, 'src/main.ts'), 'serve', '--host', '127.0.0.1', '--data-dir', options.dataDir];
+    const main = options.main ?? join(repository, 'src/main.ts');
+    const serve = [main, 'serve', '--host', '127.0.0.1', '--data-dir', options.dataDir];
     const ports = ['--port', String(port), '--metrics-port', String(metricsPort)];
     const command = [process.execPath, ...serve, ...ports, ...(options.arguments ?? [])];
     const limited = options.openFilesMax

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { buildBundle, bundledMain, bundleIsCurrent } from '../../scripts/bundle.ts';
+import { ChildServer } from '../support/fault/child-server.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+
+// `bun run start` runs this bundle; every other test runs the sources.
+
+const directory = new TemporaryDirectory();
+let server: ChildServer;
+
+beforeAll(async () => {
+  if (!bundleIsCurrent()) await buildBundle();
+  const models = ['--models-dir', join(import.meta.dir, '../fixtures/models'), '--allow-downloads', 'false'];
+  server = await ChildServer.start({
+    dataDir: directory.path,
+    main: bundledMain,
+    arguments: models,
+    startDeadlineMs: 30_000,
+  });
+});
+
+afterAll(async () => {
+  await server.kill();
+  directory[Symbol.dispose]();
+});
+
+const post = (path: string, body: unknown) => fetch(server.url + path, { method: 'POST', body: JSON.stringify(body) });
+
+describe('the bundled server', () => {
+  test('stores, indexes and finds a document: the addon and the writer thread run', async () => {
+    expect((await post('/db/v1/tables/t', {})).status).toBe(200);
+    const written = await post('/db/v1/tables/t/batch', { inserts: { a: { title: 'tea' } }, sync_level: 'full_text' });
+    expect(written.status).toBe(201);
+    const answer = await post('/db/v1/query', { table: 't', full_text_search: { query: 'tea' } });
+    expect(await answer.json()).toMatchObject({ responses: [{ hits: { hits: [{ _id: 'a' }] } }] });
+  });
+
+  test('serves the files of its documentation page', async () => {
+    expect((await fetch(`${server.url}/docs`)).status).toBe(200);
+    expect((await fetch(`${server.url}/docs/swagger-ui.css`)).status).toBe(200);
+  });
+
+  test('runs models and chat templates in their own process and thread', async () => {
+    const embedded = await post('/ai/v1/embeddings', { model: 'tiny-bert', input: 'tea' });
+    expect(embedded.status).toBe(200);
+    const chat = { model: 'chain', messages: [{ role: 'user', content: 'a' }], max_tokens: 2 };
+    expect((await post('/ai/v1/chat/completions', chat)).status).toBe(200);
+  });
+});
