@@ -3,6 +3,7 @@ import type { IndexKind } from './engine/index-definition.ts';
 import type { App } from './http/app.ts';
 import type { ApplierEvents, IndexStage } from './indexing/index-applier.ts';
 import type { RangePool } from './indexing/range-pool.ts';
+import type { Health } from './observability/health.ts';
 import type { Logger } from './observability/logger.ts';
 import type { MetricName } from './observability/metric-definitions.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -17,10 +18,10 @@ const stageMetrics: Record<IndexStage, MetricName> = {
 
 /** What the life of an index tells to the log and to metrics. */
 export function indexEvents(
-  logger: Logger,
-  metrics: Metrics,
+  { logger, metrics, health }: { logger: Logger; metrics: Metrics; health: Health },
   where: { table: string; index: string; range_id: number; kind: IndexKind },
 ): ApplierEvents {
+  const subject = { rangeId: where.range_id, index: where.index };
   return {
     skipped(documents) {
       metrics.increment('indexSkipped', [where.kind], documents.length);
@@ -32,7 +33,11 @@ export function indexEvents(
     },
     failed(error, attempt) {
       logger.error('an index failed and is opened again from its last checkpoint', { ...where, attempt }, error);
+      const message = 'has failed and is opened again; queries are answered once it is open';
+      health.raise({ kind: 'index_failed', ...subject, blocks: 'nothing', message });
     },
+    live: () => health.clear('index_failed', subject),
+    closed: () => health.clear('index_failed', subject),
     timed: (stage, durationMs) => metrics.observe(stageMetrics[stage], [where.kind], durationMs / 1_000),
   };
 }

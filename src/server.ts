@@ -16,6 +16,7 @@ import { RangePool } from './indexing/range-pool.ts';
 import type { Inference } from './inference/inference.ts';
 import { systemClock } from './lib/clock.ts';
 import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
+import type { Health } from './observability/health.ts';
 import { Metrics } from './observability/metrics.ts';
 import { startMetricsServer } from './observability/metrics-server.ts';
 import { addProcessMetrics } from './observability/process-metrics.ts';
@@ -24,6 +25,7 @@ import { CursorSeal } from './query/page-cursor.ts';
 import { LocalRangeLog } from './replication/local-range-log.ts';
 import type { RangeLog } from './replication/range-log.ts';
 import { createApp } from './server-app.ts';
+import { addHealthChecks, nodeHealth, openHealth } from './server-health.ts';
 import { openInference, startInference, stopInference } from './server-inference.ts';
 import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
 import { openStorage, type Storage } from './storage/open-storage.ts';
@@ -45,10 +47,13 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   const limits = limitsOf(options);
   const metrics = new Metrics();
   const fatal = Promise.withResolvers<number>();
+  const health = openHealth(logger, metrics, (rangeId) => service?.findOwner(rangeId)?.name);
+  let service: TableService | undefined;
   const storage = await openStorage({
     directory: options.dataDir,
     clock,
     failpoint: options.failpoint,
+    health,
     onCommit({ requests, durationMs }) {
       metrics.observe('writerGroup', [], requests);
       metrics.observe('writerCommit', [], durationMs / 1_000);
@@ -59,17 +64,19 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
     },
   });
   for (const warning of storage.start.warnings) logger.warn(warning);
-  const shared: Shared = { config, listener, logger, clock, limits, metrics, storage, log: new LocalRangeLog(storage) };
+  const log = new LocalRangeLog(storage);
+  const shared: Shared = { config, listener, logger, clock, limits, metrics, health, storage, log };
   const { tables, pool } = await openTables(shared);
+  service = tables;
   const sweeper = buildSweeper(shared, tables);
   const stopping = new AbortController();
   const background = [sweeper.run(stopping.signal), buildScrubber(shared, tables).run(stopping.signal)];
   const readiness = new Readiness();
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceParts);
-  const app = buildApp(shared, { tables, pool }, inference, readiness);
+  const app = buildApp(shared, tables, inference, readiness);
   readiness.add('draining', () => !app.inFlight.draining);
-  readiness.add('storage', () => storage.writable);
+  addHealthChecks(readiness, health);
   addProcessMetrics(metrics, clock, packageFile.version);
   collectServiceMetrics(metrics, { app, config, pool, sweeper, tables });
   // The thread's own time, whatever the clock of the data says.
@@ -103,12 +110,13 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
 interface Shared extends ServerStart {
   limits: LimitOptions;
   metrics: Metrics;
+  health: Health;
   storage: Storage;
   log: RangeLog;
 }
 
 async function openTables(shared: Shared): Promise<{ tables: TableService; pool: RangePool }> {
-  const { storage, log, clock, limits, logger, metrics, config } = shared;
+  const { storage, log, clock, limits, logger, metrics, health, config } = shared;
   const pool = new RangePool((rangeId) => openRange(rangeId), limits.openRangesMax);
   const tables = new TableService({ storage, log, pool, clock, defaultShards: config.config.defaultShardsPerTable });
   const openRange = async (rangeId: number) => {
@@ -124,7 +132,7 @@ async function openTables(shared: Shared): Promise<{ tables: TableService; pool:
       clock,
       bounds: applierBounds(limits),
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
-        indexEvents(logger, metrics, { table: table.name, index: name, range_id, kind }),
+        indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
     };
     return new OpenRange(parts, table.indexes.map(definitionOf));
   };
@@ -150,28 +158,18 @@ function buildSweeper({ storage, log, clock, limits, logger, metrics }: Shared, 
   });
 }
 
-function buildScrubber({ clock, config, logger, metrics }: Shared, tables: TableService): Scrubber {
+function buildScrubber({ clock, config, logger, health }: Shared, tables: TableService): Scrubber {
   return new Scrubber({
     tables: () => tables.all(),
     clock,
     intervalMs: config.config.scrubIntervalMs,
-    onDamaged(table, key) {
-      metrics.increment('damagedDocuments');
-      logger.error('a stored document or vector does not match its checksum; write it again', {
-        table,
-        key_bytes: key.length,
-      });
-    },
+    onDamaged: (rangeId, key) => health.documentDamaged(rangeId, key),
+    onRangeRead: (rangeId, damaged) => health.rangeRead(rangeId, damaged),
     onFailed: (table, error) => logger.warn('a table could not be scrubbed', { table }, error),
   });
 }
 
-function buildApp(
-  shared: Shared,
-  { tables, pool }: { tables: TableService; pool: RangePool },
-  inference: Inference,
-  readiness: Readiness,
-): App {
+function buildApp(shared: Shared, tables: TableService, inference: Inference, readiness: Readiness): App {
   const { storage, log, clock, metrics } = shared;
   const writes = new BatchWriter(tables, log, clock, {
     wrote({ inserted, deleted, transformed }) {
@@ -187,7 +185,7 @@ function buildApp(
     documents: new DocumentReads(tables, clock),
     queries: buildQueries(shared, tables),
     indexes: new IndexService(tables, storage),
-    cluster: clusterSource(shared, tables, pool),
+    cluster: clusterSource(shared, tables),
     inference,
     readiness,
   };
@@ -238,19 +236,10 @@ function indexDirectory(indexesDirectory: string, definition: { name: string; in
   return join(indexesDirectory, `${readable}@${definition.incarnation}`);
 }
 
-function clusterSource({ storage, config, listener }: Shared, tables: TableService, pool: RangePool): ClusterSource {
+function clusterSource({ storage, config, listener, health }: Shared, tables: TableService): ClusterSource {
   return {
     tables: () => tables.all(),
-    problems: () => [
-      ...(storage.writable ? [] : ['The data directory cannot be written.']),
-      ...pool.openRanges().flatMap((range) =>
-        range.failedIndexes().map((name) => {
-          const table = tables.ownerOf(range.rangeId).name;
-          return `Index "${name}" of table "${table}" has failed in range ${range.rangeId} and is opened again.`;
-        }),
-      ),
-    ],
-    writable: () => storage.writable,
+    health: () => nodeHealth(health, tables),
     config: () => config.state,
     dataDirectory: storage.directory.root,
     apiUrl: () => listener.url,

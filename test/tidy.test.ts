@@ -42,6 +42,7 @@ const ranks: Readonly<Record<string, number>> = {
   http: 8,
   cli: 9,
   'server-app.ts': 10,
+  'server-health.ts': 10,
   'server-inference.ts': 10,
   'server-metrics.ts': 10,
   'server.ts': 11,

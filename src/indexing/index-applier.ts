@@ -22,6 +22,10 @@ export interface ApplierEvents {
   opened?(index: RangeIndex, headSequence: number): void;
   skipped?(documents: { key: string; reason: string }[]): void;
   failed?(error: unknown, attempt: number): void;
+  /** It has come up to its range. */
+  live?(): void;
+  /** Nothing follows: the index was closed for good. */
+  closed?(): void;
   checkpointed?(sequence: number): void;
   /** The index is about to be built from the documents again: `damage` or `failures`. */
   rebuilding?(reason: string): void;
@@ -297,6 +301,7 @@ export class IndexApplier {
     this.#hasBeenLive = true;
     this.#rebuilding = false;
     this.#lastError = undefined;
+    this.#events.live?.();
     for (const resolve of this.#liveWaiters.splice(0)) resolve(true);
   }
 
@@ -423,6 +428,7 @@ export class IndexApplier {
       this.#events.failed?.(error, 0);
     }
     await this.#closeQuietly();
+    this.#events.closed?.();
   }
 
   async #closeQuietly(): Promise<void> {

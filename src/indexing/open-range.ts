@@ -70,11 +70,6 @@ export class OpenRange {
     }));
   }
 
-  /** Indexes that a fault has closed and that are not open again yet. */
-  failedIndexes(): string[] {
-    return [...this.#indexes].flatMap(([name, { applier }]) => (applier.state === 'failed' ? [name] : []));
-  }
-
   /** Starts to follow an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;

@@ -109,7 +109,11 @@ export const metricDefinitions = {
   mediaBlocked: counter('sundew_media_blocked_total', 'Addresses of media that were not asked, by reason.', ['reason']),
   inferenceRefused: counter('sundew_inference_refused_total', 'Requests turned away because all permits were taken.'),
 
-  damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents that a scrub found damaged.'),
+  damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents and vectors that were found damaged.'),
+  raisedFaults: counter('sundew_raised_faults_total', 'Faults of the disk, of files and of indexes that were met.', [
+    'kind',
+  ]),
+  standingFaults: gauge('sundew_standing_faults', 'Faults that stand now.', ['kind']),
   ttlDeleted: counter('sundew_ttl_deleted_total', 'Expired documents that were deleted.'),
   ttlPaused: gauge('sundew_ttl_paused', '1 while a jump of the clock pauses deletion.'),
 } as const satisfies Record<string, MetricDefinition>;

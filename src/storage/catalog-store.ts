@@ -6,6 +6,8 @@ import type { RangeId } from './entry-group.ts';
 import type { NewTable, StorageCalls, TableChange } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 
+const catalogSource = { name: 'the catalog' };
+
 /** The catalog of this node: reads on the calling thread, changes through the writer, each one durable transaction. */
 export class CatalogStore {
   readonly #channel: WorkerChannel<StorageCalls>;
@@ -24,23 +26,23 @@ export class CatalogStore {
 
   /** All tables, by name. */
   tables(): TableRecord[] {
-    return reading('the catalog', () => this.#reading.tables());
+    return reading(catalogSource, () => this.#reading.tables());
   }
 
   table(name: string): TableRecord | undefined {
-    return reading('the catalog', () => this.#reading.table(name));
+    return reading(catalogSource, () => this.#reading.table(name));
   }
 
   tableById(tableId: number): TableRecord | undefined {
-    return reading('the catalog', () => this.#reading.tableById(tableId));
+    return reading(catalogSource, () => this.#reading.tableById(tableId));
   }
 
   ranges(): RangeRecord[] {
-    return reading('the catalog', () => this.#reading.ranges());
+    return reading(catalogSource, () => this.#reading.ranges());
   }
 
   range(rangeId: RangeId): RangeRecord | undefined {
-    return reading('the catalog', () => this.#reading.range(rangeId));
+    return reading(catalogSource, () => this.#reading.range(rangeId));
   }
 
   /** Fails with `already_exists`. The files of its ranges exist durably when this resolves. */

@@ -1,9 +1,9 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { FrameBuilder, type RowKind, rowKind } from '../lib/document-frame.ts';
 import { vectorDeleteBody } from '../lib/vector-body.ts';
-import type { PostImages, RangeId } from './entry-group.ts';
+import type { PostImages } from './entry-group.ts';
 import { appendTombstone } from './post-image.ts';
-import { reading } from './storage-error.ts';
+import { type ReadSource, reading } from './storage-error.ts';
 
 /**
  * Bounds of a page: rows, and bytes after which no further row is added. A page is read in one go on the main thread,
@@ -41,10 +41,10 @@ const noBytes = new Uint8Array(0);
 export class ChangeFeed {
   readonly #documents: Statement;
   readonly #vectors: Statement;
-  readonly #name: string;
+  readonly #source: ReadSource;
 
-  constructor(database: Database, rangeId: RangeId) {
-    this.#name = `range ${rangeId}`;
+  constructor(database: Database, source: ReadSource) {
+    this.#source = source;
     const changes = 'SELECT c.sequence, c.ordinal, c.deleted, c.index_id AS indexId, d.key';
     this.#documents = database.prepare(
       `${changes}, d.sequence AS storedSequence, d.ttl_base_ms AS ttlBaseMs, d.crc, d.body FROM changes c ` +
@@ -66,13 +66,15 @@ export class ChangeFeed {
    * that one damaged row does not keep all others from an index.
    */
   read(afterSequence: number, indexId?: number): FeedPage | undefined {
-    return reading(this.#name, () =>
+    const page = reading(this.#source, () =>
       indexId === undefined
         ? readPage(this.#documents.iterate(afterSequence), appendDocumentChange)
         : readPage(this.#vectors.iterate(indexId, afterSequence), (page, change) =>
             appendVectorChange(page, change, indexId),
           ),
     );
+    for (const { key } of page?.damaged ?? []) this.#source.documentDamaged?.(key);
+    return page;
   }
 
   close(): void {

@@ -1,8 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { ServiceError } from '../protocol/service-error.ts';
+import type { ServiceError } from '../protocol/service-error.ts';
 import { openReader } from './connection.ts';
-import type { RangeId } from './entry-group.ts';
-import { reading } from './storage-error.ts';
+import { damagedRow, type ReadSource, reading } from './storage-error.ts';
 
 /** A stored document. */
 export interface StoredDocument {
@@ -71,7 +70,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * statement open. A body that does not match its checksum fails with `data_corrupted`, naming the key.
  */
 export class DocumentStore {
-  readonly #name: string;
+  readonly #source: ReadSource;
   readonly #database: Database;
   readonly #byKey: Statement;
   readonly #byOrdinal: Statement;
@@ -81,8 +80,8 @@ export class DocumentStore {
   readonly #expired: Statement;
   readonly #scrubbed: Statement;
 
-  constructor(path: string, rangeId: RangeId) {
-    this.#name = `range ${rangeId}`;
+  constructor(path: string, source: ReadSource) {
+    this.#source = source;
     this.#database = openReader(path);
     this.#byKey = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key = ?`);
     this.#byOrdinal = this.#database.prepare(`SELECT ${textColumns} FROM documents WHERE ordinal = ?`);
@@ -99,20 +98,20 @@ export class DocumentStore {
   }
 
   get(key: string): StoredDocument | undefined {
-    const row = reading(this.#name, () => this.#byKey.get(encoder.encode(key))) as Row | null;
-    return row ? checked(row) : undefined;
+    const row = reading(this.#source, () => this.#byKey.get(encoder.encode(key))) as Row | null;
+    return row ? this.#checked(row) : undefined;
   }
 
   /** The rows that exist, in no promised order. As text, because a page of them is about to become text. */
   byOrdinals(ordinals: readonly number[]): StoredText[] {
     const [first] = ordinals;
     if (first === undefined) return [];
-    const rows = reading(this.#name, () =>
+    const rows = reading(this.#source, () =>
       ordinals.length === 1 ? this.#byOrdinal.values(first) : this.#byOrdinals.values(JSON.stringify(ordinals)),
     );
     return (rows as TextRow[]).map(([ordinal, key, sequence, ttlBaseMs, crc, text]) => {
       // Bytes that are not UTF-8 have become others, so that their checksum does not match either.
-      if (Bun.hash.crc32(text) !== crc) throw corrupted(key, sequence);
+      if (Bun.hash.crc32(text) !== crc) throw this.#damaged(key);
       return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, text };
     });
   }
@@ -122,7 +121,7 @@ export class DocumentStore {
    * once `bytesMax` bytes of bodies are reached. Go on with the last key, exclusive.
    */
   page(bounds: KeyBounds, rowsMax = pageRowsMax, bytesMax = pageBytesMax): DocumentPage {
-    return reading(this.#name, () => this.#page(bounds, rowsMax, bytesMax));
+    return reading(this.#source, () => this.#page(bounds, rowsMax, bytesMax));
   }
 
   #page(bounds: KeyBounds, rowsMax: number, bytesMax: number): DocumentPage {
@@ -137,7 +136,7 @@ export class DocumentStore {
         if (order > 0 || (order === 0 && !bounds.toInclusive)) return { documents, more: false };
       }
       if (documents.length >= rowsMax || bytes >= bytesMax) return { documents, more: true };
-      documents.push(checked(row));
+      documents.push(this.#checked(row));
       bytes += row.body.byteLength;
     }
     return { documents, more: false };
@@ -145,7 +144,7 @@ export class DocumentStore {
 
   /** Checks the rows after an ordinal, a page of them; undefined when there are none. */
   scrubPage(afterOrdinal: number): ScrubPage | undefined {
-    const rows = reading(this.#name, () => this.#scrubbed.all(afterOrdinal, pageRowsMax)) as Row[];
+    const rows = reading(this.#source, () => this.#scrubbed.all(afterOrdinal, pageRowsMax)) as Row[];
     const last = rows.at(-1);
     if (!last) return undefined;
     const damaged = rows.filter((row) => !isIntact(row));
@@ -156,7 +155,7 @@ export class DocumentStore {
   /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
   expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
     const rows = reading(
-      this.#name,
+      this.#source,
       () => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[],
     );
     return rows.map(({ key, sequence }) => ({ key: decoder.decode(key), sequence }));
@@ -173,6 +172,17 @@ export class DocumentStore {
     this.#database.close();
   }
 
+  #checked(row: Row): StoredDocument {
+    const { ordinal, key: keyBytes, sequence, ttlBaseMs, body } = row;
+    const key = decoder.decode(keyBytes);
+    if (!isIntact(row)) throw this.#damaged(key);
+    return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
+  }
+
+  #damaged(key: string): ServiceError {
+    return damagedRow(this.#source, 'the stored document', key);
+  }
+
   #statements(): Statement[] {
     return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired, this.#scrubbed];
   }
@@ -180,16 +190,4 @@ export class DocumentStore {
 
 function isIntact({ body, crc }: Row): boolean {
   return Bun.hash.crc32(body) === crc;
-}
-
-function checked(row: Row): StoredDocument {
-  const { ordinal, key: keyBytes, sequence, ttlBaseMs, body } = row;
-  const key = decoder.decode(keyBytes);
-  if (!isIntact(row)) throw corrupted(key, sequence);
-  return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
-}
-
-function corrupted(key: string, sequence: number): ServiceError {
-  const message = `the stored document "${key}" does not match its checksum`;
-  return new ServiceError('data_corrupted', message, { details: { key, sequence } });
 }

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
+import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
@@ -14,6 +15,7 @@ import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import { LogCopier } from './log-copier.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
+import { StorageFaults } from './storage-faults.ts';
 import { StoredRange } from './stored-range.ts';
 
 export interface StorageOptions {
@@ -22,6 +24,8 @@ export interface StorageOptions {
   clock: Clock;
   /** Name of the failpoint to arm in the writer, for crash tests. */
   failpoint?: string | undefined;
+  /** Where faults of the disk and of files are raised. */
+  health?: Health;
   /** Told of the writer's commits, within a second or so. */
   onCommit?(commit: CommitReport): void;
   /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
@@ -37,9 +41,10 @@ export interface StorageStart {
   removed: string[];
 }
 
-interface StorageThreads {
+interface StorageParts {
   channel: WorkerChannel<StorageCalls>;
   copier: LogCopier;
+  health: Health;
 }
 
 /** An open data directory. */
@@ -51,11 +56,13 @@ export class Storage {
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #copier: LogCopier;
   readonly #lock: DataLock;
+  readonly #faults: StorageFaults;
   readonly #open = new Map<RangeId, StoredRange>();
-  #writable = true;
 
-  constructor(directory: DataDirectory, lock: DataLock, { channel, copier }: StorageThreads, start: StorageStart) {
+  constructor(directory: DataDirectory, lock: DataLock, parts: StorageParts, start: StorageStart) {
+    const { channel, copier, health } = parts;
     this.directory = directory;
+    this.#faults = new StorageFaults(health);
     this.catalog = new CatalogStore(directory.catalogFile, channel);
     this.start = start;
     this.secrets = openSecrets(directory);
@@ -72,14 +79,13 @@ export class Storage {
 
   /** Opens a range of the catalog, or returns the open one. Fails with `data_corrupted` when its log is damaged. */
   async openRange(rangeId: RangeId, ttlDurationMs?: number): Promise<StoredRange> {
-    const opened = await this.#channel.call('openRange', { rangeId, ttlDurationMs });
+    const opened = await this.#faults.opening(rangeId, this.#channel.call('openRange', { rangeId, ttlDurationMs }));
     const existing = this.#open.get(rangeId);
     if (existing) return existing;
     const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);
-    const range = reading(
-      `range ${rangeId}`,
-      () => new StoredRange(path, opened, this.#channel, () => this.#open.delete(rangeId)),
-    );
+    const source = this.#faults.readsOf(rangeId);
+    const onClose = () => this.#open.delete(rangeId);
+    const range = reading(source, () => new StoredRange(path, { opened, channel: this.#channel, source, onClose }));
     this.#open.set(rangeId, range);
     for (const indexId of opened.goneIndexes) {
       // One that fails is tried again when the range is next opened; until then it costs only space.
@@ -94,26 +100,14 @@ export class Storage {
    */
   async append(group: EntryGroup): Promise<AppliedWrite[]> {
     const buffers = new Set(group.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
-    const applied = await this.#noteWritable(this.#channel.call('append', group, [...buffers]));
+    const applied = await this.#faults.writing(this.#channel.call('append', group, [...buffers]));
     for (const write of applied) this.#open.get(write.rangeId)?.noteApplied(write);
     return applied;
   }
 
-  /** False since a write met a disk that takes none; true again with the next one that succeeds. */
-  get writable(): boolean {
-    return this.#writable;
-  }
-
-  async #noteWritable<T>(writing: Promise<T>): Promise<T> {
-    try {
-      const result = await writing;
-      this.#writable = true;
-      return result;
-    } catch (error) {
-      const code = error instanceof ServiceError ? error.code : undefined;
-      if (code === 'read_only' || code === 'storage_failed') this.#writable = false;
-      throw error;
-    }
+  /** Forgets the faults of a range that was dropped. */
+  forgetRange(rangeId: RangeId): void {
+    this.#faults.health.forgetRange(rangeId);
   }
 
   /** Copies the write-ahead logs into their files; of one range or of everything open. */
@@ -165,7 +159,12 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     const report = await channel.call('start', { root: directory.root, failpoint: options.failpoint });
     if (!hasFormat) writeDataFormat(directory);
     syncDirectory(directory.root);
-    return new Storage(directory, lock, { channel, copier }, { ...report, removed: [] });
+    return new Storage(
+      directory,
+      lock,
+      { channel, copier, health: options.health ?? new Health() },
+      { ...report, removed: [] },
+    );
   } catch (error) {
     channel.terminate();
     lock.release();

@@ -29,21 +29,42 @@ export function translateStorageError(error: unknown, probePath: string, file = 
   return error;
 }
 
+/** The file that is read, and what hears of damage in it. */
+export interface ReadSource {
+  /** For people, such as "range 7". */
+  readonly name: string;
+  /** Undefined for the catalog. */
+  readonly rangeId?: number;
+  fileDamaged?(): void;
+  /** A document or a vector of this key does not match its checksum. */
+  documentDamaged?(key: string): void;
+}
+
 /**
- * Runs a read on the calling thread and translates its failure. `what` names the file for people, such as "range 7".
- * A read that fails condemns nothing: the writer decides whether the disk has failed.
+ * Runs a read on the calling thread and translates its failure. A read that fails condemns nothing: the writer decides
+ * whether the disk has failed.
  */
-export function reading<Result>(what: string, read: () => Result): Result {
+export function reading<Result>(source: ReadSource, read: () => Result): Result {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error;
     const code = error.code ?? '';
+    const { name, rangeId } = source;
+    const options = { cause: error, ...(rangeId === undefined ? {} : { details: { range_id: rangeId } }) };
     if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_IOERR')) {
-      throw new ServiceError('data_corrupted', `${what} cannot be read; run \`sundew check\``, { cause: error });
+      source.fileDamaged?.();
+      throw new ServiceError('data_corrupted', `${name} cannot be read; run \`sundew check\``, options);
     }
-    throw new ServiceError('unavailable', `${what} cannot be read now; try again`, { cause: error });
+    throw new ServiceError('unavailable', `${name} cannot be read now; try again`, options);
   }
+}
+
+/** The error of a row that does not match its checksum, which the source is told of. `what`: document or vector. */
+export function damagedRow(source: ReadSource, what: string, key: string): ServiceError {
+  source.documentDamaged?.(key);
+  const details = { key, ...(source.rangeId === undefined ? {} : { range_id: source.rangeId }) };
+  return new ServiceError('data_corrupted', `${what} "${key}" does not match its checksum`, { details });
 }
 
 /** Directories are made and files removed without SQLite; other errors than those of files pass unchanged. */

@@ -5,6 +5,7 @@ import { DocumentStore } from './document-store.ts';
 import type { AppliedWrite, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 import type { StorageCalls } from './storage-calls.ts';
+import type { ReadSource } from './storage-error.ts';
 import { VectorStore } from './vector-store.ts';
 
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
@@ -23,15 +24,19 @@ export class StoredRange {
 
   constructor(
     path: string,
-    opened: StorageCalls['openRange'][1],
-    channel: WorkerChannel<StorageCalls>,
-    onClose: () => void,
+    parts: {
+      opened: StorageCalls['openRange'][1];
+      channel: WorkerChannel<StorageCalls>;
+      source: ReadSource;
+      onClose: () => void;
+    },
   ) {
+    const { opened, channel, source, onClose } = parts;
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
-    this.documents = new DocumentStore(path, this.rangeId);
-    this.vectors = new VectorStore(this.documents.database, this.rangeId);
-    this.feed = new ChangeFeed(this.documents.database, this.rangeId);
+    this.documents = new DocumentStore(path, source);
+    this.vectors = new VectorStore(this.documents.database, source);
+    this.feed = new ChangeFeed(this.documents.database, source);
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
     this.#channel = channel;

@@ -1,8 +1,6 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { ServiceError } from '../protocol/service-error.ts';
 import type { ScrubPage } from './document-store.ts';
-import type { RangeId } from './entry-group.ts';
-import { reading } from './storage-error.ts';
+import { damagedRow, type ReadSource, reading } from './storage-error.ts';
 import { placeOfVector, vectorRowId } from './vector-rows.ts';
 
 interface Row {
@@ -16,13 +14,13 @@ const scrubRows = 256;
 
 /** Reads stored vectors of one range on the calling thread. */
 export class VectorStore {
-  readonly #name: string;
+  readonly #source: ReadSource;
   readonly #byIds: Statement;
   readonly #after: Statement;
   readonly #keyOf: Statement;
 
-  constructor(database: Database, rangeId: RangeId) {
-    this.#name = `range ${rangeId}`;
+  constructor(database: Database, source: ReadSource) {
+    this.#source = source;
     this.#byIds = database.prepare(
       'SELECT id, crc, body FROM vectors WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id',
     );
@@ -38,14 +36,9 @@ export class VectorStore {
     const found = new Map<number, Map<number, Uint8Array>>();
     if (ordinals.length === 0 || indexIds.length === 0) return found;
     const ids = indexIds.flatMap((indexId) => ordinals.map((ordinal) => vectorRowId(indexId, ordinal)));
-    for (const row of reading(this.#name, () => this.#byIds.all(JSON.stringify(ids))) as Row[]) {
+    for (const row of reading(this.#source, () => this.#byIds.all(JSON.stringify(ids))) as Row[]) {
       const { indexId, ordinal } = placeOfVector(row.id);
-      if (!isIntact(row)) {
-        const key = this.#key(ordinal);
-        throw new ServiceError('data_corrupted', `a stored vector of "${key}" does not match its checksum`, {
-          details: { key },
-        });
-      }
+      if (!isIntact(row)) throw damagedRow(this.#source, 'a stored vector of', this.#key(ordinal));
       const own = found.get(ordinal) ?? new Map<number, Uint8Array>();
       found.set(ordinal, own.set(indexId, row.body));
     }
@@ -54,7 +47,7 @@ export class VectorStore {
 
   /** Checks the vectors after a row id (-1 for all), a page of them; undefined when there are none. */
   scrubPage(afterId: number): ScrubPage | undefined {
-    const rows = reading(this.#name, () => this.#after.all(afterId, scrubRows)) as Row[];
+    const rows = reading(this.#source, () => this.#after.all(afterId, scrubRows)) as Row[];
     const last = rows.at(-1);
     if (!last) return undefined;
     const damaged = rows.filter((row) => !isIntact(row));
@@ -67,7 +60,7 @@ export class VectorStore {
   }
 
   #key(ordinal: number): string {
-    const row = reading(this.#name, () => this.#keyOf.get(ordinal)) as { key: Uint8Array } | null;
+    const row = reading(this.#source, () => this.#keyOf.get(ordinal)) as { key: Uint8Array } | null;
     return row === null ? `(ordinal ${ordinal})` : Buffer.from(row.key).toString();
   }
 }

@@ -11,7 +11,9 @@ export interface ScrubberParts {
   /** Time between two passes, milliseconds; 0 turns scrubbing off. */
   intervalMs: number;
   /** Called for every stored document or vector that does not match its checksum. */
-  onDamaged(tableName: string, key: string): void;
+  onDamaged(rangeId: number, key: string): void;
+  /** All rows of a range were read: these keys are damaged, and no others. */
+  onRangeRead(rangeId: number, damagedKeys: ReadonlySet<string>): void;
   onFailed(tableName: string, error: unknown): void;
 }
 
@@ -49,25 +51,31 @@ export class Scrubber {
   async #scrubTable(table: Table, signal: AbortSignal): Promise<number> {
     let read = 0;
     for (let range = 0; range < table.ranges.length; range += 1) {
-      read += await this.#scrubPages(table, range, signal, ({ documents }, after) => documents.scrubPage(after));
-      await this.#scrubPages(table, range, signal, ({ vectors }, after) => vectors.scrubPage(after));
+      const damaged = new Set<string>();
+      const pages = { table, range, damaged, signal };
+      read += await this.#scrubPages(pages, ({ documents }, after) => documents.scrubPage(after));
+      await this.#scrubPages(pages, ({ vectors }, after) => vectors.scrubPage(after));
+      if (signal.aborted || table.closing.aborted) return read;
+      this.#parts.onRangeRead(must(table.ranges[range], 'a range of the table').rangeId, damaged);
     }
     return read;
   }
 
   async #scrubPages(
-    table: Table,
-    range: number,
-    signal: AbortSignal,
+    { table, range, damaged, signal }: { table: Table; range: number; damaged: Set<string>; signal: AbortSignal },
     readPage: (stored: StoredRange, after: number) => ScrubPage | undefined,
   ): Promise<number> {
     let read = 0;
     for (let after = -1; !signal.aborted && !table.closing.aborted; ) {
       // Leased page by page: a pass must not keep a table from being dropped or its ranges from being closed.
       using lease = await table.lease();
-      const page = readPage(must(lease.ranges[range], 'a range of the table').stored, after);
+      const { stored } = must(lease.ranges[range], 'a range of the table');
+      const page = readPage(stored, after);
       if (!page) break;
-      for (const key of page.damagedKeys) this.#parts.onDamaged(table.name, key);
+      for (const key of page.damagedKeys) {
+        damaged.add(key);
+        this.#parts.onDamaged(stored.rangeId, key);
+      }
       read += page.rows;
       after = page.lastRow;
       await pause(this.#parts.clock, restMs, signal);

@@ -79,7 +79,12 @@ export class TableService {
 
   /** The table that a range belongs to. */
   ownerOf(rangeId: number): Table {
-    return must(this.#owners.get(rangeId), 'every range belongs to a table');
+    return must(this.findOwner(rangeId), 'every range belongs to a table');
+  }
+
+  /** As `ownerOf`; undefined when its table was dropped. */
+  findOwner(rangeId: number): Table | undefined {
+    return this.#owners.get(rangeId);
   }
 
   create(name: string, request: CreateTableRequest): Promise<Table> {
@@ -126,7 +131,10 @@ export class TableService {
       table.drop();
       for (const { rangeId } of table.ranges) await this.#pool.close(rangeId);
       await this.#storage.catalog.dropTable(table.id, this.#clock.nowMs());
-      for (const { rangeId } of table.ranges) this.#owners.delete(rangeId);
+      for (const { rangeId } of table.ranges) {
+        this.#owners.delete(rangeId);
+        this.#storage.forgetRange(rangeId);
+      }
       table.compiledSchema.close();
     });
   }

@@ -24,6 +24,17 @@ test('a scrub finds a document that was damaged on disk, and leaves the others a
     return found().length > 0;
   });
   expect(found()).toHaveLength(1);
+  expect((await server.send('GET', '/db/v1/status')).body).toMatchObject({
+    health: 'degraded',
+    disk: { health: 'healthy', message: '' },
+    ranges: [{ table: 't', health: 'degraded', message: expect.stringContaining('one stored document is damaged') }],
+  });
+  expect((await server.send('GET', '/readyz')).status).toBe(200);
   expect((await server.send('GET', '/db/v1/tables/t/lookup/k577')).body).toMatchObject({ code: 'data_corrupted' });
   expect((await server.send('GET', '/db/v1/tables/t/lookup/k576')).status).toBe(200);
+  await server.send('POST', '/db/v1/tables/t/batch', { inserts: { k577: { n: 577 } } });
+  await until(async () => {
+    await clock.advance(1_000);
+    return (await server.send('GET', '/db/v1/status')).body.health === 'healthy';
+  });
 });

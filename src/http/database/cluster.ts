@@ -2,6 +2,7 @@ import { statfs } from 'node:fs/promises';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { ApplierState } from '../../indexing/index-applier.ts';
 import type { RangeIndexReport } from '../../indexing/index-report.ts';
+import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -9,13 +10,18 @@ import { defineRoute, type Route } from '../route.ts';
 /** Where status and topology come from; every answer is read anew. */
 export interface ClusterSource {
   tables(): Table[];
-  /** Why the node cannot do all it should; empty when it can. */
-  problems(): string[];
-  /** Whether the disk can be written. */
-  writable(): boolean;
+  health(): NodeHealth;
   config(): ConfigGeneration;
   dataDirectory: string;
   apiUrl(): string;
+}
+
+/** Health of the node, of its disk, and of the ranges that are not healthy; messages are empty where all is well. */
+export interface NodeHealth {
+  health: HealthState;
+  message: string;
+  disk: { health: HealthState; message: string };
+  ranges: { range_id: number; table: string; health: HealthState; message: string }[];
 }
 
 /** A single node is always this one. */
@@ -42,16 +48,10 @@ export function clusterRoutes(source: ClusterSource): Route[] {
   ];
 }
 
-function healthOf(source: ClusterSource): 'healthy' | 'degraded' | 'unhealthy' {
-  if (!source.writable()) return 'unhealthy';
-  return source.problems().length > 0 ? 'degraded' : 'healthy';
-}
-
 function renderStatus(source: ClusterSource) {
   const { generation, hash, lastReloadFailed, stale, reloadSuccesses, reloadFailures } = source.config();
   return {
-    health: healthOf(source),
-    message: source.problems().join(' '),
+    ...source.health(),
     auth_enabled: false,
     deployment_mode: 'standalone',
     swarm_mode: true,
@@ -85,7 +85,7 @@ function renderStatus(source: ClusterSource) {
 async function renderTopology(source: ClusterSource) {
   const reports = (await Promise.all(source.tables().map(reportRanges))).flat();
   const disk = await statfs(source.dataDirectory);
-  const health = healthOf(source);
+  const { health } = source.health();
   return {
     nodes: [
       {

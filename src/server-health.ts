@@ -1,0 +1,70 @@
+import type { NodeHealth } from './http/database/cluster.ts';
+import { type Fault, faultKinds, Health, stateOf } from './observability/health.ts';
+import type { Logger } from './observability/logger.ts';
+import type { Metrics } from './observability/metrics.ts';
+import type { Readiness } from './observability/readiness.ts';
+import type { TableService } from './tables/table-service.ts';
+
+/** Finds the table of a range; undefined when it is gone. */
+type TableOf = (rangeId: number) => string | undefined;
+
+/** Health whose faults are logged and counted as they come and go. */
+export function openHealth(logger: Logger, metrics: Metrics, tableOf: TableOf): Health {
+  const where = ({ rangeId, index }: Pick<Fault, 'rangeId' | 'index'>) => ({
+    table: rangeId === undefined ? undefined : tableOf(rangeId),
+    range_id: rangeId,
+    index,
+  });
+  const health = new Health({
+    raised(fault, isNew) {
+      metrics.increment('raisedFaults', [fault.kind]);
+      if (isNew) logger.error(`fault: ${fault.message}`, { fault: fault.kind, blocks: fault.blocks, ...where(fault) });
+    },
+    cleared: (fault) => logger.info('a fault is over', { fault: fault.kind, ...where(fault) }),
+    documentDamaged(rangeId) {
+      metrics.increment('damagedDocuments');
+      logger.error('a stored document or vector does not match its checksum; write it again', where({ rangeId }));
+    },
+  });
+  metrics.onCollect(() => {
+    const faults = health.faults();
+    for (const kind of faultKinds) {
+      metrics.set('standingFaults', [kind], faults.filter((fault) => fault.kind === kind).length);
+    }
+  });
+  return health;
+}
+
+/** The server is not ready while reads or writes cannot be served: `storage` for the node, `ranges` for parts of it. */
+export function addHealthChecks(readiness: Readiness, health: Health): void {
+  readiness.add('storage', () => health.blocking().every(({ rangeId }) => rangeId !== undefined));
+  readiness.add('ranges', () => health.blocking().every(({ rangeId }) => rangeId === undefined));
+}
+
+/** The health of the node, of its disk, and of each range that has a fault, as `/status` shows it. */
+export function nodeHealth(health: Health, tables: TableService): NodeHealth {
+  const faults = health.faults();
+  const onDisk = faults.filter(({ rangeId }) => rangeId === undefined);
+  const byRange = Map.groupBy(faults, ({ rangeId }) => rangeId);
+  byRange.delete(undefined);
+  const ranges = [...byRange].flatMap(([rangeId, of]) => {
+    const table = rangeId === undefined ? undefined : tables.findOwner(rangeId)?.name;
+    if (rangeId === undefined || table === undefined) return [];
+    return [{ range_id: rangeId, table, health: stateOf(of, 'range'), message: sentence(of.map(describe)) }];
+  });
+  const ofRanges = ranges.map(({ range_id, table, message }) => `range ${range_id} of table "${table}": ${message}`);
+  return {
+    health: health.state,
+    message: sentence([...onDisk.map(describe), ...ofRanges]),
+    disk: { health: stateOf(onDisk), message: sentence(onDisk.map(describe)) },
+    ranges,
+  };
+}
+
+function describe({ index, message }: Fault): string {
+  return index === undefined ? message : `index "${index}": ${message}`;
+}
+
+function sentence(parts: string[]): string {
+  return parts.join('; ');
+}
