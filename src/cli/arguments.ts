@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/load.ts';
-import { type Option, options } from '../config/options.ts';
+import { type Option, type OptionName, options } from '../config/options.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
 
 /** A verb's own flags, besides those of the option table. */
@@ -17,11 +17,12 @@ export interface Arguments {
   readonly flags: ReadonlyMap<string, string>;
 }
 
-/** Flags of every server option. */
-export function optionFlags(): FlagSpec[] {
-  return (Object.values(options) as Option<unknown>[]).flatMap(({ flag, kind, help }) =>
-    flag === undefined ? [] : [{ flag, value: placeholder(kind.name), help }],
-  );
+/** Flags of the options that have one: of every option, or of those that are named. */
+export function optionFlags(names = Object.keys(options) as OptionName[]): FlagSpec[] {
+  return names.flatMap((name) => {
+    const { flag, kind, help } = options[name] as Option<unknown>;
+    return flag === undefined ? [] : [{ flag, value: placeholder(kind.name), help }];
+  });
 }
 
 function placeholder(kind: string): string {

@@ -39,7 +39,7 @@ export const check: Verb = {
   name: 'check',
   summary: 'Verify a data directory while no server uses it: every document, every index, the catalog.',
   usage: '[--data-dir DIR] [--json]',
-  flags: [{ flag: '--json', help: 'One JSON object.' }, ...configFlags()],
+  flags: [{ flag: '--json', help: 'One JSON object.' }, ...configFlags(['dataDir'])],
   async run(context) {
     const { config } = configOf(context);
     const report = await checkDirectory(new DataDirectory(config.dataDir));

@@ -1,10 +1,21 @@
 import { ConfigError } from '../config/load.ts';
+import type { OptionName } from '../config/options.ts';
 import { listenAddress } from './listen-address.ts';
 import { configFlags } from './load-config.ts';
 import { runServer, type StartServer } from './serve.ts';
 import type { Verb } from './verb.ts';
 
 const defaultListen = '127.0.0.1:11433';
+/** Those of a server without storage, whose one port is that of `--listen`. */
+const inferenceOptions: OptionName[] = [
+  'drainDeadlineMs',
+  'logLevel',
+  'logFormat',
+  'modelsDir',
+  'predictorsDir',
+  'allowDownloads',
+  'hubUrl',
+];
 const publicFlag = '--allow-insecure-public-bind';
 
 /** `sundew inference serve`: the inference plane alone, without storage. */
@@ -23,7 +34,7 @@ export function inferenceVerb(load: () => Promise<StartServer>): Verb {
         flag: publicFlag,
         help: 'Listen where other machines can reach it. Only behind a trusted proxy with TLS and authentication.',
       },
-      ...configFlags(),
+      ...configFlags(inferenceOptions),
     ],
     async run(context) {
       const { positionals, flags } = context.args;

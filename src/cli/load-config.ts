@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { fileVariable, type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { OptionName } from '../config/options.ts';
 import { type FlagSpec, optionFlags } from './arguments.ts';
 import type { VerbContext } from './verb.ts';
 
 const fileFlag = '--config';
 
-/** Flags of a verb that needs the configuration. */
-export function configFlags(): FlagSpec[] {
-  return [{ flag: fileFlag, value: 'FILE', help: 'Configuration file, YAML or JSON.' }, ...optionFlags()];
+/** Flags of a verb that reads the configuration: the file, and the options that the verb goes by, all unless named. */
+export function configFlags(names?: OptionName[]): FlagSpec[] {
+  return [{ flag: fileFlag, value: 'FILE', help: 'Configuration file, YAML or JSON.' }, ...optionFlags(names)];
 }
 
 /** The configuration of this command line and environment; flags that are not options are left out. Throws `ConfigError`. */

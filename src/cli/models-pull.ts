@@ -2,7 +2,7 @@ import { ConfigError } from '../config/load.ts';
 import { DownloadStopped } from '../inference/download/download-error.ts';
 import { hubEntry, isHubRepository } from '../inference/download/hub-repository.ts';
 import { modelCatalogue, pullEntryOf } from '../inference/download/model-catalogue.ts';
-import { type PullEntry, pullModel, requireDownloads } from '../inference/download/pull-model.ts';
+import { isPulled, type PullEntry, pullModel, requireDownloads } from '../inference/download/pull-model.ts';
 import { commandClock } from '../lib/clock.ts';
 import { suggestion } from '../lib/did-you-mean.ts';
 import type { CatalogueEntry } from '../protocol/inference/catalogue-entry.ts';
@@ -24,8 +24,13 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
     return exitCodes.done;
   }
   const { modelsDir, hubUrl, allowDownloads } = configOf(context).config;
-  requireDownloads(allowDownloads);
-  const entry = isHubRepository(name) ? await entryOfHub(context, name, hubUrl) : entryOf(catalogue, name);
+  const isOfHub = isHubRepository(name);
+  if (isOfHub) requireDownloads(allowDownloads);
+  const entry = isOfHub ? await entryOfHub(context, name, hubUrl) : entryOf(catalogue, name);
+  if (isPulled(entry, modelsDir)) {
+    context.explain(`${entry.kind}/${entry.name} is installed already in ${modelsDir}; nothing was fetched\n`);
+    return exitCodes.done;
+  }
   using stopping = stopBySignal();
   const progress = new PullProgress(context.explain, process.stderr.isTTY === true);
   const model = await pullModel(entry, {

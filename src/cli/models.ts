@@ -31,8 +31,8 @@ export const models: Verb = {
     },
     { flag: '--verify', help: 'With show: compare every file with its digest in the manifest.' },
     { flag: '--yes', help: 'With rm: do it.' },
-    { flag: '--json', help: 'JSON instead of a table.' },
-    ...configFlags(),
+    { flag: '--json', help: 'With list: JSON instead of a table.' },
+    ...configFlags(['modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl']),
   ],
   async run(context) {
     const [word = 'list', subject, ...more] = context.args.positionals;

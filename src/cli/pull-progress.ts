@@ -7,6 +7,8 @@ const lineEveryPercent = 10;
 export class PullProgress {
   readonly #write: (text: string) => void;
   readonly #terminal: boolean;
+  /** What is being fetched, shown with its first bytes: a source that does not answer is one line, not two. */
+  #file: string | undefined;
   #shownPercent = Number.NEGATIVE_INFINITY;
 
   constructor(write: (text: string) => void, terminal: boolean) {
@@ -16,13 +18,27 @@ export class PullProgress {
 
   tell(event: PullEvent): void {
     if (event.type === 'progress') {
+      this.#tellFile();
       this.#advance(event.received, event.total);
       return;
     }
     this.#clear();
-    if (event.type === 'file') this.#write(`${event.path} (${shownBytes(event.bytes)}) from ${event.from}\n`);
+    if (event.type === 'unreachable') {
+      this.#file = undefined;
+      this.#write(`${event.host} cannot be reached: ${event.reason}\n`);
+      return;
+    }
+    this.#tellFile();
+    if (event.type === 'file') this.#file = `${event.path} (${shownBytes(event.bytes)}) from ${event.from}\n`;
     else if (event.type === 'retry') this.#write(`${event.from}: ${event.reason}; trying again\n`);
-    else this.#write(`${event.from} was of no use: ${event.reason}\n`);
+    else this.#write(`${event.from} failed: ${event.reason}\n`);
+  }
+
+  #tellFile(): void {
+    if (this.#file === undefined) return;
+    this.#clear();
+    this.#write(this.#file);
+    this.#file = undefined;
   }
 
   /** Leaves a clean line behind. */

@@ -167,7 +167,7 @@ export class App {
   }
 
   #parse(bytes: Uint8Array, spec: JsonBody): unknown {
-    if (!isBlank(bytes)) return readJson(bytes, spec.schema, this.#deps.scanJson);
+    if (!isBlank(bytes)) return readJson(bytes, spec, this.#deps.scanJson);
     if (spec.optional) return undefined;
     throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
   }

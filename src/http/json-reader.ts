@@ -33,13 +33,15 @@ export function checkValue<Schema extends TSchema>(value: unknown, schema: Schem
   );
 }
 
-/** Scans, parses and checks a JSON body. */
+/** Scans, parses, prepares and checks a JSON body. */
 export function readJson<Schema extends TSchema>(
   bytes: Uint8Array,
-  schema: Schema,
+  { schema, prepare }: { readonly schema: Schema; readonly prepare?: (value: unknown, schema: TSchema) => void },
   scanJson: ScanJson,
 ): Static<Schema> {
-  return checkValue(parseJson(bytes, scanJson), schema);
+  const value = parseJson(bytes, scanJson);
+  prepare?.(value, schema);
+  return checkValue(value, schema);
 }
 
 /** Scans and parses JSON bytes, nothing more. */

@@ -24,6 +24,8 @@ export interface JsonBody<Schema extends TSchema = TSchema> extends BodyBounds {
   readonly schema: Schema;
   /** An empty body is allowed, and arrives as `undefined`. */
   readonly optional?: boolean;
+  /** Changes the parsed value in place before it is checked; may throw `ServiceError`. */
+  readonly prepare?: (value: unknown, schema: TSchema) => void;
 }
 
 /** The handler gets the bytes; `schema` and `contentType` only document what they hold. An empty body is empty bytes. */

@@ -18,6 +18,21 @@ export function didYouMean(word: string, candidates: Iterable<string>): string |
   return best;
 }
 
+/** Shorter beginnings are shared by too many words. */
+const beginningCharsMin = 4;
+
+/**
+ * The known member that an unknown one was meant to be, or undefined when it resembles none: one that has the name as a
+ * word of its own (`usage` of `include_usage`), or as the beginning of a word, or one that a slip away spells.
+ */
+export function memberMeant(name: string, known: readonly string[]): string | undefined {
+  return known.find((each) => isWordOf(name, each)) ?? didYouMean(name, known);
+}
+
+function isWordOf(name: string, member: string): boolean {
+  return member.split('_').some((word) => word === name || (name.length >= beginningCharsMin && word.startsWith(name)));
+}
+
 /** ` Did you mean "limit"?`, to be appended to a sentence; empty when there is no guess. */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const guess = didYouMean(word, candidates);

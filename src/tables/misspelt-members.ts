@@ -1,8 +1,5 @@
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { memberMeant } from '../lib/did-you-mean.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-
-/** Shorter beginnings are shared by too many words. */
-const beginningCharsMin = 4;
 
 /**
  * Unknown members are ignored, as the interface asks; but one that is nearly the name of a known member, or a word of it,
@@ -11,13 +8,9 @@ const beginningCharsMin = 4;
 export function refuseMisspelt(value: object, known: readonly string[], what: string): void {
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue;
-    const guess = known.find((each) => isWordOf(name, each)) ?? didYouMean(name, known);
+    const guess = memberMeant(name, known);
     if (guess === undefined) continue;
     const message = `${what} has no member "${name.slice(0, 64)}". Did you mean "${guess}"?`;
     throw new ServiceError('invalid_request', message);
   }
-}
-
-function isWordOf(name: string, member: string): boolean {
-  return member.split('_').some((word) => word === name || (name.length >= beginningCharsMin && word.startsWith(name)));
 }

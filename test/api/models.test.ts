@@ -66,6 +66,7 @@ describe('GET /ai/v1/models', () => {
     });
     const { body } = await server.send<ModelList>('GET', '/ai/v1/models');
     expect([body.data, body.allow_downloads]).toEqual([[], false]);
+    expect([body.classifiers, body.recognizers]).toEqual([{}, {}]);
     for (const kind of modelKinds) expect(body[kind]).toBeObject();
     expect(body.chunkers).toEqual({ fixed: { capabilities: [], inputs: ['text'], backend: 'built_in' } });
     expect((await server.send('GET', '/ai/v1/predictors')).body).toEqual({ object: 'list', predictors: {} });

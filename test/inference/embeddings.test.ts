@@ -78,11 +78,31 @@ describe('POST /ai/v1/embeddings', () => {
   });
 
   test('takes tokens and content parts, under both names of the route', async () => {
-    expectNear(await vector({ input: dense.ids }), dense.mean_pooled);
-    expectNear(await vector({ input: [dense.ids, [2, 3]] }), dense.mean_pooled);
+    const accept_token_input = 'tiny-bert';
+    expectNear(await vector({ input: dense.ids, accept_token_input }), dense.mean_pooled);
+    expectNear(await vector({ input: [dense.ids, [2, 3]], accept_token_input }), dense.mean_pooled);
     expectNear(await vector({ input: [{ type: 'text', text: dense.text }] }), dense.mean_pooled);
+    expectNear(await vector({ input: { type: 'text', text: dense.text } }), dense.mean_pooled);
     const other = await server.send<EmbedAnswer>('POST', '/ai/v1/embed', { model: 'tiny-bert', input: [dense.text] });
     expectNear(other.body.data[0]?.embedding ?? [], dense.mean_pooled);
+  });
+
+  test('refuses tokens unless they are said to be of its own vocabulary', async () => {
+    const told = /set "accept_token_input" to "tiny-bert"/;
+    for (const input of [dense.ids, [dense.ids], ['a', dense.ids]]) {
+      expect(await refusal({ input })).toEqual([400, expect.stringMatching(told)]);
+      expect(await refusal({ input, accept_token_input: 'cl100k_base' })).toEqual([400, expect.stringMatching(told)]);
+    }
+    const { body } = await send({ input: ['a', [2, 3]], error_policy: 'continue' });
+    expect(body.errors).toMatchObject([{ index: 1, message: expect.stringMatching(told) }]);
+  });
+
+  test('refuses a member that is nearly one of its own, and ignores others', async () => {
+    expect(await refusal({ input: 'a', dimension: 8 })).toEqual([
+      400,
+      'invalid_request: unknown member "dimension"; did you mean "dimensions"?',
+    ]);
+    expect((await send({ input: 'a', user: 'me', service_tier: 'auto' })).status).toBe(200);
   });
 
   test('what people write never becomes a special token', async () => {
@@ -126,7 +146,9 @@ describe('POST /ai/v1/embeddings', () => {
     expectNear(await vector({ input: 'runs', instruction: 'the king' }), plain);
     const inside = await vector({ input: 'a fox . runs' });
     expectNear(await vector({ model, input: 'runs', instruction: 'fox', task_type: 'RETRIEVAL_QUERY' }), inside);
-    expect((await refusal({ model, input: [2, 5, 3], input_type: 'query' }))[1]).toContain('takes no prefix');
+    expect((await refusal({ model, input: [2, 5, 3], accept_token_input: model, input_type: 'query' }))[1]).toContain(
+      'takes no prefix',
+    );
     expect((await refusal({ input: 'a', input_type: 'query', task_type: 'CLUSTERING' }))[1]).toContain('give one');
   });
 
@@ -152,8 +174,11 @@ describe('POST /ai/v1/embeddings', () => {
 
   test('fails as a whole, or lists what failed', async () => {
     const input = ['a', '', 'the '.repeat(100), [1, 500], 'b'];
-    expect(await refusal({ input })).toEqual([400, 'invalid_request: input 1: the input is empty']);
-    const { status, body } = await send({ input, error_policy: 'continue' });
+    expect(await refusal({ input, accept_token_input: 'tiny-bert' })).toEqual([
+      400,
+      'invalid_request: input 1: the input is empty',
+    ]);
+    const { status, body } = await send({ input, accept_token_input: 'tiny-bert', error_policy: 'continue' });
     expect([status, body.summary]).toEqual([200, { total: 5, succeeded: 2, failed: 3 }]);
     expect(body.data.map(({ index }) => index)).toEqual([0, 4]);
     expect(body.errors.map(({ index, code }) => [index, code])).toEqual([
@@ -212,7 +237,8 @@ describe('the OpenAI client', () => {
       encoding_format: 'float',
     });
     expectNear(floats.data[0]?.embedding ?? [], dense.mean_pooled);
-    const tokens = await client.embeddings.create({ model: 'tiny-bert', input: [dense.ids], dimensions: 8 });
+    const request = { model: 'tiny-bert', input: [dense.ids], dimensions: 8, accept_token_input: 'tiny-bert' };
+    const tokens = await client.embeddings.create(request);
     expect(tokens.data[0]?.embedding).toHaveLength(8);
     const failed = await client.embeddings.create({ model: 'gone', input: 'a' }).catch((error: unknown) => error);
     expect(String(failed)).toContain('model_not_found');

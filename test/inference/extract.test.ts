@@ -25,7 +25,7 @@ describe('POST /ai/v1/extract with an extractor', () => {
   test('answers spans in characters with labels and scores', async () => {
     const inputs = [
       { id: 'n1', content: '🎉 The king and a quick brown fox.' },
-      { content: [{ type: 'text', text: 'king queen' }] },
+      { content: { type: 'text', text: 'king queen' }, id: null },
       { content: '' },
     ];
     const { status, body } = await extract({ inputs, schema });

@@ -48,6 +48,19 @@ describe('POST /ai/v1/predict', () => {
       ['{"model":"linear","input":[[1,NaN]]}', 400, 'invalid_json'],
       [{ model: 'linear', input: [[1, null]] }, 400, 'input.0.1'],
       ['{"model":"linear","input":[[1,1e999]]}', 400, 'number'],
+      [
+        {
+          model: 'linear',
+          input: [
+            [1, 2],
+            [3e38, 2],
+          ],
+        },
+        400,
+        'row 1 of "input": the model answers Infinity in column 0',
+      ],
+      [{ model: 'linear', input: [[1e300, 1e300]] }, 400, 'row 0 of "input": the model answers NaN in column 0'],
+      [{ model: 'linear', inputs: [[1, 2]], input: [] }, 400, 'unknown member "inputs"; did you mean "input"?'],
       [{ model: 'liner', input: [[1, 2]] }, 404, 'Did you mean "linear"?'],
       [{ model: 'forest-zipmap', input: [[1, 2]] }, 500, 'zipmap: False'],
       [{ model: 'linear', input: new Array(100_001).fill([1, 2]) }, 400, 'a request may have 100000'],

@@ -25,6 +25,16 @@ async function pull(kind: string, name: string): Promise<void> {
   expect(await child.exited).toBe(0);
 }
 
+const python = process.env.PYTHON ?? 'python3';
+
+/** Whether the Python client of OpenAI can be driven here; says so where it cannot. */
+async function hasPython(): Promise<boolean> {
+  const present = Bun.spawn([python, '-c', 'import openai'], { stdio: ['ignore', 'ignore', 'ignore'] });
+  if ((await present.exited.catch(() => 1)) === 0) return true;
+  process.stderr.write(`not run: ${python} has no package "openai"; PYTHON names another interpreter\n`);
+  return false;
+}
+
 let server: TestServer;
 let client: OpenAI;
 const model = 'smollm2-135m-instruct';
@@ -58,6 +68,20 @@ test('the code of the README does what it says, as it is written', async () => {
     rmSync(file);
     rmSync(directory, { recursive: true });
   }
+}, 120_000);
+
+test('so do its curl and its Python', async () => {
+  const readme = await Bun.file(join(root, 'README.md')).text();
+  const here = (code = '') => code.replaceAll('http://127.0.0.1:8080', server.url);
+  const command = here(/```sh\n(curl \S* \S*\/ai\/v1\/[\s\S]*?)```/.exec(readme)?.[1]);
+  const shell = Bun.spawn(['bash', '-c', command], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const answer = JSON.parse(await new Response(shell.stdout).text());
+  expect(answer.choices[0].message.content).toMatch(/\w/);
+  if (!(await hasPython())) return;
+  const script = here(/```python\n([\s\S]*?)```/.exec(readme)?.[1]);
+  const child = Bun.spawn([python, '-c', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const output = await new Response(child.stdout).text();
+  expect([await child.exited, output]).toEqual([0, expect.stringMatching(/\w/)]);
 }, 120_000);
 
 test('texts that mean the same are near, others are not', async () => {
@@ -111,12 +135,7 @@ test('answers JSON of a schema whatever it is asked', async () => {
 });
 
 test('the Python client of OpenAI gets the same', async () => {
-  const python = process.env.PYTHON ?? 'python3';
-  const present = Bun.spawn([python, '-c', 'import openai'], { stdio: ['ignore', 'ignore', 'ignore'] });
-  if ((await present.exited.catch(() => 1)) !== 0) {
-    process.stderr.write(`not run: ${python} has no package "openai"; PYTHON names another interpreter\n`);
-    return;
-  }
+  if (!(await hasPython())) return;
   const script = new URL('openai_client.py', import.meta.url).pathname;
   const child = Bun.spawn([python, script, `${server.url}/ai/v1`, model, embedder], {
     stdout: 'pipe',

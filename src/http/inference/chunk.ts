@@ -6,6 +6,7 @@ import { CodePointPlaces } from '../../lib/code-points.ts';
 import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { inferenceBody } from './inference-body.ts';
 import { underPermit } from './inference-work.ts';
 
 const defaults = { targetTokens: 500, overlapTokens: 0, separator: '\n\n', threshold: 0.5 };
@@ -19,7 +20,7 @@ export function chunkRoutes(inference: Inference): Route[] {
       summary: 'Split a text into chunks',
       description:
         'Chunks may overlap. `fixed` counts runs of up to eight letters or digits, and every other character, as a token. Answers are kept for two minutes.',
-      body: { kind: 'json', schema: chunkRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      body: inferenceBody(chunkRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The chunks, in the order of the text', schema: chunkResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'chunk', context, async () => {

@@ -19,6 +19,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../error-response.ts';
 import { Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
 
 const packedType = 'application/octet-stream';
@@ -32,7 +33,7 @@ export function embeddingRoutes(inference: Inference): Route[] {
       summary: 'Embed texts, and images where the model looks at them',
       description:
         'As the OpenAI interface has it. Sparse models answer `{indices, values}`. With `Accept: application/octet-stream` the answer is packed: count and dimension as 64-bit integers, then 32-bit floating point numbers, all little-endian.',
-      body: { kind: 'json', schema: embeddingsRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      body: inferenceBody(embeddingsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'embed', context, () =>
@@ -60,7 +61,7 @@ async function embed(
     inference,
     {
       model: body.model,
-      items: itemsOf(body.input, keepGoing),
+      items: itemsOf(body, keepGoing),
       task: taskOf(body),
       instruction: body.instruction ?? undefined,
       dimensions: body.dimensions ?? undefined,
@@ -77,19 +78,30 @@ async function embed(
 }
 
 /** The inputs of every form, or what is wrong with them; of a single one only where the others are to go on. */
-function itemsOf(input: EmbeddingsRequest['input'], keepGoing: boolean): EmbedItem[] {
+function itemsOf(body: EmbeddingsRequest, keepGoing: boolean): EmbedItem[] {
+  const { input } = body;
   const item = (each: string | number | readonly number[] | ContentPart, at: number): EmbedItem => {
     try {
+      if (Array.isArray(each)) checkVocabulary(body);
       return itemOf(each, at);
     } catch (error) {
       if (keepGoing && error instanceof ServiceError) return error;
       throw error;
     }
   };
-  const items = typeof input === 'string' || isTokens(input) ? [input] : input.map(item);
+  const items = Array.isArray(input) && !isTokens(input) ? input.map(item) : [item(input, 0)];
   if (items.length === 0) throw new ServiceError('invalid_request', 'member "input" is an empty array');
   checkTexts(items.map((each) => (typeof each === 'string' || Array.isArray(each) ? each : '')));
   return items;
+}
+
+/** Numbers of another vocabulary are valid here too, and would be embedded as other words: whose they are must be said. */
+function checkVocabulary({ model, accept_token_input }: EmbeddingsRequest): void {
+  if (accept_token_input === model) return;
+  throw new ServiceError(
+    'invalid_request',
+    `"input" has tokens, which are taken only from the vocabulary of the model itself; send texts (LangChain: check_embedding_ctx_length=False), or set "accept_token_input" to "${model}" where its own tokenizer made them`,
+  );
 }
 
 function isTokens(input: readonly unknown[]): input is readonly number[] {

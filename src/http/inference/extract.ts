@@ -6,6 +6,7 @@ import { type MediaReference, mediaReference } from '../../inference/media/media
 import { readImages } from '../../inference/writing/write-texts.ts';
 import { must } from '../../lib/assert.ts';
 import { CodePointPlaces } from '../../lib/code-points.ts';
+import { partsOf } from '../../protocol/inference/content-parts.ts';
 import {
   classifyRequestSchema,
   type ExtractBody,
@@ -16,6 +17,7 @@ import {
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { extractionSchema, flatSchema, isFlat } from './extract-schema.ts';
+import { inferenceBody } from './inference-body.ts';
 import { checkTexts, underPermit, type Worked } from './inference-work.ts';
 
 const bytesMax = limits.inferenceBodyBytesMax;
@@ -42,7 +44,7 @@ export function extractRoutes(inference: Inference): Route[] {
       summary: 'Find entities, relations, classes and records in texts',
       description:
         'An extractor finds entities. A generator finds everything: its output is held to the schema while it decodes, and entities that do not stand in the text are left out.',
-      body: { kind: 'json', schema: extractRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      body: inferenceBody(extractRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       handler: (context) =>
         underPermit(inference, 'extract', context, async () => {
           const { body, signal } = context;
@@ -55,7 +57,7 @@ export function extractRoutes(inference: Inference): Route[] {
       ...route,
       path: '/ai/v1/recognize',
       summary: 'Find entities in texts, and relations between them',
-      body: { kind: 'json', schema: recognizeRequestSchema, bytesMax },
+      body: inferenceBody(recognizeRequestSchema, { bytesMax }),
       handler: (context) =>
         underPermit(inference, 'extract', context, () => {
           const { model, texts, labels, relation_labels = [] } = context.body;
@@ -67,7 +69,7 @@ export function extractRoutes(inference: Inference): Route[] {
       ...route,
       path: '/ai/v1/classify',
       summary: 'Say which labels fit texts',
-      body: { kind: 'json', schema: classifyRequestSchema, bytesMax },
+      body: inferenceBody(classifyRequestSchema, { bytesMax }),
       handler: (context) =>
         underPermit(inference, 'extract', context, () => {
           const { model, texts, labels, multi_label } = context.body;
@@ -110,7 +112,7 @@ async function textsOf(
   const images: MediaReference[] = [];
   const pieces = inputs.map(({ content }, input) => {
     if (typeof content === 'string') return [content];
-    return content.map((part, at) => {
+    return partsOf(content).map((part, at) => {
       if (part.type === 'text') return part.text;
       const image = mediaReference(part, `inputs[${input}].content[${at}]`);
       return images.push(must(image, 'what is no text refers to media')) - 1;

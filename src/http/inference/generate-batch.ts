@@ -15,6 +15,7 @@ import { errorBody } from '../error-response.ts';
 import { checkValue } from '../json-reader.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { newCallId, newHead } from './generate.ts';
+import { inferenceBody, prepareBody } from './inference-body.ts';
 import { clientLeft } from './inference-work.ts';
 
 export function generateBatchRoutes(inference: Inference): Route[] {
@@ -25,7 +26,7 @@ export function generateBatchRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Generates several answers, those of one model together',
       description: 'Answers 200 also where items fail; each has a response or an error.',
-      body: { kind: 'json', schema: generateBatchRequestSchema, bytesMax: limits.generateBodyBytesMax, gzip: true },
+      body: inferenceBody(generateBatchRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
       responses: { 200: { description: 'The answers, in the order asked', schema: generateBatchResponseSchema } },
       handler: ({ body, request, signal }) =>
         inference.admission.run(async () => {
@@ -79,6 +80,7 @@ async function readItem(
   signal: AbortSignal,
 ): Promise<GenerationRequest | ServiceError> {
   try {
+    prepareBody(body, generateRequestSchema);
     const request = readGenerationRequest(checkValue(body, generateRequestSchema));
     if (request.stream) throw new ServiceError('invalid_request', 'stream: an item of a batch is not streamed');
     if (request.media.length > 0) await inference.media.load(request.media, signal);

@@ -9,15 +9,11 @@ import { generateRequestSchema, generateResponseSchema } from '../../protocol/in
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { type BodyValue, defineRoute, type Route, type RouteContext } from '../route.ts';
 import { SseStream } from '../sse.ts';
+import { inferenceBody } from './inference-body.ts';
 import { clientLeft } from './inference-work.ts';
 
 const tag = 'Inference';
-const body = {
-  kind: 'json',
-  schema: generateRequestSchema,
-  bytesMax: limits.generateBodyBytesMax,
-  gzip: true,
-} as const;
+const body = inferenceBody(generateRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true });
 type Context = RouteContext<object, unknown, BodyValue<typeof body>>;
 
 /** Chat, whole or as a stream of events, under both of its names. */

@@ -73,6 +73,9 @@ function listModels({ registry, pool, backends, allowDownloads }: Inference): ob
     allow_downloads: allowDownloads,
     backends,
     ...Object.fromEntries(kinds),
+    // What classifies texts and finds entities here are extractors and generators.
+    classifiers: {},
+    recognizers: {},
   };
 }
 

@@ -4,6 +4,7 @@ import { predictRows } from '../../inference/prediction/predict-rows.ts';
 import { predictRequestSchema, predictResponseSchema } from '../../protocol/inference/predict.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { inferenceBody } from './inference-body.ts';
 import { underPermit } from './inference-work.ts';
 
 export function predictRoutes(inference: Inference): Route[] {
@@ -13,7 +14,7 @@ export function predictRoutes(inference: Inference): Route[] {
       path,
       tag: 'Inference',
       summary: 'Run a predictor over rows of features',
-      body: { kind: 'json', schema: predictRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      body: inferenceBody(predictRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The predictions', schema: predictResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'predict', context, async () => {

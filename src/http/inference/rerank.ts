@@ -3,13 +3,14 @@ import type { Inference } from '../../inference/inference.ts';
 import type { MediaReference } from '../../inference/media/media-reference.ts';
 import { mediaReference } from '../../inference/media/media-reference.ts';
 import { type RerankRequest, rerankTexts } from '../../inference/reranking/rerank-texts.ts';
-import type { Content } from '../../protocol/inference/content-parts.ts';
+import { type Content, partsOf } from '../../protocol/inference/content-parts.ts';
 import {
   rerankMultimodalRequestSchema,
   rerankRequestSchema,
   rerankResponseSchema,
 } from '../../protocol/inference/rerank.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
 
 const responses = { 200: { description: 'A score for every text', schema: rerankResponseSchema } };
@@ -22,7 +23,7 @@ export function rerankRoutes(inference: Inference): Route[] {
       path: '/ai/v1/rerank',
       tag: 'Inference',
       summary: 'Score how well texts answer a query',
-      body: { kind: 'json', schema: rerankRequestSchema, bytesMax },
+      body: inferenceBody(rerankRequestSchema, { bytesMax }),
       responses,
       handler: (context) =>
         underPermit(inference, 'rerank', context, () => {
@@ -36,12 +37,12 @@ export function rerankRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Score how well documents of content parts answer a query',
       description: 'Images are looked at by late-interaction models that have a part for it.',
-      body: { kind: 'json', schema: rerankMultimodalRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      body: inferenceBody(rerankMultimodalRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses,
       handler: (context) =>
         underPermit(inference, 'rerank', context, () => {
           const { model, query, documents, truncate } = context.body;
-          const parts = documents.map(({ content }, at) => partsOf(content, `documents[${at}].content`));
+          const parts = documents.map(({ content }, at) => piecesOf(content, `documents[${at}].content`));
           const texts = parts.map(({ text }) => text);
           const images = parts.map((part) => part.images);
           return rerank(inference, { model, query, texts, images, truncate: truncation(truncate) }, context.signal);
@@ -59,9 +60,10 @@ async function rerank(inference: Inference, request: RerankRequest, signal: Abor
 }
 
 /** The words of a document, line by line, and its images. */
-function partsOf(content: Content, where: string): { text: string; images: MediaReference[] } {
+function piecesOf(content: Content, where: string): { text: string; images: MediaReference[] } {
   if (typeof content === 'string') return { text: content, images: [] };
-  const words = content.flatMap((part) => (part.type === 'text' ? [part.text] : []));
-  const images = content.flatMap((part, at) => mediaReference(part, `${where}[${at}]`) ?? []);
+  const parts = partsOf(content);
+  const words = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  const images = parts.flatMap((part, at) => mediaReference(part, `${where}[${at}]`) ?? []);
   return { text: words.join('\n'), images };
 }

@@ -12,6 +12,7 @@ import {
 } from '../../protocol/inference/write.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { inferenceBody } from './inference-body.ts';
 import { checkTexts, underPermit, type Worked } from './inference-work.ts';
 
 const tokensMax = 256;
@@ -24,7 +25,7 @@ export function writeRoutes(inference: Inference): Route[] {
       path: '/ai/v1/rewrite',
       tag: 'Inference',
       summary: 'Write texts anew: translate, shorten, correct, as the model was trained to',
-      body: { kind: 'json', schema: rewriteRequestSchema, bytesMax: limits.inferenceBodyBytesMax },
+      body: inferenceBody(rewriteRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The new texts', schema: rewriteResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'rewrite', context, async () => {
@@ -39,7 +40,7 @@ export function writeRoutes(inference: Inference): Route[] {
       path: '/ai/v1/read',
       tag: 'Inference',
       summary: 'Read what is written in images',
-      body: { kind: 'json', schema: readRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      body: inferenceBody(readRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The text of every image', schema: readResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'read', context, async () => {
@@ -60,7 +61,7 @@ export function writeRoutes(inference: Inference): Route[] {
       path: '/ai/v1/transcribe',
       tag: 'Inference',
       summary: 'Write down speech',
-      body: { kind: 'json', schema: transcribeRequestSchema, bytesMax: limits.generateBodyBytesMax },
+      body: inferenceBody(transcribeRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'What was said', schema: transcribeResponseSchema } },
       handler: (context) =>
         underPermit(inference, 'transcribe', context, async () => {

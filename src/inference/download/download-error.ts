@@ -1,4 +1,4 @@
-/** Why bytes could not be had; the sentence is for people. */
+/** A download failed; the message is for people. */
 export class DownloadError extends Error {
   override readonly name: string = 'DownloadError';
 }

@@ -20,6 +20,9 @@ export interface FetchFileOptions {
 /** The place could not be reached, or did not go on; another attempt may well. */
 export class Interrupted extends DownloadError {}
 
+/** Nothing answers there. */
+export class Unreachable extends Interrupted {}
+
 /**
  * Fetches what a file still lacks, goes on after interruptions where the last one ended, and checks the whole. Answers
  * its SHA-256.
@@ -35,7 +38,7 @@ export async function fetchFile(url: string, file: PartialFile, options: FetchFi
       if (!(error instanceof Interrupted)) throw error;
       barren = file.received > before ? 1 : barren + 1;
       if (barren >= barrenAttemptsMax) throw error;
-      options.onRetry?.(error.message);
+      if (!(error instanceof Unreachable)) options.onRetry?.(error.message);
       await pause(options.clock, firstPauseMs * 2 ** (barren - 1), options.signal);
     }
   }
@@ -47,8 +50,10 @@ async function fetchRest(url: string, file: PartialFile, options: FetchFileOptio
   const stop = () => given.abort();
   options.signal?.addEventListener('abort', stop, { once: true });
   let cancelSilence = options.clock.after(answerMs, stop);
+  let answered = false;
   try {
     const response = await fetch(url, { headers: requestHeaders(file), signal: given.signal });
+    answered = true;
     cancelSilence();
     cancelSilence = options.clock.after(silenceMs, stop);
     checkAnswer(response, file);
@@ -62,7 +67,8 @@ async function fetchRest(url: string, file: PartialFile, options: FetchFileOptio
   } catch (error) {
     if (error instanceof DownloadError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Interrupted(`the connection failed: ${reason}`, { cause: error });
+    if (answered) throw new Interrupted(`the connection failed: ${reason}`, { cause: error });
+    throw new Unreachable(given.signal.aborted ? `no answer within ${answerMs / 1_000} s` : reason, { cause: error });
   } finally {
     cancelSilence();
     options.signal?.removeEventListener('abort', stop);

@@ -136,6 +136,8 @@ export class ModelDownloads implements ModelSource {
     const { logger } = this.#parts;
     if (event.type === 'refused')
       logger.warn('a source of a model failed', { model, from: event.from, reason: event.reason });
+    if (event.type === 'unreachable')
+      logger.warn('a source of models cannot be reached', { model, host: event.host, reason: event.reason });
     if (event.type !== 'progress') return;
     const step = (share: number) => Math.floor((100 * share) / logEveryPercent);
     const share = event.received / event.total;

@@ -1,13 +1,13 @@
-import { mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
 import type { ModelManifest } from '../../protocol/inference/model-manifest.ts';
-import type { InstalledModel } from '../models/describe-model.ts';
-import { checkFreePlace, type ModelPlace, publishModel } from '../models/install-model.ts';
+import { describeModel, type InstalledModel } from '../models/describe-model.ts';
+import { checkFreePlace, type ModelPlace, modelDirectory, publishModel } from '../models/install-model.ts';
 import { manifestFile } from '../models/model-folder.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
-import { fetchFile, Interrupted } from './fetch-file.ts';
+import { fetchFile, Interrupted, Unreachable } from './fetch-file.ts';
 import { packageWheel, type RunProgram } from './package-wheel.ts';
 import { digestText, PartialFile, type WantedFile, type WriteBytes } from './partial-file.ts';
 import { PullLock } from './pull-lock.ts';
@@ -38,6 +38,8 @@ export type PullEvent =
   | { readonly type: 'file'; readonly path: string; readonly from: string; readonly bytes: number }
   | { readonly type: 'progress'; readonly received: number; readonly total: number }
   | { readonly type: 'retry'; readonly from: string; readonly reason: string }
+  /** The host does not answer at all; the next source is tried. */
+  | { readonly type: 'unreachable'; readonly host: string; readonly reason: string }
   | { readonly type: 'refused'; readonly from: string; readonly reason: string };
 
 export interface PullOptions {
@@ -68,12 +70,25 @@ export async function pullModel(entry: PullEntry, options: PullOptions): Promise
   const pull = new Pull(entry, incoming, options);
   const folder = join(incoming, 'files');
   const used = await pull.fetchAll(folder);
-  const source = [...new Set(used.map(({ from }) => from.split('#')[0]))].join(', ');
+  const source = [...new Set(used.map(({ from }) => withoutPath(from)))].join(', ');
   const digests = Object.fromEntries(used.map(({ path, sha256 }) => [path, sha256]));
   writeFileSync(join(folder, manifestFile), JSON.stringify({ ...entry.manifest, kind: entry.kind, source }));
   const model = publishModel(folder, place, digests);
   rmSync(incoming, { recursive: true, force: true });
   return model;
+}
+
+/** Whether the model is there already, and each of its files came from one of the entry's own sources. */
+export function isPulled(entry: PullEntry, modelsDirectory: string): boolean {
+  const directory = modelDirectory({ modelsDirectory, kind: entry.kind, name: entry.name });
+  if (!existsSync(join(directory, manifestFile))) return false;
+  const { source = '' } = describeModel(entry.kind, entry.name, directory).manifest;
+  const used = source.split(', ');
+  return entry.files.every(({ sources }) => sources.some(({ from }) => used.includes(withoutPath(from))));
+}
+
+function withoutPath(from: string): string {
+  return from.split('#')[0] ?? from;
 }
 
 /** Called before the network is used for anything. */
@@ -156,10 +171,13 @@ class Pull {
         if (!(error instanceof DownloadError) || error instanceof DownloadStopped) throw error;
         if (fromHub && error instanceof Interrupted) this.#hubIsUsable = false;
         reasons.push(`${source.from}: ${error.message}`);
-        this.#options.onEvent?.({ type: 'refused', from: source.from, reason: error.message });
+        const { message: reason } = error;
+        if (fromHub && error instanceof Unreachable) {
+          this.#options.onEvent?.({ type: 'unreachable', host: new URL(this.#options.hubUrl).host, reason });
+        } else this.#options.onEvent?.({ type: 'refused', from: source.from, reason });
       }
     }
-    throw new DownloadError(`${file.path} could not be had. ${reasons.join('; ')}`);
+    throw new DownloadError(`${file.path} could not be downloaded. ${reasons.join('; ')}`);
   }
 
   async #fetchFrom(source: PullSource, path: string): Promise<string> {

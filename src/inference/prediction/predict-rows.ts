@@ -27,6 +27,7 @@ export async function predictRows(
       ? { predictions: new Float32Array(0) }
       : await pool.run(specOfPredictor(predictor, settings), 'predict', { features }, options);
   const width = rows.length === 0 ? 0 : predictions.length / rows.length;
+  checkFinite(predictions, width);
   const shown = predictions instanceof Float32Array ? shortest : (value: number) => value;
   return {
     model: predictor.name,
@@ -69,6 +70,16 @@ function featuresOf(rows: readonly (readonly number[])[], width: number): Float6
     features.set(row, at * width);
   }
   return features;
+}
+
+/** JSON has no word for what is not a finite number: rows that a model answers so, are refused. */
+function checkFinite(predictions: Float32Array | Float64Array, width: number): void {
+  const at = predictions.findIndex((value) => !Number.isFinite(value));
+  if (at < 0) return;
+  throw new ServiceError(
+    'invalid_request',
+    `row ${Math.floor(at / width)} of "input": the model answers ${predictions[at]} in column ${at % width}, which is not a finite number; the features are beyond what it can compute with`,
+  );
 }
 
 /** The shortest decimal number that is this 32-bit one. */

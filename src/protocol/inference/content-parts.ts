@@ -31,8 +31,8 @@ export const audioPartSchema = Type.Object({
 
 export const contentPartSchema = Type.Union([textPartSchema, imagePartSchema, mediaPartSchema, audioPartSchema]);
 
-/** A text, or pieces of text and media. */
-export const contentSchema = Type.Union([Type.String(), Type.Array(contentPartSchema)]);
+/** A text, one piece of text or media, or several. */
+export const contentSchema = Type.Union([Type.String(), Type.Array(contentPartSchema), contentPartSchema]);
 
 export type TextPart = Static<typeof textPartSchema>;
 export type ImagePart = Static<typeof imagePartSchema>;
@@ -40,3 +40,8 @@ export type MediaPart = Static<typeof mediaPartSchema>;
 export type AudioPart = Static<typeof audioPartSchema>;
 export type ContentPart = Static<typeof contentPartSchema>;
 export type Content = Static<typeof contentSchema>;
+
+/** The pieces of what is no plain text. */
+export function partsOf(content: Exclude<Content, string>): readonly ContentPart[] {
+  return Array.isArray(content) ? content : [content];
+}

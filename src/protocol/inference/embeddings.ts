@@ -14,9 +14,16 @@ const tokens = Type.Array(Type.Integer({ minimum: 0 }), { description: 'Tokens o
 
 export const embeddingsRequestSchema = Type.Object({
   model: Type.String({ minLength: 1 }),
-  input: Type.Union([Type.String(), tokens, Type.Array(Type.Union([Type.String(), tokens, contentPartSchema]))], {
-    description: 'A text or an array of them, each as characters, as tokens, or as a content part.',
-  }),
+  input: Type.Union(
+    [Type.String(), contentPartSchema, tokens, Type.Array(Type.Union([Type.String(), tokens, contentPartSchema]))],
+    { description: 'A text or an array of them, each as characters, as a content part, or as tokens.' },
+  ),
+  accept_token_input: optional(
+    Type.String({
+      description:
+        'The name of `model` again, where `input` has tokens: those of its own vocabulary are the only ones taken.',
+    }),
+  ),
   encoding_format: optional(
     words(['float', 'base64'], { description: '`base64` is little-endian 32-bit floating point numbers.' }),
   ),

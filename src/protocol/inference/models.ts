@@ -44,6 +44,8 @@ export const modelListSchema = Type.Object({
   allow_downloads: Type.Boolean(),
   backends: Type.Record(Type.String(), Type.Boolean(), { description: 'What this server can run models with.' }),
   ...Object.fromEntries(modelKinds.map((kind) => [kind, catalogue])),
+  classifiers: Type.Object({}, { description: 'Empty: extractors and generators classify.' }),
+  recognizers: Type.Object({}, { description: 'Empty: extractors and generators find entities.' }),
 });
 
 export const predictorSchema = Type.Object({

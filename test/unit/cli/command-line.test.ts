@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { type FlagSpec, parseArguments } from '../../../src/cli/arguments.ts';
+import { check } from '../../../src/cli/check.ts';
 import { configShow } from '../../../src/cli/config-show.ts';
+import { demo } from '../../../src/cli/demo.ts';
+import { inferenceVerb } from '../../../src/cli/inference.ts';
+import { models } from '../../../src/cli/models.ts';
 import { runCommandLine } from '../../../src/cli/run.ts';
+import { serveVerb } from '../../../src/cli/serve.ts';
 import type { Verb } from '../../../src/cli/verb.ts';
 
 const flags: readonly FlagSpec[] = [
@@ -79,6 +84,28 @@ describe('verbs', () => {
     expect(JSON.parse((await run(['version', '--json'])).out)).toMatchObject({ version: '1.2.3' });
     expect((await run([])).out).toContain('  echo       Repeats.\n');
     expect((await run(['echo', '--help'])).out).toContain('--port INTEGER');
+  });
+});
+
+describe('the help of a verb', () => {
+  const verbs = {
+    serve: serveVerb(() => Promise.reject(new Error('not loaded'))),
+    inference: inferenceVerb(() => Promise.reject(new Error('not loaded'))),
+    check,
+    models,
+    demo,
+  };
+  const own: [keyof typeof verbs, flags: string, others: string][] = [
+    ['serve', '--host --port --data-dir --metrics-port --models-dir --log-level', '--listen --yes'],
+    ['inference', '--listen --models-dir --log-level', '--host --port --data-dir --metrics-host --metrics-port'],
+    ['check', '--data-dir --config --json', '--port --models-dir --log-level --hub-url'],
+    ['models', '--models-dir --ml-dir --hub-url --allow-downloads --kind', '--port --data-dir --log-level'],
+    ['demo', '--url', '--port --data-dir'],
+  ];
+  test.each(own)('%s lists only options that do something there', (name, listed, others) => {
+    const found = verbs[name].flags.map(({ flag }) => flag);
+    expect(found).toEqual(expect.arrayContaining(listed.split(' ')));
+    expect(found.filter((flag) => others.split(' ').includes(flag))).toEqual([]);
   });
 });
 

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
 import { type Header, pack } from 'tar-stream';
 import { models } from '../../../src/cli/models.ts';
 import { runCommandLine } from '../../../src/cli/run.ts';
+import { modelCatalogue } from '../../../src/inference/download/model-catalogue.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtures = new URL('../../fixtures/models/', import.meta.url).pathname;
@@ -160,6 +161,28 @@ describe('sundew models pull', () => {
     expect([misspelt.code, misspelt.err]).toEqual([2, expect.stringContaining('Did you mean "all-minilm-l6-v2"?')]);
     const off = await sundew(directory.path, 'pull', 'all-minilm-l6-v2', '--allow-downloads', 'false');
     expect([off.code, off.err]).toEqual([1, expect.stringContaining('downloads are turned off')]);
+  });
+
+  test('of a model that is there already says so and is done; one of the same name from elsewhere is kept', async () => {
+    using directory = new TemporaryDirectory();
+    using folder = new TemporaryDirectory();
+    cpSync(embedder, folder.path, { recursive: true });
+    const pull = () => sundew(directory.path, 'pull', 'all-minilm-l6-v2', '--hub-url', 'none');
+    const source = modelCatalogue()
+      .filter(({ name }) => name === 'all-minilm-l6-v2')
+      .flatMap(({ files }) => files.map(({ sources }) => sources.at(-1)?.from.split('#')[0]));
+    folder.write('manifest.json', JSON.stringify({ source: [...new Set(source)].join(', ') }));
+    const install = ['import', folder.path, '--kind', 'embedders', '--name', 'all-minilm-l6-v2'];
+    await sundew(directory.path, ...install);
+    expect(await pull()).toEqual({
+      code: 0,
+      out: '',
+      err: `embedders/all-minilm-l6-v2 is installed already in ${directory.path}; nothing was fetched\n`,
+    });
+    await sundew(directory.path, 'rm', 'all-minilm-l6-v2', '--yes');
+    folder.write('manifest.json', '{}');
+    await sundew(directory.path, ...install);
+    expect(await pull()).toMatchObject({ code: 1, err: expect.stringContaining('exists already; remove it first') });
   });
 });
 

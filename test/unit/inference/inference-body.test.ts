@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test';
+import type { TSchema } from '@sinclair/typebox';
+import { prepareBody } from '../../../src/http/inference/inference-body.ts';
+import { checkValue } from '../../../src/http/json-reader.ts';
+import { chunkRequestSchema } from '../../../src/protocol/inference/chunk.ts';
+import { embeddingsRequestSchema } from '../../../src/protocol/inference/embeddings.ts';
+import { extractRequestSchema } from '../../../src/protocol/inference/extract.ts';
+import { generateRequestSchema } from '../../../src/protocol/inference/generate.ts';
+import { predictRequestSchema } from '../../../src/protocol/inference/predict.ts';
+import { rerankMultimodalRequestSchema, rerankRequestSchema } from '../../../src/protocol/inference/rerank.ts';
+import { readRequestSchema, transcribeRequestSchema } from '../../../src/protocol/inference/write.ts';
+
+function read(schema: TSchema, body: unknown): unknown {
+  const value = structuredClone(body);
+  prepareBody(value, schema);
+  return checkValue(value, schema);
+}
+
+const chat = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
+
+describe('an optional member that is null is absent', () => {
+  const bodies: [TSchema, given: object, read: object][] = [
+    [
+      chunkRequestSchema,
+      { text: 'a', config: { model: null, text: { separator: null }, target_tokens: null } },
+      { text: 'a', config: { text: {} } },
+    ],
+    [rerankRequestSchema, { model: 'm', query: 'q', prompts: ['p'], truncate: null }, {}],
+    [
+      extractRequestSchema,
+      { model: 'm', inputs: [{ id: null, content: { type: 'text', text: 'a' } }], texts: null, options: null },
+      { model: 'm', inputs: [{ content: { type: 'text', text: 'a' } }] },
+    ],
+    [
+      extractRequestSchema,
+      { model: 'm', texts: ['a'], schema: { entities: ['x'], relations: null } },
+      { model: 'm', texts: ['a'], schema: { entities: ['x'] } },
+    ],
+    [transcribeRequestSchema, { model: 'm', audio: 'a', language: null }, { model: 'm', audio: 'a' }],
+    [
+      generateRequestSchema,
+      { ...chat, temperature: null, tools: null, response_format: { type: 'text', json_schema: null } },
+      { ...chat, response_format: { type: 'text' } },
+    ],
+    [
+      embeddingsRequestSchema,
+      { model: 'm', input: [{ type: 'image_url', image_url: { url: 'u', detail: null } }], dimensions: null },
+      { model: 'm', input: [{ type: 'image_url', image_url: { url: 'u' } }] },
+    ],
+  ];
+  test.each(bodies)('%#', (schema, given, wanted) => {
+    const complete = 'schema' in given || schema !== extractRequestSchema ? given : { ...given, schema: { a: ['b'] } };
+    const expected = Object.keys(wanted).length > 0 ? wanted : { model: 'm', query: 'q', prompts: ['p'] };
+    expect(read(schema, complete)).toEqual('schema' in complete ? { schema: complete.schema, ...expected } : expected);
+  });
+
+  test('a required member that is null is refused', () => {
+    expect(() => read(rerankRequestSchema, { model: null, query: 'q', prompts: ['p'] })).toThrow(/member "model"/);
+  });
+
+  test('null inside of what the schema does not describe stays', () => {
+    const parameters = { type: 'object', default: null };
+    const body = { ...chat, tools: [{ type: 'function', function: { name: 'f', parameters } }] };
+    expect(read(generateRequestSchema, body)).toEqual(body);
+  });
+});
+
+describe('a member that is nearly a known one is refused by name', () => {
+  const bodies: [TSchema, body: object, told: string][] = [
+    [generateRequestSchema, { ...chat, max_token: 5 }, 'unknown member "max_token"; did you mean "max_tokens"?'],
+    [generateRequestSchema, { ...chat, format: {} }, 'unknown member "format"; did you mean "response_format"?'],
+    [
+      generateRequestSchema,
+      { ...chat, stream_options: { include_usages: true } },
+      'unknown member "stream_options.include_usages"; did you mean "include_usage"?',
+    ],
+    [
+      generateRequestSchema,
+      { model: 'm', messages: [{ role: 'assistant', tool_call: [] }] },
+      'unknown member "messages.0.tool_call"; did you mean "tool_calls"?',
+    ],
+    [embeddingsRequestSchema, { model: 'm', inputs: 'a' }, 'unknown member "inputs"; did you mean "input"?'],
+    [rerankRequestSchema, { model: 'm', query: 'q', prompt: [] }, 'unknown member "prompt"; did you mean "prompts"?'],
+    [chunkRequestSchema, { text: 'a', config: { target_token: 5 } }, 'did you mean "target_tokens"?'],
+    [predictRequestSchema, { model: 'm', inputs: [[1]] }, 'did you mean "input"?'],
+    [readRequestSchema, { model: 'm', image: [] }, 'did you mean "images"?'],
+    [
+      rerankMultimodalRequestSchema,
+      { model: 'm', query: 'q', documents: [{ contents: 'a' }] },
+      'unknown member "documents.0.contents"; did you mean "content"?',
+    ],
+  ];
+  test.each(bodies)('%#', (schema, body, told) => {
+    expect(() => read(schema, body)).toThrow(told);
+  });
+
+  test('what clients of the OpenAI interface send besides is ignored', () => {
+    const more = {
+      user: 'me',
+      store: false,
+      metadata: {},
+      service_tier: 'auto',
+      prediction: null,
+      verbosity: 'low',
+      safety_identifier: 'x',
+      web_search_options: {},
+    };
+    const message = {
+      role: 'assistant',
+      content: 'a',
+      refusal: null,
+      annotations: [],
+      audio: null,
+      function_call: null,
+      reasoning: 'because',
+      id: 'x',
+    };
+    const body = { model: 'm', messages: [message], ...more };
+    expect(() => read(generateRequestSchema, body)).not.toThrow();
+  });
+});
