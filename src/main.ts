@@ -1,15 +1,17 @@
 import packageFile from '../package.json' with { type: 'json' };
 import { inferenceVerb } from './cli/inference.ts';
 import { runCommandLine } from './cli/run.ts';
-import { type StartServer, serveVerb } from './cli/serve.ts';
+import { serveVerb } from './cli/serve.ts';
 import type { Verb } from './cli/verb.ts';
 import { pause, systemClock } from './lib/clock.ts';
+import type { StartServer } from './server/running-server.ts';
 
 const loadPauseMs = 2;
 
 const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   serve: async () => serveVerb(loadServer),
-  inference: async () => inferenceVerb(async () => (await import('./server-standalone.ts')).startInferenceServer),
+  inference: async () =>
+    inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
   check: async () => (await import('./cli/check.ts')).check,
   models: async () => (await import('./cli/models.ts')).models,
@@ -33,7 +35,7 @@ async function loadServer(): Promise<StartServer> {
     await load();
   }
   await pause(systemClock, loadPauseMs);
-  return (await import('./server.ts')).startServer;
+  return (await import('./server/start-server.ts')).startServer;
 }
 
 async function main(words: readonly string[]): Promise<void> {

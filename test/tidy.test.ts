@@ -40,14 +40,9 @@ const ranks: Readonly<Record<string, number>> = {
   tables: 7,
   backup: 7,
   http: 8,
-  cli: 9,
-  'server-app.ts': 10,
-  'server-health.ts': 10,
-  'server-inference.ts': 10,
-  'server-metrics.ts': 10,
-  'server.ts': 11,
-  'server-standalone.ts': 11,
-  'main.ts': 12,
+  server: 9,
+  cli: 10,
+  'main.ts': 11,
 };
 
 /** `src/http/app.ts` -> `http`; `src/main.ts` -> `main.ts` */

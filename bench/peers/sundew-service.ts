@@ -12,7 +12,7 @@ import { ServerListener } from '../../src/http/server-listener.ts';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger, writeToStandardError } from '../../src/observability/line-logger.ts';
-import { startServer } from '../../src/server.ts';
+import { startServer } from '../../src/server/start-server.ts';
 import type { ServiceAnswer, ServiceTurn } from '../processes/sundew-service.ts';
 import { scriptArguments } from './script-arguments.ts';
 

@@ -1,8 +1,9 @@
 import { ConfigError } from '../config/load.ts';
 import type { OptionName } from '../config/options.ts';
+import type { StartServer } from '../server/running-server.ts';
 import { listenAddress } from './listen-address.ts';
 import { configFlags } from './load-config.ts';
-import { runServer, type StartServer } from './serve.ts';
+import { runServer } from './serve.ts';
 import type { Verb } from './verb.ts';
 
 const defaultListen = '127.0.0.1:11433';

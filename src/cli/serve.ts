@@ -5,32 +5,10 @@ import { ServerListener } from '../http/server-listener.ts';
 import { type Clock, systemClock, within } from '../lib/clock.ts';
 import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { RunningServer, StartServer } from '../server/running-server.ts';
 import type { ListenAddress } from './listen-address.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
-
-/** What the composition root starts from: the port is open already and answers liveness. */
-export interface ServerStart {
-  readonly config: RunningConfig;
-  readonly listener: ServerListener;
-  readonly logger: Logger;
-  readonly clock: Clock;
-}
-
-/** A server with all its services. */
-export interface RunningServer {
-  readonly url: string;
-  /** What the log says about it when it is ready. */
-  readonly facts: Readonly<Record<string, string>>;
-  /** Not ready at once, no new requests, waits for those in flight at most so long. Requests still open then are cut. */
-  drain(deadlineMs: number): Promise<void>;
-  /** Closes every service, the last one the data directory. */
-  stop(): Promise<void>;
-  /** Settles with an exit code when the server can no longer keep its promises (a failed sync) and must be started anew. */
-  readonly fatal: Promise<number>;
-}
-
-export type StartServer = (start: ServerStart) => Promise<RunningServer>;
 
 /** `sundew serve`. The heavy part is loaded by `load` after the port is open. */
 export function serveVerb(load: () => Promise<StartServer>): Verb {
@@ -65,7 +43,7 @@ export async function runServer(
   const startServer = await load();
   const server = await startServer({ config, listener, logger, clock: systemClock });
   logger.info('ready', { url: server.url, ...server.facts, pid: process.pid });
-  const code = await Promise.race([stopping, server.fatal]);
+  const code = await Promise.race([stopping, server.fatal.then(() => exitCodes.storageFailed)]);
   if (code !== exitCodes.done) return code;
   return stopServer(server, config.config.drainDeadlineMs, { logger, clock: systemClock });
 }

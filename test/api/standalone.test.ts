@@ -5,7 +5,7 @@ import { RunningConfig } from '../../src/config/reload.ts';
 import { ServerListener } from '../../src/http/server-listener.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/observability/line-logger.ts';
-import { startInferenceServer } from '../../src/server-standalone.ts';
+import { startInferenceServer } from '../../src/server/start-inference-server.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const fixtures = new URL('../fixtures/', import.meta.url).pathname;

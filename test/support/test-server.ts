@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RunningServer } from '../../src/cli/serve.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
 import { ServerListener } from '../../src/http/server-listener.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/observability/line-logger.ts';
-import { startServer } from '../../src/server.ts';
+import type { RunningServer } from '../../src/server/running-server.ts';
+import { startServer } from '../../src/server/start-server.ts';
 
 export interface Answer<Body = unknown> {
   status: number;

@@ -1,9 +1,9 @@
-import type { ServerStart } from './cli/serve.ts';
-import type { LimitOptions } from './config/limits.ts';
-import { scanJson } from './engine/binding.ts';
-import { App, type AppDependencies } from './http/app.ts';
-import type { Route } from './http/route.ts';
-import type { Metrics } from './observability/metrics.ts';
+import type { LimitOptions } from '../config/limits.ts';
+import { scanJson } from '../engine/binding.ts';
+import { App, type AppDependencies } from '../http/app.ts';
+import type { Route } from '../http/route.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { ServerStart } from './running-server.ts';
 
 interface AppParts extends Omit<ServerStart, 'config'> {
   readonly limits: LimitOptions;

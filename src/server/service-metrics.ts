@@ -1,14 +1,14 @@
-import type { RunningConfig } from './config/reload.ts';
-import type { IndexKind } from './engine/index-definition.ts';
-import type { App } from './http/app.ts';
-import type { ApplierEvents, IndexStage } from './indexing/index-applier.ts';
-import type { RangePool } from './indexing/range-pool.ts';
-import type { Health } from './observability/health.ts';
-import type { Logger } from './observability/logger.ts';
-import type { MetricName } from './observability/metric-definitions.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { TableService } from './tables/table-service.ts';
-import type { TtlSweeper } from './tables/ttl-sweeper.ts';
+import type { RunningConfig } from '../config/reload.ts';
+import type { IndexKind } from '../engine/index-definition.ts';
+import type { App } from '../http/app.ts';
+import type { ApplierEvents, IndexStage } from '../indexing/index-applier.ts';
+import type { RangePool } from '../indexing/range-pool.ts';
+import type { Health } from '../observability/health.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { MetricName } from '../observability/metric-definitions.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { TableService } from '../tables/table-service.ts';
+import type { TtlSweeper } from '../tables/ttl-sweeper.ts';
 
 const stageMetrics: Record<IndexStage, MetricName> = {
   apply: 'indexApply',

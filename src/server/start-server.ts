@@ -1,42 +1,41 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import packageFile from '../package.json' with { type: 'json' };
-import type { RunningServer, ServerStart } from './cli/serve.ts';
-import { exitCodes } from './cli/verb.ts';
-import type { LimitOptions } from './config/limits.ts';
-import { limitsOf } from './config/load.ts';
-import type { IndexDefinition } from './engine/index-definition.ts';
-import { NativeIndex } from './engine/native-index.ts';
-import { queryIndexes } from './engine/native-query.ts';
-import { allRoutes } from './http/all-routes.ts';
-import type { App } from './http/app.ts';
-import type { ClusterSource } from './http/database/cluster.ts';
-import { OpenRange, type RangeIndexOpener } from './indexing/open-range.ts';
-import { RangePool } from './indexing/range-pool.ts';
-import type { Inference } from './inference/inference.ts';
-import { systemClock } from './lib/clock.ts';
-import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
-import type { Health } from './observability/health.ts';
-import { Metrics } from './observability/metrics.ts';
-import { startMetricsServer } from './observability/metrics-server.ts';
-import { addProcessMetrics } from './observability/process-metrics.ts';
-import { Readiness } from './observability/readiness.ts';
-import { CursorSeal } from './query/page-cursor.ts';
-import { LocalRangeLog } from './replication/local-range-log.ts';
-import type { RangeLog } from './replication/range-log.ts';
-import { createApp } from './server-app.ts';
-import { addHealthChecks, nodeHealth, openHealth } from './server-health.ts';
-import { openInference, startInference, stopInference } from './server-inference.ts';
-import { collectServiceMetrics, indexEvents } from './server-metrics.ts';
-import { openStorage, type Storage } from './storage/open-storage.ts';
-import { BatchWriter } from './tables/batch-writer.ts';
-import { DocumentReads } from './tables/document-reads.ts';
-import { IndexService } from './tables/index-service.ts';
-import { Scrubber } from './tables/scrubber.ts';
-import { definitionOf } from './tables/table.ts';
-import { TableQueries } from './tables/table-queries.ts';
-import { TableService } from './tables/table-service.ts';
-import { TtlSweeper } from './tables/ttl-sweeper.ts';
+import packageFile from '../../package.json' with { type: 'json' };
+import type { LimitOptions } from '../config/limits.ts';
+import { limitsOf } from '../config/load.ts';
+import type { IndexDefinition } from '../engine/index-definition.ts';
+import { NativeIndex } from '../engine/native-index.ts';
+import { queryIndexes } from '../engine/native-query.ts';
+import { allRoutes } from '../http/all-routes.ts';
+import type { App } from '../http/app.ts';
+import type { ClusterSource } from '../http/database/cluster.ts';
+import { OpenRange, type RangeIndexOpener } from '../indexing/open-range.ts';
+import { RangePool } from '../indexing/range-pool.ts';
+import type { Inference } from '../inference/inference.ts';
+import { systemClock } from '../lib/clock.ts';
+import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
+import type { Health } from '../observability/health.ts';
+import { Metrics } from '../observability/metrics.ts';
+import { startMetricsServer } from '../observability/metrics-server.ts';
+import { addProcessMetrics } from '../observability/process-metrics.ts';
+import { Readiness } from '../observability/readiness.ts';
+import { CursorSeal } from '../query/page-cursor.ts';
+import { LocalRangeLog } from '../replication/local-range-log.ts';
+import type { RangeLog } from '../replication/range-log.ts';
+import { openStorage, type Storage } from '../storage/open-storage.ts';
+import { BatchWriter } from '../tables/batch-writer.ts';
+import { DocumentReads } from '../tables/document-reads.ts';
+import { IndexService } from '../tables/index-service.ts';
+import { Scrubber } from '../tables/scrubber.ts';
+import { definitionOf } from '../tables/table.ts';
+import { TableQueries } from '../tables/table-queries.ts';
+import { TableService } from '../tables/table-service.ts';
+import { TtlSweeper } from '../tables/ttl-sweeper.ts';
+import { createApp } from './create-app.ts';
+import { openInference, startInference, stopInference } from './open-inference.ts';
+import type { RunningServer, ServerStart } from './running-server.ts';
+import { addHealthChecks, nodeHealth, openHealth } from './service-health.ts';
+import { collectServiceMetrics, indexEvents } from './service-metrics.ts';
 
 /** A query waits this long for an index that has just been opened to replay its tail, in milliseconds. */
 const freshnessWaitMs = 5_000;
@@ -46,7 +45,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
   const options = config.config;
   const limits = limitsOf(options);
   const metrics = new Metrics();
-  const fatal = Promise.withResolvers<number>();
+  const fatal = Promise.withResolvers<void>();
   const health = openHealth(logger, metrics, (rangeId) => service?.findOwner(rangeId)?.name);
   let service: TableService | undefined;
   const storage = await openStorage({
@@ -60,7 +59,7 @@ export async function startServer({ config, listener, logger, clock }: ServerSta
     },
     onFatal(error) {
       logger.error('the disk failed; the server stops and recovers at its next start', {}, error);
-      fatal.resolve(exitCodes.storageFailed);
+      fatal.resolve();
     },
   });
   for (const warning of storage.start.warnings) logger.warn(warning);

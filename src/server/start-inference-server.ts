@@ -1,14 +1,14 @@
-import packageFile from '../package.json' with { type: 'json' };
-import type { RunningServer, ServerStart } from './cli/serve.ts';
-import { limitsOf } from './config/load.ts';
-import { standaloneRoutes } from './http/standalone-routes.ts';
-import { systemClock } from './lib/clock.ts';
-import { startEventLoopMonitor } from './observability/event-loop-monitor.ts';
-import { Metrics } from './observability/metrics.ts';
-import { addProcessMetrics } from './observability/process-metrics.ts';
-import { Readiness } from './observability/readiness.ts';
-import { createApp } from './server-app.ts';
-import { openInference, startInference, stopInference } from './server-inference.ts';
+import packageFile from '../../package.json' with { type: 'json' };
+import { limitsOf } from '../config/load.ts';
+import { standaloneRoutes } from '../http/standalone-routes.ts';
+import { systemClock } from '../lib/clock.ts';
+import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
+import { Metrics } from '../observability/metrics.ts';
+import { addProcessMetrics } from '../observability/process-metrics.ts';
+import { Readiness } from '../observability/readiness.ts';
+import { createApp } from './create-app.ts';
+import { openInference, startInference, stopInference } from './open-inference.ts';
+import type { RunningServer, ServerStart } from './running-server.ts';
 
 /** A server of inference alone: no storage is opened, nothing asks for a credential. */
 export function startInferenceServer({ config, listener, logger, clock }: ServerStart): Promise<RunningServer> {
@@ -27,7 +27,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   return Promise.resolve({
     url: listener.url,
     facts: { models_dir: config.config.modelsDir },
-    fatal: Promise.withResolvers<number>().promise,
+    fatal: Promise.withResolvers<void>().promise,
     async drain(deadlineMs) {
       const cut = await listener.drain(app, deadlineMs, clock);
       if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });

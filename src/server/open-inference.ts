@@ -1,28 +1,28 @@
 import { totalmem } from 'node:os';
-import { childEnvironment, downloadEnvironment } from './config/child-environment.ts';
-import type { LimitOptions } from './config/limits.ts';
-import type { Config } from './config/options.ts';
-import { Admission } from './inference/admission.ts';
-import { ChunkCache } from './inference/chunking/chunk-cache.ts';
-import { modelCatalogue, pullEntryOf } from './inference/download/model-catalogue.ts';
-import { ModelDownloads } from './inference/download/model-downloads.ts';
-import { pullInChild } from './inference/download/pull-in-child.ts';
-import { GenerationMetrics } from './inference/generation/generation-metrics.ts';
-import { availableBackends } from './inference/host/available-backends.ts';
-import { ModelPool } from './inference/host/model-pool.ts';
-import { specOfModel } from './inference/host/model-spec.ts';
-import type { Inference } from './inference/inference.ts';
-import type { MediaFetcher } from './inference/media/fetch-media.ts';
-import { MediaLoader } from './inference/media/media-loader.ts';
-import { ModelRegistry } from './inference/models/model-registry.ts';
-import { ChatTemplates } from './inference/templates/chat-templates.ts';
-import type { Clock } from './lib/clock.ts';
-import { openOnce } from './lib/open-once.ts';
-import type { Logger } from './observability/logger.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { Readiness } from './observability/readiness.ts';
-import { isModelKind } from './protocol/inference/model-kinds.ts';
-import { entryFile } from './runtime/entry-file.ts';
+import { childEnvironment, downloadEnvironment } from '../config/child-environment.ts';
+import type { LimitOptions } from '../config/limits.ts';
+import type { Config } from '../config/options.ts';
+import { Admission } from '../inference/admission.ts';
+import { ChunkCache } from '../inference/chunking/chunk-cache.ts';
+import { modelCatalogue, pullEntryOf } from '../inference/download/model-catalogue.ts';
+import { ModelDownloads } from '../inference/download/model-downloads.ts';
+import { pullInChild } from '../inference/download/pull-in-child.ts';
+import { GenerationMetrics } from '../inference/generation/generation-metrics.ts';
+import { availableBackends } from '../inference/host/available-backends.ts';
+import { ModelPool } from '../inference/host/model-pool.ts';
+import { specOfModel } from '../inference/host/model-spec.ts';
+import type { Inference } from '../inference/inference.ts';
+import type { MediaFetcher } from '../inference/media/fetch-media.ts';
+import { MediaLoader } from '../inference/media/media-loader.ts';
+import { ModelRegistry } from '../inference/models/model-registry.ts';
+import { ChatTemplates } from '../inference/templates/chat-templates.ts';
+import type { Clock } from '../lib/clock.ts';
+import { openOnce } from '../lib/open-once.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Readiness } from '../observability/readiness.ts';
+import { isModelKind } from '../protocol/inference/model-kinds.ts';
+import { entryFile } from '../runtime/entry-file.ts';
 
 export interface InferenceParts {
   readonly config: Config;
@@ -32,7 +32,7 @@ export interface InferenceParts {
   readonly metrics: Metrics;
 }
 
-const hostEntry = entryFile(new URL('./inference/host/host-main.ts', import.meta.url));
+const hostEntry = entryFile(new URL('../inference/host/host-main.ts', import.meta.url));
 
 /** Finds the models and makes ready to load them. Nothing is loaded yet. */
 export function openInference({ config, limits, clock, logger, metrics }: InferenceParts): Inference {
@@ -109,7 +109,7 @@ function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<Medi
   };
   const open = openOnce(async () => {
     const [{ MediaFetcher }, { lookup }] = await Promise.all([
-      import('./inference/media/fetch-media.ts'),
+      import('../inference/media/fetch-media.ts'),
       import('node:dns/promises'),
     ]);
     return new MediaFetcher({

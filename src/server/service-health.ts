@@ -1,9 +1,9 @@
-import type { NodeHealth } from './http/database/cluster.ts';
-import { type Fault, faultKinds, Health, stateOf } from './observability/health.ts';
-import type { Logger } from './observability/logger.ts';
-import type { Metrics } from './observability/metrics.ts';
-import type { Readiness } from './observability/readiness.ts';
-import type { TableService } from './tables/table-service.ts';
+import type { NodeHealth } from '../http/database/cluster.ts';
+import { type Fault, faultKinds, Health, stateOf } from '../observability/health.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Readiness } from '../observability/readiness.ts';
+import type { TableService } from '../tables/table-service.ts';
 
 /** Finds the table of a range; undefined when it is gone. */
 type TableOf = (rangeId: number) => string | undefined;

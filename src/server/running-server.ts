@@ -1,0 +1,27 @@
+import type { RunningConfig } from '../config/reload.ts';
+import type { ServerListener } from '../http/server-listener.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../observability/logger.ts';
+
+/** What the composition root starts from: the port is open already and answers liveness. */
+export interface ServerStart {
+  readonly config: RunningConfig;
+  readonly listener: ServerListener;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** A server with all its services. */
+export interface RunningServer {
+  readonly url: string;
+  /** What the log says about it when it is ready. */
+  readonly facts: Readonly<Record<string, string>>;
+  /** Not ready at once, no new requests, waits for those in flight at most so long. Requests still open then are cut. */
+  drain(deadlineMs: number): Promise<void>;
+  /** Closes every service, the last one the data directory. */
+  stop(): Promise<void>;
+  /** Resolves when the server can no longer keep its promises, after a failed sync, and has to be restarted. */
+  readonly fatal: Promise<void>;
+}
+
+export type StartServer = (start: ServerStart) => Promise<RunningServer>;
