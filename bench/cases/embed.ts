@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { integerRows, maskRows, OnnxSession } from '../../src/inference/host/backends/onnx/onnx-session.ts';
-import { TextTokenizer } from '../../src/inference/host/backends/onnx/text-tokenizer.ts';
-import { specOfModel } from '../../src/inference/host/model-spec.ts';
-import type { InstalledModel } from '../../src/inference/models/describe-model.ts';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { integerRows, maskRows, OnnxSession } from '../../src/model-host/backends/onnx/onnx-session.ts';
+import { TextTokenizer } from '../../src/model-host/backends/onnx/text-tokenizer.ts';
+import { specOfModel } from '../../src/model-host/model-spec.ts';
+import type { InstalledModel } from '../../src/models/installed-model.ts';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';

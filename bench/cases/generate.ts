@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path';
-import type { InstalledModel } from '../../src/inference/models/describe-model.ts';
+import type { InstalledModel } from '../../src/models/installed-model.ts';
 import type { BenchCase, BenchContext, Tier } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';

@@ -5,8 +5,8 @@ import {
   type NativeSampler,
   openBinding,
   openModel,
-} from '../../src/inference/host/backends/llama/binding.ts';
-import { readGgufHeader } from '../../src/inference/models/gguf-header.ts';
+} from '../../src/model-host/backends/llama/binding.ts';
+import { readGgufHeader } from '../../src/models/headers/gguf-header.ts';
 import {
   cpuMs,
   type GenerateAnswer,

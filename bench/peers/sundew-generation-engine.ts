@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import type { Backend } from '../../src/inference/host/backend.ts';
-import { load } from '../../src/inference/host/backends/llama/load.ts';
-import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import type { Backend } from '../../src/model-host/backend.ts';
+import { load } from '../../src/model-host/backends/llama/load.ts';
+import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
 import { generateInput } from '../../test/support/generate-input.ts';
 import {
   cpuMs,

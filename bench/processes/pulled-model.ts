@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeModel, type InstalledModel } from '../../src/inference/models/describe-model.ts';
+import { describeModel, type InstalledModel } from '../../src/models/installed-model.ts';
 import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
 import { cacheDirectory } from '../workloads/document-file.ts';
 

@@ -1,12 +1,12 @@
 import { basename, resolve } from 'node:path';
 import { ConfigError } from '../config/load.ts';
 import { formatSize } from '../config/value-kind.ts';
-import type { InstalledModel } from '../inference/models/describe-model.ts';
-import { digestFaults } from '../inference/models/file-digests.ts';
-import { importModel, modelDirectory, removeModel } from '../inference/models/install-model.ts';
-import { ModelRegistry } from '../inference/models/model-registry.ts';
 import { must } from '../lib/assert.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
+import { digestFaults } from '../models/file-digests.ts';
+import { importModel, modelDirectory, removeModel } from '../models/install-model.ts';
+import type { InstalledModel } from '../models/installed-model.ts';
+import { ModelRegistry } from '../models/model-registry.ts';
 import { isModelKind, type ModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { pullModels } from './models-pull.ts';

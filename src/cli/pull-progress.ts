@@ -1,4 +1,4 @@
-import type { PullEvent } from '../inference/download/pull-model.ts';
+import type { PullEvent } from '../models/download/pull-model.ts';
 
 const barWidth = 30;
 const lineEveryPercent = 10;

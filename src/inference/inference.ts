@@ -1,14 +1,14 @@
 import type { Clock } from '../lib/clock.ts';
+import type { AvailableBackends } from '../model-host/available-backends.ts';
+import type { ModelPool } from '../model-host/model-pool.ts';
+import type { HostSettings } from '../model-host/model-spec.ts';
+import type { ModelDownloads } from '../models/download/model-downloads.ts';
+import type { ModelRegistry } from '../models/model-registry.ts';
 import type { Admission } from './admission.ts';
 import type { ChunkCache } from './chunking/chunk-cache.ts';
-import type { ModelDownloads } from './download/model-downloads.ts';
 import type { GenerationMetrics } from './generation/generation-metrics.ts';
-import type { AvailableBackends } from './host/available-backends.ts';
-import type { ModelPool } from './host/model-pool.ts';
-import type { HostSettings } from './host/model-spec.ts';
 import type { InferenceWork } from './inference-work.ts';
 import type { MediaLoader } from './media/media-loader.ts';
-import type { ModelRegistry } from './models/model-registry.ts';
 import type { ChatTemplates } from './templates/chat-templates.ts';
 
 /** What every route of the inference plane works with. */

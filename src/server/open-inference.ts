@@ -4,20 +4,20 @@ import type { LimitOptions } from '../config/limits.ts';
 import type { Config } from '../config/options.ts';
 import { Admission } from '../inference/admission.ts';
 import { ChunkCache } from '../inference/chunking/chunk-cache.ts';
-import { modelCatalogue, pullEntryOf } from '../inference/download/model-catalogue.ts';
-import { ModelDownloads } from '../inference/download/model-downloads.ts';
-import { pullInChild } from '../inference/download/pull-in-child.ts';
 import { GenerationMetrics } from '../inference/generation/generation-metrics.ts';
-import { availableBackends } from '../inference/host/available-backends.ts';
-import { ModelPool } from '../inference/host/model-pool.ts';
-import { specOfModel } from '../inference/host/model-spec.ts';
 import type { Inference } from '../inference/inference.ts';
 import type { MediaFetcher } from '../inference/media/fetch-media.ts';
 import { MediaLoader } from '../inference/media/media-loader.ts';
-import { ModelRegistry } from '../inference/models/model-registry.ts';
 import { ChatTemplates } from '../inference/templates/chat-templates.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openOnce } from '../lib/open-once.ts';
+import { availableBackends } from '../model-host/available-backends.ts';
+import { ModelPool } from '../model-host/model-pool.ts';
+import { specOfModel } from '../model-host/model-spec.ts';
+import { modelCatalogue, pullEntryOf } from '../models/download/model-catalogue.ts';
+import { ModelDownloads } from '../models/download/model-downloads.ts';
+import { pullInChild } from '../models/download/pull-in-child.ts';
+import { ModelRegistry } from '../models/model-registry.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Readiness } from '../observability/readiness.ts';
@@ -32,7 +32,7 @@ export interface InferenceParts {
   readonly metrics: Metrics;
 }
 
-const hostEntry = entryFile(new URL('../inference/host/host-main.ts', import.meta.url));
+const hostEntry = entryFile(new URL('../model-host/host-main.ts', import.meta.url));
 
 /** Finds the models and makes ready to load them. Nothing is loaded yet. */
 export function openInference({ config, limits, clock, logger, metrics }: InferenceParts): Inference {

@@ -2,18 +2,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import sharp from 'sharp';
-import { ModelPool } from '../../src/inference/host/model-pool.ts';
 import { type FetchMediaParts, MediaFetcher } from '../../src/inference/media/fetch-media.ts';
 import { imageSpec, MediaLoader } from '../../src/inference/media/media-loader.ts';
 import { mediaReference } from '../../src/inference/media/media-reference.ts';
 import { isPublicAddress } from '../../src/inference/media/public-address.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { ModelPool } from '../../src/model-host/model-pool.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
 const mebibyte = 1024 * 1024;
 const settings = { threads: 1, contextTokensMax: 64, parallelSequences: 1 };
-const hostEntry = new URL('../../src/inference/host/host-main.ts', import.meta.url).pathname;
+const hostEntry = new URL('../../src/model-host/host-main.ts', import.meta.url).pathname;
 
 const pool = new ModelPool({
   entry: hostEntry,

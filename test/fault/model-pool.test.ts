@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { ModelPool, type PoolBounds } from '../../src/inference/host/model-pool.ts';
-import type { ModelSpec } from '../../src/inference/host/model-spec.ts';
+import { ModelPool, type PoolBounds } from '../../src/model-host/model-pool.ts';
+import type { ModelSpec } from '../../src/model-host/model-spec.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 

@@ -1,5 +1,5 @@
-import { pullModel } from '../../src/inference/download/pull-model.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { pullModel } from '../../src/models/download/pull-model.ts';
 
 // usage: bun model-pull-child.ts ENTRY-JSON MODELS-DIRECTORY HUB-URL
 const [entry = '', modelsDirectory = '', hubUrl = ''] = process.argv.slice(2);

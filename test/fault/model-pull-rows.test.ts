@@ -3,17 +3,12 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
 import { downloadEnvironment } from '../../src/config/child-environment.ts';
-import { checkEntry, pullEntryOf } from '../../src/inference/download/model-catalogue.ts';
-import { pullInChild } from '../../src/inference/download/pull-in-child.ts';
-import {
-  incomingFolder,
-  type PullEvent,
-  type PullOptions,
-  pullModel,
-} from '../../src/inference/download/pull-model.ts';
-import { fileDigest } from '../../src/inference/models/file-digests.ts';
-import { ModelRegistry } from '../../src/inference/models/model-registry.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { checkEntry, pullEntryOf } from '../../src/models/download/model-catalogue.ts';
+import { pullInChild } from '../../src/models/download/pull-in-child.ts';
+import { incomingFolder, type PullEvent, type PullOptions, pullModel } from '../../src/models/download/pull-model.ts';
+import { fileDigest } from '../../src/models/file-digests.ts';
+import { ModelRegistry } from '../../src/models/model-registry.ts';
 import type { CatalogueEntry } from '../../src/protocol/inference/catalogue-entry.ts';
 import { until } from '../support/fault/until.ts';
 import { FileHost, stallAfter, status } from '../support/file-host.ts';

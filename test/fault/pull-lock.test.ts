@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PullLock } from '../../src/inference/download/pull-lock.ts';
+import { PullLock } from '../../src/models/download/pull-lock.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-const source = new URL('../../src/inference/download/pull-lock.ts', import.meta.url).pathname;
+const source = new URL('../../src/models/download/pull-lock.ts', import.meta.url).pathname;
 
 test('M08: a pull waits for nobody but a process that pulls the same model, and is alive', async () => {
   using directory = new TemporaryDirectory();

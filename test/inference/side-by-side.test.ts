@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { GenerateInput } from '../../src/inference/host/operations/generate.ts';
+import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
 import { generateInput } from '../support/generate-input.ts';
 import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 

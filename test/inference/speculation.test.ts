@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GenerateInput, Speculation } from '../../src/inference/host/operations/generate.ts';
-import { describeModel } from '../../src/inference/models/describe-model.ts';
+import type { GenerateInput, Speculation } from '../../src/model-host/operations/generate.ts';
+import { describeModel } from '../../src/models/installed-model.ts';
 import { generateInput } from '../support/generate-input.ts';
 import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';

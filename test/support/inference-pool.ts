@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect } from 'bun:test';
-import { ModelPool } from '../../src/inference/host/model-pool.ts';
-import { type HostSettings, type ModelSpec, specOfModel } from '../../src/inference/host/model-spec.ts';
-import { describeModel } from '../../src/inference/models/describe-model.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { ModelPool } from '../../src/model-host/model-pool.ts';
+import { type HostSettings, type ModelSpec, specOfModel } from '../../src/model-host/model-spec.ts';
+import { describeModel } from '../../src/models/installed-model.ts';
 import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
 
-const hostEntry = new URL('../../src/inference/host/host-main.ts', import.meta.url).pathname;
+const hostEntry = new URL('../../src/model-host/host-main.ts', import.meta.url).pathname;
 const models = new URL('../fixtures/models/', import.meta.url).pathname;
 
 export interface TestPool extends AsyncDisposable {

@@ -1,8 +1,8 @@
 import { limits } from '../../config/limits.ts';
 import { type Chunked, type ChunkRequest, chunkText } from '../../inference/chunking/chunk-text.ts';
 import type { Inference } from '../../inference/inference.ts';
-import { fixedChunker } from '../../inference/models/model-registry.ts';
 import { CodePointPlaces } from '../../lib/code-points.ts';
+import { fixedChunker } from '../../models/model-registry.ts';
 import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';

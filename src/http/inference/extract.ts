@@ -3,7 +3,7 @@ import { type Extracted, extractTexts } from '../../inference/extraction/extract
 import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { type MediaReference, mediaReference } from '../../inference/media/media-reference.ts';
-import { readImages } from '../../inference/writing/write-texts.ts';
+import { readImages } from '../../inference/seq2seq/run-seq2seq.ts';
 import { must } from '../../lib/assert.ts';
 import { CodePointPlaces } from '../../lib/code-points.ts';
 import { partsOf } from '../../protocol/inference/content-parts.ts';

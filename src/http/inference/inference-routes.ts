@@ -8,7 +8,7 @@ import { generateBatchRoutes } from './generate-batch.ts';
 import { modelRoutes } from './models.ts';
 import { predictRoutes } from './predict.ts';
 import { rerankRoutes } from './rerank.ts';
-import { writeRoutes } from './write.ts';
+import { seq2seqRoutes } from './seq2seq.ts';
 
 /** The inference plane: `/ai/v1` and `/ml/v1`. */
 export function inferenceRoutes(inference: Inference): Route[] {
@@ -21,6 +21,6 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...rerankRoutes(inference),
     ...extractRoutes(inference),
     ...predictRoutes(inference),
-    ...writeRoutes(inference),
+    ...seq2seqRoutes(inference),
   ];
 }

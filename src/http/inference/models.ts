@@ -1,7 +1,7 @@
 import type { Inference } from '../../inference/inference.ts';
-import type { InstalledModel } from '../../inference/models/describe-model.ts';
-import type { InstalledPredictor } from '../../inference/models/describe-predictor.ts';
-import { fixedChunker, quantizedName } from '../../inference/models/model-registry.ts';
+import type { InstalledModel } from '../../models/installed-model.ts';
+import type { InstalledPredictor } from '../../models/installed-predictor.ts';
+import { fixedChunker, quantizedName } from '../../models/model-registry.ts';
 import { type ModelKind, modelKinds } from '../../protocol/inference/model-kinds.ts';
 import {
   type CatalogueEntry,

@@ -1,10 +1,10 @@
 import { turn } from '../../lib/in-slices.ts';
+import { specOfModel } from '../../model-host/model-spec.ts';
+import type { InstalledModel } from '../../models/installed-model.ts';
+import { fixedChunker } from '../../models/model-registry.ts';
 import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { specOfModel } from '../host/model-spec.ts';
 import type { Inference } from '../inference.ts';
-import type { InstalledModel } from '../models/describe-model.ts';
-import { fixedChunker } from '../models/model-registry.ts';
 import { ChunkCache, type CutText } from './chunk-cache.ts';
 import { type FixedOptions, fixedChunks, type TextChunk } from './fixed-chunks.ts';
 

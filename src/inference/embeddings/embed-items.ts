@@ -1,8 +1,8 @@
+import { type ModelSpec, specOfModel } from '../../model-host/model-spec.ts';
+import type { EmbedFault, EmbedText } from '../../model-host/operations/embed.ts';
+import type { EmbedImagesResult } from '../../model-host/operations/embed-images.ts';
+import type { Pixels } from '../../model-host/operations/pixels.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type ModelSpec, specOfModel } from '../host/model-spec.ts';
-import type { EmbedFault, EmbedText } from '../host/operations/embed.ts';
-import type { EmbedImagesResult } from '../host/operations/embed-images.ts';
-import type { Pixels } from '../host/operations/pixels.ts';
 import type { Inference } from '../inference.ts';
 import { loadEachPixels } from '../media/image-pixels.ts';
 import type { MediaReference } from '../media/media-reference.ts';

@@ -1,10 +1,10 @@
+import { specOfModel } from '../../model-host/model-spec.ts';
+import type { InstalledModel } from '../../models/installed-model.ts';
 import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { generate } from '../generation/generate.ts';
 import { readGenerationRequest } from '../generation/generation-request.ts';
-import { specOfModel } from '../host/model-spec.ts';
 import type { Inference } from '../inference.ts';
-import type { InstalledModel } from '../models/describe-model.ts';
 import { extractionPrompt } from './extraction-prompt.ts';
 import { type Extraction, type ExtractionSchema, partsOf } from './extraction-schema.ts';
 import { outputSchema } from './output-schema.ts';

@@ -1,5 +1,5 @@
+import type { GenerateResult } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { GenerateResult } from '../host/operations/generate.ts';
 import { closeJson } from './close-json.ts';
 import type { Extraction, ExtractionSchema, FoundEntity, FoundText } from './extraction-schema.ts';
 import { TextFinder } from './find-text.ts';

@@ -1,6 +1,6 @@
+import type { LoadedInfo } from '../../model-host/backend.ts';
+import type { PromptPiece } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { LoadedInfo } from '../host/backend.ts';
-import type { PromptPiece } from '../host/operations/generate.ts';
 import { type CallForm, callFormOf } from './call-form.ts';
 import type { ChatMessage } from './chat-messages.ts';
 import { toolForTemplate } from './function-tools.ts';

@@ -1,5 +1,5 @@
+import type { GenerateEvent, GenerateResult, TokenLogprob } from '../../model-host/operations/generate.ts';
 import type { GenerateResponse, LogprobsBody, SpeculationBody, Usage } from '../../protocol/inference/generate.ts';
-import type { GenerateEvent, GenerateResult, TokenLogprob } from '../host/operations/generate.ts';
 import type { GenerationOutput } from './generate.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import type { OutputDelta } from './output-reader.ts';

@@ -1,5 +1,5 @@
+import type { GenerateEvent } from '../../model-host/operations/generate.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
-import type { GenerateEvent } from '../host/operations/generate.ts';
 import { type CompletionHead, logprobsBody, speculationOf, usageOf } from './completion-body.ts';
 import type { GenerationOutput } from './generate.ts';
 import type { GenerationRequest } from './generation-request.ts';

@@ -1,11 +1,11 @@
 import { must } from '../../lib/assert.ts';
+import type { LoadedInfo } from '../../model-host/backend.ts';
+import type { ModelProcess } from '../../model-host/model-process.ts';
+import { specKey, specOfModel } from '../../model-host/model-spec.ts';
+import type { GenerateBatchResult } from '../../model-host/operations/generate.ts';
 import { isErrorCode } from '../../protocol/error-codes.ts';
 import type { BatchExecution } from '../../protocol/inference/generate-batch.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { LoadedInfo } from '../host/backend.ts';
-import type { ModelProcess } from '../host/model-process.ts';
-import { specKey, specOfModel } from '../host/model-spec.ts';
-import type { GenerateBatchResult } from '../host/operations/generate.ts';
 import {
   findModels,
   finished,

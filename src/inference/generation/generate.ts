@@ -1,10 +1,10 @@
+import type { LoadedInfo } from '../../model-host/backend.ts';
+import { specOfModel } from '../../model-host/model-spec.ts';
+import type { GenerateEvent, GenerateInput, GenerateResult } from '../../model-host/operations/generate.ts';
+import type { InstalledModel } from '../../models/installed-model.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { LoadedInfo } from '../host/backend.ts';
-import { specOfModel } from '../host/model-spec.ts';
-import type { GenerateEvent, GenerateInput, GenerateResult } from '../host/operations/generate.ts';
 import type { Inference } from '../inference.ts';
-import type { InstalledModel } from '../models/describe-model.ts';
 import { chatPrompt } from './chat-prompt.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { outputConstraint } from './output-constraint.ts';

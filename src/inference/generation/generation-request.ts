@@ -1,6 +1,6 @@
+import type { CacheType, Sampling } from '../../model-host/operations/generate.ts';
 import type { GenerateBody } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { CacheType, Sampling } from '../host/operations/generate.ts';
 import type { MediaReference } from '../media/media-reference.ts';
 import { type ChatMessage, mediaOf, readMessages } from './chat-messages.ts';
 import { type FunctionTool, readToolChoice, readTools, type ToolChoice } from './function-tools.ts';

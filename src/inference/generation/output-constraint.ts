@@ -1,5 +1,5 @@
+import type { Constraint } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { Constraint } from '../host/operations/generate.ts';
 import { callGrammar } from './call-grammar.ts';
 import { type ChatPrompt, type Thinking, thinkMark } from './chat-prompt.ts';
 import { callableTools } from './function-tools.ts';

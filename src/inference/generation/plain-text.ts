@@ -1,4 +1,4 @@
-import type { PromptPiece } from '../host/operations/generate.ts';
+import type { PromptPiece } from '../../model-host/operations/generate.ts';
 
 /** Private characters around the number of a hidden text; such characters in a text are hidden themselves. */
 const open = '\uE000';

@@ -1,10 +1,10 @@
 import { must } from '../../lib/assert.ts';
+import type { PrepareImageInput } from '../../model-host/operations/images.ts';
+import type { Pixels } from '../../model-host/operations/pixels.ts';
+import type { InstalledModel } from '../../models/installed-model.ts';
+import { readFolderJson } from '../../models/model-folder.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { PrepareImageInput } from '../host/operations/images.ts';
-import type { Pixels } from '../host/operations/pixels.ts';
 import type { Inference } from '../inference.ts';
-import type { InstalledModel } from '../models/describe-model.ts';
-import { readFolderJson } from '../models/model-folder.ts';
 import { imageSpec, type LoadedMedia, mediaFault, type OnMediaFault, throwMediaFault } from './media-loader.ts';
 import type { MediaReference } from './media-reference.ts';
 

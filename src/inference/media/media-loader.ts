@@ -1,8 +1,8 @@
 import { must } from '../../lib/assert.ts';
+import type { ModelPool } from '../../model-host/model-pool.ts';
+import type { HostSettings, ModelSpec } from '../../model-host/model-spec.ts';
+import type { InspectImagesResult } from '../../model-host/operations/images.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { ModelPool } from '../host/model-pool.ts';
-import type { HostSettings, ModelSpec } from '../host/model-spec.ts';
-import type { InspectImagesResult } from '../host/operations/images.ts';
 import { decodeBase64 } from './data-uri.ts';
 import type { MediaFetcher } from './fetch-media.ts';
 import { type MediaBounds, MediaBudget } from './media-budget.ts';

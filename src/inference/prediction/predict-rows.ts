@@ -1,9 +1,9 @@
 import { suggestion } from '../../lib/did-you-mean.ts';
+import { specOfPredictor } from '../../model-host/model-spec.ts';
+import type { InstalledPredictor } from '../../models/installed-predictor.ts';
+import type { ModelRegistry } from '../../models/model-registry.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { specOfPredictor } from '../host/model-spec.ts';
 import type { Inference } from '../inference.ts';
-import type { InstalledPredictor } from '../models/describe-predictor.ts';
-import type { ModelRegistry } from '../models/model-registry.ts';
 
 export interface Predictions {
   readonly model: string;

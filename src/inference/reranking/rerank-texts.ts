@@ -1,5 +1,5 @@
-import { specOfModel } from '../host/model-spec.ts';
-import type { RerankInput } from '../host/operations/rerank.ts';
+import { specOfModel } from '../../model-host/model-spec.ts';
+import type { RerankInput } from '../../model-host/operations/rerank.ts';
 import type { Inference } from '../inference.ts';
 import { loadPixels } from '../media/image-pixels.ts';
 import type { MediaReference } from '../media/media-reference.ts';

@@ -1,10 +1,10 @@
 import { generateRoutes } from '../../../src/http/inference/generate.ts';
 import { Admission } from '../../../src/inference/admission.ts';
 import { GenerationMetrics } from '../../../src/inference/generation/generation-metrics.ts';
-import { ModelPool } from '../../../src/inference/host/model-pool.ts';
 import type { Inference } from '../../../src/inference/inference.ts';
-import type { InstalledModel } from '../../../src/inference/models/describe-model.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { ModelPool } from '../../../src/model-host/model-pool.ts';
+import type { InstalledModel } from '../../../src/models/installed-model.ts';
 import { Metrics } from '../../../src/observability/metrics.ts';
 import { testListener } from '../test-listener.ts';
 

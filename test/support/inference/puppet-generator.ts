@@ -1,10 +1,10 @@
-import type { Backend } from '../../../src/inference/host/backend.ts';
-import type { GenerateInput, GenerateResult } from '../../../src/inference/host/operations/generate.ts';
-import { serveParent } from '../../../src/inference/host/serve-parent.ts';
+import type { Backend } from '../../../src/model-host/backend.ts';
+import { runHostChild } from '../../../src/model-host/host-child.ts';
+import type { GenerateInput, GenerateResult } from '../../../src/model-host/operations/generate.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 
 /** A child that does what the prompt says, one request at a time as a model with one sequence does. */
-serveParent(async () => puppet);
+runHostChild(async () => puppet);
 
 let queue: Promise<unknown> = Promise.resolve();
 

@@ -1,12 +1,12 @@
-import type { Backend } from '../../../src/inference/host/backend.ts';
-import { serveParent } from '../../../src/inference/host/serve-parent.ts';
+import type { Backend } from '../../../src/model-host/backend.ts';
+import { runHostChild } from '../../../src/model-host/host-child.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 
 /**
  * A child whose model does what its name and its first text say: it stands where native code would hang, crash or fail.
  * The process is real.
  */
-serveParent(async ({ name }) => {
+runHostChild(async ({ name }) => {
   if (name === 'never-loads') await new Promise(() => undefined);
   if (name === 'dies-loading') process.kill(process.pid, 'SIGSEGV');
   if (name === 'is-refused') throw new ServiceError('model_load_failed', 'its weights are upside down');

@@ -5,7 +5,7 @@ import { zipSync } from 'fflate';
 import { type Header, pack } from 'tar-stream';
 import { models } from '../../../src/cli/models.ts';
 import { runCommandLine } from '../../../src/cli/run.ts';
-import { modelCatalogue } from '../../../src/inference/download/model-catalogue.ts';
+import { modelCatalogue } from '../../../src/models/download/model-catalogue.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtures = new URL('../../fixtures/models/', import.meta.url).pathname;

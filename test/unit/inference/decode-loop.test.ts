@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import type { NativeContext } from '../../../src/inference/host/backends/llama/binding.ts';
-import { DecodeLoop } from '../../../src/inference/host/backends/llama/decode-loop.ts';
-import type { Generation } from '../../../src/inference/host/backends/llama/generation.ts';
-import { type SequenceSlot, SequenceSlots } from '../../../src/inference/host/backends/llama/sequence-slots.ts';
-import { Threads } from '../../../src/inference/host/backends/llama/threads.ts';
+import type { NativeContext } from '../../../src/model-host/backends/llama/binding.ts';
+import { DecodeLoop } from '../../../src/model-host/backends/llama/decode-loop.ts';
+import type { Generation } from '../../../src/model-host/backends/llama/generation.ts';
+import { type SequenceSlot, SequenceSlots } from '../../../src/model-host/backends/llama/sequence-slots.ts';
+import { Threads } from '../../../src/model-host/backends/llama/threads.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 /** Evaluates nothing, in no time. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { chooseWeights, hubEntry } from '../../../src/inference/download/hub-repository.ts';
-import { pullModel } from '../../../src/inference/download/pull-model.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { chooseWeights, hubEntry } from '../../../src/models/download/hub-repository.ts';
+import { pullModel } from '../../../src/models/download/pull-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixture = new URL('../../fixtures/models/embedders/tiny-bert/', import.meta.url).pathname;

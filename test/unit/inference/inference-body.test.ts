@@ -8,7 +8,7 @@ import { extractRequestSchema } from '../../../src/protocol/inference/extract.ts
 import { generateRequestSchema } from '../../../src/protocol/inference/generate.ts';
 import { predictRequestSchema } from '../../../src/protocol/inference/predict.ts';
 import { rerankMultimodalRequestSchema, rerankRequestSchema } from '../../../src/protocol/inference/rerank.ts';
-import { readRequestSchema, transcribeRequestSchema } from '../../../src/protocol/inference/write.ts';
+import { readRequestSchema, transcribeRequestSchema } from '../../../src/protocol/inference/seq2seq.ts';
 
 function read(schema: TSchema, body: unknown): unknown {
   const value = structuredClone(body);

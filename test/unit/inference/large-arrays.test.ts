@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { closeSync, openSync } from 'node:fs';
-import { LargeArrays } from '../../../src/inference/host/large-arrays.ts';
-import { openMemoryFile } from '../../../src/inference/host/memory-file.ts';
 import { must } from '../../../src/lib/assert.ts';
+import { LargeArrays } from '../../../src/model-host/large-arrays.ts';
+import { openMemoryFile } from '../../../src/model-host/memory-file.ts';
 
 const files: number[] = [];
 afterEach(() => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { modelCatalogue } from '../../../src/inference/download/model-catalogue.ts';
-import { ModelDownloads, type ModelDownloadsParts } from '../../../src/inference/download/model-downloads.ts';
-import { ModelRegistry } from '../../../src/inference/models/model-registry.ts';
+import { modelCatalogue } from '../../../src/models/download/model-catalogue.ts';
+import { ModelDownloads, type ModelDownloadsParts } from '../../../src/models/download/model-downloads.ts';
+import { ModelRegistry } from '../../../src/models/model-registry.ts';
 import { createLogger } from '../../../src/observability/line-logger.ts';
 import type { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock } from '../../support/fake-clock.ts';

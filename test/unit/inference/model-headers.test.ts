@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { readGgufHeader } from '../../../src/inference/models/gguf-header.ts';
-import { ModelFileError } from '../../../src/inference/models/model-file-error.ts';
-import { readOnnxHeader } from '../../../src/inference/models/onnx-header.ts';
+import { readGgufHeader } from '../../../src/models/headers/gguf-header.ts';
+import { readOnnxHeader } from '../../../src/models/headers/onnx-header.ts';
+import { ModelFileError } from '../../../src/models/model-file-error.ts';
 import { type Field, GgufBytes, message } from '../../support/model-bytes.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ModelRegistry, quantizedName } from '../../../src/inference/models/model-registry.ts';
-import { requireInstalled } from '../../../src/inference/models/require-model.ts';
+import { ModelRegistry, quantizedName } from '../../../src/models/model-registry.ts';
+import { requireInstalled } from '../../../src/models/require-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtures = new URL('../../fixtures/', import.meta.url).pathname;

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { specOfModel } from '../../../src/inference/host/model-spec.ts';
-import { describeModel } from '../../../src/inference/models/describe-model.ts';
+import { specOfModel } from '../../../src/model-host/model-spec.ts';
+import { describeModel } from '../../../src/models/installed-model.ts';
 
 const directory = new URL('../../fixtures/models/generators/', import.meta.url).pathname;
 const settings = { threads: 1, contextTokensMax: 1_000, parallelSequences: 3 };

@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'bun:test';
-import { logMel } from '../../../src/inference/host/backends/onnx/log-mel.ts';
-import { resampled, wavSamples } from '../../../src/inference/host/backends/onnx/wav-samples.ts';
+import { melSpectrogram } from '../../../src/model-host/backends/onnx/mel-spectrogram.ts';
+import { resampled, wavSamples } from '../../../src/model-host/backends/onnx/wav-samples.ts';
 import { tone, wavFile } from '../../support/wav-file.ts';
 
 const folder = new URL('../../fixtures/models/transcribers/tiny-ear/', import.meta.url).pathname;
 const reference = await Bun.file(`${folder}reference.json`).json();
 
-describe('logMel', () => {
+describe('melSpectrogram', () => {
   test('is what numpy makes of the same sound', () => {
     const rate = 8_000;
     const rising = Float32Array.from({ length: rate }, (_, at) => {
       const seconds = at / rate;
       return 0.5 * Math.sin(2 * Math.PI * (200 * seconds + 1_400 * seconds ** 2));
     });
-    const mel = logMel(rising, { rate, window: 200, hop: 80, bands: 40 });
+    const mel = melSpectrogram(rising, { rate, window: 200, hop: 80, bands: 40 });
     expect(mel.length).toBe(40 * 100);
     for (const [at, [band, frame]] of reference.places.entries()) {
       expect(mel[band * 100 + frame]).toBeCloseTo(reference.values[at], 4);
@@ -22,7 +22,7 @@ describe('logMel', () => {
   });
 
   test('silence is as low as it gets', () => {
-    expect(new Set(logMel(new Float32Array(800), { rate: 8_000, window: 200, hop: 80, bands: 4 }))).toEqual(
+    expect(new Set(melSpectrogram(new Float32Array(800), { rate: 8_000, window: 200, hop: 80, bands: 4 }))).toEqual(
       new Set([-1.5]),
     );
   });

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import type { NativeContext } from '../../../src/inference/host/backends/llama/binding.ts';
-import { probeThreads } from '../../../src/inference/host/backends/llama/thread-probe.ts';
-import { Threads } from '../../../src/inference/host/backends/llama/threads.ts';
+import type { NativeContext } from '../../../src/model-host/backends/llama/binding.ts';
+import { probeThreads } from '../../../src/model-host/backends/llama/thread-probe.ts';
+import { Threads } from '../../../src/model-host/backends/llama/threads.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 /** A machine on which a batch of so many tokens takes so long on so many threads, in milliseconds. */

@@ -1,0 +1,167 @@
+import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { must } from '../../../lib/assert.ts';
+import type { GgufHeader } from '../../../models/headers/gguf-header.ts';
+import { type GpuKind, gpuKind } from '../../available-backends.ts';
+
+/**
+ * What we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
+ * They are no part of that package's promise, so its version is pinned exactly.
+ */
+export interface LlamaBinding {
+  readonly AddonModel: new (
+    path: string,
+    options: { readonly useMmap: boolean; readonly gpuLayers: number; readonly addonExports: LlamaBinding },
+  ) => NativeModel;
+  readonly AddonContext: new (model: NativeModel, options: NativeContextOptions) => NativeContext;
+  readonly AddonSampler: {
+    new (model: NativeModel): NativeSampler;
+    /** Throws where the grammar does not take the token. */
+    acceptGrammarEvaluationStateToken(state: NativeGrammarState, token: number): void;
+  };
+  readonly AddonGrammar: new (
+    grammar: string,
+    options: { readonly addonExports: LlamaBinding; readonly rootRuleName: string },
+  ) => NativeGrammar;
+  /** Models whose state cannot be cut, only dropped. */
+  getIsArchRecurrent(architecture: string): boolean | undefined;
+  getIsArchHybrid(architecture: string): boolean | undefined;
+  readonly AddonGrammarEvaluationState: new (model: NativeModel, grammar: NativeGrammar) => NativeGrammarState;
+}
+
+export interface NativeModel {
+  init(): Promise<boolean>;
+  dispose(): Promise<void>;
+  tokenize(text: string, readSpecial: boolean): Uint32Array;
+  detokenize(tokens: Uint32Array, showSpecial: boolean): string;
+  getTrainContextSize(): number;
+  getEmbeddingVectorSize(): number;
+  tokenBos(): number;
+  tokenEos(): number;
+  sepToken(): number;
+  getTokenString(token: number): string;
+  getTokenAttributes(token: number): number;
+  isEogToken(token: number): boolean;
+  getVocabularyType(): number;
+  shouldPrependBosToken(): boolean;
+  shouldAppendEosToken(): boolean;
+}
+
+export interface NativeContextOptions {
+  /** Of all sequences together, in tokens. */
+  readonly contextSize: number;
+  readonly batchSize: number;
+  readonly sequences: number;
+  readonly flashAttention: boolean | 'auto';
+  readonly threads: number;
+  readonly embeddings?: boolean;
+  readonly ranking?: boolean;
+  /** Numbers of ggml's types. */
+  readonly kvCacheKeyType?: number;
+  readonly kvCacheValueType?: number;
+  readonly swaFullCache?: boolean;
+}
+
+export interface NativeContext {
+  init(): Promise<boolean>;
+  dispose(): Promise<void>;
+  initBatch(tokens: number): void;
+  /** Gives the places in the batch whose logits were asked for. */
+  addToBatch(sequence: number, position: number, tokens: Uint32Array, withLogits: Uint32Array): Uint32Array;
+  decodeBatch(): Promise<void>;
+  /** -1 where no token can follow. */
+  sampleToken(place: number, sampler: NativeSampler): Promise<number>;
+  /** Also the logits of some tokens, in pairs, and the sum of all weights relative to the largest logit. */
+  sampleToken(
+    place: number,
+    sampler: NativeSampler,
+    probabilities: false,
+    confidence: false,
+    logits: readonly [
+      tokens: readonly number[],
+      includeMax: false,
+      includeMin: false,
+      includeSelected: boolean,
+      includeTop: number,
+    ],
+    totalWeight: true,
+  ): Promise<readonly [token: number, undefined, undefined, logits: readonly number[], totalWeight: number]>;
+  /** False where the memory of the model cannot forget just a part. */
+  removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean;
+  disposeSequence(sequence: number): void;
+  getSequenceKvCacheMinPosition(sequence: number): number;
+  copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>;
+  /** Of the first sequence. */
+  getEmbedding(tokens: number): Float64Array;
+  setThreads(threads: number): void;
+  /** Throws with the difference between the vocabularies. */
+  ensureDraftContextIsCompatibleForSpeculative(draft: NativeContext): void;
+}
+
+export interface NativeSampler {
+  dispose(): void;
+  applyConfig(config: NativeSamplerConfig): void;
+}
+
+/** A missing member is off; members may not be undefined. */
+export interface NativeSamplerConfig {
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  seed?: number;
+  repeatPenalty?: number;
+  repeatPenaltyMaxTokens?: number;
+  repeatPenaltyTokens?: Uint32Array;
+  tokenBiasKeys?: Uint32Array;
+  tokenBiasValues?: Float32Array;
+  grammarEvaluationState?: NativeGrammarState;
+}
+
+export type NativeGrammar = object;
+export type NativeGrammarState = object;
+
+export interface OpenBinding {
+  readonly binding: LlamaBinding;
+  /** Layers of a model that go to the GPU: all of them where there is one. */
+  readonly gpuLayers: number;
+}
+
+const allLayers = 9_999;
+/** llama.cpp arranges weights of these types anew for a processor. */
+const rearrangedTypes = ['Q4_0', 'Q4_K', 'Q2_K', 'IQ4_NL'] as const;
+
+/**
+ * The library for what this installation has packages for: a GPU where its package is installed and works, else the CPU.
+ * `onWord` gets what llama.cpp complains about.
+ */
+export async function openBinding(onWord: (text: string) => void): Promise<OpenBinding> {
+  const kind = gpuKind();
+  const open = (gpu: GpuKind | false) =>
+    getLlama({
+      build: 'never',
+      skipDownload: true,
+      gpu,
+      logLevel: LlamaLogLevel.error,
+      logger: (_level, text) => onWord(text),
+    });
+  // A package for a GPU may be there without one, or without its driver.
+  const llama = kind === undefined ? await open(false) : await open(kind).catch(() => open(false));
+  const { _bindings } = llama as unknown as { readonly _bindings?: LlamaBinding };
+  const binding = must(_bindings, 'node-llama-cpp has no binding where this version should have one');
+  return { binding, gpuLayers: llama.gpu === false ? 0 : allLayers };
+}
+
+/** Loads a model, on the GPU where it fits there. Throws where llama.cpp refuses it. */
+export async function openModel(
+  { binding, gpuLayers }: OpenBinding,
+  path: string,
+  header: Pick<GgufHeader, 'weightBytes' | 'typeBytes'>,
+): Promise<{ model: NativeModel; gpuLayers: number }> {
+  const rearranged = rearrangedTypes.reduce((sum, type) => sum + (header.typeBytes.get(type) ?? 0), 0);
+  // What was mapped stays in memory beside the weights that were arranged anew.
+  const useMmap = gpuLayers > 0 || rearranged < header.weightBytes / 2;
+  const model = new binding.AddonModel(path, { useMmap, gpuLayers, addonExports: binding });
+  if (await model.init().catch(() => false)) return { model, gpuLayers };
+  if (gpuLayers > 0) return await openModel({ binding, gpuLayers: 0 }, path, header);
+  throw new Error('llama.cpp refuses it');
+}

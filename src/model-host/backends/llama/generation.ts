@@ -1,0 +1,236 @@
+import { must } from '../../../lib/assert.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { OperationContext } from '../../backend.ts';
+import type { GenerateEvent, GenerateInput, GenerateResult, SpeculationReport } from '../../operations/generate.ts';
+import type { NativeContext } from './binding.ts';
+import type { Constrainer } from './constrainer.ts';
+import type { Drafter } from './drafter.ts';
+import { OutputText } from './output-text.ts';
+import type { PromptCache, SequenceSlot } from './sequence-slots.ts';
+import type { TokenSampler } from './token-sampler.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface RunningSpeculation {
+  readonly drafter: Drafter | undefined;
+  readonly tokensAtOnce: number;
+  /** Why nothing is drafted. */
+  readonly disabledReason: string | undefined;
+}
+
+/** Drafting rests for a while when fewer than this share of the last drafted tokens came true. */
+const acceptedShareMin = 0.25;
+const judgedTokens = 24;
+const restTurns = 16;
+
+export interface GenerationParts {
+  readonly input: GenerateInput;
+  readonly prompt: readonly number[];
+  /** Makes the sampler when the generation begins: it holds room for the whole vocabulary. */
+  readonly openSampler: () => TokenSampler;
+  readonly constrainer: Constrainer | undefined;
+  readonly speculation: RunningSpeculation | undefined;
+  readonly vocabulary: Vocabulary;
+  /** Tokens that prompt and output may have together. */
+  readonly contextTokens: number;
+  readonly context: Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;
+  readonly clock: Clock;
+}
+
+/** One output in the making: what of its prompt was read, what was generated, and when it is over. */
+export class Generation {
+  readonly prompt: readonly number[];
+  readonly result: Promise<GenerateResult>;
+  readonly #parts: GenerationParts;
+  readonly #settled = Promise.withResolvers<GenerateResult>();
+  readonly #output: OutputText;
+  readonly #logprobs: NonNullable<GenerateResult['logprobs']>[number][] = [];
+  #text = '';
+  #slot: SequenceSlot | undefined;
+  #sampler: TokenSampler | undefined;
+  #cachedTokens = 0;
+  #completionTokens = 0;
+  /** The last token that was drawn; it is evaluated in the next turn. */
+  #last: number | undefined;
+  /** Guesses at what follows `#last`. */
+  #draft: readonly number[] = [];
+  #drafted = 0;
+  #accepted = 0;
+  /** Drafted and accepted when drafting was last judged. */
+  #judged = { drafted: 0, accepted: 0 };
+  #restTurns = 0;
+  #finish: GenerateResult['finish'] = 'stop';
+  #startMs = 0;
+  #readMs = 0;
+
+  constructor(parts: GenerationParts) {
+    this.#parts = parts;
+    this.prompt = parts.prompt;
+    this.result = this.#settled.promise;
+    this.#output = new OutputText(parts.input.stop);
+  }
+
+  get cache(): PromptCache | undefined {
+    return this.#parts.input.promptCache;
+  }
+
+  get slot(): SequenceSlot {
+    if (this.#slot === undefined) throw new Error('the generation has not begun');
+    return this.#slot;
+  }
+
+  get aborted(): boolean {
+    return this.#parts.context.signal.aborted;
+  }
+
+  /** Whether the prompt is still being read. */
+  get reading(): boolean {
+    return this.#last === undefined;
+  }
+
+  /** Tokens of the prompt whose state is not there yet. */
+  get unread(): number {
+    return this.prompt.length - this.slot.tokens.length;
+  }
+
+  onAbort(listener: () => void): void {
+    this.#parts.context.signal.addEventListener('abort', listener, { once: true });
+    if (this.aborted) listener();
+  }
+
+  begin(slot: SequenceSlot): void {
+    this.#slot = slot;
+    this.#sampler = this.#parts.openSampler();
+    this.#cachedTokens = slot.tokens.length;
+    this.#startMs = this.#parts.clock.monotonicMs();
+  }
+
+  /** Drafts, where that is wanted, before the tokens of the next turn are asked for. */
+  async prepare(): Promise<void> {
+    this.#draft = [];
+    const { speculation, input, contextTokens } = this.#parts;
+    if (speculation?.drafter === undefined || this.#last === undefined || !this.#worthDrafting()) return;
+    const room = Math.min(input.tokensMax, contextTokens - this.prompt.length) - this.#completionTokens - 1;
+    const count = Math.min(speculation.tokensAtOnce, room);
+    if (count <= 0) return;
+    try {
+      this.#draft = await speculation.drafter.draft([...this.slot.tokens, this.#last], count);
+    } catch {
+      // The output does not need it.
+      this.#restTurns = Number.POSITIVE_INFINITY;
+    }
+    this.#drafted += this.#draft.length;
+  }
+
+  /** Tokens to evaluate next, `budget` of the prompt at most. */
+  next(budget: number): readonly number[] {
+    if (this.#last !== undefined) return [this.#last, ...this.#draft];
+    const start = this.slot.tokens.length;
+    return this.prompt.slice(start, start + budget);
+  }
+
+  /** Which of the tokens that `next` gave need logits. */
+  wanted(tokens: number): readonly number[] {
+    if (!this.reading) return Array.from({ length: tokens }, (_, at) => at);
+    return this.slot.tokens.length + tokens === this.prompt.length ? [tokens - 1] : [];
+  }
+
+  /** Draws what follows at the places that were evaluated. The sequence keeps the first `keptTokens` of its tokens. */
+  async take(native: NativeContext, places: Uint32Array): Promise<{ done: boolean; keptTokens: number }> {
+    this.#parts.context.progress();
+    if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
+    if (this.reading) this.#readMs = this.#parts.clock.monotonicMs();
+    const sampler = must(this.#sampler, 'a generation that is under way has a sampler');
+    const behind = this.slot.tokens.length - places.length;
+    for (const [at, place] of places.entries()) {
+      const token = await sampler.draw(native, place);
+      const done = await this.#add(sampler, native, place, token);
+      const agreed = !done && this.#draft[at] === token;
+      if (agreed) this.#accepted += 1;
+      else return { done, keptTokens: behind + at + 1 };
+    }
+    return { done: false, keptTokens: this.slot.tokens.length };
+  }
+
+  settle(): void {
+    this.#give(this.#output.finish());
+    this.#release();
+    const { input, clock } = this.#parts;
+    this.#settled.resolve({
+      finish: this.#finish,
+      stopText: this.#output.stopText,
+      text: this.#text,
+      logprobs: input.topLogprobs === undefined || input.stream ? undefined : this.#logprobs,
+      promptTokens: this.prompt.length,
+      cachedTokens: this.#cachedTokens,
+      completionTokens: this.#completionTokens,
+      speculation: this.#report(),
+      prefillMs: this.#readMs - this.#startMs,
+      decodeMs: clock.monotonicMs() - this.#readMs,
+    });
+  }
+
+  fail(error: unknown): void {
+    this.#release();
+    this.#settled.reject(error);
+  }
+
+  abandon(): void {
+    this.fail(this.#parts.context.signal.reason);
+  }
+
+  #release(): void {
+    this.#sampler?.dispose();
+    this.#parts.speculation?.drafter?.release();
+  }
+
+  #report(): SpeculationReport | undefined {
+    const { speculation } = this.#parts;
+    if (speculation === undefined) return undefined;
+    return {
+      decision: speculation.drafter === undefined ? 'disabled' : 'enabled',
+      disabledReason: speculation.disabledReason,
+      draftedTokens: this.#drafted,
+      acceptedTokens: this.#accepted,
+    };
+  }
+
+  #worthDrafting(): boolean {
+    if (this.#restTurns > 0) {
+      this.#restTurns -= 1;
+      return false;
+    }
+    const drafted = this.#drafted - this.#judged.drafted;
+    if (drafted < judgedTokens) return true;
+    const accepted = this.#accepted - this.#judged.accepted;
+    this.#judged = { drafted: this.#drafted, accepted: this.#accepted };
+    if (accepted < drafted * acceptedShareMin) this.#restTurns = restTurns;
+    return this.#restTurns === 0;
+  }
+
+  /** Takes in one token; true when the output is over. */
+  async #add(sampler: TokenSampler, native: NativeContext, place: number, token: number): Promise<boolean> {
+    const { input, vocabulary, constrainer, contextTokens } = this.#parts;
+    if (token < 0 || vocabulary.ends.has(token)) return true;
+    this.#last = token;
+    this.#completionTokens += 1;
+    const bytes = constrainer?.shows(token) ?? vocabulary.bytesOf(token);
+    const logprob = input.topLogprobs === undefined ? undefined : await sampler.logprobOf(native, place, token);
+    this.#give(this.#output.push(bytes, logprob));
+    if (this.#output.stopText !== undefined) return true;
+    const grammar = constrainer?.take(bytes);
+    if (grammar !== undefined) sampler.follow(grammar);
+    const full = this.prompt.length + this.#completionTokens >= contextTokens;
+    if (!full && this.#completionTokens < input.tokensMax) return false;
+    this.#finish = 'length';
+    return true;
+  }
+
+  #give(event: GenerateEvent | undefined): void {
+    if (event === undefined) return;
+    if (this.#parts.input.stream) this.#parts.context.emit(event);
+    else {
+      this.#text += event.text;
+      this.#logprobs.push(...(event.logprobs ?? []));
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import { join } from 'node:path';
+import { must } from '../../../lib/assert.ts';
+import { readGgufHeader } from '../../../models/headers/gguf-header.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { Backend, LoadBackend } from '../../backend.ts';
+import type { ModelSpec } from '../../model-spec.ts';
+import { type OpenBinding, openBinding, openModel } from './binding.ts';
+import { Embedder } from './embedder.ts';
+import { Generator, type GeneratorParts } from './generator.ts';
+import { PooledContext } from './pooled-context.ts';
+import { Reranker } from './reranker.ts';
+import { threadsFor } from './thread-probe.ts';
+import { Vocabulary } from './vocabulary.ts';
+
+/** Their decoder needs the state of an encoder, which the binding cannot run before it. */
+const twoPartArchitectures: readonly string[] = ['t5', 't5encoder'];
+/** Lines of llama.cpp's complaints that are kept. */
+const wordsKept = 4;
+
+export const load: LoadBackend = async (spec) => {
+  const words: string[] = [];
+  const opened = await openBinding((text) => {
+    words.push(text.trim());
+    if (words.length > wordsKept) words.shift();
+  });
+  const takeWords = async () => {
+    // They come by way of the event loop.
+    await new Promise((resolve) => setImmediate(resolve));
+    return words.splice(0).join('; ');
+  };
+  try {
+    return await openBackend(opened, spec, takeWords);
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    const said = error instanceof Error ? error.message : String(error);
+    const reason = [said, await takeWords()].filter((text) => text !== '');
+    throw new ServiceError('model_load_failed', `the model "${spec.name}" could not be loaded: ${reason.join('; ')}`, {
+      cause: error,
+    });
+  }
+};
+
+async function openBackend(opened: OpenBinding, spec: ModelSpec, takeWords: () => Promise<string>): Promise<Backend> {
+  const installed = must(spec.model, 'a model of llama.cpp is an installed one');
+  const path = join(installed.directory, installed.weights);
+  // What lies there may have changed since it was found.
+  const header = readGgufHeader(path);
+  const vocabularySize = header.arrays.get('tokenizer.ggml.tokens') ?? 0;
+  if (vocabularySize === 0) throw new Error('it has no vocabulary');
+  const architecture = String(header.values.get('general.architecture'));
+  if (twoPartArchitectures.includes(architecture)) {
+    throw new Error(`models of an encoder and a decoder (${architecture}) are run as ONNX only`);
+  }
+  const { binding } = opened;
+  const { model, gpuLayers } = await openModel(opened, path, header);
+  const vocabulary = new Vocabulary(model, vocabularySize);
+  const trained = installed.manifest.context_length ?? model.getTrainContextSize();
+  const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
+  const { name, settings } = spec;
+  const takesBack = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
+  const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
+  if (spec.kind === 'embedders') return await openEmbedder(shared, installed.manifest.normalize ?? true);
+  if (spec.kind === 'rerankers') {
+    const template = header.values.get('tokenizer.chat_template.rerank');
+    const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
+    return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
+  }
+  return await openGenerator({ ...shared, takesBack, takeWords });
+}
+
+type SharedParts = Omit<GeneratorParts, 'takesBack' | 'takeWords'>;
+
+async function openPooled(parts: SharedParts, ranking: boolean): Promise<PooledContext> {
+  const { binding, model, contextTokens, settings } = parts;
+  return await PooledContext.open({ binding, model, contextTokens, ranking }, (context) =>
+    threadsFor(context, settings.threads, 1),
+  );
+}
+
+async function openEmbedder(parts: SharedParts, unit: boolean): Promise<Backend> {
+  const { vocabulary, contextTokens, model } = parts;
+  const context = await openPooled(parts, false);
+  const dimension = model.getEmbeddingVectorSize();
+  const embedder = new Embedder(context, vocabulary, { contextTokens, dimension }, unit);
+  return {
+    info: { contextTokens, dimension, threads: { prefill: context.threads, decode: context.threads } },
+    handlers: { embed: (input, watch) => embedder.embed(input, watch) },
+    canary: async () => void (await embedder.embed({ texts: ['a'], truncate: 'end' }, unwatched())),
+    async close() {
+      await context.close();
+      await model.dispose();
+    },
+  };
+}
+
+async function openReranker(
+  parts: SharedParts,
+  template: string | undefined,
+  answersChance: boolean,
+): Promise<Backend> {
+  const { vocabulary, contextTokens, model } = parts;
+  const context = await openPooled(parts, true);
+  const reranker = new Reranker({ context, vocabulary, contextTokens, template, answersChance });
+  const canary = async () => void (await reranker.rerank({ query: 'a', texts: ['a'], truncate: 'end' }, unwatched()));
+  await canary();
+  return {
+    info: { contextTokens, threads: { prefill: context.threads, decode: context.threads } },
+    handlers: { rerank: (input, watch) => reranker.rerank(input, watch) },
+    canary,
+    async close() {
+      await context.close();
+      await model.dispose();
+    },
+  };
+}
+
+function unwatched() {
+  return { signal: new AbortController().signal, progress: () => undefined };
+}
+
+async function openGenerator(parts: GeneratorParts): Promise<Backend> {
+  const generator = await Generator.open(parts);
+  const { prefill, decode } = generator.threads.shapes;
+  const { specialTexts, beginText, endText } = parts.vocabulary;
+  return {
+    info: {
+      contextTokens: parts.contextTokens,
+      specialTexts,
+      ...(beginText === undefined ? {} : { bosText: beginText }),
+      ...(endText === undefined ? {} : { eosText: endText }),
+      threads: { prefill: prefill.count, decode: decode.count },
+    },
+    handlers: {
+      generate: (input, context) => generator.generate(input, context),
+      generateBatch: (input, { signal, progress }) =>
+        generator.generateBatch(input, { signal, progress, emit: () => undefined }),
+    },
+    canary: () => generator.canary(),
+    async close() {
+      await generator.close();
+      await parts.model.dispose();
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { CacheType } from '../../operations/generate.ts';
+import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
+
+/** Tokens of prompts that are read in one go: between two goes, requests that nobody waits for are dropped. */
+export const sliceTokens = 128;
+/** Tokens that may be drafted at a time. */
+export const draftTokensMax = 16;
+
+/** Numbers of ggml's types. */
+const ggmlTypes: Readonly<Record<CacheType, number>> = { f32: 0, f16: 1, int4: 2, int8: 8 };
+/** Sequences start at multiples of this. */
+const cellStep = 256;
+
+export interface ContextParts {
+  readonly name: string;
+  readonly binding: LlamaBinding;
+  readonly model: NativeModel;
+  /** Tokens of each sequence. */
+  readonly contextTokens: number;
+  readonly sequences: number;
+}
+
+/** A context for generations. Throws where there is no room, or the model cannot keep its state like that. */
+export async function openContext(parts: ContextParts, type: CacheType): Promise<NativeContext> {
+  const { binding, model, sequences, contextTokens, name } = parts;
+  const native = new binding.AddonContext(model, {
+    contextSize: Math.ceil(contextTokens / cellStep) * cellStep * sequences,
+    batchSize: sliceTokens + sequences * (1 + draftTokensMax),
+    sequences,
+    // A quantised state works with it only.
+    flashAttention: type === 'int8' || type === 'int4' ? true : 'auto',
+    threads: 1,
+    kvCacheKeyType: ggmlTypes[type],
+    kvCacheValueType: ggmlTypes[type],
+    // Without it a window that slides forgets what a later prompt could have started from.
+    swaFullCache: true,
+  });
+  if (await native.init().catch(() => false)) return native;
+  if (type === 'f16') throw new Error(`no room for the state of ${sequences} x ${contextTokens} tokens`);
+  throw new ServiceError('model_not_supported', `the model "${name}" cannot keep its state as ${type}; use f16 or f32`);
+}

@@ -1,0 +1,57 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { OperationContext } from '../../backend.ts';
+import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { cutToFit } from './cut-to-fit.ts';
+import type { PooledContext } from './pooled-context.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface RerankerParts {
+  readonly context: PooledContext;
+  readonly vocabulary: Vocabulary;
+  readonly contextTokens: number;
+  /** How the file wants query and text put together, with `{query}` and `{document}` in it. */
+  readonly template: string | undefined;
+  /** The model answers a chance already, not a logit. */
+  readonly answersChance: boolean;
+}
+
+/** How well texts fit a query: the chance that they do, 0 to 1. */
+export class Reranker {
+  readonly #parts: RerankerParts;
+
+  constructor(parts: RerankerParts) {
+    this.#parts = parts;
+  }
+
+  async rerank(
+    { query, texts, truncate }: RerankInput,
+    watch: Pick<OperationContext<'rerank'>, 'signal' | 'progress'>,
+  ) {
+    const { vocabulary, contextTokens, context, answersChance } = this.#parts;
+    const asked = [...vocabulary.plainTokens(query)];
+    const marks = this.#pair([], []).length;
+    const pairs = texts.map((text, index) => {
+      const read = [...vocabulary.plainTokens(text)];
+      const kept = cutToFit(read, contextTokens - marks - asked.length, truncate);
+      if (kept !== undefined) return this.#pair(asked, kept);
+      throw new ServiceError(
+        'context_length_exceeded',
+        `the query and text ${index} have ${marks + asked.length + read.length} tokens together; the model takes ${contextTokens}`,
+      );
+    });
+    const answers = await context.read(pairs, watch);
+    const scores = Float32Array.from(answers, ([answer = 0]) => (answersChance ? answer : 1 / (1 + Math.exp(-answer))));
+    return { scores, tokens: pairs.reduce((sum, pair) => sum + pair.length, 0) } satisfies RerankResult;
+  }
+
+  #pair(query: readonly number[], text: readonly number[]): readonly number[] {
+    const { template, vocabulary } = this.#parts;
+    if (template === undefined) return vocabulary.framedPair(query, text);
+    const tokens = template.split(/(\{query\}|\{document\})/).flatMap((piece) => {
+      if (piece === '{query}') return query;
+      if (piece === '{document}') return text;
+      return piece === '' ? [] : [...vocabulary.markupTokens(piece)];
+    });
+    return vocabulary.framed(tokens);
+  }
+}

@@ -1,0 +1,150 @@
+import { assert, must } from '../../../lib/assert.ts';
+import { turn } from '../../../lib/in-slices.ts';
+import type { Backend, OperationContext } from '../../backend.ts';
+import type { ModelSpec } from '../../model-spec.ts';
+import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
+import type { EmbedImagesInput, EmbedImagesResult } from '../../operations/embed-images.ts';
+import { ImageEncoder } from './image-encoder.ts';
+import { floats } from './onnx-session.ts';
+import { normalize, poolRows, type SparseRow, sparseRows } from './pooling.ts';
+import { type EncodedBatch, TextEncoder } from './text-encoder.ts';
+import { type Encoded, fitted } from './text-tokenizer.ts';
+
+/** Tokens that are made of texts before the event loop turns. */
+const tokensBetweenTurns = 16_384;
+
+type Vector = Float32Array | SparseRow;
+
+export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
+  const model = must(spec.model, 'an embedder is installed');
+  const { manifest } = model;
+  const sparse = manifest.capabilities.includes('sparse');
+  const pooling = (manifest.pooling ?? 'mean') as 'mean' | 'cls' | 'last' | 'none';
+  const unit = manifest.normalize ?? true;
+  const encoder = await TextEncoder.open<Vector>(spec, (batch) => {
+    const output = floats(batch.outputs[nameOf(batch, sparse ? ['logits'] : ['sentence_embedding', 'text_embeds'])]);
+    const lengths = batch.items.map((item) => item.length);
+    if (sparse) return sparseRows(output, lengths);
+    const rows = poolRows(output, lengths, pooling);
+    return unit ? rows.map(normalize) : rows;
+  });
+  const embed = (input: EmbedInput, context: OperationContext<'embed'>) => embedTexts(encoder, sparse, input, context);
+  const vision = await ImageEncoder.open(model, encoder.threads);
+  const quiet = { signal: new AbortController().signal, emit: () => undefined, progress: () => undefined };
+  const { dimension } = await embed({ texts: ['a'], truncate: 'end' }, quiet);
+  return {
+    info: {
+      contextTokens: encoder.contextTokens,
+      dimension,
+      threads: { prefill: encoder.threads, decode: encoder.threads },
+    },
+    handlers:
+      vision === undefined
+        ? { embed }
+        : { embed, embedImages: (input, context) => embedImages(vision, unit, input, context) },
+    canary: async () => void (await embed({ texts: ['a'], truncate: 'end' }, quiet)),
+    async close() {
+      await encoder.session.close();
+      await vision?.close();
+    },
+  };
+}
+
+function nameOf({ outputs }: EncodedBatch, preferred: readonly string[]): string {
+  const names = Object.keys(outputs);
+  return preferred.find((name) => names.includes(name)) ?? must(names[0], 'a model has an output');
+}
+
+/** One vector for each image, made as the vectors of texts are. */
+async function embedImages(
+  vision: ImageEncoder,
+  unit: boolean,
+  { images }: EmbedImagesInput,
+  context: OperationContext<'embedImages'>,
+): Promise<EmbedImagesResult> {
+  const rows = (await vision.encode(images, context)).map((output) => {
+    const [vector = new Float32Array(0)] = poolRows(output, [1], 'cls');
+    return unit ? normalize(vector) : vector;
+  });
+  const dimension = rows[0]?.length ?? 0;
+  const dense = new Float32Array(rows.length * dimension);
+  for (const [at, row] of rows.entries()) dense.set(row, at * dimension);
+  return { dense, dimension };
+}
+
+async function embedTexts(
+  encoder: TextEncoder<Vector>,
+  sparse: boolean,
+  { texts, truncate, allOrNothing }: EmbedInput,
+  context: OperationContext<'embed'>,
+): Promise<EmbedResult> {
+  const encoded: (Encoded | undefined)[] = [];
+  const faults: EmbedFault[] = [];
+  let sinceTurn = 0;
+  for (const [index, text] of texts.entries()) {
+    const made = encodeText(encoder, text, truncate);
+    if ('code' in made) faults.push({ index, ...made });
+    encoded.push('code' in made ? undefined : made);
+    sinceTurn += 'code' in made ? 0 : made.ids.length;
+    if (sinceTurn < tokensBetweenTurns) continue;
+    sinceTurn = 0;
+    context.progress();
+    await turn();
+    context.signal.throwIfAborted();
+  }
+  const tokens = Uint32Array.from(encoded, (each) => each?.ids.length ?? 0);
+  const wanted = allOrNothing && faults.length > 0 ? [] : encoded.filter((each) => each !== undefined);
+  const vectors = await encoder.encode(wanted, context);
+  let next = 0;
+  const placed = encoded.map((each) => (each === undefined ? undefined : vectors[next++]));
+  return sparse ? sparseResult(placed, tokens, faults) : denseResult(placed, tokens, faults);
+}
+
+function encodeText(
+  { tokenizer, contextTokens }: TextEncoder<Vector>,
+  text: EmbedText,
+  truncate: EmbedInput['truncate'],
+): Encoded | Omit<EmbedFault, 'index'> {
+  const given = typeof text !== 'string';
+  const plain = given ? text : tokenizer.plain(text);
+  const wrong = given
+    ? plain.find((id) => !(Number.isInteger(id) && id >= 0 && id < tokenizer.vocabularySize))
+    : undefined;
+  if (wrong !== undefined) {
+    const message = `the token ${wrong} is not one of the ${tokenizer.vocabularySize} of the model`;
+    return { code: 'invalid_request', message };
+  }
+  const marks = given ? 0 : tokenizer.marks(1);
+  const kept = fitted(plain, contextTokens - marks, truncate);
+  if (kept === undefined) {
+    const message = `the input has ${plain.length + marks} tokens; the model takes ${contextTokens}`;
+    return { code: 'context_length_exceeded', message };
+  }
+  return given ? { ids: Int32Array.from(kept), types: new Int32Array(kept.length) } : tokenizer.framed(kept);
+}
+
+function denseResult(
+  vectors: readonly (Vector | undefined)[],
+  tokens: Uint32Array,
+  faults: readonly EmbedFault[],
+): EmbedResult {
+  const first = vectors.find((vector) => vector !== undefined);
+  const dimension = first instanceof Float32Array ? first.length : 0;
+  const dense = new Float32Array(vectors.length * dimension);
+  for (const [at, vector] of vectors.entries()) {
+    if (vector instanceof Float32Array) dense.set(vector, at * dimension);
+  }
+  return { dense, dimension, tokens, faults };
+}
+
+function sparseResult(
+  vectors: readonly (Vector | undefined)[],
+  tokens: Uint32Array,
+  faults: readonly EmbedFault[],
+): EmbedResult {
+  const sparse = vectors.map((vector) => {
+    assert(!(vector instanceof Float32Array), 'sparse models make sparse vectors');
+    return vector ?? { indices: new Uint32Array(0), values: new Float32Array(0) };
+  });
+  return { sparse, dimension: 0, tokens, faults };
+}

@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import type { Tensor } from 'onnxruntime-node';
+import { turn } from '../../../lib/in-slices.ts';
+import type { InstalledModel } from '../../../models/installed-model.ts';
+import { readFolderJson } from '../../../models/model-folder.ts';
+import type { QueueContext } from './batch-queue.ts';
+import { floats, integerRows, OnnxSession } from './onnx-session.ts';
+import type { TextTokenizer } from './text-tokenizer.ts';
+
+/** Which tokens outputs begin and end with, and which are never written. */
+interface Writing {
+  readonly start: readonly number[];
+  readonly ends: ReadonlySet<number>;
+  readonly never: readonly number[];
+  /** Not written as the first token. */
+  readonly neverFirst: readonly number[];
+}
+
+const inputs = ['input_ids', 'encoder_hidden_states', 'encoder_attention_mask'];
+
+/** The part of a model that writes, token by token, about what an encoder has read. */
+export class SequenceDecoder {
+  readonly writing: Writing;
+  readonly #session: OnnxSession;
+  /** Tokens that an output may have, with what it begins with. */
+  readonly #contextTokens: number;
+
+  private constructor(session: OnnxSession, writing: Writing, contextTokens: number) {
+    this.#session = session;
+    this.writing = writing;
+    this.#contextTokens = contextTokens;
+  }
+
+  /** `never` are tokens that are not written besides those that the model's files name. */
+  static async open(
+    model: InstalledModel,
+    tokenizer: TextTokenizer,
+    { threads, contextTokens, never = [] }: { threads: number; contextTokens: number; never?: readonly number[] },
+  ): Promise<SequenceDecoder> {
+    const path = model.companions?.decoder;
+    if (path === undefined) throw new Error('only models of an encoder_model.onnx and a decoder_model.onnx are run');
+    const writing = writingOf(model, tokenizer);
+    const session = await OnnxSession.open(join(model.directory, path), threads);
+    const unknown = session.inputs.find((name) => !inputs.includes(name));
+    if (unknown !== undefined) throw new Error(`its decoder reads "${unknown}"; one that takes whole texts is wanted`);
+    return new SequenceDecoder(session, { ...writing, never: [...writing.never, ...never] }, contextTokens);
+  }
+
+  /** Logits of the token behind `ids`. `feeds` is what the encoder made. */
+  async next(ids: readonly number[], feeds: Readonly<Record<string, Tensor>>): Promise<Float32Array> {
+    const { logits } = await this.#session.run({ input_ids: integerRows([ids], ids.length, 0), ...feeds }, ['logits']);
+    const { data, dims } = floats(logits);
+    return data.subarray(data.length - (dims.at(-1) ?? 0));
+  }
+
+  /** The likeliest tokens behind `start`, to the end or as many as are wanted. */
+  async write(
+    feeds: Readonly<Record<string, Tensor>>,
+    start: readonly number[],
+    tokensMax: number,
+    { signal, progress }: QueueContext,
+  ): Promise<number[]> {
+    const { ends, never, neverFirst } = this.writing;
+    const ids = [...start];
+    const most = Math.min(tokensMax, this.#contextTokens - start.length);
+    while (ids.length - start.length < most) {
+      const logits = await this.next(ids, feeds);
+      const next = likeliest(logits, ids.length === start.length ? [...never, ...neverFirst] : never);
+      if (ends.has(next)) break;
+      ids.push(next);
+      progress();
+      await turn();
+      signal.throwIfAborted();
+    }
+    return ids.slice(start.length);
+  }
+
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+}
+
+function likeliest(logits: Float32Array, never: readonly number[]): number {
+  for (const id of never) logits[id] = Number.NEGATIVE_INFINITY;
+  let best = 0;
+  for (let id = 1; id < logits.length; id += 1) if ((logits[id] ?? 0) > (logits[best] ?? 0)) best = id;
+  return best;
+}
+
+/** How outputs begin and end, as `generation_config.json` or `config.json` say. */
+function writingOf(model: InstalledModel, tokenizer: TextTokenizer): Writing {
+  const config = {
+    ...readFolderJson(model.directory, 'config.json'),
+    ...readFolderJson(model.directory, 'generation_config.json'),
+  };
+  const { decoder } = config;
+  const inner = (typeof decoder === 'object' && decoder !== null ? decoder : {}) as Record<string, unknown>;
+  const ids = (name: string) => [config[name] ?? inner[name] ?? []].flat(2).filter((id) => isId(id, tokenizer));
+  const [start] = [...ids('decoder_start_token_id'), ...ids('bos_token_id'), ...ids('pad_token_id')];
+  const ends = new Set(ids('eos_token_id'));
+  if (start === undefined || ends.size === 0) {
+    throw new Error('neither generation_config.json nor config.json says which tokens begin and end an output');
+  }
+  const single = [config.bad_words_ids ?? []].flat().filter((each) => Array.isArray(each) && each.length === 1);
+  const never = [...ids('suppress_tokens'), ...single.flat().filter((id) => isId(id, tokenizer))];
+  return { start: [start, ...ids('forced_bos_token_id')], ends, never, neverFirst: ids('begin_suppress_tokens') };
+}
+
+function isId(id: unknown, { vocabularySize }: TextTokenizer): id is number {
+  return typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < vocabularySize;
+}

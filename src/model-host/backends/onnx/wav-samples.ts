@@ -1,0 +1,100 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+
+/** Sound of one channel, -1 to 1. */
+export interface Samples {
+  readonly rate: number;
+  readonly data: Float32Array;
+}
+
+const integers = 1;
+const floatingPoint = 3;
+/** The format stands in the first bytes of a longer description. */
+const extensible = 0xfffe;
+const bytesOfHeader = 12;
+
+interface Format {
+  readonly kind: number;
+  readonly channels: number;
+  readonly rate: number;
+  readonly bits: number;
+}
+
+/** Reads a RIFF WAVE file of integers or floating point numbers; channels are averaged. Throws `invalid_media`. */
+export function wavSamples(bytes: Uint8Array): Samples {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let format: Format | undefined;
+  for (let at = bytesOfHeader; at + 8 <= view.byteLength; ) {
+    const name = String.fromCharCode(...bytes.subarray(at, at + 4));
+    const start = at + 8;
+    const length = Math.min(view.getUint32(at + 4, true), view.byteLength - start);
+    if (name === 'fmt ') format = formatOf(view, start, length);
+    if (name === 'data')
+      return averaged(view, start, length, format ?? refuse('it has no format in front of its data'));
+    // Parts begin at even places.
+    at = start + length + (length % 2);
+  }
+  return refuse('it has no data');
+}
+
+function formatOf(view: DataView, start: number, length: number): Format {
+  if (length < 16) return refuse('its format is cut');
+  const written = view.getUint16(start, true);
+  const kind = written === extensible && length >= 26 ? view.getUint16(start + 24, true) : written;
+  const channels = view.getUint16(start + 2, true);
+  const rate = view.getUint32(start + 4, true);
+  const bits = view.getUint16(start + 14, true);
+  const known = kind === integers ? [8, 16, 24, 32] : kind === floatingPoint ? [32, 64] : [];
+  if (!known.includes(bits)) return refuse(`its samples are of kind ${kind} with ${bits} bits`);
+  if (channels < 1 || channels > 64 || rate < 1_000 || rate > 768_000) {
+    return refuse(`it has ${channels} channels of ${rate} samples a second`);
+  }
+  return { kind, channels, rate, bits };
+}
+
+function averaged(view: DataView, start: number, length: number, { kind, channels, rate, bits }: Format): Samples {
+  const bytesOfSample = bits / 8;
+  const count = Math.floor(length / (bytesOfSample * channels));
+  const data = new Float32Array(count);
+  const sample = (at: number): number => {
+    if (kind === floatingPoint) return bits === 32 ? view.getFloat32(at, true) : view.getFloat64(at, true);
+    if (bits === 8) return (view.getUint8(at) - 128) / 128;
+    if (bits === 16) return view.getInt16(at, true) / 32_768;
+    if (bits === 24) return (view.getUint16(at, true) + view.getInt8(at + 2) * 65_536) / 8_388_608;
+    return view.getInt32(at, true) / 2_147_483_648;
+  };
+  for (let frame = 0; frame < count; frame += 1) {
+    let sum = 0;
+    for (let channel = 0; channel < channels; channel += 1) {
+      sum += sample(start + (frame * channels + channel) * bytesOfSample);
+    }
+    const mean = sum / channels;
+    data[frame] = Number.isFinite(mean) ? mean : 0;
+  }
+  return { rate, data };
+}
+
+function refuse(reason: string): never {
+  throw new ServiceError('invalid_media', `the sound is no WAV file that can be read: ${reason}`);
+}
+
+/** The same sound with another number of samples a second: a windowed sinc over sixteen zero crossings each side. */
+export function resampled({ rate, data }: Samples, wanted: number): Float32Array {
+  if (rate === wanted) return data;
+  const cutoff = Math.min(1, wanted / rate);
+  const reach = 16 / cutoff;
+  const result = new Float32Array(Math.floor((data.length * wanted) / rate));
+  for (let at = 0; at < result.length; at += 1) {
+    const centre = (at * rate) / wanted;
+    const first = Math.max(0, Math.ceil(centre - reach));
+    const last = Math.min(data.length - 1, Math.floor(centre + reach));
+    let sum = 0;
+    for (let from = first; from <= last; from += 1) {
+      const distance = from - centre;
+      const angle = Math.PI * cutoff * distance;
+      const sinc = angle === 0 ? 1 : Math.sin(angle) / angle;
+      sum += (data[from] ?? 0) * cutoff * sinc * (0.5 + 0.5 * Math.cos((Math.PI * distance) / reach));
+    }
+    result[at] = sum;
+  }
+  return result;
+}

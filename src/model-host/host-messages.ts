@@ -1,0 +1,30 @@
+import type { TransportedError } from '../runtime/error-transport.ts';
+import type { LoadedInfo } from './backend.ts';
+import type { PlacedArray } from './large-arrays.ts';
+import type { ModelSpec } from './model-spec.ts';
+
+/** What the server tells a child. */
+export type ToChild =
+  | { readonly type: 'load'; readonly spec: ModelSpec; readonly sharesMemory: boolean }
+  | {
+      readonly type: 'run';
+      readonly id: number;
+      readonly name: string;
+      readonly input: unknown;
+      readonly arrays?: readonly PlacedArray[];
+    }
+  /** The large arrays of a result have been read. */
+  | { readonly type: 'taken'; readonly arrays: readonly PlacedArray[] }
+  | { readonly type: 'cancel'; readonly id: number }
+  | { readonly type: 'ping' }
+  | { readonly type: 'stop' };
+
+/** What a child tells the server. Whatever it is, it shows that the child is alive. */
+export type FromChild =
+  | { readonly type: 'loaded'; readonly info: LoadedInfo; readonly residentBytes: number }
+  | { readonly type: 'refused'; readonly error: TransportedError }
+  | { readonly type: 'event'; readonly id: number; readonly event: unknown }
+  | { readonly type: 'progress' }
+  | { readonly type: 'done'; readonly id: number; readonly result: unknown; readonly arrays?: readonly PlacedArray[] }
+  | { readonly type: 'failed'; readonly id: number; readonly error: TransportedError }
+  | { readonly type: 'pong'; readonly residentBytes: number };

@@ -1,0 +1,247 @@
+import type { Clock } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { LoadedInfo } from './backend.ts';
+import { ModelProcess, type ProcessParts, type RunOptions } from './model-process.ts';
+import { type ModelSpec, specKey } from './model-spec.ts';
+import type { InputOf, OperationName, ResultOf } from './operations.ts';
+
+export interface PoolBounds {
+  /** Models that may be loaded at one time. */
+  readonly loadedModelsMax: number;
+  /** Memory that all loaded models may take together, in bytes. */
+  readonly memoryBytesMax: number;
+  /** How long a model stays loaded after its last request, in milliseconds; 0 unloads it at once. */
+  readonly keepAliveMs: number;
+  /** How often children are looked after, in milliseconds. */
+  readonly checkEveryMs: number;
+  /** A child that has been silent over its work for this long makes the server not ready, in milliseconds. */
+  readonly stuckMs: number;
+}
+
+export interface PoolParts extends ProcessParts {
+  readonly pool: PoolBounds;
+  readonly onLoad: (key: string, durationMs: number) => void;
+  readonly onUnload: (key: string, reason: 'idle' | 'evicted') => void;
+}
+
+/** A model is taken to need this much more than its weights until its process has been measured. */
+const overheadBytes = 64 * 1024 * 1024;
+const retryAfterMs = 1_000;
+
+interface Slot {
+  readonly key: string;
+  /** False for what only prepares inputs, which takes no model's place. */
+  readonly isModel: boolean;
+  readonly bytes: number;
+  readonly loading: Promise<readonly [ModelProcess, LoadedInfo]>;
+  /** Aborted when the model is no longer wanted. */
+  readonly abandoned: AbortController;
+  process: ModelProcess | undefined;
+  /** Requests that hold the slot, those that wait for the load included. */
+  users: number;
+  lastUsedMs: number;
+  cancelIdle: (() => void) | undefined;
+}
+
+/**
+ * The models that are loaded now, one child process each. A model is loaded by the first request for it, shared by all
+ * that follow, and unloaded when it was idle for long or when another one needs its place: the least recently used goes
+ * first, one in use never. After a crash the next request gets a fresh child.
+ */
+export class ModelPool {
+  readonly #parts: PoolParts;
+  readonly #clock: Clock;
+  readonly #slots = new Map<string, Slot>();
+  readonly #leaving = new Set<Promise<void>>();
+  #cancelCheck: (() => void) | undefined;
+  #stopped = false;
+
+  constructor(parts: PoolParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+  }
+
+  /**
+   * Loads the model when it is not, and has it do something. Throws `inference_capacity` where every place is taken by a
+   * model in use, `memory_budget_exceeded` where the model never fits, `model_load_failed`, `inference_interrupted`.
+   */
+  async run<Name extends OperationName>(
+    spec: ModelSpec,
+    name: Name,
+    input: InputOf<Name>,
+    options: RunOptions<Name> = {},
+  ): Promise<ResultOf<Name>> {
+    return await this.use(spec, (process) => process.run(name, input, options), options.signal);
+  }
+
+  /** What the model turned out to be; loads it when it is not. */
+  async info(spec: ModelSpec, signal?: AbortSignal): Promise<LoadedInfo> {
+    return await this.use(spec, (_process, info) => Promise.resolve(info), signal);
+  }
+
+  /** Several operations on one loaded model, which stays until `work` has settled. */
+  async use<T>(
+    spec: ModelSpec,
+    work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    const slot = this.#slotOf(spec);
+    slot.users += 1;
+    slot.cancelIdle?.();
+    try {
+      const [process, info] = await abortable(slot.loading, signal);
+      return await work(process, info);
+    } finally {
+      slot.users -= 1;
+      slot.lastUsedMs = this.#clock.monotonicMs();
+      this.#waitIdle(slot);
+    }
+  }
+
+  isLoaded(spec: Pick<ModelSpec, 'kind' | 'name'>): boolean {
+    return this.#slots.get(specKey(spec))?.process?.alive ?? false;
+  }
+
+  /** Keys of the loaded models with the memory of their processes in bytes. */
+  loaded(): { key: string; residentBytes: number; inFlight: number }[] {
+    return [...this.#slots.values()].flatMap(({ key, process }) =>
+      process === undefined ? [] : [{ key, residentBytes: process.residentBytes, inFlight: process.inFlight }],
+    );
+  }
+
+  /** Whether a child owes a sign of life for longer than it should. */
+  get stuck(): boolean {
+    return [...this.#slots.values()].some(
+      ({ process }) => process !== undefined && process.silentMs() >= this.#parts.pool.stuckMs,
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelCheck?.();
+    for (const slot of [...this.#slots.values()]) this.#letGo(slot);
+    await Promise.all(this.#leaving);
+  }
+
+  #slotOf(spec: ModelSpec): Slot {
+    if (this.#stopped) throw new ServiceError('unavailable', 'the server is stopping');
+    const key = specKey(spec);
+    const known = this.#slots.get(key);
+    if (known !== undefined && known.process?.alive !== false) return known;
+    if (known !== undefined) this.#slots.delete(key);
+    const bytes = spec.bytes + overheadBytes;
+    const isModel = spec.kind !== 'images';
+    this.#makeRoom(spec.name, isModel, bytes);
+    const abandoned = new AbortController();
+    const slot: Slot = {
+      key,
+      isModel,
+      bytes,
+      loading: this.#load(spec, abandoned.signal),
+      abandoned,
+      process: undefined,
+      users: 0,
+      lastUsedMs: this.#clock.monotonicMs(),
+      cancelIdle: undefined,
+    };
+    this.#slots.set(key, slot);
+    slot.loading.then(
+      ([process]) => {
+        slot.process = process;
+      },
+      () => {
+        if (this.#slots.get(key) === slot) this.#slots.delete(key);
+      },
+    );
+    this.#look();
+    return slot;
+  }
+
+  async #load(spec: ModelSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
+    const startMs = this.#clock.monotonicMs();
+    const loaded = await ModelProcess.load(spec, this.#parts, abandoned);
+    this.#parts.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs);
+    return loaded;
+  }
+
+  #makeRoom(name: string, isModel: boolean, bytes: number): void {
+    const { loadedModelsMax, memoryBytesMax } = this.#parts.pool;
+    if (bytes > memoryBytesMax) {
+      throw new ServiceError(
+        'memory_budget_exceeded',
+        `the model "${name}" needs about ${bytes} bytes; inference.memory_limit allows ${memoryBytesMax}`,
+      );
+    }
+    for (;;) {
+      const slots = [...this.#slots.values()];
+      const models = slots.filter((slot) => slot.isModel);
+      const isFull = isModel && models.length >= loadedModelsMax;
+      if (!isFull && this.#memoryBytes() + bytes <= memoryBytesMax) return;
+      const oldest = (isFull ? models : slots)
+        .filter(({ users }) => users === 0)
+        .reduce<Slot | undefined>(
+          (best, slot) => (best && best.lastUsedMs <= slot.lastUsedMs ? best : slot),
+          undefined,
+        );
+      if (oldest === undefined) {
+        throw new ServiceError('inference_capacity', 'every loaded model is in use and no other fits beside them', {
+          retryAfterMs,
+        });
+      }
+      this.#unload(oldest, 'evicted');
+    }
+  }
+
+  #memoryBytes(): number {
+    return [...this.#slots.values()].reduce(
+      (sum, { bytes, process }) => sum + Math.max(bytes, process?.residentBytes ?? 0),
+      0,
+    );
+  }
+
+  #waitIdle(slot: Slot): void {
+    if (slot.users > 0 || this.#slots.get(slot.key) !== slot) return;
+    slot.cancelIdle?.();
+    slot.cancelIdle = this.#clock.after(this.#parts.pool.keepAliveMs, () => {
+      if (slot.users === 0 && this.#slots.get(slot.key) === slot) this.#unload(slot, 'idle');
+    });
+  }
+
+  #unload(slot: Slot, reason: 'idle' | 'evicted'): void {
+    this.#letGo(slot);
+    if (slot.process !== undefined) this.#parts.onUnload(slot.key, reason);
+  }
+
+  /** Lets the process of a slot go, also one that is still loading. */
+  #letGo(slot: Slot): void {
+    this.#slots.delete(slot.key);
+    slot.cancelIdle?.();
+    slot.abandoned.abort();
+    const gone = slot.loading
+      .then(
+        ([process]) => process.stop(),
+        () => undefined,
+      )
+      .then(() => void this.#leaving.delete(gone));
+    this.#leaving.add(gone);
+  }
+
+  /** Looks after the children for as long as there are any. */
+  #look(): void {
+    this.#cancelCheck ??= this.#clock.after(this.#parts.pool.checkEveryMs, () => {
+      this.#cancelCheck = undefined;
+      for (const { process } of this.#slots.values()) process?.check();
+      if (this.#slots.size > 0) this.#look();
+    });
+  }
+}
+
+function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -1,0 +1,118 @@
+import type { InstalledModel } from '../../models/installed-model.ts';
+
+/**
+ * A piece of a prompt. In `markup`, which is what a chat template wrote, the texts of special tokens are those tokens; in
+ * everything else, which is what people wrote, they are plain text.
+ */
+export interface PromptPiece {
+  readonly text: string;
+  readonly markup: boolean;
+}
+
+export interface Sampling {
+  /** 0 takes the likeliest token each time. */
+  readonly temperature: number;
+  readonly topP: number;
+  /** 0 for no bound. */
+  readonly topK: number;
+  readonly minP: number;
+  readonly repetitionPenalty: number;
+  readonly frequencyPenalty: number;
+  readonly presencePenalty: number;
+  readonly seed: number | undefined;
+  readonly logitBias: readonly (readonly [token: number, bias: number])[];
+}
+
+/** What the output has to look like, enforced while decoding. */
+export interface Constraint {
+  /** GBNF with the rule `root`. */
+  readonly grammar: string;
+  /** Sets in once the output has ended with this text, and holds to the end; without it from the first token. */
+  readonly after: string | undefined;
+  /** Only an output that begins with `after`, but for white space, is held to it. */
+  readonly atStart?: boolean;
+  /** Texts whose control tokens are shown in the output, besides `after`. */
+  readonly marks?: readonly string[];
+}
+
+/** Key/value precision, by the names of the wire. */
+export type CacheType = 'f16' | 'f32' | 'int8' | 'int4';
+
+export interface Speculation {
+  /** `force` fails the request where drafting is impossible; `auto` goes on without. */
+  readonly policy: 'auto' | 'force';
+  /** Without a model, drafts come from the prompt itself. */
+  readonly draft: InstalledModel | undefined;
+  /** Tokens drafted at a time, at least 1. */
+  readonly tokens: number;
+}
+
+export interface GenerateInput {
+  /** All of it, the token that begins an input included: nothing is put in front of it. */
+  readonly prompt: readonly PromptPiece[];
+  /** Tokens that may be generated, at least 1. */
+  readonly tokensMax: number;
+  /** Texts that end the output and are no part of it. */
+  readonly stop: readonly string[];
+  readonly ignoreEos: boolean;
+  readonly sampling: Sampling;
+  readonly constraint: Constraint | undefined;
+  /** Alternatives given for each token, 0 to 20; undefined for no log probabilities at all. */
+  readonly topLogprobs: number | undefined;
+  /** Reuse and keep the state of the prompt; requests of one key prefer one another's state. */
+  readonly promptCache: { readonly key: string | undefined } | undefined;
+  readonly cacheType: CacheType | undefined;
+  readonly speculation: Speculation | undefined;
+  /** Whether the output is wanted piece by piece, as events, or whole, in the result. */
+  readonly stream: boolean;
+}
+
+export interface TokenLogprob {
+  readonly token: string;
+  readonly bytes: readonly number[];
+  readonly logprob: number;
+}
+
+/** A piece of output that is safe to show: whole characters, and no beginning of a stop text. */
+export interface GenerateEvent {
+  readonly text: string;
+  readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
+}
+
+export interface GenerateResult {
+  /** `stop`: the model ended, a stop text came, or the grammar was complete. `length`: `tokensMax` or the context. */
+  readonly finish: 'stop' | 'length';
+  /** The stop text that ended the output, where one did. */
+  readonly stopText: string | undefined;
+  /** Whole output; empty when it was streamed. */
+  readonly text: string;
+  readonly logprobs: GenerateEvent['logprobs'];
+  readonly promptTokens: number;
+  /** Tokens of the prompt whose state was there already. */
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  readonly speculation: SpeculationReport | undefined;
+  readonly prefillMs: number;
+  readonly decodeMs: number;
+}
+
+export interface SpeculationReport {
+  readonly decision: 'enabled' | 'disabled';
+  readonly disabledReason: string | undefined;
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
+}
+
+/** Several generations that are decoded together. */
+export interface GenerateBatchInput {
+  readonly items: readonly GenerateInput[];
+}
+
+export interface GenerateBatchResult {
+  readonly items: readonly (
+    | { readonly result: GenerateResult }
+    | { readonly error: { readonly code: string; readonly message: string } }
+  )[];
+  /** Times that items were started together, as many as there are sequences at most. */
+  readonly nativeBatches: number;
+}

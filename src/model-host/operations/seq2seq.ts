@@ -1,0 +1,18 @@
+import type { Pixels } from './pixels.ts';
+
+/** What an encoder reads and a decoder writes about: texts, or images. */
+export interface Seq2SeqInput {
+  readonly sources: readonly (string | Pixels)[];
+  /** What each output begins with, for models that are told what to do that way. */
+  readonly prompt: string | undefined;
+  /** Tokens of one output at most. */
+  readonly tokensMax: number;
+}
+
+export interface Seq2SeqResult {
+  /** One for each source. */
+  readonly texts: readonly string[];
+  /** Tokens of texts that were read. */
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}

@@ -1,0 +1,149 @@
+import { basename } from 'node:path';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
+import { isQuantizedName } from '../model-folder.ts';
+import { DownloadError } from './download-error.ts';
+import type { FileDigest } from './partial-file.ts';
+import type { PullEntry } from './pull-model.ts';
+import { isInnerPath } from './source-address.ts';
+
+const pagesMax = 20;
+const answerBytesMax = 8 * 1024 * 1024;
+const deadlineMs = 30_000;
+const hex = (length: number) => Type.String({ pattern: `^[0-9a-f]{${length}}$` });
+
+/** What the hub says of a revision, and of each of its files; there is more, which nobody needs. */
+const revisionSchema = Type.Object({ sha: hex(40) });
+const treeSchema = Type.Array(
+  Type.Object({
+    type: Type.String(),
+    path: Type.String(),
+    size: Type.Integer({ minimum: 0 }),
+    oid: hex(40),
+    lfs: Type.Optional(Type.Object({ oid: hex(64), size: Type.Integer({ minimum: 0 }) })),
+  }),
+);
+type HubFile = Static<typeof treeSchema>[number];
+
+/** What lies beside the weights of an ONNX model and is read with them. */
+const companions = [
+  'config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+  'sentence_bert_config.json',
+  'config_sentence_transformers.json',
+  '1_Pooling/config.json',
+  'preprocessor_config.json',
+];
+
+const repositoryAddress =
+  /^hub:([A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._-]*)(?:@([A-Za-z0-9][A-Za-z0-9._-]*))?(?:#(.+))?$/;
+
+export function isHubRepository(text: string): boolean {
+  return text.startsWith('hub:');
+}
+
+/**
+ * What to pull for `hub:OWNER/NAME[@REVISION][#PATH]`: the one GGUF file, or the ONNX weights (eight bits before others)
+ * with what they need. Revision and digests are those that the hub tells now. Throws `DownloadError`.
+ */
+export async function hubEntry(
+  address: string,
+  { hubUrl, kind, name }: { hubUrl: string; kind: ModelKind; name: string | undefined },
+): Promise<PullEntry> {
+  const [, repository, revision = 'main', path] = repositoryAddress.exec(address) ?? [];
+  if (repository === undefined) {
+    throw new DownloadError(`"${address}" is no address: hub:OWNER/NAME, with @REVISION and #PATH where wanted`);
+  }
+  const api = `${hubUrl.replace(/\/+$/, '')}/api/models/${repository}`;
+  const { sha } = (await askHub(`${api}/revision/${revision}`, revisionSchema)).value;
+  const files = await filesOf(`${api}/tree/${sha}?recursive=true`);
+  const weights = chooseWeights(files, path);
+  const wanted = weights.endsWith('.gguf') ? [weights] : [weights, `${weights}_data`, `${weights}.data`, ...companions];
+  return {
+    name: name ?? repository,
+    kind,
+    manifest: {},
+    files: wanted.flatMap((each) => {
+      const file = files.find((candidate) => candidate.path === each);
+      if (file === undefined) return [];
+      const from = `hub:${repository}@${sha}#${each}`;
+      // Weights are looked for in the directory itself.
+      const path = each.endsWith('.gguf') ? basename(each) : each;
+      return [{ path, sources: [{ from, bytes: file.lfs?.size ?? file.size, digest: digestOf(file) }] }];
+    }),
+  };
+}
+
+/** Large files are known by their SHA-256, the others by what git calls them. */
+function digestOf({ oid, lfs }: HubFile): FileDigest {
+  return lfs === undefined ? { git: oid } : { sha256: lfs.oid };
+}
+
+/** The path of the file with the weights. Throws where several could be meant. */
+export function chooseWeights(files: readonly { readonly path: string }[], path: string | undefined): string {
+  const weights = files.map((file) => file.path).filter((each) => /\.(?:gguf|onnx)$/.test(each) && isInnerPath(each));
+  if (path !== undefined) {
+    if (weights.includes(path)) return path;
+    throw new DownloadError(`there is no file of weights "${path}"; there are ${listed(weights)}`);
+  }
+  const gguf = weights.filter((each) => each.endsWith('.gguf'));
+  const candidates =
+    gguf.length > 0 ? gguf : weights.filter((each) => /(?:^|\/)model(?:[-_.](?:i8|int8|quantized))?\.onnx$/.test(each));
+  const quantized = candidates.filter((each) => isQuantizedName(each.replace(/\.\w+$/, '')));
+  const [only, ...others] = quantized.length === 1 ? quantized : candidates;
+  if (only !== undefined && others.length === 0) return only;
+  throw new DownloadError(`name the file with #PATH; there are ${listed(weights)}`);
+}
+
+function listed(paths: readonly string[]): string {
+  return paths.length === 0 ? 'none, GGUF or ONNX' : paths.slice(0, 40).join(', ');
+}
+
+async function filesOf(first: string): Promise<HubFile[]> {
+  const files: HubFile[] = [];
+  let url: string | undefined = first;
+  for (let page = 0; url !== undefined && page < pagesMax; page += 1) {
+    const answer: HubAnswer<HubFile[]> = await askHub(url, treeSchema);
+    files.push(...answer.value.filter(({ type }) => type === 'file'));
+    url = answer.next;
+  }
+  return files;
+}
+
+interface HubAnswer<T> {
+  readonly value: T;
+  /** Address of the next page. */
+  readonly next: string | undefined;
+}
+
+async function askHub<Schema extends typeof revisionSchema | typeof treeSchema>(
+  url: string,
+  schema: Schema,
+): Promise<HubAnswer<Static<Schema>>> {
+  let response: Response;
+  try {
+    response = await fetch(url, { headers: { accept: 'application/json' }, signal: AbortSignal.timeout(deadlineMs) });
+  } catch (error) {
+    throw new DownloadError(
+      `${new URL(url).origin} cannot be reached: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  if (response.status === 401 || response.status === 404) throw new DownloadError(`there is no such model at ${url}`);
+  if (response.status !== 200) throw new DownloadError(`${url} answered HTTP ${response.status}`);
+  const value = parsed(await response.text());
+  if (!Value.Check(schema, value)) throw new DownloadError(`${url} answered something else than a hub does`);
+  const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
+  return { value: value as Static<Schema>, next: next === undefined ? undefined : new URL(next, url).href };
+}
+
+function parsed(text: string): unknown {
+  if (text.length > answerBytesMax) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

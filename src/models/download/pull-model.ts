@@ -1,0 +1,228 @@
+import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
+import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
+import type { ModelManifest } from '../../protocol/inference/model-manifest.ts';
+import { checkFreePlace, type ModelPlace, modelDirectory, publishModel } from '../install-model.ts';
+import { describeModel, type InstalledModel } from '../installed-model.ts';
+import { manifestFile } from '../model-folder.ts';
+import { DownloadError, DownloadStopped } from './download-error.ts';
+import { fetchFile, Interrupted, Unreachable } from './fetch-file.ts';
+import { packageWheel, type RunProgram } from './package-wheel.ts';
+import { digestText, PartialFile, type WantedFile, type WriteBytes } from './partial-file.ts';
+import { PullLock } from './pull-lock.ts';
+import { readArchive } from './read-archive.ts';
+import { hubFileUrl, parseSource } from './source-address.ts';
+
+/** A model and where its files are; the first source that has a file is taken. */
+export interface PullEntry {
+  readonly name: string;
+  readonly kind: ModelKind;
+  /** What is to be said in the manifest, besides what the files tell. */
+  readonly manifest: ModelManifest;
+  readonly files: readonly PullFile[];
+}
+
+export interface PullFile {
+  readonly path: string;
+  readonly sources: readonly PullSource[];
+}
+
+/** One place, as `parseSource` reads it, and the bytes that lie there. */
+export interface PullSource extends WantedFile {
+  readonly from: string;
+}
+
+/** What a pull tells on its way. */
+export type PullEvent =
+  | { readonly type: 'file'; readonly path: string; readonly from: string; readonly bytes: number }
+  | { readonly type: 'progress'; readonly received: number; readonly total: number }
+  | { readonly type: 'retry'; readonly from: string; readonly reason: string }
+  /** The host does not answer at all; the next source is tried. */
+  | { readonly type: 'unreachable'; readonly host: string; readonly reason: string }
+  | { readonly type: 'refused'; readonly from: string; readonly reason: string };
+
+export interface PullOptions {
+  readonly modelsDirectory: string;
+  /** Base address of the model hub; `none` leaves it out. */
+  readonly hubUrl: string;
+  readonly allowDownloads: boolean;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+  readonly onEvent?: (event: PullEvent) => void;
+  readonly write?: WriteBytes;
+  readonly run?: RunProgram;
+}
+
+/**
+ * Fetches a model and installs it. Its files arrive in a folder that no server looks at, are checked
+ * there, and appear together or not at all; what has arrived is kept for the next attempt.
+ * Throws `DownloadError` and `ModelFileError`.
+ */
+export async function pullModel(entry: PullEntry, options: PullOptions): Promise<InstalledModel> {
+  requireDownloads(options.allowDownloads);
+  const place = { modelsDirectory: options.modelsDirectory, kind: entry.kind, name: entry.name };
+  checkFreePlace(place);
+  const incoming = incomingFolder(place);
+  mkdirSync(join(incoming, 'parts'), { recursive: true });
+  using _lock = new PullLock(join(incoming, 'lock'));
+  checkRoom(entry, options.modelsDirectory);
+  const pull = new Pull(entry, incoming, options);
+  const folder = join(incoming, 'files');
+  const used = await pull.fetchAll(folder);
+  const source = [...new Set(used.map(({ from }) => withoutPath(from)))].join(', ');
+  const digests = Object.fromEntries(used.map(({ path, sha256 }) => [path, sha256]));
+  writeFileSync(join(folder, manifestFile), JSON.stringify({ ...entry.manifest, kind: entry.kind, source }));
+  const model = publishModel(folder, place, digests);
+  rmSync(incoming, { recursive: true, force: true });
+  return model;
+}
+
+/** Whether the model is there already, and each of its files came from one of the entry's own sources. */
+export function isPulled(entry: PullEntry, modelsDirectory: string): boolean {
+  const directory = modelDirectory({ modelsDirectory, kind: entry.kind, name: entry.name });
+  if (!existsSync(join(directory, manifestFile))) return false;
+  const { source = '' } = describeModel(entry.kind, entry.name, directory).manifest;
+  const used = source.split(', ');
+  return entry.files.every(({ sources }) => sources.some(({ from }) => used.includes(withoutPath(from))));
+}
+
+function withoutPath(from: string): string {
+  return from.split('#')[0] ?? from;
+}
+
+/** Called before the network is used for anything. */
+export function requireDownloads(allowDownloads: boolean): void {
+  if (allowDownloads) return;
+  throw new DownloadError('downloads are turned off (inference.allow_downloads); use sundew models import instead');
+}
+
+/** Where the files of an unfinished pull wait. */
+export function incomingFolder({ modelsDirectory, kind, name }: ModelPlace): string {
+  return join(modelsDirectory, kind, `.incoming-pull-${name.replace('/', '--')}`);
+}
+
+function bytesOf(file: PullFile): number {
+  return Math.max(...file.sources.map(({ bytes }) => bytes));
+}
+
+/** A package takes the room of the wheel and of the file. */
+function checkRoom(entry: PullEntry, directory: string): void {
+  const needed = 2 * entry.files.reduce((sum, file) => sum + bytesOf(file), 0);
+  const { bavail, bsize } = statfsSync(directory);
+  if (bavail * bsize >= needed) return;
+  const mebibytes = (bytes: number) => Math.ceil(bytes / 1_048_576);
+  throw new DownloadStopped(
+    `${directory} has ${mebibytes(bavail * bsize)} MiB free; ${mebibytes(needed)} MiB are needed`,
+  );
+}
+
+interface ArrivedFile {
+  readonly path: string;
+  readonly from: string;
+  readonly sha256: string;
+}
+
+class Pull {
+  readonly #entry: PullEntry;
+  readonly #parts: string;
+  readonly #options: PullOptions;
+  readonly #totalBytes: number;
+  #doneBytes = 0;
+  /** A hub that answers nothing is not asked for every file. */
+  #hubIsUsable: boolean;
+
+  constructor(entry: PullEntry, incoming: string, options: PullOptions) {
+    this.#entry = entry;
+    this.#parts = join(incoming, 'parts');
+    this.#options = options;
+    this.#hubIsUsable = options.hubUrl !== 'none';
+    this.#totalBytes = entry.files.reduce((sum, file) => sum + bytesOf(file), 0);
+  }
+
+  async fetchAll(folder: string): Promise<ArrivedFile[]> {
+    rmSync(folder, { recursive: true, force: true });
+    const arrived: (ArrivedFile & { readonly part: string })[] = [];
+    for (const file of this.#entry.files) {
+      const { source, sha256 } = await this.#fetchOne(file);
+      arrived.push({ part: this.#partOf(source), path: file.path, from: source.from, sha256 });
+      this.#doneBytes += bytesOf(file);
+      this.#report(0);
+    }
+    for (const { part, path } of arrived) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      renameSync(part, join(folder, path));
+    }
+    return arrived;
+  }
+
+  async #fetchOne(file: PullFile): Promise<{ source: PullSource; sha256: string }> {
+    const reasons: string[] = [];
+    for (const source of file.sources) {
+      const fromHub = parseSource(source.from).type === 'hub';
+      if (fromHub && !this.#hubIsUsable) {
+        reasons.push(`${source.from}: the hub is not used`);
+        continue;
+      }
+      try {
+        this.#options.signal?.throwIfAborted();
+        return { source, sha256: await this.#fetchFrom(source, file.path) };
+      } catch (error) {
+        if (!(error instanceof DownloadError) || error instanceof DownloadStopped) throw error;
+        if (fromHub && error instanceof Interrupted) this.#hubIsUsable = false;
+        reasons.push(`${source.from}: ${error.message}`);
+        const { message: reason } = error;
+        if (fromHub && error instanceof Unreachable) {
+          this.#options.onEvent?.({ type: 'unreachable', host: new URL(this.#options.hubUrl).host, reason });
+        } else this.#options.onEvent?.({ type: 'refused', from: source.from, reason });
+      }
+    }
+    throw new DownloadError(`${file.path} could not be downloaded. ${reasons.join('; ')}`);
+  }
+
+  async #fetchFrom(source: PullSource, path: string): Promise<string> {
+    const { onEvent, hubUrl, signal, clock, run } = this.#options;
+    const address = parseSource(source.from);
+    using part = await PartialFile.open(this.#partOf(source), source, this.#options.write);
+    if (part.isComplete) return await part.finish();
+    onEvent?.({ type: 'file', path, from: source.from, bytes: source.bytes });
+    // The file is closed when this method returns, so everything that writes to it is waited for.
+    if (address.type === 'hub') {
+      return await fetchFile(hubFileUrl(hubUrl, address), part, {
+        clock,
+        ...(signal === undefined ? {} : { signal }),
+        onBytes: (received) => this.#report(received),
+        onRetry: (reason) => onEvent?.({ type: 'retry', from: source.from, reason }),
+      });
+    }
+    const stop = { ...(signal === undefined ? {} : { signal }), ...(run === undefined ? {} : { run }) };
+    return await this.#unpackFrom(await packageWheel(address, this.#parts, stop), address.path, part);
+  }
+
+  async #unpackFrom(wheel: string, path: string, part: PartialFile): Promise<string> {
+    part.reset();
+    const write = (bytes: Uint8Array) => {
+      part.write(bytes);
+      this.#report(part.received);
+    };
+    let ended = false;
+    const end = () => {
+      ended = true;
+    };
+    await readArchive(
+      wheel,
+      (entry) => (entry.path === path ? { write, end } : undefined),
+      () => ended,
+    );
+    return await part.finish();
+  }
+
+  #report(received: number): void {
+    this.#options.onEvent?.({ type: 'progress', received: this.#doneBytes + received, total: this.#totalBytes });
+  }
+
+  /** Named for its bytes, so that what came from one place is never joined to what another has. */
+  #partOf({ digest }: PullSource): string {
+    return join(this.#parts, `${digestText(digest)}.part`);
+  }
+}
