@@ -1,0 +1,38 @@
+import { Scrubber } from '../tables/scrubber.ts';
+import type { TableService } from '../tables/table-service.ts';
+import { TtlSweeper } from '../tables/ttl-sweeper.ts';
+import type { DatabaseCore } from './database-core.ts';
+
+/** Removes expired documents from disk. */
+export function buildSweeper(
+  { storage, log, clock, limits, logger, metrics }: DatabaseCore,
+  tables: TableService,
+): TtlSweeper {
+  return new TtlSweeper({
+    tables: () => tables.all(),
+    log,
+    wallClockMark: storage.catalog.wallClockMark(),
+    noteWallClock: (nowMs) => storage.catalog.noteWallClock(nowMs),
+    clock,
+    limits,
+    onSwept(table, documents) {
+      metrics.increment('ttlDeleted', [], documents);
+      logger.debug('expired documents removed', { table, documents });
+    },
+    onPaused: (jumpMs) =>
+      logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
+    onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
+  });
+}
+
+/** Reads all stored rows from time to time and compares their checksums. */
+export function buildScrubber({ clock, options, logger, health }: DatabaseCore, tables: TableService): Scrubber {
+  return new Scrubber({
+    tables: () => tables.all(),
+    clock,
+    intervalMs: options().scrubIntervalMs,
+    onDamaged: (rangeId, key) => health.documentDamaged(rangeId, key),
+    onRangeRead: (rangeId, damaged) => health.rangeRead(rangeId, damaged),
+    onFailed: (table, error) => logger.warn('a table could not be scrubbed', { table }, error),
+  });
+}

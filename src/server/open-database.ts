@@ -1,0 +1,108 @@
+import { queryIndexes } from '../engine/native-query.ts';
+import type { RangePool } from '../indexing/range-pool.ts';
+import type { Health } from '../observability/health.ts';
+import { CursorSeal } from '../query/page-cursor.ts';
+import { BatchWriter } from '../tables/batch-writer.ts';
+import { DocumentReads } from '../tables/document-reads.ts';
+import { IndexService } from '../tables/index-service.ts';
+import { TableQueries } from '../tables/table-queries.ts';
+import type { TableService } from '../tables/table-service.ts';
+import type { TtlSweeper } from '../tables/ttl-sweeper.ts';
+import { buildScrubber, buildSweeper } from './background-services.ts';
+import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
+import { openTables } from './open-tables.ts';
+
+/** A query waits this long for an index that has just been opened to replay its tail, in milliseconds. */
+const freshnessWaitMs = 5_000;
+
+/** A data directory that is open, with the services over it: no listener, no signal handlers, nothing of the command line. */
+export interface Database {
+  readonly services: {
+    readonly tables: TableService;
+    readonly writes: BatchWriter;
+    readonly documents: DocumentReads;
+    readonly queries: TableQueries;
+    readonly indexes: IndexService;
+  };
+  readonly health: Health;
+  readonly pool: RangePool;
+  readonly sweeper: TtlSweeper;
+  /** The absolute path of the data directory. */
+  readonly directory: string;
+  /** Resolves when a sync has failed: what was acknowledged is durable, and the directory has to be opened again. */
+  readonly failed: Promise<void>;
+  /** Ends what runs in the background and closes the directory. */
+  close(): Promise<void>;
+}
+
+/** Opens the data directory that the options name, and starts what runs in the background. */
+export async function openDatabase(given: DatabaseOptions): Promise<Database> {
+  const failed = Promise.withResolvers<void>();
+  const core = await openCore(
+    given,
+    () => failed.resolve(),
+    (rangeId) => tables?.findOwner(rangeId)?.name,
+  );
+  let tables: TableService | undefined;
+  const opened = await openTables(core);
+  tables = opened.tables;
+  const { pool } = opened;
+  const sweeper = buildSweeper(core, tables);
+  const stopping = new AbortController();
+  const background = [sweeper.run(stopping.signal), buildScrubber(core, tables).run(stopping.signal)];
+  return {
+    services: {
+      tables,
+      writes: buildWrites(core, tables),
+      documents: new DocumentReads(tables, core.clock),
+      queries: buildQueries(core, tables),
+      indexes: new IndexService(tables, core.storage),
+    },
+    health: core.health,
+    pool,
+    sweeper,
+    directory: core.storage.directory.root,
+    failed: failed.promise,
+    async close() {
+      stopping.abort();
+      await Promise.all(background);
+      opened.tables.stop();
+      await pool.closeAll();
+      await core.storage.close();
+    },
+  };
+}
+
+function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService): BatchWriter {
+  return new BatchWriter(tables, log, clock, {
+    wrote({ inserted, deleted, transformed }) {
+      if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
+      if (deleted > 0) metrics.increment('batchDocuments', ['delete', 'ok'], deleted);
+      if (transformed > 0) metrics.increment('batchDocuments', ['transform', 'ok'], transformed);
+    },
+    refused: () => metrics.increment('backpressure'),
+  });
+}
+
+function buildQueries(
+  { storage, clock, limits, logger, metrics, options }: DatabaseCore,
+  tables: TableService,
+): TableQueries {
+  return new TableQueries({
+    tables,
+    run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
+    clock,
+    cursors: new CursorSeal(storage.secrets.cursorKey),
+    queryTimeoutMs: limits.queryDeadlineMs,
+    freshnessWaitMs,
+    onQuery({ table, planMs, searchMs, tookMs }) {
+      metrics.increment('queries', ['ok']);
+      metrics.observe('queryStage', ['plan'], planMs / 1_000);
+      metrics.observe('queryStage', ['search'], searchMs / 1_000);
+      if (tookMs < options().slowQueryMs) return;
+      metrics.increment('slowQueries');
+      logger.warn('slow query', { table, duration_ms: tookMs });
+    },
+    onFailure: () => metrics.increment('queries', ['error']),
+  });
+}

@@ -1,0 +1,61 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LimitOptions } from '../config/limits.ts';
+import type { IndexDefinition } from '../engine/index-definition.ts';
+import { NativeIndex } from '../engine/native-index.ts';
+import { OpenRange, type RangeIndexOpener } from '../indexing/open-range.ts';
+import { RangePool } from '../indexing/range-pool.ts';
+import { definitionOf } from '../tables/table.ts';
+import { TableService } from '../tables/table-service.ts';
+import type { DatabaseCore } from './database-core.ts';
+import { indexEvents } from './index-events.ts';
+
+/** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
+export async function openTables(core: DatabaseCore): Promise<{ tables: TableService; pool: RangePool }> {
+  const { storage, log, clock, limits, logger, metrics, health, options } = core;
+  const pool = new RangePool((rangeId) => openRange(rangeId), limits.openRangesMax);
+  const tables = new TableService({ storage, log, pool, clock, defaultShards: options().defaultShardsPerTable });
+  const openRange = async (rangeId: number) => {
+    const table = tables.ownerOf(rangeId);
+    const stored = await storage.openRange(rangeId, table.ttlDurationMs);
+    for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
+    const parts = {
+      stored,
+      indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
+      openIndex,
+      removeIndexFiles: (directory: string, definition: IndexDefinition) =>
+        rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
+      clock,
+      bounds: applierBounds(limits),
+      onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
+        indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
+    };
+    return new OpenRange(parts, table.indexes.map(definitionOf));
+  };
+  await tables.load();
+  return { tables, pool };
+}
+
+function applierBounds(limits: LimitOptions) {
+  return {
+    visibilityMs: limits.visibilityDelayMs,
+    busyVisibilityMs: limits.busyVisibilityDelayMs,
+    visibilityBytes: limits.visibilityBytesMax,
+    queueBytesMax: limits.backlogBytesMax,
+    backlogBytesMax: limits.backlogBytesMax,
+    checkpointMs: limits.checkpointIntervalMs,
+    checkpointBytes: limits.checkpointBytesMax,
+    writerIdleMs: limits.writerIdleMs,
+    verifyDelayMs: limits.verifyDelayMs,
+    vectorWriterIdleMs: limits.vectorWriterIdleMs,
+  };
+}
+
+const openIndex: RangeIndexOpener = (directory, definition) => (wipe) =>
+  NativeIndex.open(indexDirectory(directory, definition), definition, wipe);
+
+/** The number alone tells directories apart; the name, cut to what any file system takes, is for people. */
+function indexDirectory(indexesDirectory: string, definition: { name: string; incarnation: number }): string {
+  const readable = definition.name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
+  return join(indexesDirectory, `${readable}@${definition.incarnation}`);
+}
