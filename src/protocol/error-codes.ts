@@ -54,7 +54,7 @@ export const errorCodes = {
   unavailable: [503, true, 'The server is starting, draining, or the range cannot be written now.'],
   storage_failed: [503, true, 'The disk reported a failed sync; the server stops and recovers at its next start.'],
   read_only: [503, true, 'The data directory cannot be written.'],
-  query_timeout: [503, true, 'The query did not finish within its deadline.'],
+  query_timeout: [504, true, 'The query did not finish within its deadline.'],
   deadline_exceeded: [
     503,
     true,

@@ -6,6 +6,8 @@ import { ServiceError } from '../protocol/service-error.ts';
 export interface Projection {
   /** Whether documents are shown as they are stored, so that there is no need to apply it. */
   isWhole: boolean;
+  /** Whether no document is shown at all. */
+  isEmpty: boolean;
   /** The JSON text of the document with only the chosen members, each spelled as it was. */
   apply(document: string): string;
   /** Whether the vectors for this embeddings index are shown; they are not part of the stored document. */
@@ -29,17 +31,24 @@ const pathSegmentsMax = 64;
 /** Members that only an answer that names them shows. */
 const hiddenByDefault = ['_embeddings', '_chunks'];
 const backslash = 0x5c;
-const whole: Projection = { isWhole: true, apply: (document) => document, showsVectors: () => false };
+const whole: Projection = {
+  isWhole: true,
+  isEmpty: false,
+  apply: (document) => document,
+  showsVectors: () => false,
+};
+const empty: Projection = { isWhole: false, isEmpty: true, apply: () => '{}', showsVectors: () => false };
 
 /**
  * Compiles a list of names (`title`), dotted paths (`author.name`), paths with `*` for any name (`_chunks.*`),
  * `*` for all, and exclusions (`-author.email`). Arrays are transparent: a path goes on in each element. Without
- * a list, or with an empty one, a document is shown as stored. What is excluded stays out whatever else is named;
+ * a list a document is shown as stored, with an empty one not at all. What is excluded stays out whatever else is named;
  * exclusions alone leave the rest; `_embeddings` and `_chunks` are shown only when they are named.
  * Objects and arrays of which nothing was chosen are left out. Fails with `invalid_query` or `limit_exceeded`.
  */
 export function compileProjection(fields: readonly string[] | undefined): Projection {
-  if (fields === undefined || fields.length === 0) return whole;
+  if (fields === undefined) return whole;
+  if (fields.length === 0) return empty;
   if (fields.length > projectionPathsMax) {
     throw new ServiceError('limit_exceeded', `fields: has at most ${projectionPathsMax} entries.`);
   }
@@ -60,6 +69,7 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   const left = excluded.children.size === 0 && !excluded.any ? [] : [excluded];
   return {
     isWhole: false,
+    isEmpty: false,
     apply: (document) => projectObject(document, skipSpace(document, 0), chosen, left).text || '{}',
     showsVectors: (indexName) => {
       const reach = (root: PathNode) => follow(follow([root], '_embeddings'), indexName).some((node) => node.isEnd);

@@ -164,14 +164,17 @@ export interface FieldValue {
 
 /**
  * The three spellings of a value in a field: `{match: "v", field: "f"}`, `{match: {field: "f", text: "v"}}` and
- * `{match: {f: "v"}}`, where `v` may be an object with the value and its options.
+ * `{match: {f: "v"}}`, where `v` may be an object with the value and its options. The value is called `valueName` in
+ * messages; `text`, `value`, `query` and the name of the node are understood in every node.
  */
 export function readFieldValue(node: Members, name: string, valueName: string, where: string): FieldValue {
   const inner = member(node, name);
   if (!isObject(inner)) return { field: readField(node, where), value: inner, options: node };
   const at = `${where}.${name}`;
+  const spellings = [valueName, name, 'text', 'value', 'query'];
+  const spellingIn = (object: Members) => spellings.find((spelling) => member(object, spelling) !== undefined);
   checkMembers(node, [name, 'boost'], where);
-  const given = [valueName, name, 'value', 'query'].find((spelling) => Object.hasOwn(inner, spelling));
+  const given = spellingIn(inner);
   const isSpelledOut = given !== undefined && (Object.hasOwn(inner, 'field') || Object.hasOwn(inner, 'path'));
   if (isSpelledOut) {
     checkMembers(inner, ['field', 'path', given, ...optionNames(name)], at);
@@ -182,7 +185,7 @@ export function readFieldValue(node: Members, name: string, valueName: string, w
   if (names.length !== 1 || !field) throw invalidQuery(at, `must name one field and its value: {"field": "value"}.`);
   const value = member(inner, field);
   if (!isObject(value)) return { field, value, options: node };
-  const spelling = [valueName, name, 'value', 'query'].find((candidate) => Object.hasOwn(value, candidate));
+  const spelling = spellingIn(value);
   if (spelling === undefined) throw invalidQuery(`${at}.${field}`, `needs a "${valueName}".`);
   checkMembers(value, [spelling, ...optionNames(name)], `${at}.${field}`);
   return { field, value: member(value, spelling), options: mergeBoost(value, node, at) };

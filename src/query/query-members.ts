@@ -24,9 +24,9 @@ export function presentNames(object: Members): string[] {
   return Object.keys(object).filter((name) => object[name] !== null);
 }
 
-/** Refuses members outside `known`. */
+/** Refuses members outside `known`; one that is null is not there. */
 export function checkMembers(object: Members, known: readonly string[], where: string): void {
-  for (const name of Object.keys(object)) {
+  for (const name of presentNames(object)) {
     if (known.includes(name)) continue;
     const shown = name.length > 64 ? `${name.slice(0, 64)}...` : name;
     throw invalidQuery(where, `unknown member "${shown}".${suggestion(name, known)}`);

@@ -28,7 +28,6 @@ import {
   isObject,
   type Members,
   member,
-  presentNames,
   readBoost,
   readField,
   readInteger,
@@ -109,7 +108,9 @@ export function readQueryNode(value: unknown, scope: NodeScope): PlanNode {
 }
 
 function readerOf(node: Members, where: string): NodeReader {
-  const names = presentNames(node);
+  // Clients that have no empty object to give write `{"match_all": null}`.
+  const isPresent = (name: string) => node[name] !== null || name === 'match_all' || name === 'match_none';
+  const names = Object.keys(node).filter(isPresent);
   const marks = names.filter((name) => readers.has(name));
   const strong = marks.filter((name) => !weakMarks.has(name));
   const [first, ...others] = strong.length > 0 ? strong : marks;
@@ -241,7 +242,7 @@ function inside(scope: NodeScope, name: string): NodeScope {
 
 function readConstant(node: Members, name: 'match_all' | 'match_none', { where }: NodeScope): PlanNode {
   checkMembers(node, [name, 'boost'], where);
-  const body = member(node, name);
+  const body = member(node, name) ?? {};
   if (!isObject(body)) throw invalidQuery(where, `"${name}" must be an object: {"${name}": {}}.`);
   checkMembers(body, ['boost'], `${where}.${name}`);
   const boost = readBoost(node, where) * readBoost(body, `${where}.${name}`);

@@ -4,7 +4,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { readAggregations } from './aggregation-request.ts';
 import { type HighlightPlan, readHighlight } from './highlight-request.ts';
 import { NamedFilters } from './named-filters.ts';
-import { boolNode, type NativePlan, type PlanNode } from './native-plan.ts';
+import { boolNode, matchAll, type NativePlan, type PlanNode } from './native-plan.ts';
 import type { RequestedCursor } from './page-cursor.ts';
 import { compileProjection, type Projection } from './projection.ts';
 import { QueryBudget } from './query-budget.ts';
@@ -90,7 +90,8 @@ export function queryTable(request: unknown, pathTable?: string): string {
 
 /**
  * Turns a request into what the engine runs and how its page is rendered. Reads nothing but its arguments.
- * Fails with `invalid_query`, `limit_exceeded`, or `not_implemented` naming the member.
+ * Fails with `invalid_query`, `limit_exceeded`, or `not_implemented` naming the member, and with `query_timeout` when a
+ * request that is fine otherwise gives no time to search in.
  */
 export function planQuery(request: unknown, context: PlanContext): PlannedQuery {
   if (!isObject(request)) throw new ServiceError('invalid_query', 'A query request must be a JSON object.');
@@ -112,11 +113,13 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   filters.checkUnused({ where: 'with', depth: 0, budget, filters });
   const countOnly = readBoolean(request, 'count', where) ?? false;
   const indexes = context.indexes ?? [];
+  // A pruner needs scores: without words or vectors every match has that of `match_all`.
+  if (needsScores(request)) criteria.query ??= matchAll;
   const hasText = criteria.query !== undefined;
   const page = readPage(request, where, defaultLimit(request, indexes, hasText));
   const vectorSearch = readVectorSearch(request, indexes, { page, hasText, countOnly });
   const { limit, offset, sort, cursor } = page;
-  const timeoutMs = readInteger(request, 'timeout_ms', { min: 1, max: limits.queryDeadlineMs }, where);
+  const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
   const keyPrefix = readString(request, 'filter_prefix', where);
   const explain = readExplain(request, limit);
   const profile = readBoolean(request, 'profile', where) ?? false;
@@ -144,7 +147,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
   checkPlanNesting(plan);
   const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
-  return {
+  const planned: PlannedQuery = {
     table,
     plan,
     vectors: vectorSearch?.vectors ?? noVectors,
@@ -153,6 +156,8 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     projection: compileProjection(fields),
     profile,
   };
+  if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search.');
+  return planned;
 }
 
 /** A plan that says which documents match a node, without scores, pages or order: scans and other filters. */
@@ -186,6 +191,10 @@ function expandCriteria(criteria: Criteria, expand: ExpandNode): Criteria {
   const expanded: Criteria = { filter: criteria.filter.map(expand), exclusion: criteria.exclusion.map(expand) };
   if (criteria.query) expanded.query = expand(criteria.query);
   return expanded;
+}
+
+function needsScores(request: Members): boolean {
+  return member(request, 'pruner') !== undefined && member(request, 'embeddings') === undefined;
 }
 
 function readExplain(request: Members, limit: number): boolean {

@@ -41,8 +41,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
 
 function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {
   const { document, score, sort, position, explanation, distance, legScores } = hit;
-  const { text } = document;
-  const source = withVectors(projection.isWhole ? text : projection.apply(text), embeddings?.get(hit));
+  const source = projection.isEmpty ? '' : `,"_source":${renderSource(hit, projection, embeddings)}`;
   const sorted =
     sort === undefined || position === undefined
       ? ''
@@ -52,8 +51,13 @@ function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, 
   const near = Number.isNaN(distance) ? '' : `,"_distance":${renderScore(distance)}`;
   const scores = legScores === undefined ? '' : `,"_index_scores":${renderScores(legScores)}`;
   const ranked = `"_score":${renderScore(score)}${near}${scores}`;
-  const head = `{"_id":${JSON.stringify(document.key)},${ranked},"_source":${source}`;
+  const head = `{"_id":${JSON.stringify(document.key)},${ranked}${source}`;
   return `${head}${sorted}${marked}${explained}}`;
+}
+
+function renderSource(hit: Hit, projection: Projection, embeddings: ResultContext['embeddings']): string {
+  const { text } = hit.document;
+  return withVectors(projection.isWhole ? text : projection.apply(text), embeddings?.get(hit));
 }
 
 function renderScores(scores: Readonly<Record<string, number>>): string {

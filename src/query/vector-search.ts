@@ -46,7 +46,6 @@ export function readVectorSearch(
     const without = refiningMembers.find((name) => member(request, name) !== undefined);
     if (without) throw invalidQuery(where, `"${without}" needs "embeddings" with a vector to search for.`);
     if (!pruner) return undefined;
-    if (!shape.hasText) throw invalidQuery(where, '"pruner" needs "full_text_search" or "embeddings", which score.');
   }
   refuseOrder(request, shape.page, legs.length === 0 ? 'pruner' : 'embeddings');
   return {

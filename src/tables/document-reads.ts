@@ -74,13 +74,12 @@ export class DocumentReads {
    */
   async scan(tableName: string, request: ScanRequest, signal: AbortSignal): Promise<AsyncGenerator<string[]>> {
     const table = this.#tables.get(tableName);
-    const projection = compileProjection(request.fields);
+    const projection = compileProjection(request.fields ?? []);
     const nowMs = this.#clock.nowMs();
     const context = { ttlDurationMs: table.ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema) };
     const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
-    const keysOnly = request.fields === undefined || request.fields.length === 0;
     const render = (document: StoredDocument, embeddings: string | undefined) =>
-      renderLine(document, projection, keysOnly, embeddings);
+      renderLine(document, projection, embeddings);
     const vectors = ShownVectors.of(projection, table.indexes);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
@@ -152,15 +151,10 @@ function readBounds(request: ScanRequest): ScanBounds {
   };
 }
 
-function renderLine(
-  document: StoredDocument,
-  projection: Projection,
-  keysOnly: boolean,
-  embeddings: string | undefined,
-): string {
+function renderLine(document: StoredDocument, projection: Projection, embeddings: string | undefined): string {
   const key = JSON.stringify(document.key);
   const bothNames = `{"_id":${key},"key":${key}`;
-  if (keysOnly) return `${bothNames}}`;
+  if (projection.isEmpty) return `${bothNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
   const source = withVectors(projection.isWhole ? stored : projection.apply(stored), embeddings);
   // A member of the document's own goes before our second name for its key.

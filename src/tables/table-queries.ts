@@ -110,7 +110,7 @@ export class TableQueries {
     using lease = await table.lease();
     const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, caller });
     const { plan } = planned;
-    plan.timeout_ms ??= this.#parts.queryTimeoutMs;
+    plan.timeout_ms = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#parts.queryTimeoutMs);
     let executed: ExecutedQuery;
     try {
       executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);

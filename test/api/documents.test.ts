@@ -33,6 +33,20 @@ describe('lookup', () => {
     expect(await fields('*,-author.mail,-_timestamp')).toEqual({ t: 1, author: { name: 'x' } });
   });
 
+  test('an empty list of fields shows keys alone in queries and scans, and is no list in the address', async () => {
+    await server.send('POST', '/db/v1/tables/nothing');
+    await server.send('POST', '/db/v1/tables/nothing/batch', { inserts: { a: { t: 1 } }, sync_level: 'full_text' });
+    const { body } = await server.send<{ responses: { hits: { hits: object[] } }[] }>(
+      'POST',
+      '/db/v1/tables/nothing/query',
+      { fields: [] },
+    );
+    expect(body.responses[0]?.hits.hits).toEqual([{ _id: 'a', _score: 1 }]);
+    const lines = await server.send<string>('POST', '/db/v1/tables/nothing/documents', { fields: [] });
+    expect(JSON.parse(lines.body)).toEqual({ _id: 'a', key: 'a' });
+    expect((await server.send('GET', '/db/v1/tables/nothing/documents/a?fields=')).body).toMatchObject({ t: 1 });
+  });
+
   test('a missing document, table or a bad key say so', async () => {
     await server.send('POST', '/db/v1/tables/missing');
     expect((await server.send('GET', '/db/v1/tables/missing/lookup/a')).body).toMatchObject({ code: 'key_not_found' });

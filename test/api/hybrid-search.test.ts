@@ -180,6 +180,30 @@ describe('what a pruner leaves of words alone', () => {
   });
 });
 
+describe('what a pruner leaves of matches that all score alike', () => {
+  const filter_query = { query: 'vegan:true' };
+
+  test('is all of them or none', async () => {
+    for (const request of [{ filter_query }, { full_text_search: { match_all: {} }, filter_query }]) {
+      const whole = await askBoth({ ...request, limit: 200 });
+      expect(whole.hits.hits.length).toBeGreaterThan(0);
+      const kept = { min_absolute_score: 1, min_score_ratio: 1, std_dev_threshold: 0, max_score_gap_percent: 0 };
+      const pruned = await askBoth({ ...request, limit: 200, pruner: kept });
+      expect(listOf(pruned)).toEqual(listOf(whole));
+      expect(pruned.hits.total).toEqual(whole.hits.total);
+      for (const pruner of [{ min_absolute_score: 1.5 }, { require_multi_index: true }]) {
+        expect((await askBoth({ ...request, pruner })).hits).toMatchObject({ hits: [], total: { value: 0 } });
+      }
+    }
+  });
+
+  test('goes by the boost of match_all', async () => {
+    const full_text_search = { match_all: { boost: 2 } };
+    const pruned = await askBoth({ full_text_search, limit: 3, pruner: { min_absolute_score: 1.5 } });
+    expect(pruned.hits.hits.map((hit) => hit._score)).toEqual([2, 2, 2]);
+  });
+});
+
 describe('everything else of a query goes with vectors', () => {
   const angle = randomVector(random);
   const request = { ...text, embeddings: { angle }, search_effort: 1, limit: 8 };

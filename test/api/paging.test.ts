@@ -179,8 +179,15 @@ describe('timeout_ms', () => {
   test('is an integer, and leaves an answer in time whole', async () => {
     const result = await ask('one', { timeout_ms: 10_000 });
     expect(result.partial).toBeUndefined();
-    for (const timeout_ms of [0, -1, 1.5, '5', 1e9])
-      expect(await refusal('one', { timeout_ms })).toContain('timeout_ms');
+    for (const timeout_ms of [-1, 1.5, '5']) expect(await refusal('one', { timeout_ms })).toContain('timeout_ms');
+  });
+
+  test('beyond the bound of the server is the bound, and 0 leaves no time at all', async () => {
+    expect((await ask('one', { timeout_ms: 1e9 })).partial).toBeUndefined();
+    const answer = await server.send('POST', '/db/v1/tables/one/query', { timeout_ms: 0 });
+    expect(answer).toMatchObject({ status: 504, body: { code: 'query_timeout', retryable: true } });
+    const unknown = await server.send('POST', '/db/v1/tables/one/query', { timeout_ms: 0, limits: 1 });
+    expect(unknown).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
   });
 });
 

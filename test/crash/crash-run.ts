@@ -159,5 +159,7 @@ export class CrashRun {
 export async function rangePrefixes(wire: WireClient, table: string): Promise<string[]> {
   const answer = await wire.expect(200, 'GET', `/db/v1/tables/${table}`);
   const { shards } = answer.body as { shards: Record<string, { byte_range: [string, string] }> };
-  return Object.values(shards).map(({ byte_range: [start] }) => (start === '' ? '!' : start));
+  return Object.values(shards).map(({ byte_range: [start] }) =>
+    start === '' ? '!' : Buffer.from(start, 'base64').toString(),
+  );
 }

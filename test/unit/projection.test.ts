@@ -58,12 +58,14 @@ describe('projections', () => {
     expect(['taste', 'my.tags'].filter((name) => projection.showsVectors(name))).toEqual(shown);
   });
 
-  test('without a list, or with an empty one, a document is shown as stored', () => {
-    for (const fields of [undefined, []]) {
-      const projection = compileProjection(fields);
-      expect(projection.isWhole).toBe(true);
-      expect(projection.apply(document)).toBe(document);
-    }
+  test('with an empty list nothing of a document is shown', () => {
+    expect(compileProjection([])).toMatchObject({ isWhole: false, isEmpty: true });
+  });
+
+  test('without a list a document is shown as stored', () => {
+    const projection = compileProjection(undefined);
+    expect(projection).toMatchObject({ isWhole: true, isEmpty: false });
+    expect(projection.apply(document)).toBe(document);
     expect(compileProjection(['*']).isWhole).toBe(false);
   });
 

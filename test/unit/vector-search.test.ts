@@ -250,7 +250,6 @@ describe('a search by vectors that is refused', () => {
     [{ embeddings: { look: [8e18, 8e18] } }, 'embeddings.look: the vector is too long'],
     [{ embeddings, distance_over: 1, distance_under: 0.5 }, '"distance_over" is above "distance_under"'],
     [{ embeddings: { tags: { '5': 1 } }, distance_over: 1 }, '"distance_over" needs a dense index'],
-    [{ pruner: { min_score_ratio: 0.5 } }, '"pruner" needs "full_text_search" or "embeddings"'],
     [{ embeddings, pruner: [] }, 'pruner: must be an object'],
     [{ embeddings, pruner: { min_score: 1 } }, 'pruner: unknown member "min_score"'],
     [{ embeddings, pruner: { require_multi_index: 1 } }, 'pruner: "require_multi_index"'],

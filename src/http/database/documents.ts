@@ -21,8 +21,8 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       query: lookupQuery,
       responses: { 200: { description: 'The document', schema: jsonObject } },
       handler: async ({ params, query }) => {
-        const fields = query.fields === undefined ? undefined : query.fields.split(',').filter((field) => field !== '');
-        const found = await reads.lookup(params.table, params.key, fields);
+        const fields = (query.fields ?? '').split(',').filter((field) => field !== '');
+        const found = await reads.lookup(params.table, params.key, fields.length === 0 ? undefined : fields);
         const version = String(found.version);
         return rawJson(200, found.json, { 'x-service-version': version, 'x-antfly-version': version });
       },

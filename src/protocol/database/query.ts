@@ -113,7 +113,9 @@ export const queryRequest = Type.Object(
       Type.Record(Type.String(), queryNode, { description: 'Filters by name, for nodes such as {"ref": "name"}.' }),
     ),
     filter_prefix: Type.Optional(Type.String({ description: 'Only documents whose key begins so.' })),
-    fields: Type.Optional(Type.Array(Type.String(), { description: 'Members to return; all when absent or empty.' })),
+    fields: Type.Optional(
+      Type.Array(Type.String(), { description: 'Members to return: all when absent, no `_source` when empty.' }),
+    ),
     limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 10 })),
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
     order_by: Type.Optional(Type.Array(orderBy)),
@@ -126,7 +128,11 @@ export const queryRequest = Type.Object(
       Type.Array(Type.Unknown(), { description: 'The `_sort` of a hit, unchanged: the page before it.' }),
     ),
     timeout_ms: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'When it is over, what was found by then is answered as `partial`.' }),
+      Type.Integer({
+        minimum: 0,
+        description:
+          'When it is over, what was found by then is answered as `partial`. At most the bound of the server; 0 is answered 504.',
+      }),
     ),
     typo_tolerance: Type.Optional(
       Type.Boolean({

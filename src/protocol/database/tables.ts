@@ -80,11 +80,15 @@ export const createTableRequest = Type.Object(
 );
 export type CreateTableRequest = Static<typeof createTableRequest>;
 
+const byteRange = Type.Tuple([Type.String(), Type.String()], {
+  description: 'Least key and the key after the greatest, in base64; empty where there is no bound.',
+});
+
 export const tableStatus = Type.Object({
   name: Type.String(),
   description: Type.Optional(Type.String()),
   indexes: Type.Record(Type.String(), indexConfig),
-  shards: Type.Record(Type.String(), Type.Object({ byte_range: Type.Tuple([Type.String(), Type.String()]) })),
+  shards: Type.Record(Type.String(), Type.Object({ byte_range: byteRange })),
   schema: Type.Optional(tableSchema),
   migration: Type.Optional(Type.Object({ state: Type.Literal('rebuilding'), read_schema: tableSchema })),
   storage_status: Type.Object({ disk_usage: Type.Integer(), empty: Type.Boolean() }),
