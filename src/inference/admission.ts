@@ -1,36 +1,83 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Priority } from '../model-host/priority.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
 const retryAfterMs = 500;
 
+/** Who asks for work with models. */
+export interface InferenceCall {
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+  /** `foreground` unless given. */
+  readonly priority?: Priority;
+}
+
+/** What a piece of work came to. */
+export interface Finished<T> {
+  readonly value: T;
+  /** Texts, pairs, rows, chunks or answers. */
+  readonly items: number;
+  /** Tokens that models read and wrote. */
+  readonly tokens: number;
+}
+
+/** What one finished piece of work took, for metrics. */
+export interface InferenceWork extends Omit<Finished<unknown>, 'value'> {
+  /** `embed`, `rerank`, ... */
+  readonly operation: string;
+  readonly durationMs: number;
+}
+
+export interface AdmissionDeps {
+  readonly clock: Clock;
+  /** Foreground work that may go on at one time; 0 sets no bound. */
+  readonly concurrentMax: number;
+  readonly onRefused: () => void;
+  readonly onFinished: (work: InferenceWork) => void;
+}
+
 /**
- * Permits for work with models. A request takes one before anything is fetched, decoded or loaded for it, and is turned
- * away at once when there is none.
+ * The one way to work with models. Foreground work takes a permit before anything is fetched, decoded or loaded for it,
+ * and is refused at once when there is none. Background work takes no permit; the pool of models holds it back.
  */
 export class Admission {
-  /** Requests that may be at work at one time; 0 sets no bound. */
-  readonly concurrentMax: number;
-  readonly #onRefused: () => void;
+  readonly #deps: AdmissionDeps;
   #taken = 0;
 
-  constructor(concurrentMax: number, onRefused: () => void = () => undefined) {
-    this.concurrentMax = concurrentMax;
-    this.#onRefused = onRefused;
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps;
   }
 
+  /** Permits that are taken now. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** Runs `work` under a permit. Throws `inference_capacity` where none is left. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    using _permit = this.take();
-    return await work();
+  /**
+   * Runs `work` to its end, and counts it once it is finished. Throws `inference_capacity` where no permit is left. After
+   * an abort it throws the signal's reason where that is a `ServiceError` (a deadline, a stop), else `unavailable`.
+   */
+  async run<T>(
+    operation: string,
+    { signal, priority = 'foreground' }: InferenceCall,
+    work: () => Promise<Finished<T>>,
+  ): Promise<T> {
+    using _permit = priority === 'foreground' ? this.#take() : undefined;
+    const { clock, onFinished } = this.#deps;
+    const startMs = clock.monotonicMs();
+    try {
+      const { value, items, tokens } = await work();
+      onFinished({ operation, items, tokens, durationMs: clock.monotonicMs() - startMs });
+      return value;
+    } catch (error) {
+      throw signal.aborted ? abortReason(signal) : error;
+    }
   }
 
-  /** A permit that is given back when it is disposed of: for answers that outlive the call. */
-  take(): Disposable {
-    if (this.concurrentMax > 0 && this.#taken >= this.concurrentMax) {
-      this.#onRefused();
+  #take(): Disposable {
+    const { concurrentMax, onRefused } = this.#deps;
+    if (concurrentMax > 0 && this.#taken >= concurrentMax) {
+      onRefused();
       throw new ServiceError(
         'inference_capacity',
         `${this.#taken} requests are being worked on, which is all that admission.inference.max_concurrent_requests allows; try again`,
@@ -38,12 +85,19 @@ export class Admission {
       );
     }
     this.#taken += 1;
-    let held = true;
     return {
       [Symbol.dispose]: () => {
-        if (held) this.#taken -= 1;
-        held = false;
+        this.#taken -= 1;
       },
     };
   }
+}
+
+function abortReason({ reason }: AbortSignal): ServiceError {
+  return reason instanceof ServiceError ? reason : clientLeft();
+}
+
+/** Nobody reads this; it keeps a client that left from looking like a fault of ours. */
+export function clientLeft(): ServiceError {
+  return new ServiceError('unavailable', 'the client left before its answer was there');
 }

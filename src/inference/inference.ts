@@ -7,7 +7,6 @@ import type { ModelRegistry } from '../models/model-registry.ts';
 import type { Admission } from './admission.ts';
 import type { ChunkCache } from './chunking/chunk-cache.ts';
 import type { GenerationMetrics } from './generation/generation-metrics.ts';
-import type { InferenceWork } from './inference-work.ts';
 import type { MediaLoader } from './media/media-loader.ts';
 import type { ChatTemplates } from './templates/chat-templates.ts';
 
@@ -26,6 +25,4 @@ export interface Inference {
   readonly allowDownloads: boolean;
   readonly chunkCache: ChunkCache;
   readonly clock: Clock;
-  /** Counts a request that was answered. */
-  readonly record: (work: InferenceWork) => void;
 }

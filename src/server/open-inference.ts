@@ -67,7 +67,16 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     contextTokensMax: config.contextTokensMax,
     parallelSequences: config.parallelSequences,
   };
-  const admission = new Admission(config.inferenceConcurrency, () => metrics.increment('inferenceRefused'));
+  const admission = new Admission({
+    clock,
+    concurrentMax: config.inferenceConcurrency,
+    onRefused: () => metrics.increment('inferenceRefused'),
+    onFinished({ operation, items, tokens, durationMs }) {
+      metrics.increment('inferenceItems', [operation], items);
+      metrics.increment('inferenceTokens', [operation], tokens);
+      metrics.observe('inferenceDuration', [operation], durationMs / 1_000);
+    },
+  });
   metrics.onCollect(() => collect(metrics, pool, admission));
   return {
     registry,
@@ -91,11 +100,6 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     allowDownloads: config.allowDownloads,
     chunkCache: new ChunkCache(clock, { keptMs: limits.chunkCacheMs, chunksMax: limits.chunkCacheChunksMax }),
     clock,
-    record({ operation, items, tokens, durationMs }) {
-      metrics.increment('inferenceItems', [operation], items);
-      metrics.increment('inferenceTokens', [operation], tokens);
-      metrics.observe('inferenceDuration', [operation], durationMs / 1_000);
-    },
   };
 }
 

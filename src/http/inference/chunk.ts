@@ -4,10 +4,11 @@ import type { Inference } from '../../inference/inference.ts';
 import { CodePointPlaces } from '../../lib/code-points.ts';
 import { fixedChunker } from '../../models/model-registry.ts';
 import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
+import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { admitted } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
-import { underPermit } from './inference-work.ts';
 
 const defaults = { targetTokens: 500, overlapTokens: 0, separator: '\n\n', threshold: 0.5 };
 
@@ -23,10 +24,10 @@ export function chunkRoutes(inference: Inference): Route[] {
       body: inferenceBody(chunkRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The chunks, in the order of the text', schema: chunkResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'chunk', context, async () => {
+        admitted(inference, 'chunk', context, async () => {
           const request = chunkRequest(context.body);
           const chunked = await chunkText(inference, request, context.signal);
-          return { answer: chunkAnswer(request.text, chunked), items: chunked.chunks.length, tokens: chunked.tokens };
+          return { value: chunkAnswer(request.text, chunked), items: chunked.chunks.length, tokens: chunked.tokens };
         }),
     }),
   ];
@@ -75,6 +76,5 @@ function chunkAnswer(text: string, { model, chunks, tokens, cacheHit }: Chunked)
     end_char: ends.at(end),
     mime_type: 'text/plain',
   }));
-  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens, cached_prompt_tokens: 0 };
-  return { object: 'list', data, model, usage, cache_hit: cacheHit };
+  return { object: 'list', data, model, usage: usageOf(tokens), cache_hit: cacheHit };
 }

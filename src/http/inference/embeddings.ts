@@ -1,13 +1,9 @@
 import { limits } from '../../config/limits.ts';
-import {
-  type Embeddings,
-  type EmbedItem,
-  embedItems,
-  type SparseVector,
-} from '../../inference/embeddings/embed-items.ts';
+import type { Embeddings, EmbedItem, EmbedRequest, SparseVector } from '../../inference/embeddings/embed-items.ts';
 import { type EmbedTask, inputTypes } from '../../inference/embeddings/task-prefix.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { mediaReference } from '../../inference/media/media-reference.ts';
+import { OwnProvider } from '../../inference/providers/own-provider.ts';
 import { must } from '../../lib/assert.ts';
 import type { ContentPart } from '../../protocol/inference/content-parts.ts';
 import {
@@ -19,12 +15,14 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../error-response.ts';
 import { Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { timed } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
-import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
+import { checkTexts, truncation } from './texts-of-request.ts';
 
 const packedType = 'application/octet-stream';
 
 export function embeddingRoutes(inference: Inference): Route[] {
+  const own = new OwnProvider(inference);
   const at = (path: '/ai/v1/embeddings' | '/ai/v1/embed') =>
     defineRoute({
       method: 'POST',
@@ -36,20 +34,17 @@ export function embeddingRoutes(inference: Inference): Route[] {
       body: inferenceBody(embeddingsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'embed', context, () =>
-          embed(inference, context.body, context.request.headers.get('accept') ?? '', context.signal),
-        ),
+        timed(inference, context, async () => {
+          const { body, request, signal } = context;
+          const packed = (request.headers.get('accept') ?? '').includes(packedType);
+          const embeddings = await own.embed(embedRequest(body, packed), { signal });
+          return packed ? packedReply(embeddings) : jsonAnswer(embeddings, body.encoding_format ?? 'float');
+        }),
     });
   return [at('/ai/v1/embeddings'), at('/ai/v1/embed')];
 }
 
-async function embed(
-  inference: Inference,
-  body: EmbeddingsRequest,
-  accept: string,
-  signal: AbortSignal,
-): Promise<Worked> {
-  const packed = accept.includes(packedType);
+function embedRequest(body: EmbeddingsRequest, packed: boolean): EmbedRequest {
   const keepGoing = body.error_policy === 'continue';
   if (packed && keepGoing) {
     throw new ServiceError(
@@ -57,23 +52,14 @@ async function embed(
       'a packed answer has no place for errors; "error_policy" has to be fail_fast',
     );
   }
-  const embeddings = await embedItems(
-    inference,
-    {
-      model: body.model,
-      items: itemsOf(body, keepGoing),
-      task: taskOf(body),
-      instruction: body.instruction ?? undefined,
-      dimensions: body.dimensions ?? undefined,
-      truncate: truncation(body.truncate ?? undefined),
-      keepGoing,
-    },
-    signal,
-  );
   return {
-    answer: packed ? packedReply(embeddings) : jsonAnswer(embeddings, body.encoding_format ?? 'float'),
-    items: embeddings.vectors.length,
-    tokens: embeddings.tokens,
+    model: body.model,
+    items: itemsOf(body, keepGoing),
+    task: taskOf(body),
+    instruction: body.instruction ?? undefined,
+    dimensions: body.dimensions ?? undefined,
+    truncate: truncation(body.truncate ?? undefined),
+    keepGoing,
   };
 }
 

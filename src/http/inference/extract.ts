@@ -1,4 +1,5 @@
 import { limits } from '../../config/limits.ts';
+import type { Finished } from '../../inference/admission.ts';
 import { type Extracted, extractTexts } from '../../inference/extraction/extract-texts.ts';
 import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
 import type { Inference } from '../../inference/inference.ts';
@@ -14,11 +15,13 @@ import {
   extractResponseSchema,
   recognizeRequestSchema,
 } from '../../protocol/inference/extract.ts';
+import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { admitted } from './admitted.ts';
 import { extractionSchema, flatSchema, isFlat } from './extract-schema.ts';
 import { inferenceBody } from './inference-body.ts';
-import { checkTexts, underPermit, type Worked } from './inference-work.ts';
+import { checkTexts } from './texts-of-request.ts';
 
 const bytesMax = limits.inferenceBodyBytesMax;
 /** Of what a reader writes about one image. */
@@ -46,7 +49,7 @@ export function extractRoutes(inference: Inference): Route[] {
         'An extractor finds entities. A generator finds everything: its output is held to the schema while it decodes, and entities that do not stand in the text are left out.',
       body: inferenceBody(extractRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       handler: (context) =>
-        underPermit(inference, 'extract', context, async () => {
+        admitted(inference, 'extract', context, async () => {
           const { body, signal } = context;
           const asked = wanted(body);
           const texts = body.texts ?? (await textsOf(inference, body, signal));
@@ -59,7 +62,7 @@ export function extractRoutes(inference: Inference): Route[] {
       summary: 'Find entities in texts, and relations between them',
       body: inferenceBody(recognizeRequestSchema, { bytesMax }),
       handler: (context) =>
-        underPermit(inference, 'extract', context, () => {
+        admitted(inference, 'extract', context, () => {
           const { model, texts, labels, relation_labels = [] } = context.body;
           const schema = extractionSchema({ entities: labels, relations: relation_labels.map((type) => ({ type })) });
           return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context.signal);
@@ -71,7 +74,7 @@ export function extractRoutes(inference: Inference): Route[] {
       summary: 'Say which labels fit texts',
       body: inferenceBody(classifyRequestSchema, { bytesMax }),
       handler: (context) =>
-        underPermit(inference, 'extract', context, () => {
+        admitted(inference, 'extract', context, () => {
           const { model, texts, labels, multi_label } = context.body;
           const schema = extractionSchema({
             classifications: [{ name: 'label', labels, multi_label: multi_label ?? false }],
@@ -141,13 +144,13 @@ async function readTexts(
   return (await readImages(inference, reader, { images, prompt: undefined, tokensMax: readTokensMax }, signal)).texts;
 }
 
-async function extract(inference: Inference, wanted: Wanted, signal: AbortSignal): Promise<Worked> {
+async function extract(inference: Inference, wanted: Wanted, signal: AbortSignal): Promise<Finished<object>> {
   const { model, texts, schema, options } = wanted;
   checkTexts(texts);
   const request = { model, texts, schema, threshold: options.threshold, flat: options.flat_ner ?? true };
   const extracted = await extractTexts(inference, request, signal);
   const tokens = extracted.promptTokens + extracted.completionTokens;
-  return { answer: answerOf(extracted, wanted), items: texts.length, tokens };
+  return { value: answerOf(extracted, wanted), items: texts.length, tokens };
 }
 
 function answerOf(
@@ -163,12 +166,7 @@ function answerOf(
       const truncated = extraction.truncated ? { truncated: true } : {};
       return { ...(id === undefined ? {} : { id }), index, ...findings(extraction, text, wanted), ...truncated };
     }),
-    usage: {
-      prompt_tokens: promptTokens,
-      completion_tokens: completionTokens,
-      total_tokens: promptTokens + completionTokens,
-      cached_prompt_tokens: cachedTokens,
-    },
+    usage: usageOf(promptTokens, completionTokens, cachedTokens),
   };
 }
 

@@ -1,7 +1,9 @@
 import { limits } from '../../config/limits.ts';
+import type { Finished } from '../../inference/admission.ts';
 import { completionBody } from '../../inference/generation/completion-body.ts';
 import { type BatchOutcome, generateBatch } from '../../inference/generation/generate-batch.ts';
 import { type GenerationRequest, readGenerationRequest } from '../../inference/generation/generation-request.ts';
+import { loadMedia } from '../../inference/generation/load-media.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { generateRequestSchema } from '../../protocol/inference/generate.ts';
 import {
@@ -14,9 +16,9 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../error-response.ts';
 import { checkValue } from '../json-reader.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { admitted } from './admitted.ts';
 import { newCallId, newHead } from './generate.ts';
 import { inferenceBody, prepareBody } from './inference-body.ts';
-import { clientLeft } from './inference-work.ts';
 
 export function generateBatchRoutes(inference: Inference): Route[] {
   return [
@@ -28,14 +30,10 @@ export function generateBatchRoutes(inference: Inference): Route[] {
       description: 'Answers 200 also where items fail; each has a response or an error.',
       body: inferenceBody(generateBatchRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
       responses: { 200: { description: 'The answers, in the order asked', schema: generateBatchResponseSchema } },
-      handler: ({ body, request, signal }) =>
-        inference.admission.run(async () => {
-          checkEnvelope(body);
-          try {
-            return await answer(inference, body, signal);
-          } catch (error) {
-            throw request.signal.aborted ? clientLeft() : error;
-          }
+      handler: (context) =>
+        admitted(inference, 'generate', context, () => {
+          checkEnvelope(context.body);
+          return answer(inference, context.body, context.signal);
         }),
     }),
   ];
@@ -56,7 +54,7 @@ async function answer(
   inference: Inference,
   { requests }: GenerateBatchBody,
   signal: AbortSignal,
-): Promise<GenerateBatchResponse> {
+): Promise<Finished<GenerateBatchResponse>> {
   const read: (GenerationRequest | ServiceError)[] = [];
   for (const { body } of requests) read.push(await readItem(inference, body, signal));
   const { outcomes, execution } = await generateBatch(read, inference, signal);
@@ -65,12 +63,12 @@ async function answer(
     index,
     ...itemBody(inference, outcome, read[index]),
   }));
-  const succeeded = outcomes.filter((outcome) => 'output' in outcome).length;
+  const outputs = outcomes.flatMap((outcome) => ('output' in outcome ? [outcome.output.result] : []));
+  const summary = { total: data.length, succeeded: outputs.length, failed: data.length - outputs.length };
   return {
-    object: 'generate.batch',
-    data,
-    summary: { total: data.length, succeeded, failed: data.length - succeeded },
-    execution,
+    value: { object: 'generate.batch', data, summary, execution },
+    items: data.length,
+    tokens: outputs.reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0),
   };
 }
 
@@ -83,7 +81,7 @@ async function readItem(
     prepareBody(body, generateRequestSchema);
     const request = readGenerationRequest(checkValue(body, generateRequestSchema));
     if (request.stream) throw new ServiceError('invalid_request', 'stream: an item of a batch is not streamed');
-    if (request.media.length > 0) await inference.media.load(request.media, signal);
+    await loadMedia(request, inference, signal);
     return request;
   } catch (error) {
     if (error instanceof ServiceError && !signal.aborted) return error;

@@ -1,16 +1,16 @@
 import { limits } from '../../config/limits.ts';
+import { clientLeft } from '../../inference/admission.ts';
 import { type CompletionHead, completionBody } from '../../inference/generation/completion-body.ts';
 import { CompletionChunks } from '../../inference/generation/completion-chunks.ts';
-import { generate } from '../../inference/generation/generate.ts';
 import { type GenerationRequest, readGenerationRequest } from '../../inference/generation/generation-request.ts';
 import type { Inference } from '../../inference/inference.ts';
+import { OwnProvider } from '../../inference/providers/own-provider.ts';
 import { inferenceReason } from '../../protocol/inference/error-body.ts';
 import { generateRequestSchema, generateResponseSchema } from '../../protocol/inference/generate.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { type BodyValue, defineRoute, type Route, type RouteContext } from '../route.ts';
 import { SseStream } from '../sse.ts';
 import { inferenceBody } from './inference-body.ts';
-import { clientLeft } from './inference-work.ts';
 
 const tag = 'Inference';
 const body = inferenceBody(generateRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true });
@@ -18,6 +18,7 @@ type Context = RouteContext<object, unknown, BodyValue<typeof body>>;
 
 /** Chat, whole or as a stream of events, under both of its names. */
 export function generateRoutes(inference: Inference): Route[] {
+  const own = new OwnProvider(inference);
   return (['/ai/v1/generate', '/ai/v1/chat/completions'] as const).map((path) =>
     defineRoute({
       method: 'POST',
@@ -29,30 +30,15 @@ export function generateRoutes(inference: Inference): Route[] {
         'after the first event is an event `error` with plain text, and no `[DONE]` follows.',
       body,
       responses: { 200: { description: 'The answer', schema: generateResponseSchema } },
-      handler: (context) => answer(inference, context),
+      handler: (context) => answer(inference, own, context),
     }),
   );
 }
 
-async function answer(inference: Inference, context: Context): Promise<object> {
-  const permit = inference.admission.take();
-  let outlives = false;
-  try {
-    const request = readGenerationRequest(context.body);
-    if (request.media.length > 0) await inference.media.load(request.media, context.signal);
-    if (!request.stream) return await answerWhole(inference, request, context);
-    const response = await new StreamedAnswer(inference, request, context, permit).begin();
-    outlives = true;
-    return response;
-  } catch (error) {
-    throw context.request.signal.aborted ? clientLeft() : error;
-  } finally {
-    if (!outlives) permit[Symbol.dispose]();
-  }
-}
-
-async function answerWhole(inference: Inference, request: GenerationRequest, context: Context): Promise<object> {
-  const output = await generate(request, inference, { signal: context.signal });
+async function answer(inference: Inference, own: OwnProvider, context: Context): Promise<object> {
+  const request = readGenerationRequest(context.body);
+  if (request.stream) return await new StreamedAnswer(inference, own, request, context).begin();
+  const output = await own.generate(request, { signal: context.signal });
   context.addTiming('prefill', output.result.prefillMs);
   context.addTiming('decode', output.result.decodeMs);
   return completionBody(newHead(inference, request), request, output, newCallId);
@@ -75,18 +61,18 @@ class StreamedAnswer {
   readonly #inference: Inference;
   readonly #request: GenerationRequest;
   readonly #context: Context;
-  readonly #permit: Disposable;
+  readonly #own: OwnProvider;
   readonly #chunks: CompletionChunks;
   readonly #stop = new AbortController();
   readonly #begun = Promise.withResolvers<Response>();
   #stream: SseStream | undefined;
   #open: ReturnType<Context['openStream']> | undefined;
 
-  constructor(inference: Inference, request: GenerationRequest, context: Context, permit: Disposable) {
+  constructor(inference: Inference, own: OwnProvider, request: GenerationRequest, context: Context) {
     this.#inference = inference;
     this.#request = request;
     this.#context = context;
-    this.#permit = permit;
+    this.#own = own;
     this.#chunks = new CompletionChunks(newHead(inference, request), request, newCallId);
   }
 
@@ -104,7 +90,7 @@ class StreamedAnswer {
   async #run(): Promise<void> {
     try {
       const signal = AbortSignal.any([this.#context.signal, this.#stop.signal]);
-      const output = await generate(this.#request, this.#inference, {
+      const output = await this.#own.generate(this.#request, {
         signal,
         onPiece: (deltas, logprobs) => {
           for (const chunk of this.#chunks.pieces(deltas, logprobs)) this.#opened().send(chunk);
@@ -120,8 +106,6 @@ class StreamedAnswer {
       this.#fail(error);
     } finally {
       this.#open?.end();
-      // A stream that never began gives its permit back with its error.
-      if (this.#open !== undefined) this.#permit[Symbol.dispose]();
     }
   }
 
@@ -145,8 +129,7 @@ class StreamedAnswer {
       this.#begun.reject(thrown);
       return;
     }
-    const left = this.#context.request.signal.aborted ? clientLeft() : thrown;
-    const error = this.#open?.failed(left) ?? clientLeft();
+    const error = this.#open?.failed(thrown) ?? clientLeft();
     this.#stream.fail(this.#request.jsonErrors ? errorJson(error) : `${error.code}: ${error.message}`);
   }
 }

@@ -4,8 +4,8 @@ import { predictRows } from '../../inference/prediction/predict-rows.ts';
 import { predictRequestSchema, predictResponseSchema } from '../../protocol/inference/predict.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { admitted } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
-import { underPermit } from './inference-work.ts';
 
 export function predictRoutes(inference: Inference): Route[] {
   const at = (path: '/ai/v1/predict' | '/ml/v1/predict') =>
@@ -17,7 +17,7 @@ export function predictRoutes(inference: Inference): Route[] {
       body: inferenceBody(predictRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The predictions', schema: predictResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'predict', context, async () => {
+        admitted(inference, 'predict', context, async () => {
           const { model: name, input } = context.body;
           if (input.length > limits.predictorRowsMax) {
             const most = limits.predictorRowsMax;
@@ -27,7 +27,7 @@ export function predictRoutes(inference: Inference): Route[] {
             );
           }
           const { model, task, rows } = await predictRows(inference, name, input, context.signal);
-          return { answer: { model, task, predictions: rows }, items: rows.length, tokens: 0 };
+          return { value: { model, task, predictions: rows }, items: rows.length, tokens: 0 };
         }),
     });
   return [at('/ai/v1/predict'), at('/ml/v1/predict')];

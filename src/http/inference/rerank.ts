@@ -2,21 +2,25 @@ import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
 import type { MediaReference } from '../../inference/media/media-reference.ts';
 import { mediaReference } from '../../inference/media/media-reference.ts';
-import { type RerankRequest, rerankTexts } from '../../inference/reranking/rerank-texts.ts';
+import { OwnProvider } from '../../inference/providers/own-provider.ts';
+import type { Reranked, RerankRequest } from '../../inference/reranking/rerank-texts.ts';
 import { type Content, partsOf } from '../../protocol/inference/content-parts.ts';
 import {
   rerankMultimodalRequestSchema,
   rerankRequestSchema,
   rerankResponseSchema,
 } from '../../protocol/inference/rerank.ts';
+import { usageOf } from '../../protocol/inference/usage.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { timed } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
-import { checkTexts, truncation, underPermit, type Worked } from './inference-work.ts';
+import { checkTexts, truncation } from './texts-of-request.ts';
 
 const responses = { 200: { description: 'A score for every text', schema: rerankResponseSchema } };
 const bytesMax = limits.inferenceBodyBytesMax;
 
 export function rerankRoutes(inference: Inference): Route[] {
+  const own = new OwnProvider(inference);
   return [
     defineRoute({
       method: 'POST',
@@ -26,9 +30,10 @@ export function rerankRoutes(inference: Inference): Route[] {
       body: inferenceBody(rerankRequestSchema, { bytesMax }),
       responses,
       handler: (context) =>
-        underPermit(inference, 'rerank', context, () => {
+        timed(inference, context, async () => {
           const { model, query, prompts, truncate } = context.body;
-          return rerank(inference, { model, query, texts: prompts, truncate: truncation(truncate) }, context.signal);
+          const request = checked({ model, query, texts: prompts, truncate: truncation(truncate) });
+          return scoreList(await own.rerank(request, { signal: context.signal }));
         }),
     }),
     defineRoute({
@@ -40,23 +45,26 @@ export function rerankRoutes(inference: Inference): Route[] {
       body: inferenceBody(rerankMultimodalRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses,
       handler: (context) =>
-        underPermit(inference, 'rerank', context, () => {
+        timed(inference, context, async () => {
           const { model, query, documents, truncate } = context.body;
           const parts = documents.map(({ content }, at) => piecesOf(content, `documents[${at}].content`));
           const texts = parts.map(({ text }) => text);
           const images = parts.map((part) => part.images);
-          return rerank(inference, { model, query, texts, images, truncate: truncation(truncate) }, context.signal);
+          const request = checked({ model, query, texts, images, truncate: truncation(truncate) });
+          return scoreList(await own.rerank(request, { signal: context.signal }));
         }),
     }),
   ];
 }
 
-async function rerank(inference: Inference, request: RerankRequest, signal: AbortSignal): Promise<Worked> {
+function checked(request: RerankRequest): RerankRequest {
   checkTexts([request.query, ...request.texts]);
-  const { model, scores, tokens } = await rerankTexts(inference, request, signal);
+  return request;
+}
+
+function scoreList({ model, scores, tokens }: Reranked): object {
   const data = Array.from(scores, (score, index) => ({ object: 'rerank.score', index, score }));
-  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens, cached_prompt_tokens: 0 };
-  return { answer: { object: 'list', data, model, usage }, items: scores.length, tokens };
+  return { object: 'list', data, model, usage: usageOf(tokens) };
 }
 
 /** The words of a document, line by line, and its images. */

@@ -1,4 +1,5 @@
 import { limits } from '../../config/limits.ts';
+import type { Finished } from '../../inference/admission.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { type MediaReference, mediaReference } from '../../inference/media/media-reference.ts';
 import { readImages, rewriteTexts, type Seq2SeqOutput, transcribeSound } from '../../inference/seq2seq/run-seq2seq.ts';
@@ -10,10 +11,12 @@ import {
   transcribeRequestSchema,
   transcribeResponseSchema,
 } from '../../protocol/inference/seq2seq.ts';
+import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { admitted } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
-import { checkTexts, underPermit, type Worked } from './inference-work.ts';
+import { checkTexts } from './texts-of-request.ts';
 
 const tokensMax = 256;
 
@@ -28,7 +31,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
       body: inferenceBody(rewriteRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The new texts', schema: rewriteResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'rewrite', context, async () => {
+        admitted(inference, 'rewrite', context, async () => {
           const { model, inputs, max_tokens = tokensMax } = context.body;
           checkTexts(inputs);
           const output = await rewriteTexts(inference, model, inputs, max_tokens, context.signal);
@@ -39,11 +42,11 @@ export function seq2seqRoutes(inference: Inference): Route[] {
       method: 'POST',
       path: '/ai/v1/read',
       tag: 'Inference',
-      summary: 'Read what is output in images',
+      summary: 'Read what is written in images',
       body: inferenceBody(readRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The text of every image', schema: readResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'read', context, async () => {
+        admitted(inference, 'read', context, async () => {
           const { model, images, prompt, max_tokens = tokensMax } = context.body;
           const references = images.map((image, at) => {
             const part = 'type' in image ? image : { type: 'image_url' as const, image_url: image.url };
@@ -64,13 +67,12 @@ export function seq2seqRoutes(inference: Inference): Route[] {
       body: inferenceBody(transcribeRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'What was said', schema: transcribeResponseSchema } },
       handler: (context) =>
-        underPermit(inference, 'transcribe', context, async () => {
+        admitted(inference, 'transcribe', context, async () => {
           const { model: name, audio, language: wanted } = context.body;
           const request = { audio: soundReference(audio), language: wanted };
           const { model, text, language, tokens } = await transcribeSound(inference, name, request, context.signal);
           const said = { object: 'transcription', index: 0, text, ...(language === undefined ? {} : { language }) };
-          const usage = { prompt_tokens: 0, completion_tokens: tokens, total_tokens: tokens, cached_prompt_tokens: 0 };
-          return { answer: { object: 'list', data: [said], model, usage }, items: 1, tokens };
+          return { value: { object: 'list', data: [said], model, usage: usageOf(0, tokens) }, items: 1, tokens };
         }),
     }),
   ];
@@ -84,13 +86,8 @@ function soundReference(audio: string): MediaReference {
 function answer(
   { model, texts, promptTokens, completionTokens }: Seq2SeqOutput,
   item: (text: string, index: number) => object,
-): Worked {
-  const tokens = promptTokens + completionTokens;
-  const usage = {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: tokens,
-    cached_prompt_tokens: 0,
-  };
-  return { answer: { object: 'list', data: texts.map(item), model, usage }, items: texts.length, tokens };
+): Finished<object> {
+  const usage = usageOf(promptTokens, completionTokens);
+  const value = { object: 'list', data: texts.map(item), model, usage };
+  return { value, items: texts.length, tokens: usage.total_tokens };
 }

@@ -3,6 +3,7 @@ import type { EmbedFault, EmbedText } from '../../model-host/operations/embed.ts
 import type { EmbedImagesResult } from '../../model-host/operations/embed-images.ts';
 import type { Pixels } from '../../model-host/operations/pixels.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
 import { loadEachPixels } from '../media/image-pixels.ts';
 import type { MediaReference } from '../media/media-reference.ts';
@@ -48,7 +49,7 @@ export interface Embeddings {
 export async function embedItems(
   inference: Inference,
   request: EmbedRequest,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<Embeddings> {
   const { items } = request;
   const model = inference.models.require('embedders', request.model);
@@ -73,12 +74,12 @@ export async function embedItems(
   const images = placesOf(items, isImage);
   const references = images.map((index) => items[index] as MediaReference);
   const failImage = (at: number, error: ServiceError) => fail(images[at] ?? 0, error);
-  const pixels = await loadEachPixels(inference, model, references, failImage, signal);
+  const pixels = await loadEachPixels(inference, model, references, failImage, call.signal);
   const spec = specOfModel(model, inference.settings);
-  const read = await readTexts(inference, spec, { texts, empty, truncate: request.truncate, keepGoing }, signal);
+  const read = await readTexts(inference, spec, { texts, empty, truncate: request.truncate, keepGoing }, call);
   read.faults.forEach(failText);
   const shown = images.filter((_, at) => pixels[at] !== undefined);
-  const seen = await seeImages(inference, spec, pixels, signal);
+  const seen = await seeImages(inference, spec, pixels, call);
   const dimension = seen?.dimension ?? read.dimension;
   if (texts.length > empty.length) checkDimensions(request.dimensions, read.sparse ? 'sparse' : dimension);
   const vectors = new Array<Float32Array | SparseVector | undefined>(items.length).fill(undefined);
@@ -101,10 +102,10 @@ async function seeImages(
   { pool }: Inference,
   spec: ModelSpec,
   pixels: readonly (Pixels | undefined)[],
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<EmbedImagesResult | undefined> {
   const images = pixels.filter((each) => each !== undefined);
-  return images.length === 0 ? undefined : await pool.run(spec, 'embedImages', { images }, { signal });
+  return images.length === 0 ? undefined : await pool.run(spec, 'embedImages', { images }, call);
 }
 
 interface TextsToRead {
@@ -119,7 +120,7 @@ async function readTexts(
   { pool }: Inference,
   spec: ModelSpec,
   { texts, empty, truncate, keepGoing }: TextsToRead,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<{
   vectors: (Float32Array | SparseVector | undefined)[];
   faults: EmbedFault[];
@@ -132,7 +133,7 @@ async function readTexts(
   const vectors = new Array<Float32Array | SparseVector | undefined>(texts.length).fill(undefined);
   if (places.length === 0) return { vectors, faults: [...empty], dimension: 0, tokens: 0, sparse: false };
   const input = { texts: places.map((index) => texts[index] ?? ''), truncate, allOrNothing: !keepGoing };
-  const { dense, sparse, dimension, tokens, faults } = await pool.run(spec, 'embed', input, { signal });
+  const { dense, sparse, dimension, tokens, faults } = await pool.run(spec, 'embed', input, call);
   const late = faults.map((fault) => ({ ...fault, index: places[fault.index] ?? 0 }));
   for (const { index } of late) left.add(index);
   for (const [at, index] of places.entries()) {

@@ -41,7 +41,10 @@ export interface GenerationOutput {
 }
 
 /** Throws `ServiceError` that names the member of the request which the model cannot honour. */
-export function findModels(request: GenerationRequest, parts: GenerationParts): GenerationModels {
+export function findModels(
+  request: GenerationRequest,
+  parts: Pick<GenerationParts, 'models' | 'backends'>,
+): GenerationModels {
   const model = parts.models.require('generators', request.model);
   if (model.backend !== 'native') {
     throw unable(model, 'model', 'only generators in GGUF files can be run here');

@@ -1,5 +1,6 @@
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { RerankInput } from '../../model-host/operations/rerank.ts';
+import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
 import { loadPixels } from '../media/image-pixels.ts';
 import type { MediaReference } from '../media/media-reference.ts';
@@ -22,11 +23,11 @@ export interface Reranked {
 export async function rerankTexts(
   inference: Inference,
   { model: name, images = [], ...input }: RerankRequest,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<Reranked> {
   const model = inference.models.require('rerankers', name);
   const references = images.flat();
-  const pixels = await loadPixels(inference, model, references, signal);
+  const pixels = await loadPixels(inference, model, references, call.signal);
   let next = 0;
   const grouped = images.map(({ length }) => {
     next += length;
@@ -34,5 +35,5 @@ export async function rerankTexts(
   });
   const spec = specOfModel(model, inference.settings);
   const seen = pixels.length === 0 ? {} : { images: grouped };
-  return { model: model.name, ...(await inference.pool.run(spec, 'rerank', { ...input, ...seen }, { signal })) };
+  return { model: model.name, ...(await inference.pool.run(spec, 'rerank', { ...input, ...seen }, call)) };
 }

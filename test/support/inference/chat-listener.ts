@@ -36,7 +36,12 @@ export function chatListener(options: { clock?: Clock; concurrentMax?: number } 
     onUnload: () => undefined,
     onCrash: () => undefined,
   });
-  const admission = new Admission(options.concurrentMax ?? 2);
+  const admission = new Admission({
+    clock,
+    concurrentMax: options.concurrentMax ?? 2,
+    onRefused: () => undefined,
+    onFinished: () => undefined,
+  });
   const inference = {
     models: { require: () => model },
     pool,

@@ -1,34 +1,92 @@
-import { expect, test } from 'bun:test';
-import { Admission } from '../../../src/inference/admission.ts';
+import { describe, expect, test } from 'bun:test';
+import { Admission, type Finished, type InferenceWork } from '../../../src/inference/admission.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 
-const full = expect.objectContaining({ code: 'inference_capacity', retryable: true, retryAfterMs: expect.any(Number) });
+const full = { code: 'inference_capacity', retryable: true, retryAfterMs: expect.any(Number) };
+const { signal } = new AbortController();
 
-test('as many permits as allowed are given, and given again when they come back', async () => {
+function openAdmission(concurrentMax: number) {
+  const clock = new FakeClock();
+  const finished: InferenceWork[] = [];
   let refused = 0;
-  const admission = new Admission(2, () => {
-    refused += 1;
+  const admission = new Admission({
+    clock,
+    concurrentMax,
+    onRefused: () => {
+      refused += 1;
+    },
+    onFinished: (work) => finished.push(work),
   });
-  const first = admission.take();
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const working = admission.run(() => promise);
-  expect(() => admission.take()).toThrow(full);
-  expect(admission.run(async () => 1)).rejects.toThrow(full);
-  resolve(7);
-  expect(await working).toBe(7);
-  first[Symbol.dispose]();
-  first[Symbol.dispose]();
-  expect(admission.taken).toBe(0);
-  expect(refused).toBe(2);
+  return { admission, clock, finished, refusals: () => refused };
+}
+
+const answered = async (value: number): Promise<Finished<number>> => ({ value, items: 2, tokens: 3 });
+const waiting = () => Promise.withResolvers<Finished<number>>();
+
+describe('a permit', () => {
+  test('is held for the length of the work, and counted when the work is finished', async () => {
+    const { admission, clock, finished } = openAdmission(1);
+    const answer = admission.run('embed', { signal }, async () => {
+      expect(admission.taken).toBe(1);
+      await clock.advance(7);
+      return answered(5);
+    });
+    expect([await answer, admission.taken]).toEqual([5, 0]);
+    expect(finished).toEqual([{ operation: 'embed', items: 2, tokens: 3, durationMs: 7 }]);
+  });
+
+  test('is refused where none is left, before any work, and given again when one comes back', async () => {
+    const { admission, refusals } = openAdmission(1);
+    const first = waiting();
+    const working = admission.run('embed', { signal }, () => first.promise);
+    let worked = false;
+    const other = () =>
+      admission.run('rerank', { signal }, () => {
+        worked = true;
+        return answered(1);
+      });
+    await expect(other()).rejects.toMatchObject(full);
+    expect([worked, refusals()]).toEqual([false, 1]);
+    first.resolve({ value: 7, items: 0, tokens: 0 });
+    expect([await working, await other()]).toEqual([7, 1]);
+  });
+
+  test('comes back when the work fails, which is not counted', async () => {
+    const { admission, finished } = openAdmission(1);
+    await expect(admission.run('embed', { signal }, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect([admission.taken, finished]).toEqual([0, []]);
+  });
+
+  test('is not needed in the background, and never refused without a bound', async () => {
+    const { admission } = openAdmission(1);
+    const first = waiting();
+    const working = admission.run('embed', { signal }, () => first.promise);
+    const priority = 'background';
+    expect(await admission.run('embed', { signal, priority }, () => answered(2))).toBe(2);
+    first.resolve(await answered(1));
+    await working;
+    const unbounded = openAdmission(0).admission;
+    for (let each = 0; each < 1_000; each += 1) void unbounded.run('embed', { signal }, () => waiting().promise);
+    expect(unbounded.taken).toBe(1_000);
+  });
 });
 
-test('a permit comes back when the work fails', async () => {
-  const admission = new Admission(1);
-  await expect(admission.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
-  expect(admission.taken).toBe(0);
-});
+describe('what is thrown after an abort', () => {
+  const failing = (reason?: unknown) => {
+    const leaving = new AbortController();
+    leaving.abort(reason);
+    const { admission } = openAdmission(1);
+    return admission.run('embed', { signal: leaving.signal }, () => Promise.reject(new Error('broken')));
+  };
 
-test('without a bound everything is admitted', () => {
-  const admission = new Admission(0);
-  for (let each = 0; each < 1_000; each += 1) admission.take();
-  expect(admission.taken).toBe(1_000);
+  test('is no fault of ours where the client left', async () => {
+    await expect(failing()).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  test('is the deadline or the stop that ended the work', async () => {
+    await expect(failing(new ServiceError('deadline_exceeded', 'late'))).rejects.toMatchObject({
+      code: 'deadline_exceeded',
+    });
+  });
 });

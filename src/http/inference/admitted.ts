@@ -1,0 +1,30 @@
+import type { Finished } from '../../inference/admission.ts';
+import type { Inference } from '../../inference/inference.ts';
+
+/** What the work for a request sees of its HTTP side. */
+interface Call {
+  readonly signal: AbortSignal;
+  addTiming(stage: string, durationMs: number): void;
+}
+
+/** Does a request's work under a permit, and says in the `server-timing` header how long it took. */
+export function admitted<T>(
+  inference: Pick<Inference, 'admission' | 'clock'>,
+  operation: string,
+  call: Call,
+  work: () => Promise<Finished<T>>,
+): Promise<T> {
+  return timed(inference, call, () => inference.admission.run(operation, { signal: call.signal }, work));
+}
+
+/** The timing alone, for work that a provider admits. */
+export async function timed<T>(
+  { clock }: Pick<Inference, 'clock'>,
+  call: Pick<Call, 'addTiming'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const startMs = clock.monotonicMs();
+  const answer = await work();
+  call.addTiming('inference', clock.monotonicMs() - startMs);
+  return answer;
+}

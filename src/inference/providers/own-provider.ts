@@ -1,0 +1,42 @@
+import type { InferenceCall } from '../admission.ts';
+import { type Embeddings, type EmbedRequest, embedItems } from '../embeddings/embed-items.ts';
+import { type GenerationOptions, type GenerationOutput, generate } from '../generation/generate.ts';
+import type { GenerationRequest } from '../generation/generation-request.ts';
+import { loadMedia } from '../generation/load-media.ts';
+import type { Inference } from '../inference.ts';
+import { type Reranked, type RerankRequest, rerankTexts } from '../reranking/rerank-texts.ts';
+import type { Provider } from './provider.ts';
+
+/** The models of this server. */
+export class OwnProvider implements Provider {
+  readonly #inference: Inference;
+
+  constructor(inference: Inference) {
+    this.#inference = inference;
+  }
+
+  embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
+    return this.#inference.admission.run('embed', call, async () => {
+      const value = await embedItems(this.#inference, request, call);
+      return { value, items: value.vectors.length, tokens: value.tokens };
+    });
+  }
+
+  rerank(request: RerankRequest, call: InferenceCall): Promise<Reranked> {
+    return this.#inference.admission.run('rerank', call, async () => {
+      const value = await rerankTexts(this.#inference, request, call);
+      return { value, items: value.scores.length, tokens: value.tokens };
+    });
+  }
+
+  generate(
+    request: GenerationRequest,
+    call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
+  ): Promise<GenerationOutput> {
+    return this.#inference.admission.run('generate', call, async () => {
+      await loadMedia(request, this.#inference, call.signal);
+      const value = await generate(request, this.#inference, call);
+      return { value, items: 1, tokens: value.result.promptTokens + value.result.completionTokens };
+    });
+  }
+}
