@@ -14,10 +14,10 @@ const turnMs = { smoke: 250, full: 1_000, scale: 2_000 } as const;
 const clients = 32;
 const table = 'texts';
 
-/** What is asked of both sides. Only the first asks nothing of the database, so only it measures the layer alone. */
+/** What is asked of all sides. Only the first asks nothing of the database, so only it measures the layer alone. */
 const requests = [
-  { name: 'health', message: requestBytes('GET', '/healthz'), aim: 0.95 },
-  { name: 'lookup', message: requestBytes('GET', `/db/v1/tables/${table}/lookup/doc:000000007`) },
+  { name: 'health', message: requestBytes('GET', '/healthz'), elysiaAim: 0.85 },
+  { name: 'lookup', message: requestBytes('GET', `/db/v1/tables/${table}/lookup/doc:000000007`), elysiaAim: 0.85 },
   {
     name: 'ten-hits',
     message: requestBytes('POST', `/db/v1/tables/${table}/query`, '{"filter_prefix":"doc:","limit":10}'),
@@ -26,7 +26,7 @@ const requests = [
 
 export const httpLayer: BenchCase = {
   name: 'http-layer',
-  summary: 'our answers over HTTP beside bare Bun.serve sending the very same bytes, 32 clients',
+  summary: 'our answers over HTTP beside bare Bun.serve and bare Elysia sending the very same bytes, 32 clients',
   run,
 };
 
@@ -45,36 +45,43 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     const bytes = await answerOf(ours.port, request.message);
     await Bun.write(body, bytes);
     await using bare = await startPeerServer('bare-http', { placement, arguments: { body } });
-    for (const side of [ours.process, bare]) side.suspend();
+    await using elysia = await startPeerServer('elysia-http', { placement, arguments: { body } });
+    for (const side of [ours.process, bare, elysia]) side.suspend();
     const turn = (side: ChildProcess) => () => side.alone(() => measure(side, request.message, turnMs[context.tier]));
-    const sides = { ours: turn(ours.process), bare: turn(bare) };
+    const sides = { ours: turn(ours.process), bare: turn(bare), elysia: turn(elysia) };
     await alternate(sides, 1);
     const results = await alternate(sides, pairs);
-    const peer = 'bare Bun.serve';
-    const rate = (side: Turn[]) => side.map((result) => result.perSecond);
-    const cost = (side: Turn[]) => side.map((result) => result.serverCpuUs);
     const notes = {
       clients,
       answerBytes: bytes.length,
       clientCpuShareMax: Math.max(...results.bare.map((result) => result.clientCpuShare)),
     };
-    comparisons.push(
-      compare({
-        name: `rate-${request.name}`,
-        unit: 'requests/s',
-        ours: rate(results.ours),
-        peer: { name: peer, values: rate(results.bare) },
-        ...('aim' in request ? { aim: { kind: 'at_least', value: request.aim } } : {}),
-        notes,
-      }),
-      compare({
-        name: `server-cpu-${request.name}`,
-        unit: 'us/request',
-        ours: cost(results.ours),
-        peer: { name: peer, values: cost(results.bare) },
-        notes,
-      }),
-    );
+    const elysiaAim = 'elysiaAim' in request ? { aim: { kind: 'at_least', value: request.elysiaAim } as const } : {};
+    const rate = (side: Turn[]) => side.map((result) => result.perSecond);
+    const cost = (side: Turn[]) => side.map((result) => result.serverCpuUs);
+    const peers = [
+      { suffix: '', peer: 'bare Bun.serve', turns: results.bare, aim: {} },
+      { suffix: '-elysia', peer: 'bare Elysia with two hooks', turns: results.elysia, aim: elysiaAim },
+    ];
+    for (const { suffix, peer, turns, aim } of peers) {
+      comparisons.push(
+        compare({
+          name: `rate-${request.name}${suffix}`,
+          unit: 'requests/s',
+          ours: rate(results.ours),
+          peer: { name: peer, values: rate(turns) },
+          ...aim,
+          notes,
+        }),
+        compare({
+          name: `server-cpu-${request.name}${suffix}`,
+          unit: 'us/request',
+          ours: cost(results.ours),
+          peer: { name: peer, values: cost(turns) },
+          notes,
+        }),
+      );
+    }
   }
   return comparisons;
 }

@@ -1,256 +1,153 @@
-import type { LimitOptions } from '../config/limits.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../observability/logger.ts';
-import { isInferencePath } from '../protocol/inference/error-body.ts';
+import { Elysia } from 'elysia';
+import { assert } from '../lib/assert.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { errorReply, inferenceErrorReply, isFault, toServiceError } from './error-response.ts';
-import { type ConnectionOf, type ExtendIdle, type InFlightRequest, InFlightRequests } from './in-flight-requests.ts';
-import { readJson, type ScanJson } from './json-reader.ts';
-import { readQuery } from './query-parameters.ts';
-import { Reply } from './reply.ts';
-import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
-import { RequestContext, requestIdOf } from './request-context.ts';
-import type { BodySpec, JsonBody, Route, RouteAnswer } from './route.ts';
-import { checkDecoding, pathOf, RouteTable } from './route-table.ts';
+import type { Exchange } from './exchange.ts';
+import type { InFlightRequests } from './in-flight-requests.ts';
+import { pathOf, withoutEmptySegments } from './request-path.ts';
+import { type RequestRuleOptions, RequestRules } from './request-rules.ts';
+import type { Method, Route } from './route.ts';
 
-/** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
-export interface RequestObservation {
-  readonly route: string;
-  readonly method: string;
-  readonly status: number;
-  readonly durationMs: number;
-}
+export type { RequestObservation } from './request-rules.ts';
 
-export interface AppDependencies {
+export interface AppDependencies extends RequestRuleOptions {
   readonly routes: readonly Route[];
-  readonly scanJson: ScanJson;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** A fresh request id. */
-  readonly freshId: () => string;
-  readonly limits: LimitOptions;
-  readonly observe?: (observation: RequestObservation) => void;
-  /** Told of every fault of ours that was answered 500. */
-  readonly onFault?: (thrown: unknown) => void;
-  readonly extendIdle?: ExtendIdle;
-  readonly connectionOf?: ConnectionOf;
-  /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
-  readonly isInferencePath?: (path: string) => boolean;
 }
 
-interface Match {
-  readonly route: Route;
-  readonly params: Record<string, string>;
+interface Context {
+  readonly request: Request;
+  readonly params: Record<string, string> | undefined;
+  readonly exchange: Exchange;
+  readonly set: typeof untouched;
 }
+/** A route's stages and handler as one function, compiled by Elysia at the first call. */
+type Composed = (context: Context) => Response | Promise<Response>;
+type Handler = (request: Bun.BunRequest) => Response | Promise<Response>;
+
+const methods: readonly Method[] = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
+
+/** Elysia's place for a status and headers; `RequestRules` makes whole responses, so what is written here is dropped. */
+const untouched = {
+  headers: Object.freeze({}),
+  get status() {
+    return 200;
+  },
+  set status(_) {},
+};
 
 /**
- * The HTTP interface without a port: everything between a request and its answer that is not a route's own business.
- * A listener passes what the runtime's router matched to `serve`, the rest to `refuse`; tests and an embedding program
- * call `handle`.
+ * The HTTP interface without a port: an Elysia application of the routes, with `RequestRules` around them. A listener
+ * gives `handlers` to the runtime's router and the rest to `refuse`; tests, an embedding program and
+ * `new Elysia().mount(app.handle)` call `handle`.
  */
 export class App {
   readonly routes: readonly Route[];
-  readonly inFlight: InFlightRequests;
-  readonly #table: RouteTable;
-  readonly #deps: AppDependencies;
-  readonly #isInferencePath: (path: string) => boolean;
+  readonly #elysia: Elysia;
+  readonly #rules: RequestRules;
 
-  constructor(deps: AppDependencies) {
-    this.routes = deps.routes;
-    this.#deps = deps;
-    this.#isInferencePath = deps.isInferencePath ?? isInferencePath;
-    this.#table = new RouteTable(deps.routes);
-    this.inFlight = new InFlightRequests(deps.clock, deps.limits, {
-      extendIdle: deps.extendIdle ?? (() => {}),
-      connectionOf: deps.connectionOf ?? (() => undefined),
-    });
+  constructor({ routes, ...options }: AppDependencies) {
+    this.routes = routes;
+    this.#rules = new RequestRules(options);
+    this.#elysia = compose(routes, this.#rules);
+  }
+
+  get inFlight(): InFlightRequests {
+    return this.#rules.inFlight;
   }
 
   /** Routes, answers, never rejects. */
-  handle(request: Request): Promise<Response> {
-    const path = pathOf(request.url);
-    return this.#answer(request, () => this.#table.find(request.method, withoutEmptySegments(path)));
-  }
+  readonly handle = async (request: Request): Promise<Response> => {
+    const exchange = this.#rules.begin(request);
+    const found = this.#find(request.method, withoutEmptySegments(pathOf(request.url)));
+    if (found === undefined) return this.#unmatched(exchange);
+    return found.composed({ request, params: found.params, exchange, set: untouched });
+  };
 
-  /** Answers a request whose route and decoded parameters are known. Never rejects. */
-  serve(route: Route, request: Request, params: Record<string, string>): Promise<Response> {
-    return this.#answer(request, () => {
-      checkDecoding(params, request);
-      return { route, params };
-    });
+  /**
+   * The routes for the runtime's router. It matches the path as it was sent, so `%2e%2e` is a name (and refused as one);
+   * the URL of the request is normalised and would have lost a segment.
+   */
+  handlers(): Record<string, Record<string, Handler>> {
+    const handlers: Record<string, Record<string, Handler>> = {};
+    for (const { method, path, compile } of this.#elysia.routes) {
+      let composed: Composed | undefined;
+      const serve: Handler = (request) => {
+        composed ??= compile() as unknown as Composed;
+        const exchange = this.#rules.begin(request);
+        return composed({ request, params: request.params, exchange, set: untouched });
+      };
+      const alsoHead = method === 'GET' ? { HEAD: serve } : {};
+      handlers[path] = { ...handlers[path], [method]: serve, ...alsoHead };
+    }
+    return handlers;
   }
 
   /**
-   * Answers a request that the runtime's router knows no route for: 405 where the path has other methods, else 404.
-   * A base URL that ends in `/` makes clients of the inference plane ask for `/ai/v1//models`; that is served.
+   * Answers a request that the runtime's router has no route for: 405 where the path has other methods, else 404. Only
+   * `//` on the inference plane is routed again: the path that Elysia would see is normalised, and may be another one.
    */
-  refuse(request: Request): Promise<Response> {
+  async refuse(request: Request): Promise<Response> {
     const path = pathOf(request.url);
     const collapsed = withoutEmptySegments(path);
-    return this.#answer(request, () => (collapsed === path ? undefined : this.#table.find(request.method, collapsed)));
+    const exchange = this.#rules.begin(request);
+    const found = collapsed === path ? undefined : this.#find(request.method, collapsed);
+    if (found === undefined) return this.#unmatched(exchange);
+    return found.composed({ request, params: found.params, exchange, set: untouched });
   }
 
-  /** Never rejects: whatever is thrown becomes an answer, and a request that takes too long is answered without it. */
-  #answer(request: Request, match: () => Match | undefined): Promise<Response> {
-    return new Promise((resolve) => {
-      const startedMs = this.#deps.clock.monotonicMs();
-      const requestId = requestIdOf(request, this.#deps.limits.requestIdBytesMax, this.#deps.freshId);
-      let route: Route | undefined;
-      let context: RequestContext | undefined;
-      let entry: InFlightRequest | undefined;
-      let answered = false;
-      const finish = (answer: Reply | Response) => {
-        if (answered) return;
-        answered = true;
-        if (entry !== undefined) this.inFlight.end(entry);
-        const durationMs = this.#deps.clock.monotonicMs() - startedMs;
-        this.#report(request, route, answer.status, durationMs, requestId);
-        const timing = `${context?.timings ?? ''}total;dur=${durationMs.toFixed(2)}`;
-        resolve(this.#render(answer, request, requestId, timing));
-      };
-      const fail = (thrown: unknown) => {
-        if (!answered) finish(this.#failed(thrown, request, requestId, route));
-      };
-      try {
-        const found = match();
-        route = found?.route;
-        entry = this.inFlight.begin(request, startedMs, fail, route?.always);
-        if (found === undefined) return finish(this.#unmatched(request));
-        context = new RequestContext(entry, requestId, found.params, {
-          openStream: (onStop) => ({
-            end: this.inFlight.openStream(request, onStop),
-            failed: (thrown) => this.#understood(thrown, requestId, route),
-          }),
-          isAlone: () => this.inFlight.isAlone(request),
-        });
-        this.#run(found.route, context, entry).then(finish, fail);
-      } catch (thrown) {
-        fail(thrown);
-      }
-    });
-  }
-
-  async #run(route: Route, context: RequestContext, entry: InFlightRequest): Promise<Reply | Response> {
-    if (route.query !== undefined) context.query = readQuery(entry.request.url, route.query);
-    if (route.body !== undefined) {
-      const bytes = await this.#readBody(route.body, entry);
-      context.body = route.body.kind === 'bytes' ? bytes : this.#parse(bytes, route.body);
+  #find(method: string, path: string): { composed: Composed; params: Record<string, string> | undefined } | undefined {
+    const wanted = method === 'HEAD' ? 'GET' : method;
+    const { router } = this.#elysia;
+    const index = Object.hasOwn(router.static, path) ? router.static[path]?.[wanted] : undefined;
+    if (index !== undefined) {
+      return { composed: router.history[index]?.compile() as unknown as Composed, params: undefined };
     }
-    const result = route.handler(context);
-    return toReply(result instanceof Promise ? await result : result, route.successStatus);
+    const found = router.http.find(wanted, path);
+    if (found === null) return undefined;
+    return { composed: (found.store.handler ?? found.store.compile()) as unknown as Composed, params: found.params };
   }
 
-  async #readBody(spec: NonNullable<BodySpec>, entry: InFlightRequest): Promise<Uint8Array> {
-    const { clock, limits } = this.#deps;
-    const length = announcedLength(entry.request.headers);
-    if (length !== undefined && length <= spec.bytesMax) this.inFlight.reserveBody(entry, length);
-    entry.awaitsWholeBody = isReadWhole(length);
-    const onReceived = () => {
-      entry.awaitsWholeBody = false;
-    };
+  /** The methods that the path has; empty when there is no such path. `HEAD` goes with `GET`. */
+  #methodsOf(path: string): string[] {
+    const found = methods.filter((method) => this.#find(method, path) !== undefined);
+    return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  }
+
+  #unmatched(exchange: Exchange): Response {
+    const { method, url } = exchange.request;
+    const path = pathOf(url);
     try {
-      const bytes = await readBody(entry.request, length, {
-        bytesMax: spec.bytesMax,
-        gzip: spec.gzip ?? false,
-        deadlineMs: limits.bodyDeadlineMs,
-        bytesPerSecondMin: limits.bodyBytesPerSecondMin,
-        clock,
-        onReceived,
-      });
-      if (bytes.byteLength > entry.bodyBytes) this.inFlight.reserveBody(entry, bytes.byteLength - entry.bodyBytes);
-      return bytes;
-    } catch (thrown) {
-      throw thrown instanceof ServiceError ? thrown : incomplete(thrown);
-    } finally {
-      onReceived();
-    }
-  }
-
-  #parse(bytes: Uint8Array, spec: JsonBody): unknown {
-    if (!isBlank(bytes)) return readJson(bytes, spec, this.#deps.scanJson);
-    if (spec.optional) return undefined;
-    throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
-  }
-
-  #unmatched(request: Request): Reply {
-    const path = pathOf(request.url);
-    const methods = this.#table.methodsOf(path);
-    if (methods.length === 0)
-      throw new ServiceError('not_found', 'there is no such route; GET /docs lists what there is');
-    const error = new ServiceError(
-      'method_not_allowed',
-      `this path takes ${methods.join(', ')}, not ${request.method}`,
-    );
-    const allow = { allow: methods.join(', ') };
-    return this.#isInferencePath(path) ? inferenceErrorReply(error, allow) : errorReply(error, allow);
-  }
-
-  #failed(thrown: unknown, request: Request, requestId: string, route: Route | undefined): Reply {
-    const error = this.#understood(thrown, requestId, route);
-    return this.#isInferencePath(pathOf(request.url)) ? inferenceErrorReply(error) : errorReply(error);
-  }
-
-  /** What was thrown, as what the caller may see; faults go to the log. */
-  #understood(thrown: unknown, requestId: string, route: Route | undefined): ServiceError {
-    const error = toServiceError(thrown);
-    if (isFault(thrown)) {
-      const cause = thrown instanceof ServiceError && thrown.cause !== undefined ? thrown.cause : thrown;
-      this.#deps.logger.error('a request met a fault', { request_id: requestId, route: route?.path }, cause);
-      this.#deps.onFault?.(thrown);
-    }
-    return error;
-  }
-
-  #report(request: Request, route: Route | undefined, status: number, durationMs: number, requestId: string): void {
-    const { logger, observe } = this.#deps;
-    const pattern = route?.path ?? 'unmatched';
-    observe?.({ route: pattern, method: request.method, status, durationMs });
-    if (logger.level !== 'debug') return;
-    logger.debug('request', {
-      request_id: requestId,
-      route: pattern,
-      method: request.method,
-      status,
-      duration_ms: durationMs,
-    });
-  }
-
-  #render(answer: Reply | Response, request: Request, requestId: string, timing: string): Response {
-    const headers: Record<string, string> = {
-      'x-request-id': requestId,
-      'cache-control': 'no-store',
-      'server-timing': timing,
-    };
-    // The runtime closes the socket when asked to, but does not say so.
-    if (this.inFlight.draining || wantsClose(request)) headers.connection = 'close';
-    if (answer instanceof Response) {
-      for (const name in headers) {
-        if (name !== 'cache-control' || !answer.headers.has(name)) answer.headers.set(name, headers[name] ?? '');
+      this.inFlight.begin(exchange);
+      const allowed = this.#methodsOf(path);
+      // A method that is allowed has not come here by this path, but by one that is normalised to it.
+      if (allowed.length === 0 || allowed.includes(method)) {
+        throw new ServiceError('not_found', 'there is no such route; GET /docs lists what there is');
       }
-      return answer;
+      const allow = allowed.join(', ');
+      const error = new ServiceError('method_not_allowed', `this path takes ${allow}, not ${method}`);
+      return this.#rules.fail(exchange, error, { allow });
+    } catch (thrown) {
+      return this.#rules.fail(exchange, thrown);
     }
-    if (answer.text !== null) headers['content-type'] = 'application/json';
-    Object.assign(headers, answer.headers);
-    return new Response(answer.text, { status: answer.status, headers });
   }
 }
 
-function wantsClose(request: Request): boolean {
-  const connection = request.headers.get('connection');
-  return connection !== null && /\bclose\b/i.test(connection);
-}
-
-function toReply(answer: RouteAnswer, status: number): Reply | Response {
-  if (answer instanceof Reply || answer instanceof Response) return answer;
-  return answer === undefined ? new Reply(status, null) : new Reply(status, JSON.stringify(answer));
-}
-
-/** Only the inference plane is lenient: a key of a document may well be empty by mistake. */
-function withoutEmptySegments(path: string): string {
-  return isInferencePath(path) ? path.replaceAll(/\/{2,}/g, '/') : path;
-}
-
-/** Nothing but JSON's own white space. */
-function isBlank(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d);
+function compose(routes: readonly Route[], rules: RequestRules): Elysia {
+  const seen = new Set<string>();
+  // Bodies are checked, never rewritten, and a path means only itself.
+  const elysia = new Elysia({ normalize: false, strictPath: true }).use(rules.plugin());
+  for (const route of routes) {
+    const shape = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`;
+    assert(!seen.has(shape), `two routes for ${shape}`);
+    seen.add(shape);
+    elysia.route(
+      route.method,
+      route.path,
+      // Elysia reads the text of a handler: one that returns a call is awaited, which costs what a small answer costs.
+      ({ exchange }) => {
+        exchange.outcome = route.handler(exchange);
+      },
+      { transform: rules.entrance(route) },
+    );
+  }
+  return elysia as unknown as Elysia;
 }

@@ -31,14 +31,14 @@ export class InFlightRequest {
   bodyBytes = 0;
   /** True while a body that is read whole is on its way, whose deadline is kept here. */
   awaitsWholeBody = false;
-  readonly #onExpire: (error: ServiceError) => void;
   #stop: AbortController | undefined;
   #signal: AbortSignal | undefined;
+  #expired: ServiceError | undefined;
+  #giveUp: ((error: ServiceError) => void) | undefined;
 
-  constructor(request: Request, startedMs: number, onExpire: (error: ServiceError) => void) {
+  constructor(request: Request, startedMs: number) {
     this.request = request;
     this.startedMs = startedMs;
-    this.#onExpire = onExpire;
   }
 
   /** Made on first use: most requests never look at it. */
@@ -50,10 +50,20 @@ export class InFlightRequest {
     return this.#signal;
   }
 
-  /** Answers with this error now, and asks the handler to stop. */
+  /** The outcome of the work, or the error of `expire`, whichever comes first. Only one work at a time is waited for. */
+  until<Value>(work: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = reject;
+      work.then(resolve, reject);
+      if (this.#expired !== undefined) reject(this.#expired);
+    });
+  }
+
+  /** Ends the wait for whatever is being done with this error, and asks the handler to stop. */
   expire(error: ServiceError): void {
+    this.#expired = error;
     this.#stop?.abort(error);
-    this.#onExpire(error);
+    this.#giveUp?.(error);
   }
 }
 
@@ -94,10 +104,8 @@ export class InFlightRequests {
     this.#refusal = new ServiceError('unavailable', 'the server is stopping; connect to it again in a moment');
   }
 
-  /** Throws `unavailable` while stopping or full, unless the request is one that is answered always. */
-  begin(request: Request, startedMs: number, onExpire: (error: ServiceError) => void, always = false): InFlightRequest {
-    const entry = new InFlightRequest(request, startedMs, onExpire);
-    if (always) return entry;
+  /** Counts a request until its `end`, or throws `unavailable` while stopping or full. */
+  begin(entry: InFlightRequest): void {
     if (this.#refusal !== undefined) throw this.#refusal;
     if (this.count >= this.#bounds.concurrentRequestsMax) {
       throw new ServiceError(
@@ -107,7 +115,6 @@ export class InFlightRequests {
     }
     this.#open.add(entry);
     this.#sweepLater();
-    return entry;
   }
 
   /**

@@ -6,7 +6,6 @@ import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
 
 type Server = ReturnType<typeof Bun.serve<undefined>>;
-type Handler = (request: Bun.BunRequest) => Promise<Response>;
 
 const drainPollMs = 10;
 /** For the answers of requests that the drain gave up. */
@@ -36,7 +35,7 @@ export class ServerListener {
   /** Hands every request from now on to the application. */
   attach(app: App): void {
     this.#server.reload({
-      routes: runtimeRoutes(app),
+      routes: app.handlers(),
       fetch: (request: Request) => app.refuse(request),
       error: answerFault,
     });
@@ -94,20 +93,6 @@ function socketOptions(hostname: string, port: number) {
     development: false,
     error: answerFault,
   };
-}
-
-/**
- * The application's routes for the runtime's router. It matches the path as it was sent, so `%2e%2e` is a name (and
- * refused as one); the URL of the request is normalised and would have lost a segment.
- */
-function runtimeRoutes(app: App): Record<string, Record<string, Handler>> {
-  const routes: Record<string, Record<string, Handler>> = {};
-  for (const route of app.routes) {
-    const serve: Handler = (request) => app.serve(route, request, request.params);
-    const alsoHead = route.method === 'GET' ? { HEAD: serve } : {};
-    routes[route.path] = { ...routes[route.path], [route.method]: serve, ...alsoHead };
-  }
-  return routes;
 }
 
 function answerWhileStarting(request: Request): Response {

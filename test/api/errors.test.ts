@@ -60,9 +60,34 @@ describe('paths as they are sent', () => {
     expect(dropped).toEqual([]);
   });
 
+  // The runtime's router sees each path as it was sent. The URL of the request is normalised: a router that looks at it
+  // would take every one of these for the table.
+  const notTheTable = [
+    '/tables/books/x/..',
+    '/tables/books/indexes/x/../..',
+    '/tables/books/indexes/x/%2e%2e/%2e%2e',
+    '/tables/books/indexes/x/%2E%2e/.%2e',
+    '/tables/books/.',
+    '/tables/books/%2e',
+    '/x/../tables/books',
+    '/x/%2e%2e/tables/books',
+    '/./tables/books',
+    '//tables/books',
+    '/tables/books/',
+    '/tables%2Fbooks',
+    '/tables\\books',
+    '/%74ables/books',
+  ];
+  test.each(notTheTable)('DELETE %s reaches no route', async (path) => {
+    await using server = testListener({ routes });
+    const answer = await sendRaw(server.port, [`DELETE ${path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`]);
+    expect([answer.status, (JSON.parse(answer.body) as ErrorAnswer).code]).toEqual([404, 'not_found']);
+    expect(dropped).toEqual([]);
+  });
+
   test('the host header, however short, does not change what is reached', async () => {
     await using server = testListener({ routes: [value] });
-    for (const host of ['h', 'localhost', 'a/b']) {
+    for (const host of ['h', 'localhost', 'a/b', 'x/tables/books', '?', '']) {
       const answer = await sendRaw(server.port, [`GET /value HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`]);
       expect([answer.status, answer.body]).toEqual([200, '{"a":1}']);
     }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
 import { limits } from '../../src/config/limits.ts';
 import type { RequestObservation } from '../../src/http/app.ts';
 import { inferenceErrorReply } from '../../src/http/error-response.ts';
@@ -258,6 +259,26 @@ describe('routing', () => {
 
   test('a literal beats a parameter', async () => {
     expect(await (await app.handle(new Request('http://localhost/t/list'))).json()).toBe(2);
+  });
+
+  test('a request that collapses to a route of the inference plane reaches it', async () => {
+    const models = testApp({ routes: [get('/ai/v1/models/:model', ({ params }) => params)] });
+    const response = await models.handle(new Request('http://localhost/ai/v1//models/tea'));
+    expect(await response.json()).toEqual({ model: 'tea' });
+  });
+
+  test('another Elysia application mounts it', async () => {
+    const mounting = new Elysia()
+      .get('/own', () => 'mine')
+      .mount(app.handle)
+      .mount('/db', app.handle);
+    const ask = async (path: string) => (await mounting.handle(new Request(`http://localhost${path}`))).text();
+    expect([await ask('/own'), await ask('/t/list'), await ask('/db/t/books')]).toEqual(['mine', '2', '1']);
+    const posted = await mounting.handle(post('/db/t/a/search?n=1', '{"query":"tea"}'));
+    expect([posted.headers.get('x-request-id'), await posted.json()]).toEqual([
+      expect.stringMatching(/^fresh-/),
+      { table: 'a', n: 1, query: 'tea' },
+    ]);
   });
 
   test('a path is registered once', () => {

@@ -19,7 +19,7 @@ const tag = 'Inference';
 const listedKinds: readonly ModelKind[] = ['generators', 'embedders'];
 
 export function modelRoutes(source: Inference): Route[] {
-  const one = (path: '/ai/v1/models/:model' | '/ai/v1/models/:owner/:model') =>
+  const one = (path: '/ai/v1/models/:model' | '/ai/v1/models/:model/:name') =>
     defineRoute({
       method: 'GET',
       path,
@@ -27,7 +27,7 @@ export function modelRoutes(source: Inference): Route[] {
       summary: 'One installed model, of any kind',
       description: 'A name with an owner is given as `owner%2Fname` or as `owner/name`.',
       responses: { 200: { description: 'The model', schema: modelSchema } },
-      handler: ({ params }) => findModel(source, 'owner' in params ? `${params.owner}/${params.model}` : params.model),
+      handler: ({ params }) => findModel(source, 'name' in params ? `${params.model}/${params.name}` : params.model),
     });
   const predictors = (path: '/ai/v1/predictors' | '/ml/v1/predictors' | '/ml/v1/models') =>
     defineRoute({
@@ -48,7 +48,7 @@ export function modelRoutes(source: Inference): Route[] {
       handler: () => listModels(source),
     }),
     one('/ai/v1/models/:model'),
-    one('/ai/v1/models/:owner/:model'),
+    one('/ai/v1/models/:model/:name'),
     predictors('/ai/v1/predictors'),
     predictors('/ml/v1/predictors'),
     predictors('/ml/v1/models'),

@@ -1,0 +1,52 @@
+import type { ServiceError } from '../protocol/service-error.ts';
+import { InFlightRequest } from './in-flight-requests.ts';
+import type { OpenStream, Route, RouteAnswer, RouteContext } from './route.ts';
+
+const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
+
+/** What an exchange asks of the application. */
+export interface ExchangeHost {
+  /** Begins an answer that outlives its handler. */
+  openStream(exchange: Exchange, onStop: (error: ServiceError) => void): OpenStream;
+  isAlone(request: Request): boolean;
+}
+
+/** One request and what is known of it: the context that handlers get, filled stage by stage. */
+export class Exchange extends InFlightRequest implements RouteContext<Record<string, string>, unknown, unknown> {
+  readonly requestId: string;
+  /** Set once the request has reached its route. */
+  route: Route | undefined = undefined;
+  params: Record<string, string> = {};
+  query: unknown = undefined;
+  body: unknown = undefined;
+  timings = '';
+  /** What the handler has returned. */
+  outcome: RouteAnswer | Promise<RouteAnswer> = undefined;
+  /** The answer, once there is one. */
+  response: Response | undefined = undefined;
+  readonly #host: ExchangeHost;
+
+  constructor(request: Request, startedMs: number, requestId: string, host: ExchangeHost) {
+    super(request, startedMs);
+    this.requestId = requestId;
+    this.#host = host;
+  }
+
+  isAlone(): boolean {
+    return this.#host.isAlone(this.request);
+  }
+
+  addTiming(stage: string, durationMs: number): void {
+    this.timings += `${stage};dur=${durationMs.toFixed(2)}, `;
+  }
+
+  openStream(onStop: (error: ServiceError) => void): OpenStream {
+    return this.#host.openStream(this, onStop);
+  }
+}
+
+/** The caller's request id when it is harmless in a header and in a log, else a fresh one. */
+export function requestIdOf(headers: Headers, bytesMax: number, freshId: () => string): string {
+  const given = headers.get('x-request-id');
+  return given !== null && given.length <= bytesMax && idAllowed.test(given) ? given : freshId();
+}

@@ -1,0 +1,226 @@
+import { Elysia } from 'elysia';
+import type { LimitOptions } from '../config/limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import { isInferencePath } from '../protocol/inference/error-body.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { errorReply, inferenceErrorReply, isFault, toServiceError } from './error-response.ts';
+import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
+import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
+import { readJson, type ScanJson } from './json-reader.ts';
+import { readQuery } from './query-parameters.ts';
+import { Reply } from './reply.ts';
+import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
+import { checkDecoding, pathOf } from './request-path.ts';
+import type { BodySpec, JsonBody, Route, RouteAnswer } from './route.ts';
+
+/** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
+export interface RequestObservation {
+  readonly route: string;
+  readonly method: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
+export interface RequestRuleOptions {
+  readonly scanJson: ScanJson;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** A fresh request id. */
+  readonly freshId: () => string;
+  readonly limits: LimitOptions;
+  readonly observe?: (observation: RequestObservation) => void;
+  /** Called for every internal fault that was answered 500. */
+  readonly onFault?: (thrown: unknown) => void;
+  readonly extendIdle?: ExtendIdle;
+  readonly connectionOf?: ConnectionOf;
+  /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
+  readonly isInferencePath?: (path: string) => boolean;
+}
+
+type ExchangeContext = { readonly exchange: Exchange; readonly params: Record<string, string> };
+
+/** Kept and copied: building headers from an object costs as much as the rest of a small answer. */
+const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
+
+/**
+ * Everything between a request and its answer that is not a route's own business: request id, admission, limits before
+ * the body, deadlines, error bodies, headers and what is counted. `plugin` puts the rules around the routes of an Elysia
+ * application.
+ */
+export class RequestRules implements ExchangeHost {
+  readonly inFlight: InFlightRequests;
+  readonly #options: RequestRuleOptions;
+  readonly #isInferencePath: (path: string) => boolean;
+
+  constructor(options: RequestRuleOptions) {
+    this.#options = options;
+    this.#isInferencePath = options.isInferencePath ?? isInferencePath;
+    this.inFlight = new InFlightRequests(options.clock, options.limits, {
+      extendIdle: options.extendIdle ?? (() => {}),
+      connectionOf: options.connectionOf ?? (() => undefined),
+    });
+  }
+
+  /** The stages that all routes share: what a handler returned or what was thrown becomes the response. */
+  plugin() {
+    return new Elysia({ name: 'request-rules' })
+      .decorate('exchange', undefined as unknown as Exchange)
+      .mapResponse({ as: 'global' }, ({ exchange }) => this.#answer(exchange))
+      .onError({ as: 'global' }, ({ exchange, error }) => this.fail(exchange, error));
+  }
+
+  /** The stage before a route's handler. Elysia awaits it only where the route has a body. */
+  entrance(route: Route): (context: ExchangeContext) => void | Promise<void> {
+    if (route.body === undefined) {
+      return ({ exchange, params }) => {
+        this.#enter(exchange, route, params);
+      };
+    }
+    const { body } = route;
+    return async ({ exchange, params }) => {
+      this.#enter(exchange, route, params);
+      const bytes = await exchange.until(this.#readBody(body, exchange));
+      exchange.body = body.kind === 'bytes' ? bytes : this.#parse(bytes, body);
+    };
+  }
+
+  begin(request: Request): Exchange {
+    const { clock, limits, freshId } = this.#options;
+    const requestId = requestIdOf(request.headers, limits.requestIdBytesMax, freshId);
+    return new Exchange(request, clock.monotonicMs(), requestId, this);
+  }
+
+  /** Answers with what was thrown. */
+  fail(exchange: Exchange, thrown: unknown, headers?: Readonly<Record<string, string>>): Response {
+    const error = this.#understand(exchange, thrown);
+    const render = this.#isInferencePath(pathOf(exchange.request.url)) ? inferenceErrorReply : errorReply;
+    return this.#finish(exchange, render(error, headers));
+  }
+
+  openStream(exchange: Exchange, onStop: (error: ServiceError) => void) {
+    return {
+      end: this.inFlight.openStream(exchange.request, onStop),
+      failed: (thrown: unknown) => this.#understand(exchange, thrown),
+    };
+  }
+
+  isAlone(request: Request): boolean {
+    return this.inFlight.isAlone(request);
+  }
+
+  #enter(exchange: Exchange, route: Route, params: Record<string, string> | undefined): void {
+    exchange.route = route;
+    if (!route.always) this.inFlight.begin(exchange);
+    if (params !== undefined) {
+      checkDecoding(params, exchange.request);
+      exchange.params = params;
+    }
+    if (route.query !== undefined) exchange.query = readQuery(exchange.request.url, route.query);
+  }
+
+  async #readBody(spec: NonNullable<BodySpec>, exchange: Exchange): Promise<Uint8Array> {
+    const { clock, limits } = this.#options;
+    const length = announcedLength(exchange.request.headers);
+    if (length !== undefined && length <= spec.bytesMax) this.inFlight.reserveBody(exchange, length);
+    exchange.awaitsWholeBody = isReadWhole(length);
+    const onReceived = () => {
+      exchange.awaitsWholeBody = false;
+    };
+    try {
+      const bytes = await readBody(exchange.request, length, {
+        bytesMax: spec.bytesMax,
+        gzip: spec.gzip ?? false,
+        deadlineMs: limits.bodyDeadlineMs,
+        bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+        clock,
+        onReceived,
+      });
+      if (bytes.byteLength > exchange.bodyBytes) {
+        this.inFlight.reserveBody(exchange, bytes.byteLength - exchange.bodyBytes);
+      }
+      return bytes;
+    } catch (thrown) {
+      throw thrown instanceof ServiceError ? thrown : incomplete(thrown);
+    } finally {
+      onReceived();
+    }
+  }
+
+  #parse(bytes: Uint8Array, spec: JsonBody): unknown {
+    if (!isBlank(bytes)) return readJson(bytes, spec, this.#options.scanJson);
+    if (spec.optional) return undefined;
+    throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
+  }
+
+  #answer(exchange: Exchange): Response | Promise<Response> {
+    const { response, outcome } = exchange;
+    if (response !== undefined) return response;
+    if (!(outcome instanceof Promise)) return this.#finish(exchange, toReply(outcome, exchange));
+    return exchange.until(outcome).then(
+      (answer) => this.#finish(exchange, toReply(answer, exchange)),
+      (thrown) => this.fail(exchange, thrown),
+    );
+  }
+
+  /** What was thrown, as what the caller may see; faults go to the log. */
+  #understand({ requestId, route }: Exchange, thrown: unknown): ServiceError {
+    const error = toServiceError(thrown);
+    if (isFault(thrown)) {
+      const cause = thrown instanceof ServiceError && thrown.cause !== undefined ? thrown.cause : thrown;
+      this.#options.logger.error('unhandled error in request', { request_id: requestId, route: route?.path }, cause);
+      this.#options.onFault?.(thrown);
+    }
+    return error;
+  }
+
+  #finish(exchange: Exchange, answer: Reply | Response): Response {
+    this.inFlight.end(exchange);
+    const durationMs = this.#options.clock.monotonicMs() - exchange.startedMs;
+    this.#report(exchange, answer.status, durationMs);
+    const response = toResponse(answer);
+    const { headers } = response;
+    headers.set('x-request-id', exchange.requestId);
+    headers.set('server-timing', `${exchange.timings}total;dur=${durationMs.toFixed(2)}`);
+    // The runtime closes the socket when asked to, but does not say so.
+    if (this.inFlight.draining || wantsClose(exchange.request)) headers.set('connection', 'close');
+    exchange.response = response;
+    return response;
+  }
+
+  #report({ request, requestId, route }: Exchange, status: number, durationMs: number): void {
+    const { logger, observe } = this.#options;
+    const pattern = route?.path ?? 'unmatched';
+    const { method } = request;
+    observe?.({ route: pattern, method, status, durationMs });
+    if (logger.level !== 'debug') return;
+    logger.debug('request', { request_id: requestId, route: pattern, method, status, duration_ms: durationMs });
+  }
+}
+
+function toReply(answer: RouteAnswer, { route }: Exchange): Reply | Response {
+  if (answer instanceof Reply || answer instanceof Response) return answer;
+  return new Reply(route?.successStatus ?? 200, answer === undefined ? null : JSON.stringify(answer));
+}
+
+function toResponse(answer: Reply | Response): Response {
+  if (answer instanceof Response) {
+    if (!answer.headers.has('cache-control')) answer.headers.set('cache-control', 'no-store');
+    return answer;
+  }
+  const { status, text, headers } = answer;
+  const response = new Response(text, { status, headers: text === null ? emptyHeaders : jsonHeaders });
+  for (const name in headers) response.headers.set(name, headers[name] ?? '');
+  return response;
+}
+
+function wantsClose(request: Request): boolean {
+  const connection = request.headers.get('connection');
+  return connection !== null && /\bclose\b/i.test(connection);
+}
+
+/** Nothing but JSON's own white space. */
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d);
+}
