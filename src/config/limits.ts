@@ -116,6 +116,11 @@ export const limits = {
   aggregationFieldsMax: 8,
   queryDeadlineMs: 30 * secondMs,
 
+  /** How long a query waits for an index that has just been opened to show what it showed before. */
+  indexReplayWaitMs: 5 * secondMs,
+  /** How long a query may ask to wait for its indexes. */
+  indexWaitMsMax: 60 * secondMs,
+
   // Paging through documents: no statement is held across pages
   scanPageRowsMax: 256,
   scanPageBytesMax: 1 * MiB,
@@ -173,6 +178,8 @@ const relations: readonly Relation[] = [
   [(b) => b.visibilityBytesMax <= b.checkpointBytesMax, 'an index commits at least once a checkpoint'],
   [(b) => b.visibilityDelayMs < b.checkpointIntervalMs, 'an index commits at least once a checkpoint'],
   [(b) => b.queryDeadlineMs < b.requestDeadlineMs, 'a query stops before its request does'],
+  [(b) => b.indexReplayWaitMs <= b.indexWaitMsMax, 'a query waits no longer than one may ask'],
+  [(b) => b.indexWaitMsMax + b.queryDeadlineMs < b.requestDeadlineMs, 'a query that waits answers in time'],
   [(b) => b.syncWaitMs < b.requestDeadlineMs, 'a write answers before its request is given up'],
   [(b) => b.bodyDeadlineMs < b.requestDeadlineMs, 'a slow body is answered before its request is given up'],
   [(b) => b.queryNodesMax >= b.queryNestingMax, 'nesting is bounded by the number of nodes'],

@@ -78,13 +78,15 @@ export class IndexApplier {
   #lastError: unknown;
   /** Head of the range before this applier could take any row; until the index has been opened once. */
   #headAtStart: number | undefined;
+  /** Head of the range when the index was last opened: what it may have shown before. */
+  #replayTarget: number;
   /** The background verification found damage in the open index. */
   #suspect = false;
   #skippedCount = 0;
   /** The writer was given back since the last row. */
   #isReleased = false;
   #wake: () => void = () => {};
-  #liveWaiters: ((isLive: boolean) => void)[] = [];
+  #stateWaiters: { holds: () => boolean; resolve: (held: boolean) => void }[] = [];
 
   constructor(parts: {
     open: OpenRangeIndex;
@@ -100,6 +102,7 @@ export class IndexApplier {
     this.#schedule = new PublishSchedule(parts.bounds);
     this.#events = parts.events ?? {};
     this.#headAtStart = parts.source.head();
+    this.#replayTarget = this.#headAtStart;
     this.#finished = this.#run();
   }
 
@@ -115,6 +118,11 @@ export class IndexApplier {
   /** It has come up to its range since it was opened: what it lacks are the newest rows. */
   get isServing(): boolean {
     return this.#hasBeenLive && this.#index !== undefined;
+  }
+
+  /** It shows everything that its range held when it was opened. Until then a search misses rows that were shown before. */
+  get hasReplayed(): boolean {
+    return this.#index !== undefined && this.progress.published >= this.#replayTarget;
   }
 
   /** More waits than may; true also while it reads what it had to drop for that reason. */
@@ -136,11 +144,13 @@ export class IndexApplier {
     return {
       state: this.#state,
       rebuilding: this.#rebuilding,
+      applied: this.#applied,
       published: this.progress.published,
+      replayTarget: this.#replayTarget,
+      hasReplayed: this.hasReplayed,
       checkpointed: this.checkpointedSequence,
       backfilledRows: this.#backfilledRows,
       skippedCount: this.#skippedCount,
-      queuedPages: this.#queue.length,
       queuedBytes: this.#queuedBytes,
       error: this.#lastError,
       stats,
@@ -182,12 +192,12 @@ export class IndexApplier {
 
   /** Resolves true when the index has come up to its range, false when it is closed or given up before. */
   whenLive(signal: AbortSignal): Promise<boolean> {
-    if (this.#state === 'live') return Promise.resolve(true);
-    if (this.#state === 'closed' || signal.aborted) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      this.#liveWaiters.push(resolve);
-      signal.addEventListener('abort', () => resolve(false), { once: true });
-    });
+    return this.#when(() => this.#state === 'live', signal);
+  }
+
+  /** As `whenLive`, for `hasReplayed`. */
+  whenReplayed(signal: AbortSignal): Promise<boolean> {
+    return this.#when(() => this.hasReplayed, signal);
   }
 
   /** Ends the loop, publishes and checkpoints what was applied, and closes the native index. */
@@ -195,6 +205,28 @@ export class IndexApplier {
     this.#stop.abort();
     this.#wake();
     await this.#finished;
+  }
+
+  #when(holds: () => boolean, signal: AbortSignal): Promise<boolean> {
+    if (holds()) return Promise.resolve(true);
+    if (this.#state === 'closed' || signal.aborted) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const waiter = { holds, resolve };
+      this.#stateWaiters.push(waiter);
+      const giveUp = () => {
+        this.#stateWaiters = this.#stateWaiters.filter((each) => each !== waiter);
+        resolve(false);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+    });
+  }
+
+  /** Answers those who waited for what holds now. */
+  #wakeStateWaiters(): void {
+    if (this.#stateWaiters.length === 0) return;
+    const ready = this.#stateWaiters.filter(({ holds }) => holds());
+    this.#stateWaiters = this.#stateWaiters.filter((waiter) => !ready.includes(waiter));
+    for (const { resolve } of ready) resolve(true);
   }
 
   async #run(): Promise<void> {
@@ -224,6 +256,7 @@ export class IndexApplier {
     this.#index = index;
     this.#isReleased = false;
     this.#refuseFromTheFuture(index);
+    this.#replayTarget = this.#source.head();
     this.#standAt(index.openedAtSequence);
     if (index.openedAtSequence === 0) this.#rebuilding = true;
     this.#state = 'catching_up';
@@ -302,7 +335,7 @@ export class IndexApplier {
     this.#rebuilding = false;
     this.#lastError = undefined;
     this.#events.live?.();
-    for (const resolve of this.#liveWaiters.splice(0)) resolve(true);
+    this.#wakeStateWaiters();
   }
 
   async #apply(page: ChangePage): Promise<number> {
@@ -340,6 +373,7 @@ export class IndexApplier {
     const sequence = this.#applied;
     if (this.#schedule.hasUnpublished) await this.#commit(sequence);
     this.progress.publish(sequence);
+    this.#wakeStateWaiters();
   }
 
   async #commit(sequence: number): Promise<void> {
@@ -416,7 +450,7 @@ export class IndexApplier {
   async #shutDown(): Promise<void> {
     this.#state = 'closed';
     this.progress.rejectAll(new Error('the index was closed'));
-    for (const resolve of this.#liveWaiters.splice(0)) resolve(false);
+    for (const { resolve } of this.#stateWaiters.splice(0)) resolve(false);
     try {
       if (this.#index) {
         await this.#publish();

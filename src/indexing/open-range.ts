@@ -1,12 +1,13 @@
 import { type IndexDefinition, vectorIndexIdOf } from '../engine/index-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { AppliedWrite } from '../storage/entry-group.ts';
+import type { AppliedWrite, WriteCounts } from '../storage/entry-group.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import type { OpenRangeIndex } from './range-index.ts';
+import { RemovalLog } from './removal-log.ts';
 
 /** Opens the native index of a definition below a range's directory. */
 export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
@@ -40,12 +41,14 @@ export class OpenRange {
   readonly stored: StoredRange;
   readonly #parts: RangeParts;
   readonly #indexes = new Map<string, FollowedIndex>();
+  readonly #removals: RemovalLog;
   #head: number;
 
   constructor(parts: RangeParts, definitions: IndexDefinition[]) {
     this.#parts = parts;
     this.stored = parts.stored;
     this.#head = parts.stored.info().head;
+    this.#removals = new RemovalLog(this.#head);
     for (const definition of definitions) this.addIndex(definition);
   }
 
@@ -62,12 +65,19 @@ export class OpenRange {
     return this.#indexes.get(indexName)?.applier;
   }
 
+  /** Sequence up to which all of these indexes show every row; an index that is gone is not counted. */
+  shownBy(indexNames: readonly string[]): number {
+    return indexNames.reduce((lowest, name) => Math.min(lowest, this.#shown(name)), this.#head);
+  }
+
+  /** Rows that were replaced or deleted after `sequence`, at most. */
+  removalsAfter(sequence: number): number {
+    return this.#removals.after(sequence);
+  }
+
   /** Sequences that each index has yet to show. */
   indexLags(): { index: string; lag: number }[] {
-    return [...this.#indexes].map(([index, { applier }]) => ({
-      index,
-      lag: Math.max(0, this.#head - Math.max(applier.progress.published, this.stored.info().firstSequence - 1)),
-    }));
+    return [...this.#indexes.keys()].map((index) => ({ index, lag: this.#head - this.#shown(index) }));
   }
 
   /** Starts to follow an index; it is built from the documents or their vectors when it holds nothing yet. */
@@ -125,6 +135,7 @@ export class OpenRange {
   applied(write: AppliedWrite): void {
     if (!write.images) return;
     this.#head = Math.max(this.#head, write.images.lastSequence);
+    this.#noteRemovals(write.counts);
     const vectorIndexes = this.#vectorIndexCount();
     const contents = vectorIndexes > 0 ? contentsOf(write.images.frame, vectorIndexes) : undefined;
     for (const { definition, applier } of this.#indexes.values()) {
@@ -166,6 +177,16 @@ export class OpenRange {
   async close(): Promise<void> {
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.close()));
     await this.stored.close();
+  }
+
+  #shown(indexName: string): number {
+    const published = this.applier(indexName)?.progress.published ?? this.#head;
+    return Math.min(this.#head, Math.max(published, this.stored.info().firstSequence - 1));
+  }
+
+  #noteRemovals({ updated, deleted, transformed, upserted }: WriteCounts): void {
+    this.#removals.forget(this.shownBy([...this.#indexes.keys()]));
+    this.#removals.note(this.#head, updated + deleted + transformed + upserted);
   }
 
   #vectorIndexCount(): number {

@@ -32,26 +32,40 @@ const noSort: [undefined, undefined] = [undefined, undefined];
 /** Rows that are read, and hits that are looked at, before other requests get their turn. */
 const sliceHits = 256;
 
+export interface HydratedPage {
+  /** In the order of the answer. */
+  hits: Hit[];
+  /** Hits whose row has changed and still matches. */
+  changed: number;
+  /** Greatest score of a hit that was left out; undefined when none was. */
+  droppedScore: number | undefined;
+}
+
 /**
  * Loads the rows of the hits, in their order. A row that has changed since it was indexed is matched again on the
  * stored body, so that no answer shows a body that does not match; what no longer matches, exists or lives is left
  * out.
  */
-export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<Hit[]> {
+export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<HydratedPage> {
   const rows = await loadRows(hits, target);
   const sorts = parsed<[values: unknown[], position: string]>(hits.sort);
   const explanations = parsed<unknown>(hits.explanations);
   const found: Hit[] = [];
   const changed: Hit[] = [];
+  let droppedScore: number | undefined;
   for (let index = 0; index < hitCount(hits); index += 1) {
     const range = numberOf(hits, index, 'range');
     const document = rows[range]?.get(numberOf(hits, index, 'ordinal'));
-    if (!document || hasExpired(document, target)) continue;
+    const score = numberOf(hits, index, 'score');
+    if (!document || hasExpired(document, target)) {
+      droppedScore = Math.max(droppedScore ?? score, score);
+      continue;
+    }
     const [sort, position] = sorts?.[index] ?? noSort;
     const hit: Hit = {
       range,
       document,
-      score: numberOf(hits, index, 'score'),
+      score,
       sort,
       position,
       explanation: explanations?.[index],
@@ -61,9 +75,11 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     found.push(hit);
     if (document.sequence !== numberOf(hits, index, 'sequence')) changed.push(hit);
   }
-  if (changed.length === 0) return found;
+  if (changed.length === 0) return { hits: found, changed: 0, droppedScore };
   const dropped = await mismatches(changed, plan, target);
-  return dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
+  for (const { score } of dropped) droppedScore = Math.max(droppedScore ?? score, score);
+  const kept = dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
+  return { hits: kept, changed: changed.length - dropped.size, droppedScore };
 }
 
 function parsed<Item>(json: string | undefined): Item[] | undefined {

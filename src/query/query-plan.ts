@@ -51,6 +51,8 @@ export interface PlannedQuery {
   highlight: HighlightPlan | undefined;
   projection: Projection;
   profile: boolean;
+  /** How long the query waits for what was written before it, in milliseconds; undefined where the request does not say. */
+  waitForIndexMs: number | undefined;
 }
 
 /** Members of the interface whose part of the product does not exist yet, and what to call it. */
@@ -155,6 +157,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     highlight: readHighlight(request, limit),
     projection: compileProjection(fields),
     profile,
+    waitForIndexMs: readInteger(request, 'wait_for_index_ms', { min: 0, max: limits.indexWaitMsMax }, where),
   };
   if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search.');
   return planned;

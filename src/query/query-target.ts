@@ -1,4 +1,5 @@
 import type { HighlightPlan } from './highlight-request.ts';
+import type { IndexFreshness } from './index-freshness.ts';
 import type { NativePlan } from './native-plan.ts';
 
 /** A stored document, as the page needs it. */
@@ -28,6 +29,7 @@ export interface QueryTarget {
   ranges: QueryRange[];
   /** Handles of the vector indexes of the plan's legs: those of the first leg for each range, then of the next. */
   vectorHandles: number[];
+  freshness: IndexFreshness;
   /** Documents whose base time is at or before this have expired; undefined when the table has no lifetime. */
   expiredAtOrBeforeMs: number | undefined;
   /** For each document a JSON object of path -> marked fragments. */

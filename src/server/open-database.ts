@@ -12,9 +12,6 @@ import { buildScrubber, buildSweeper } from './background-services.ts';
 import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
 import { openTables } from './open-tables.ts';
 
-/** A query waits this long for an index that has just been opened to replay its tail, in milliseconds. */
-const freshnessWaitMs = 5_000;
-
 /** A data directory that is open, with the services over it: no listener, no signal handlers, nothing of the command line. */
 export interface Database {
   readonly services: {
@@ -94,7 +91,6 @@ function buildQueries(
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
     queryTimeoutMs: limits.queryDeadlineMs,
-    freshnessWaitMs,
     onQuery({ table, planMs, searchMs, tookMs }) {
       metrics.increment('queries', ['ok']);
       metrics.observe('queryStage', ['plan'], planMs / 1_000);

@@ -9,10 +9,17 @@ import { skipSpace } from '../lib/json-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { HighlightPlan } from '../query/highlight-request.ts';
+import {
+  freshnessOf,
+  hasReplayed,
+  type SearchedIndexes,
+  waitUntilReplayed,
+  waitUntilShown,
+} from '../query/index-freshness.ts';
 import { type NativePlan, textPlan } from '../query/native-plan.ts';
 import type { CursorSeal } from '../query/page-cursor.ts';
 import { type ExecutedQuery, executeQuery } from '../query/query-executor.ts';
-import { planQuery, queryTable } from '../query/query-plan.ts';
+import { type PlannedQuery, planQuery, queryTable } from '../query/query-plan.ts';
 import { splitQueryRequests } from '../query/query-requests.ts';
 import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryCaller, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
@@ -43,8 +50,6 @@ export interface TableQueriesParts {
   clock: Clock;
   cursors: CursorSeal;
   queryTimeoutMs: number;
-  /** How long a query waits for an index that has just been opened to come up to its range, in milliseconds. */
-  freshnessWaitMs: number;
   onQuery(report: QueryReport): void;
   onFailure(): void;
 }
@@ -108,7 +113,7 @@ export class TableQueries {
     if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
     const plannedAt = clock.monotonicMs();
     using lease = await table.lease();
-    const target = await this.#target(table, lease.ranges, { plan: planned.plan, nowMs, caller });
+    const target = await this.#target(table, lease.ranges, { planned, nowMs, caller });
     const { plan } = planned;
     plan.timeout_ms = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#parts.queryTimeoutMs);
     let executed: ExecutedQuery;
@@ -145,22 +150,27 @@ export class TableQueries {
   async #target(
     table: Table,
     ranges: readonly OpenRange[],
-    { plan, nowMs, caller }: { plan: NativePlan; nowMs: number; caller: QueryCaller },
+    { planned, nowMs, caller }: { planned: PlannedQuery; nowMs: number; caller: QueryCaller },
   ): Promise<OpenTarget> {
-    const legNames = (plan.legs ?? []).map((leg) => leg.name);
+    const legNames = (planned.plan.legs ?? []).map((leg) => leg.name);
+    const searchedBy = (index: TableIndex): SearchedIndexes => {
+      return { ranges, names: [index.name, ...legNames], clock: this.#parts.clock, signal: caller.signal };
+    };
     let index = table.servingIndex;
-    while (!isFresh(ranges, [index.name, ...legNames])) {
-      await this.#waitUntilFresh(ranges, [index.name, ...legNames], caller.signal);
+    for (;;) {
+      await waitForIndexes(searchedBy(index), planned.waitForIndexMs);
       if (index.name === table.servingIndex.name) break;
       // Another index has taken over meanwhile.
       index = table.servingIndex;
     }
-    const names = [index.name, ...legNames];
+    const searched = searchedBy(index);
+    const { names } = searched;
     const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
     const taken = handles();
     return {
       isOpen: () => handles().every((handle, at) => handle === taken[at]),
       tableName: table.name,
+      freshness: freshnessOf(searched),
       expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
       ranges: ranges.map((range) => ({
         rangeId: range.rangeId,
@@ -172,13 +182,16 @@ export class TableQueries {
       recheck: (plan, documents) => matchStored(table, plan, inBytes(documents)),
     };
   }
+}
 
-  /** An index that was just opened replays its tail first; one that is being rebuilt answers with what it has. */
-  async #waitUntilFresh(ranges: readonly OpenRange[], indexNames: string[], signal: AbortSignal): Promise<void> {
-    const bound = AbortSignal.any([signal, AbortSignal.timeout(this.#parts.freshnessWaitMs)]);
-    const opened = indexNames.flatMap((name) => ranges.map((range) => range.applier(name)?.whenLive(bound)));
-    await Promise.all(opened);
+/** Waits as the request says; an index that was just opened is otherwise waited for until it has replayed its tail. */
+async function waitForIndexes(searched: SearchedIndexes, waitMs: number | undefined): Promise<void> {
+  if (waitMs === undefined) {
+    if (!hasReplayed(searched)) await waitUntilReplayed(searched, limits.indexReplayWaitMs);
+    return;
   }
+  const heads = searched.ranges.map(({ head }) => head);
+  await waitUntilShown(searched, heads, waitMs);
 }
 
 /** Which of the stored documents match the plan, by the table's own mapping and analyzers. */
@@ -229,10 +242,6 @@ function handleOf(range: OpenRange, indexName: string, table: Table): number {
   if (native) return native.handle;
   const message = `The index "${indexName}" of table ${JSON.stringify(table.name)} is not open yet. Try again shortly.`;
   throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
-}
-
-function isFresh(ranges: readonly OpenRange[], indexNames: string[]): boolean {
-  return indexNames.every((name) => ranges.every((range) => range.applier(name)?.isServing === true));
 }
 
 async function readRequests(body: Uint8Array): Promise<unknown[]> {

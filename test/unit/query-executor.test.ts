@@ -1,13 +1,24 @@
 import { describe, expect, test } from 'bun:test';
+import type { IndexFreshness } from '../../src/query/index-freshness.ts';
 import type { NativePlan } from '../../src/query/native-plan.ts';
 import { executeQuery } from '../../src/query/query-executor.ts';
 import { planQuery } from '../../src/query/query-plan.ts';
 import type { NativeHits, QueryTarget } from '../../src/query/query-target.ts';
 import type { QueryIndex } from '../../src/query/query-vector.ts';
 
+/** Indexes that show everything. */
+const fresh: IndexFreshness = {
+  heads: () => [5],
+  shown: () => [5],
+  removedSince: () => 0,
+  hasReplayed: () => true,
+  waitUntilShown: async () => true,
+};
+
 /** Three indexed documents, the first of which has been deleted since. */
 const target: QueryTarget = {
   tableName: 'recipes',
+  freshness: fresh,
   expiredAtOrBeforeMs: undefined,
   ranges: [
     {
@@ -56,9 +67,10 @@ describe('a page that is filled again', () => {
     };
     const request = { limit: 2, full_text_search: { match: 'soup' }, aggregations: { c: { type: 'count' } } };
     const planned = planQuery(request, { name: 'recipes', nowMs: 0 });
-    const { hits, ...rest } = await executeQuery(planned, target, run, caller);
+    const behind = { ...target, freshness: { ...fresh, waitUntilShown: async () => false } };
+    const { hits, ...rest } = await executeQuery(planned, behind, run, caller);
     expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
-    expect(rest).toMatchObject({ total: 2, totalIsExact: true, aggregations: '{"c":{"value":3}}' });
+    expect(rest).toMatchObject({ total: 2, totalIsExact: false, aggregations: '{"c":{"value":3}}' });
     expect(asked.map((plan) => plan.aggregations !== undefined)).toEqual([true, false]);
   });
 
@@ -111,5 +123,92 @@ describe('a document that has changed since it was indexed', () => {
       ['match', ['k1'], false],
       [undefined, ['k2', 'k3'], false],
     ]);
+  });
+});
+
+describe('an answer while writes are on their way to the indexes', () => {
+  const planOf = (request: object) => planQuery(request, { name: 'recipes', nowMs: 0 });
+  const exact = { total: 3, totalIsExact: true };
+  const runOf = (...hits: NativeHits[]) => {
+    let call = 0;
+    return async () => hits[Math.min(call++, hits.length - 1)] ?? nativeHits(0);
+  };
+
+  test('is exact when everything was shown that was written before it', async () => {
+    expect(await executeQuery(planOf({}), target, runOf(nativeHits(0, exact)), caller)).toMatchObject({
+      ...exact,
+      isPartial: false,
+    });
+  });
+
+  test('is a lower bound when not, less what may have gone since', async () => {
+    const freshness = { ...fresh, shown: () => [3], removedSince: (shown: readonly number[]) => 5 - (shown[0] ?? 0) };
+    const run = runOf(nativeHits(0, { ...exact, total: 10 }));
+    expect(await executeQuery(planOf({}), { ...target, freshness }, run, caller)).toMatchObject({
+      total: 8,
+      totalIsExact: false,
+      isPartial: false,
+    });
+  });
+
+  test('is partial while an index has yet to show what it showed before', async () => {
+    const freshness = { ...fresh, shown: () => [2], hasReplayed: () => false };
+    const run = runOf(nativeHits(0, exact));
+    expect(await executeQuery(planOf({}), { ...target, freshness }, run, caller)).toMatchObject({
+      total: 3,
+      totalIsExact: false,
+      isPartial: true,
+    });
+  });
+
+  test('has the greatest score of what is left when the best hit is gone', async () => {
+    const scored = (count: number, members: Partial<NativeHits> = {}) => {
+      const hits = nativeHits(count, { ...exact, maxScore: 9, ...members });
+      for (let hit = 0; hit < count; hit += 1) hits.numbers[hit * 5 + 3] = 9 - hit;
+      return hits;
+    };
+    const answer = await executeQuery(planOf({ full_text_search: { match: 'x' } }), target, runOf(scored(3)), caller);
+    expect(answer.hits.map(({ score }) => score)).toEqual([8, 7]);
+    expect(answer).toMatchObject({ maxScore: 8, total: 2, totalIsExact: false });
+    const elsewhere = await executeQuery(planOf({}), target, runOf(scored(3, { maxScore: 20 })), caller);
+    expect(elsewhere.maxScore).toBe(20);
+  });
+
+  test('with aggregations over a row that is gone: waits for the indexes and runs again', async () => {
+    const waited: (readonly number[])[] = [];
+    const freshness = {
+      ...fresh,
+      waitUntilShown: async (heads: readonly number[]) => {
+        waited.push(heads);
+        return true;
+      },
+    };
+    const stale = nativeHits(3, { ...exact, aggregations: 'stale' });
+    const current = { ...nativeHits(3, { ...exact, aggregations: 'current', total: 2 }) };
+    current.numbers = current.numbers.slice(5);
+    const plan = planOf({ full_text_search: { match: 'x' }, aggregations: { c: { type: 'count' } } });
+    const answer = await executeQuery(plan, { ...target, freshness }, runOf(stale, current), caller);
+    expect(answer).toMatchObject({ aggregations: 'current', total: 2, totalIsExact: true, isPartial: false });
+    expect(waited).toEqual([[5]]);
+    const never = { ...fresh, waitUntilShown: async () => false };
+    const late = await executeQuery(plan, { ...target, freshness: never }, runOf(stale), caller);
+    expect(late).toMatchObject({ aggregations: 'stale', total: 2, totalIsExact: false, isPartial: true });
+  });
+
+  test('that is only a count waits first', async () => {
+    const steps: string[] = [];
+    const freshness = {
+      ...fresh,
+      waitUntilShown: async () => {
+        steps.push('waited');
+        return true;
+      },
+    };
+    const run = async () => {
+      steps.push('run');
+      return nativeHits(0, exact);
+    };
+    await executeQuery(planOf({ count: true }), { ...target, freshness }, run, caller);
+    expect(steps).toEqual(['waited', 'run']);
   });
 });

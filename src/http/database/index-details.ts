@@ -1,4 +1,10 @@
-import { progressOf, type RangeIndexReport, readinessOf } from '../../indexing/index-report.ts';
+import {
+  isComplete,
+  progressOf,
+  type RangeIndexReport,
+  type Readiness,
+  readinessOf,
+} from '../../indexing/index-report.ts';
 
 /** What the wire calls index details (specification 2.5). */
 export interface IndexDetailsSource {
@@ -25,7 +31,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
   const failed = ranges.find((range) => range.state === 'failed');
   const catchingUp = ranges.some((range) => range.state === 'opening' || range.state === 'catching_up');
   const docCount = sum(ranges, (range) => range.stats?.docCount ?? 0);
-  const blockers = readiness.complete ? [] : readiness.reasons;
+  const blockers = readiness.reasons;
   return {
     index_type: source.config.type,
     readiness: {
@@ -54,7 +60,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),
-    ...renderBackfill(ranges, readiness.state),
+    ...renderBackfill(ranges, readiness),
     ...renderSequences(ranges, { target, published, checkpointed }),
     repair_scan_issue_count: 0,
     repair_issue_count: skipped,
@@ -63,20 +69,20 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     repair_summary_ready: true,
     expected_groups: ranges.length,
     reported_groups: ranges.length,
-    fresh_groups: ranges.filter((range) => range.state === 'live').length,
-    stale_groups: ranges.filter((range) => range.state === 'catching_up').length,
+    fresh_groups: ranges.filter(isComplete).length,
+    stale_groups: ranges.filter((range) => range.stats !== undefined && !isComplete(range)).length,
     missing_groups: ranges.filter((range) => range.stats === undefined).length,
     unknown_remote_groups: 0,
     runtime_present: ranges.every((range) => range.stats !== undefined),
-    runtime_fresh: ranges.every((range) => range.published === range.head),
+    runtime_fresh: readiness.complete,
     runtime_source: catchingUp ? 'startup_catch_up' : 'live_writer_publish',
-    runtime_freshness: failed ? 'failed' : catchingUp ? 'catching_up' : published < target ? 'stale' : 'fresh',
+    runtime_freshness: readiness.complete ? 'fresh' : failed ? 'failed' : catchingUp ? 'catching_up' : 'stale',
     text_merge: renderTextMerge(),
     async_indexing: {
-      pending_entries: sum(ranges, (range) => range.queuedPages),
+      pending_entries: target - published,
       applied_sequence: published,
       target_sequence: target,
-      phase: catchingUp ? 'replay' : 'idle',
+      phase: readiness.complete ? 'idle' : 'replay',
     },
     resolution: renderDerived(target),
     promotion: renderDerived(target),
@@ -109,8 +115,9 @@ function renderRepair(rebuilding: boolean, failed: boolean, skipped: number) {
   };
 }
 
-function renderBackfill(ranges: RangeIndexReport[], state: string) {
-  const active = ranges.some((range) => range.rebuilding && range.state !== 'live');
+/** A live index that lags is filled, too: what waits for `ready` here must not go on before everything is shown. */
+function renderBackfill(ranges: RangeIndexReport[], { complete, state }: Readiness) {
+  const active = !complete && state !== 'failed';
   const progress = ranges.length === 0 ? 0 : sum(ranges, progressOf) / ranges.length;
   return {
     backfill_active: active,
@@ -125,14 +132,14 @@ function renderSequences(
   sequences: { target: number; published: number; checkpointed: number },
 ) {
   const { target, published, checkpointed } = sequences;
-  const catchingUp = ranges.some((range) => range.state === 'opening' || range.state === 'catching_up');
+  const isBehind = !ranges.every(isComplete);
   const hasCheckpoint = ranges.some((range) => range.checkpointed > 0);
   return {
     replay_applied_sequence: published,
     replay_target_sequence: target,
     replay_catch_up_required: published < target,
-    catch_up_active: catchingUp,
-    catch_up_phase: catchingUp ? 'replay' : 'idle',
+    catch_up_active: isBehind,
+    catch_up_phase: isBehind ? 'replay' : 'idle',
     catch_up_applied_sequence: published,
     catch_up_target_sequence: target,
     projection_checkpoint_applied_sequence: checkpointed,

@@ -134,6 +134,15 @@ export const queryRequest = Type.Object(
           'When it is over, what was found by then is answered as `partial`. At most the bound of the server; 0 is answered 504.',
       }),
     ),
+    wait_for_index_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 60_000,
+        description:
+          'Wait up to so long until the indexes show everything that was written before the query. When absent, a query ' +
+          'waits for an index that has just been opened to show what it showed before; 0 waits for nothing.',
+      }),
+    ),
     typo_tolerance: Type.Optional(
       Type.Boolean({
         default: false,
@@ -219,7 +228,13 @@ export const queryResult = Type.Object({
   hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
   aggregations: Type.Optional(Type.Record(Type.String(), jsonObject)),
   profile: Type.Optional(queryProfile),
-  partial: Type.Optional(Type.Boolean({ description: 'True: the time was over before all documents were looked at.' })),
+  partial: Type.Optional(
+    Type.Boolean({
+      description:
+        'True: not all documents were looked at, because the time was over or an index is still replaying what it ' +
+        'showed before a restart.',
+    }),
+  ),
   took: Type.Integer({ description: 'Milliseconds.' }),
   status: Type.Integer({ description: 'What the request would have been answered alone.' }),
   code: Type.Optional(Type.String({ description: 'Error code, when this query failed among several.' })),
