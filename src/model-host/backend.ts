@@ -1,5 +1,6 @@
 import type { ModelSpec } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
+import type { Priority } from './priority.ts';
 
 /** What a model turned out to be once it was loaded. */
 export interface LoadedInfo {
@@ -21,6 +22,8 @@ export interface LoadedInfo {
 export interface OperationContext<Name extends OperationName> {
   /** Aborted when nobody waits any more: stop within one token, batch or slice. */
   readonly signal: AbortSignal;
+  /** `foreground` unless given. */
+  readonly priority?: Priority;
   readonly emit: (event: EventOf<Name>) => void;
   /** Says that work goes on, where nothing else is sent for long. Cheap: call it once a token, batch or slice. */
   readonly progress: () => void;

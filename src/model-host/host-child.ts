@@ -49,7 +49,7 @@ class ChildSide {
     }
   }
 
-  async #run({ id, name, input, arrays }: ToChild & { type: 'run' }): Promise<void> {
+  async #run({ id, name, input, arrays, priority = 'foreground' }: ToChild & { type: 'run' }): Promise<void> {
     const controller = new AbortController();
     this.#running.set(id, controller);
     try {
@@ -58,6 +58,7 @@ class ChildSide {
       if (handler === undefined) throw new ServiceError('model_not_supported', `this model cannot ${name}`);
       const context = {
         signal: controller.signal,
+        priority,
         emit: (event: unknown) => send({ type: 'event', id, event }),
         progress: () => this.#progress(),
       };

@@ -2,6 +2,7 @@ import type { TransportedError } from '../runtime/error-transport.ts';
 import type { LoadedInfo } from './backend.ts';
 import type { PlacedArray } from './large-arrays.ts';
 import type { ModelSpec } from './model-spec.ts';
+import type { Priority } from './priority.ts';
 
 /** What the server tells a child. */
 export type ToChild =
@@ -12,6 +13,7 @@ export type ToChild =
       readonly name: string;
       readonly input: unknown;
       readonly arrays?: readonly PlacedArray[];
+      readonly priority?: Priority;
     }
   /** The large arrays of a result have been read. */
   | { readonly type: 'taken'; readonly arrays: readonly PlacedArray[] }

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { LoadedInfo } from './backend.ts';
+import { type Lane, Lanes } from './lanes.ts';
 import { ModelProcess, type ProcessParts, type RunOptions } from './model-process.ts';
 import { type ModelSpec, specKey } from './model-spec.ts';
 import type { InputOf, OperationName, ResultOf } from './operations.ts';
@@ -53,12 +54,14 @@ export class ModelPool {
   readonly #clock: Clock;
   readonly #slots = new Map<string, Slot>();
   readonly #leaving = new Set<Promise<void>>();
+  readonly #lanes: Lanes;
   #cancelCheck: (() => void) | undefined;
   #stopped = false;
 
   constructor(parts: PoolParts) {
     this.#parts = parts;
     this.#clock = parts.clock;
+    this.#lanes = new Lanes(parts.clock);
   }
 
   /**
@@ -71,19 +74,27 @@ export class ModelPool {
     input: InputOf<Name>,
     options: RunOptions<Name> = {},
   ): Promise<ResultOf<Name>> {
-    return await this.use(spec, (process) => process.run(name, input, options), options.signal);
+    return await this.use(spec, (process) => process.run(name, input, options), options);
   }
 
   /** What the model turned out to be; loads it when it is not. */
   async info(spec: ModelSpec, signal?: AbortSignal): Promise<LoadedInfo> {
-    return await this.use(spec, (_process, info) => Promise.resolve(info), signal);
+    return await this.use(spec, (_process, info) => Promise.resolve(info), { signal });
   }
 
   /** Several operations on one loaded model, which stays until `work` has settled. */
   async use<T>(
     spec: ModelSpec,
     work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
-    signal?: AbortSignal,
+    lane: Lane = {},
+  ): Promise<T> {
+    return await this.#lanes.run(lane, () => this.#hold(spec, work, lane.signal));
+  }
+
+  async #hold<T>(
+    spec: ModelSpec,
+    work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
+    signal: AbortSignal | undefined,
   ): Promise<T> {
     const slot = this.#slotOf(spec);
     slot.users += 1;

@@ -9,6 +9,7 @@ import { LargeArrays } from './large-arrays.ts';
 import { openMemoryFile } from './memory-file.ts';
 import { type ModelSpec, specKey } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
+import type { Priority } from './priority.ts';
 
 export interface ProcessBounds {
   /** How long a model may take to load. */
@@ -30,6 +31,8 @@ export interface ProcessParts {
 
 export interface RunOptions<Name extends OperationName> {
   readonly signal?: AbortSignal;
+  /** `foreground` unless given. */
+  readonly priority?: Priority;
   readonly onEvent?: (event: EventOf<Name>) => void;
 }
 
@@ -129,7 +132,7 @@ export class ModelProcess {
   run<Name extends OperationName>(
     name: Name,
     input: InputOf<Name>,
-    { signal, onEvent }: RunOptions<Name> = {},
+    { signal, priority, onEvent }: RunOptions<Name> = {},
   ): Promise<ResultOf<Name>> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<ResultOf<Name>>();
@@ -174,7 +177,7 @@ export class ModelProcess {
       },
     });
     signal?.addEventListener('abort', onAbort, { once: true });
-    this.#send({ type: 'run', id, name, input: message, ...(arrays && { arrays }) });
+    this.#send({ type: 'run', id, name, input: message, ...(arrays && { arrays }), ...(priority && { priority }) });
     return promise;
   }
 

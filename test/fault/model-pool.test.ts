@@ -117,6 +117,19 @@ describe('a loaded model', () => {
     expect([pool.isLoaded(images), events.at(-2)]).toEqual([true, 'unload embedders/a evicted']);
   });
 
+  test('is not loaded for the background while another works for somebody', async () => {
+    const { pool } = story();
+    const leaving = new AbortController();
+    const somebody = ask(pool, 'a', 'wait', leaving.signal).catch((error: Error) => error.message);
+    const input = { texts: ['hello'], truncate: undefined };
+    const nobody = pool.run(spec('b'), 'embed', input, { priority: 'background' });
+    await until(async () => pool.loaded().some(({ inFlight }) => inFlight === 1));
+    expect(pool.loaded().map(({ key }) => key)).toEqual(['embedders/a']);
+    leaving.abort(new Error('left'));
+    expect(await somebody).toBe('left');
+    expect((await nobody).dense?.[0]).toBeGreaterThan(0);
+  });
+
   test('in use makes no room', async () => {
     const { pool } = story({ loadedModelsMax: 1 });
     const leaving = new AbortController();

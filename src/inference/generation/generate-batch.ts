@@ -91,7 +91,7 @@ class Batch {
       await this.#parts.pool.use(
         spec,
         async (process, info) => await this.#decode(await this.#prepare(jobs, info), process),
-        this.#signal,
+        { signal: this.#signal },
       );
     } catch (error) {
       // The model could not be loaded.

@@ -1,6 +1,7 @@
 import type { LoadedInfo } from '../../model-host/backend.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { GenerateEvent, GenerateInput, GenerateResult } from '../../model-host/operations/generate.ts';
+import type { Priority } from '../../model-host/priority.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -29,6 +30,7 @@ export interface PreparedGeneration {
 
 export interface GenerationOptions {
   readonly signal: AbortSignal;
+  readonly priority?: Priority;
   /** Called for every piece of a streamed output. */
   readonly onPiece?: (deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']) => void;
 }
@@ -102,7 +104,7 @@ export async function prepareGeneration(
 export async function generate(
   request: GenerationRequest,
   parts: GenerationParts,
-  { signal, onPiece }: GenerationOptions,
+  options: GenerationOptions,
 ): Promise<GenerationOutput> {
   const models = findModels(request, parts);
   const watch = parts.generations.begin(models.model.name);
@@ -115,17 +117,17 @@ export async function generate(
         const { input, reader } = await prepareGeneration(request, models, info, parts);
         const onEvent = ({ text, logprobs }: GenerateEvent) => {
           watch.token();
-          onPiece?.(reader.push(text), logprobs);
+          options.onPiece?.(reader.push(text), logprobs);
         };
-        const result = await process.run('generate', input, { signal, onEvent });
+        const result = await process.run('generate', input, { ...options, onEvent });
         return finished(result, reader);
       },
-      signal,
+      options,
     );
     watch.finished(output.result, output.finish);
     return output;
   } catch (error) {
-    watch.failed(signal.aborted);
+    watch.failed(options.signal.aborted);
     throw error;
   }
 }

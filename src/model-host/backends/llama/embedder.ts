@@ -4,7 +4,7 @@ import { cutToFit } from './cut-to-fit.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-type Watch = Pick<OperationContext<'embed'>, 'signal' | 'progress'>;
+type Watch = Pick<OperationContext<'embed'>, 'signal' | 'priority' | 'progress'>;
 
 /** Vectors of texts. */
 export class Embedder {

@@ -1,5 +1,7 @@
+import { systemClock } from '../../../lib/clock.ts';
 import { SerialTasks } from '../../../lib/serial-tasks.ts';
 import type { OperationContext } from '../../backend.ts';
+import { Lanes } from '../../lanes.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import type { Threads } from './threads.ts';
 
@@ -12,7 +14,7 @@ export interface PooledParts {
   readonly ranking: boolean;
 }
 
-type Watch = Pick<OperationContext<'embed'>, 'signal' | 'progress'>;
+type Watch = Pick<OperationContext<'embed'>, 'signal' | 'priority' | 'progress'>;
 
 /**
  * A context that reads whole inputs and answers one vector for each, pooled as the file says. The binding gives out the
@@ -22,6 +24,7 @@ export class PooledContext {
   readonly #context: NativeContext;
   readonly #threads: Threads;
   readonly #tasks = new SerialTasks();
+  readonly #lanes = new Lanes(systemClock);
 
   private constructor(context: NativeContext, threads: Threads) {
     this.#context = context;
@@ -51,11 +54,12 @@ export class PooledContext {
   }
 
   /** Vectors of inputs, which have a token at least and `contextTokens` at most. Stops between two when aborted. */
-  async read(inputs: readonly (readonly number[])[], { signal, progress }: Watch): Promise<Float64Array[]> {
+  async read(inputs: readonly (readonly number[])[], { signal, priority, progress }: Watch): Promise<Float64Array[]> {
     const vectors: Float64Array[] = [];
     for (const tokens of inputs) {
       signal.throwIfAborted();
-      vectors.push(await this.#tasks.run('read', () => this.#evaluate(tokens)));
+      const read = () => this.#tasks.run('read', () => this.#evaluate(tokens));
+      vectors.push(await this.#lanes.run({ signal, priority }, read));
       progress();
     }
     return vectors;

@@ -25,7 +25,7 @@ export class Reranker {
 
   async rerank(
     { query, texts, truncate }: RerankInput,
-    watch: Pick<OperationContext<'rerank'>, 'signal' | 'progress'>,
+    watch: Pick<OperationContext<'rerank'>, 'signal' | 'priority' | 'progress'>,
   ) {
     const { vocabulary, contextTokens, context, answersChance } = this.#parts;
     const asked = [...vocabulary.plainTokens(query)];

@@ -1,5 +1,6 @@
 import { must } from '../../../lib/assert.ts';
 import { turn } from '../../../lib/in-slices.ts';
+import type { Priority } from '../../priority.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
 
 /** What the queue has to know of an input. */
@@ -9,6 +10,8 @@ export interface Sized {
 
 export interface QueueContext {
   readonly signal: AbortSignal;
+  /** `foreground` unless given. */
+  readonly priority?: Priority;
   readonly progress: () => void;
 }
 
@@ -27,14 +30,18 @@ interface Request<Output> {
   over: boolean;
 }
 
+/** Tokens of a batch in the background: whoever comes while one is read waits for no more than that. */
+const backgroundTokensMax = 512;
+
 /**
  * Inputs of all requests that wait for one model, read in batches of similar length, oldest first. Between two batches
- * the event loop turns: new requests join, and those that nobody waits for leave.
+ * the event loop turns: new requests join, and those that nobody waits for leave. Inputs of the background are read in
+ * small batches, and only while none of the foreground waits.
  */
 export class BatchQueue<Item extends Sized, Output> {
   readonly #run: (items: readonly Item[]) => Promise<Output[]>;
   readonly #tokensMax: number;
-  #waiting: Waiting<Item, Output>[] = [];
+  #waiting: Record<Priority, Waiting<Item, Output>[]> = { foreground: [], background: [] };
   #working = false;
 
   constructor(tokensMax: number, run: (items: readonly Item[]) => Promise<Output[]>) {
@@ -43,7 +50,7 @@ export class BatchQueue<Item extends Sized, Output> {
   }
 
   /** Outputs in the order of the items. Rejects with what the run threw, or with the reason of the abort. */
-  submit(items: readonly Item[], { signal, progress }: QueueContext): Promise<Output[]> {
+  submit(items: readonly Item[], { signal, priority = 'foreground', progress }: QueueContext): Promise<Output[]> {
     const { promise, resolve, reject } = Promise.withResolvers<Output[]>();
     if (signal.aborted) reject(signal.reason);
     else if (items.length === 0) resolve([]);
@@ -57,7 +64,7 @@ export class BatchQueue<Item extends Sized, Output> {
         over: false,
       };
       signal.addEventListener('abort', () => this.#end(request, signal.reason), { once: true });
-      for (const [index, item] of items.entries()) this.#waiting.push({ item, index, request });
+      for (const [index, item] of items.entries()) this.#waiting[priority].push({ item, index, request });
       if (!this.#working) void this.#work();
     }
     return promise;
@@ -66,22 +73,23 @@ export class BatchQueue<Item extends Sized, Output> {
   async #work(): Promise<void> {
     this.#working = true;
     await turn();
-    while (this.#waiting.length > 0) {
-      const chosen = planBatch(
-        this.#waiting.slice(0, batchWindow).map(({ item }) => item.length),
-        this.#tokensMax,
-      );
-      await this.#runBatch(this.#take(chosen));
+    for (;;) {
+      const { foreground, background } = this.#waiting;
+      if (foreground.length > 0) await this.#runBatch(this.#take('foreground', this.#tokensMax));
+      else if (background.length > 0) {
+        await this.#runBatch(this.#take('background', Math.min(this.#tokensMax, backgroundTokensMax)));
+      } else break;
       await turn();
     }
     this.#working = false;
   }
 
-  #take(chosen: readonly number[]): Waiting<Item, Output>[] {
-    const taken = new Set(chosen);
-    const batch = chosen.map((index) => must(this.#waiting[index], 'a plan is made of what waits'));
-    this.#waiting = this.#waiting.filter((_, index) => !taken.has(index));
-    return batch;
+  #take(lane: Priority, tokensMax: number): Waiting<Item, Output>[] {
+    const waiting = this.#waiting[lane];
+    const lengths = waiting.slice(0, batchWindow).map(({ item }) => item.length);
+    const taken = new Set(planBatch(lengths, tokensMax));
+    this.#waiting[lane] = waiting.filter((_, index) => !taken.has(index));
+    return [...taken].map((index) => must(waiting[index], 'a plan is made of what waits'));
   }
 
   async #runBatch(batch: readonly Waiting<Item, Output>[]): Promise<void> {
@@ -103,7 +111,9 @@ export class BatchQueue<Item extends Sized, Output> {
   #end(request: Request<Output>, reason: unknown): void {
     if (request.over) return;
     request.over = true;
-    this.#waiting = this.#waiting.filter((each) => each.request !== request);
+    const { foreground, background } = this.#waiting;
+    const isOther = (each: Waiting<Item, Output>) => each.request !== request;
+    this.#waiting = { foreground: foreground.filter(isOther), background: background.filter(isOther) };
     request.reject(reason);
   }
 }
