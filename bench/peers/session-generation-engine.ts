@@ -36,7 +36,7 @@ async function generate({ prompts, tokens }: GenerateCommand): Promise<GenerateA
   const endMs = performance.now();
   const decodeCpuMs = cpuMs() - firstCpuMs;
   session.dispose();
-  sequence.dispose();
+  await sequence.dispose();
   const decodeMs = endMs - firstMs;
   return {
     tokens: made,
