@@ -143,6 +143,10 @@ export const limits = {
   /** How long a write waits for its `sync_level` before it answers that it is committed and not yet visible. */
   syncWaitMs: 60 * secondMs,
 
+  // A full disk
+  /** Room for deletes, committed writes and checkpoints. */
+  reserveBytes: 64 * MiB,
+
   // Integrity
   scrubIntervalMs: 24 * hourMs,
 

@@ -59,6 +59,12 @@ export const options = {
     help: 'Directory of all data; made when missing, held by one process at a time.',
     aliases: ['data_dir', 'storage.local.base_dir'],
   }),
+  reserveBytes: option({
+    key: 'storage.reserve',
+    kind: size(0, 64 * 1024 * mebibyte),
+    default: limits.reserveBytes,
+    help: 'Room that is kept in the data directory for a full disk: deletes, drops, committed writes and checkpoints get it.',
+  }),
   metricsHost: option({
     key: 'metrics.host',
     flag: '--metrics-host',

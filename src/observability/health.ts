@@ -28,6 +28,8 @@ export interface Fault extends FaultSubject {
   blocks: 'reads' | 'writes' | 'nothing';
   /** What has happened and what to do, for people. It is shown in answers: no path, no key, no text of a document. */
   message: string;
+  /** Facts for the log, never for an answer. */
+  details?: Readonly<Record<string, unknown>>;
 }
 
 export type HealthState = 'healthy' | 'degraded' | 'unhealthy';

@@ -7,6 +7,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { LocalRangeLog } from '../replication/local-range-log.ts';
 import type { RangeLog } from '../replication/range-log.ts';
+import type { AppliedWrite } from '../storage/entry-group.ts';
 import { openStorage, type Storage } from '../storage/open-storage.ts';
 import { openHealth } from './service-health.ts';
 
@@ -27,20 +28,29 @@ export interface DatabaseCore extends DatabaseOptions {
   readonly log: RangeLog;
 }
 
-/** Opens the storage. `onFailed` is told of a failed sync; `tableOf` names the table of a range once tables are known. */
+export interface CoreEvents {
+  /** A sync has failed. */
+  onFailed(): void;
+  /** A range has taken a committed write later than it was answered. */
+  onRedone(write: AppliedWrite): void;
+}
+
+/** Opens the storage. `tableOf` names the table of a range once tables are known. */
 export async function openCore(
   given: DatabaseOptions,
-  onFailed: () => void,
+  { onFailed, onRedone }: CoreEvents,
   tableOf: (rangeId: number) => string | undefined,
 ): Promise<DatabaseCore> {
   const { options, clock, logger, metrics } = given;
-  const { dataDir: directory, failpoint } = options();
+  const { dataDir: directory, failpoint, reserveBytes } = options();
   const health = openHealth(logger, metrics, tableOf);
   const storage = await openStorage({
     directory,
     clock,
     failpoint,
+    reserveBytes,
     health,
+    onRedone,
     onCommit({ requests, durationMs }) {
       metrics.observe('writerGroup', [], requests);
       metrics.observe('writerCommit', [], durationMs / 1_000);

@@ -37,13 +37,17 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
   const core = await openCore(
     given,
-    () => failed.resolve(),
+    {
+      onFailed: () => failed.resolve(),
+      onRedone: (write) => pool?.openRanges().find(({ rangeId }) => rangeId === write.rangeId)?.applied(write),
+    },
     (rangeId) => tables?.findOwner(rangeId)?.name,
   );
   let tables: TableService | undefined;
+  // What start-up finishes is read from the feed by every index.
+  let pool: RangePool | undefined;
   const opened = await openTables(core);
-  tables = opened.tables;
-  const { pool } = opened;
+  ({ tables, pool } = opened);
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
   const background = [sweeper.run(stopping.signal), buildScrubber(core, tables).run(stopping.signal)];

@@ -18,7 +18,8 @@ export function openHealth(logger: Logger, metrics: Metrics, tableOf: TableOf): 
   const health = new Health({
     raised(fault, isNew) {
       metrics.increment('raisedFaults', [fault.kind]);
-      if (isNew) logger.error(`fault: ${fault.message}`, { fault: fault.kind, blocks: fault.blocks, ...where(fault) });
+      const facts = { fault: fault.kind, blocks: fault.blocks, ...where(fault), ...fault.details };
+      if (isNew) logger.error(`fault: ${fault.message}`, facts);
     },
     cleared: (fault) => logger.info('a fault is over', { fault: fault.kind, ...where(fault) }),
     documentDamaged(rangeId) {

@@ -1,16 +1,16 @@
-import { assert, must } from '../lib/assert.ts';
-import { readFrame } from '../lib/document-frame.ts';
+import { must } from '../lib/assert.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { TransferList } from '../runtime/worker-channel.ts';
 import type { CatalogFile, RedoRow } from './catalog-file.ts';
 import type { CommitLog } from './commit-log.ts';
-import { type AppliedWrite, type EntryGroup, entryFormat, type RangeId, type RangeWrite } from './entry-group.ts';
-import type { EvaluationContext } from './evaluation-context.ts';
+import type { DiskSpace } from './disk-space.ts';
+import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
+import { evaluateGroup, firstRange, freesSpace, involvedRanges, isSingle } from './group-evaluation.ts';
 import type { OpenRange, OpenRanges } from './open-ranges.ts';
-import { decodeRedo, encodeRedo, type RedoPart } from './redo-record.ts';
-import { checkReadAssertion, evaluateWrite } from './row-evaluation.ts';
-import { isSqliteError } from './storage-error.ts';
+import { encodeRedo, type RedoPart } from './redo-record.ts';
+import type { RedoRunner } from './redo-runner.ts';
+import { insufficientStorage, isSqliteError } from './storage-error.ts';
 
 /** One request on its way through the writer. */
 export interface AppendCall {
@@ -22,33 +22,27 @@ export interface AppendCall {
 /** Translates a failure for callers; the writer stops for good when it says that the disk failed. */
 export type ReportFailure = (error: unknown, path: string) => unknown;
 
+/** What an append runner works on. */
+export interface AppendParts {
+  ranges: OpenRanges;
+  catalog: CatalogFile;
+  commits: CommitLog;
+  redo: RedoRunner;
+  space: DiskSpace;
+  report: ReportFailure;
+}
+
 /**
  * Evaluates and commits requests. Those of one range share a transaction and its sync; a request over several ranges
  * is first committed as a redo record to the catalog, then to each range.
  */
 export class AppendRunner {
-  readonly #ranges: OpenRanges;
-  readonly #catalog: CatalogFile;
-  readonly #catalogPath: string;
-  readonly #commits: CommitLog;
-  readonly #report: ReportFailure;
+  readonly #parts: AppendParts;
   /** Redo records that have reached all their ranges; forgotten with the next record. */
   #applied: number[] = [];
-  /** Ranges that have yet to take what the catalog has committed for them. */
-  readonly #behind = new Set<RangeId>();
 
-  constructor(
-    ranges: OpenRanges,
-    catalog: CatalogFile,
-    catalogPath: string,
-    commits: CommitLog,
-    report: ReportFailure,
-  ) {
-    this.#commits = commits;
-    this.#ranges = ranges;
-    this.#catalog = catalog;
-    this.#catalogPath = catalogPath;
-    this.#report = report;
+  constructor(parts: AppendParts) {
+    this.#parts = parts;
   }
 
   /** Runs requests in order, sharing commits where neighbours allow it. */
@@ -60,62 +54,61 @@ export class AppendRunner {
       while (end < calls.length && isSingle(must(calls[end], 'a gap in the queue').request) === single) end += 1;
       const neighbours = calls.slice(start, end);
       if (single) this.#runSingles(neighbours);
-      else this.#runGroups(neighbours);
+      else this.#withRoom(neighbours, this.#parts.catalog.path, (those) => this.#runGroups(those));
       start = end;
     }
-  }
-
-  /**
-   * Finishes what a crash interrupted. A damaged range keeps its record and takes no writes; the others go on.
-   */
-  finishRedo(): { redone: number; warnings: string[] } {
-    const finished: number[] = [];
-    const warnings: string[] = [];
-    let redone = 0;
-    for (const record of this.#catalog.redo()) {
-      const outcome = this.#redoWhereSound(record, warnings);
-      if (outcome.worked) redone += 1;
-      if (outcome.whole) finished.push(record.transactionId);
-    }
-    if (finished.length > 0) this.#catalog.writeRedo([], finished);
-    return { redone, warnings };
-  }
-
-  #redoWhereSound(record: RedoRow, warnings: string[]): { worked: boolean; whole: boolean } {
-    const outcome = { worked: false, whole: true };
-    for (const { rangeId } of decodeRedo(record.payload)) {
-      try {
-        if (this.#redo(record, rangeId)) outcome.worked = true;
-      } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'data_corrupted') throw error;
-        outcome.whole = false;
-        this.#behind.add(rangeId);
-        warnings.push(`range ${rangeId} lacks a committed write: ${error.message}`);
-      }
-    }
-    return outcome;
   }
 
   /** Forgets the records of finished writes, so that a clean start finds none. */
   forgetApplied(): void {
     if (this.#applied.length === 0) return;
-    this.#catalog.writeRedo([], this.#applied);
+    this.#parts.catalog.writeRedo([], this.#applied);
     this.#applied = [];
   }
 
   #runSingles(calls: readonly AppendCall[]): void {
+    const { ranges, catalog } = this.#parts;
     for (const [rangeId, ofRange] of Map.groupBy(calls, (call) => firstRange(call.request))) {
-      try {
-        this.#runRange(this.#writable(rangeId), ofRange);
-      } catch (error) {
-        const reported = this.#report(error, this.#ranges.find(rangeId)?.path ?? this.#catalogPath);
-        for (const call of ofRange) call.reject(reported);
-      }
+      this.#withRoom(ofRange, ranges.find(rangeId)?.path ?? catalog.path, (those) =>
+        this.#runRange(this.#writable(rangeId), those),
+      );
     }
   }
 
+  /**
+   * Runs requests that share a commit. `run` answers all of them and says whether it has written, or throws with nothing
+   * written. Where the disk is full, those that free space are tried again, at last with the room of the reserve.
+   */
+  #withRoom(calls: readonly AppendCall[], path: string, run: (calls: readonly AppendCall[]) => boolean): void {
+    const { space, report } = this.#parts;
+    const attempt = (those: readonly AppendCall[]): unknown => {
+      if (those.length === 0) return undefined;
+      try {
+        if (run(those)) space.note('writable');
+        return undefined;
+      } catch (error) {
+        return report(error, path);
+      }
+    };
+    if (!space.isSpent) {
+      const failure = attempt(calls);
+      if (failure === undefined) return;
+      if (!isFull(failure)) {
+        reject(calls, failure);
+        return;
+      }
+    }
+    const { freeing = [], other = [] } = Object.groupBy(calls, ({ request }) =>
+      freesSpace(request) ? 'freeing' : 'other',
+    );
+    reject(other, insufficientStorage());
+    let failure = attempt(freeing);
+    if (isFull(failure) && space.spend()) failure = attempt(freeing);
+    if (failure !== undefined) reject(freeing, failure);
+  }
+
   /** One transaction for all these requests. A throw fails all of them, with nothing written. */
-  #runRange(range: OpenRange, calls: readonly AppendCall[]): void {
+  #runRange(range: OpenRange, calls: readonly AppendCall[]): boolean {
     const { file } = range;
     const answers: Answer[] = [];
     const failures: { call: AppendCall; error: unknown }[] = [];
@@ -131,14 +124,15 @@ export class AppendRunner {
           failures.push({ call, error });
         }
       }
-      if (answers.length === 0 || file.state.nextSequence === before) file.rollback();
-      else this.#commits.timed(answers.length, () => this.#commit(range, before));
+      if (file.state.nextSequence === before) file.rollback();
+      else this.#parts.commits.timed(answers.length, () => this.#commit(range, before));
     } catch (error) {
       file.rollback();
       throw error;
     }
     for (const { call, applied } of answers) answer(call, applied);
     for (const { call, error } of failures) call.reject(error);
+    return file.state.nextSequence > before;
   }
 
   #commit(range: OpenRange, firstSequence: number): void {
@@ -150,31 +144,31 @@ export class AppendRunner {
   }
 
   /** Requests over several ranges, evaluated together and committed by one redo transaction. */
-  #runGroups(calls: readonly AppendCall[]): void {
-    const opened = new Map<RangeId, { range: OpenRange; before: number }>();
+  #runGroups(calls: readonly AppendCall[]): boolean {
+    const opened: OpenedRanges = new Map();
     const answers: Answer[] = [];
-    const rollBack = () => {
-      for (const { range } of opened.values()) if (range.file.inTransaction) range.file.rollback();
-    };
-    for (const call of calls) {
-      try {
-        answers.push({ call, applied: this.#evaluateOver(call.request, opened) });
-      } catch (error) {
-        if (!isSqliteError(error)) {
-          call.reject(error);
-          continue;
+    const failures: { call: AppendCall; error: unknown }[] = [];
+    let hasWritten = false;
+    try {
+      for (const call of calls) {
+        try {
+          answers.push({ call, applied: this.#evaluateOver(call.request, opened) });
+        } catch (error) {
+          if (isSqliteError(error)) throw error;
+          failures.push({ call, error });
         }
-        rollBack();
-        const reported = this.#report(error, this.#catalogPath);
-        for (const failed of calls) if (!answers.some(({ call: done }) => done === failed)) failed.reject(reported);
-        for (const { call: undone } of answers) undone.reject(reported);
-        return;
       }
+      this.#parts.commits.timed(answers.length, () => {
+        hasWritten = this.#commitGroups(opened, answers);
+      });
+    } finally {
+      for (const { range } of opened.values()) if (range.file.inTransaction) range.file.rollback();
     }
-    this.#commits.timed(answers.length, () => this.#commitGroups(opened, answers, rollBack));
+    for (const { call, error } of failures) call.reject(error);
+    return hasWritten;
   }
 
-  #evaluateOver(group: EntryGroup, opened: Map<RangeId, { range: OpenRange; before: number }>): AppliedWrite[] {
+  #evaluateOver(group: EntryGroup, opened: OpenedRanges): AppliedWrite[] {
     const ranges = involvedRanges(group).map((rangeId) => {
       const known = opened.get(rangeId);
       if (known) return known.range;
@@ -190,46 +184,56 @@ export class AppendRunner {
     return evaluate();
   }
 
-  #commitGroups(
-    opened: ReadonlyMap<RangeId, { range: OpenRange; before: number }>,
-    answers: readonly Answer[],
-    rollBack: () => void,
-  ): void {
+  /** Throws as long as nothing is committed; after that every request is answered. True when all ranges took theirs. */
+  #commitGroups(opened: OpenedRanges, answers: readonly Answer[]): boolean {
     const changed = [...opened.values()].filter(({ range, before }) => range.file.state.nextSequence > before);
-    const failed = new Map<RangeId, unknown>();
-    try {
-      const transactions = changed.length > 1 ? this.#record(answers, opened) : [];
-      for (const [place, { range, before }] of changed.entries()) {
-        if (place > 0) failpoint('redo.between-ranges');
-        try {
-          this.#commit(range, before);
-        } catch (error) {
-          if (transactions.length === 0) throw error;
-          // The catalog has committed: the range takes no other write until it has taken this one.
-          range.file.rollback();
-          this.#behind.add(range.file.rangeId);
-          failed.set(range.file.rangeId, committedLater(this.#report(error, range.path)));
-        }
+    const transactions = changed.length > 1 ? this.#record(answers, opened) : [];
+    const later = new Set<RangeId>();
+    let failure: unknown;
+    for (const [place, { range, before }] of changed.entries()) {
+      if (place > 0) failpoint('redo.between-ranges');
+      try {
+        this.#commit(range, before);
+      } catch (error) {
+        if (transactions.length === 0) throw error;
+        range.file.rollback();
+        failure = this.#followLater(range, error, later) ?? failure;
       }
-      if (failed.size === 0) this.#applied.push(...transactions);
-      if (transactions.length > 0) failpoint('redo.before-clear');
-    } catch (error) {
-      rollBack();
-      const reported = this.#report(error, this.#catalogPath);
-      for (const { call } of answers) call.reject(reported);
-      return;
     }
-    rollBack();
+    if (later.size === 0 && failure === undefined) this.#applied.push(...transactions);
+    if (transactions.length > 0) failpoint('redo.before-clear');
     for (const { call, applied } of answers) {
-      const hit = applied.find(({ rangeId, images }) => images && failed.has(rangeId));
-      if (hit) call.reject(failed.get(hit.rangeId));
-      else answer(call, applied);
+      if (failure !== undefined && applied.some(({ images }) => images)) call.reject(failure);
+      else answer(call, later.size === 0 ? applied : applied.map((write) => asLater(write, later)));
     }
+    return changed.length > 0 && later.size === 0;
+  }
+
+  /**
+   * The catalog has committed, so the range follows now, with the room of the reserve, or when the disk takes writes
+   * again: until then it takes no other. Returns the failure of a disk that nothing can be expected from.
+   */
+  #followLater(range: OpenRange, error: unknown, later: Set<RangeId>): unknown {
+    const { redo, space, report } = this.#parts;
+    const { rangeId } = range.file;
+    redo.fellBehind(rangeId);
+    let reported = report(error, range.path);
+    if (isFull(reported) && space.spend()) {
+      try {
+        redo.catchUp(rangeId);
+        return undefined;
+      } catch (again) {
+        reported = report(again, range.path);
+      }
+    }
+    if (reported instanceof ServiceError && reported.code === 'storage_failed') return reported;
+    later.add(rangeId);
+    return undefined;
   }
 
   /** Makes the commit point of these requests; returns the ids of their records. */
-  #record(answers: readonly Answer[], opened: ReadonlyMap<RangeId, { range: OpenRange }>): number[] {
-    let transactionId = this.#catalog.peekTransactionId();
+  #record(answers: readonly Answer[], opened: OpenedRanges): number[] {
+    let transactionId = this.#parts.catalog.peekTransactionId();
     const records: RedoRow[] = [];
     for (const { applied } of answers) {
       const parts = applied.flatMap(({ rangeId, images, header }): RedoPart[] =>
@@ -242,7 +246,7 @@ export class AppendRunner {
       records.push({ transactionId, payload: encodeRedo(parts) });
       transactionId += 1;
     }
-    this.#catalog.writeRedo(records, this.#applied);
+    this.#parts.catalog.writeRedo(records, this.#applied);
     this.#applied = [];
     failpoint('redo.after-record');
     return records.map((record) => record.transactionId);
@@ -250,48 +254,12 @@ export class AppendRunner {
 
   /** The range, ready for new writes: what the catalog has committed for it comes first. */
   #writable(rangeId: RangeId): OpenRange {
-    const range = this.#ranges.get(rangeId);
-    if (this.#behind.has(rangeId)) {
-      for (const record of this.#catalog.redo()) this.#redo(record, rangeId);
-      this.#behind.delete(rangeId);
-    }
-    return range;
-  }
-
-  /** Applies a record to the ranges (or the one) that lack it; true when any did. */
-  #redo(record: RedoRow, only?: RangeId): boolean {
-    let worked = false;
-    for (const part of decodeRedo(record.payload)) {
-      if (only !== undefined && part.rangeId !== only) continue;
-      // A table that has been dropped since then needs nothing any more.
-      if (this.#catalog.reading.range(part.rangeId)?.generation !== part.generation) continue;
-      const { file, wal } = this.#ranges.get(part.rangeId);
-      if (file.state.transactionId >= record.transactionId) continue;
-      worked = true;
-      file.begin();
-      try {
-        file.applyImages(readFrame(part.frame));
-        file.state.entryIndex = part.entryIndex;
-        file.state.transactionId = record.transactionId;
-        file.commit();
-        wal.wrote(part.frame.byteLength, 1);
-      } catch (error) {
-        file.rollback();
-        throw error;
-      }
-    }
-    return worked;
+    this.#parts.redo.catchUp(rangeId);
+    return this.#parts.ranges.get(rangeId);
   }
 }
 
-/** The catalog has committed, so "nothing was written" would be wrong; a failed disk stays a failed disk. */
-function committedLater(error: unknown): unknown {
-  if (error instanceof ServiceError && error.code === 'storage_failed') return error;
-  return new ServiceError('unavailable', 'the write is committed, but a range cannot take it yet; it will follow', {
-    details: { committed: true },
-    cause: error,
-  });
-}
+type OpenedRanges = Map<RangeId, { range: OpenRange; before: number }>;
 
 interface Answer {
   call: AppendCall;
@@ -305,59 +273,14 @@ function answer(call: AppendCall, applied: AppliedWrite[]): void {
   );
 }
 
-function firstRange(group: EntryGroup): RangeId {
-  return must(group.writes[0]?.rangeId ?? group.readSet?.[0]?.rangeId, 'a request that names no range');
+function asLater(write: AppliedWrite, later: ReadonlySet<RangeId>): AppliedWrite {
+  return write.images && later.has(write.rangeId) ? { ...write, images: undefined, isLater: true } : write;
 }
 
-function involvedRanges(group: EntryGroup): RangeId[] {
-  const ids = new Set(group.writes.map((write) => write.rangeId));
-  for (const { rangeId } of group.readSet ?? []) ids.add(rangeId);
-  return [...ids].sort((left, right) => left - right);
+function reject(calls: readonly AppendCall[], error: unknown): void {
+  for (const call of calls) call.reject(error);
 }
 
-function isSingle(group: EntryGroup): boolean {
-  const first = firstRange(group);
-  return (
-    group.writes.every((write) => write.rangeId === first) &&
-    (group.readSet ?? []).every(({ rangeId }) => rangeId === first)
-  );
-}
-
-/** Checks the read set, then writes in the order given. All ranges involved are in an open transaction. */
-function evaluateGroup(group: EntryGroup, ranges: readonly OpenRange[]): AppliedWrite[] {
-  const byId = new Map(ranges.map((range) => [range.file.rangeId, range]));
-  const rangeOf = (rangeId: RangeId) => must(byId.get(rangeId), 'a write to a range that is not open');
-  for (const assertion of group.readSet ?? []) {
-    const range = rangeOf(assertion.rangeId);
-    checkReadAssertion(range.file, assertion, contextOf(group, range));
-  }
-  assert(new Set(group.writes.map((write) => write.rangeId)).size === group.writes.length, 'a range is written twice');
-  return group.writes.map((write) => evaluateEntry(group, write, rangeOf(write.rangeId)));
-}
-
-function contextOf(group: EntryGroup, range: OpenRange): EvaluationContext {
-  return { timeMs: group.timeMs, timestamp: group.timestamp, ttlDurationMs: range.ttlDurationMs };
-}
-
-function evaluateEntry(group: EntryGroup, write: RangeWrite, range: OpenRange): AppliedWrite {
-  const { file } = range;
-  const { counts, images } = evaluateWrite(file, write, contextOf(group, range));
-  if (images) file.state.entryIndex += 1;
-  const { documents, bytes, entryIndex } = file.state;
-  return {
-    rangeId: file.rangeId,
-    header: {
-      format: entryFormat,
-      kind: 'rows',
-      rangeId: file.rangeId,
-      generation: file.generation,
-      epoch: 0,
-      index: entryIndex,
-      requestId: group.requestId,
-      timeMs: group.timeMs,
-    },
-    counts,
-    images,
-    totals: { documents, bytes },
-  };
+function isFull(failure: unknown): boolean {
+  return failure instanceof ServiceError && failure.code === 'insufficient_storage';
 }

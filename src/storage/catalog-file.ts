@@ -22,10 +22,12 @@ export interface RedoRow {
 export class CatalogFile {
   readonly reading: CatalogReading;
   readonly wal: WalKeeper;
+  readonly path: string;
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(database: Database, wal: WalKeeper) {
+  constructor(path: string, database: Database, wal: WalKeeper) {
+    this.path = path;
     this.#database = database;
     this.wal = wal;
     this.reading = catalogReading(database);
@@ -57,6 +59,11 @@ export class CatalogFile {
   /** The mark only rises; what it is for is the caller's. */
   noteWallClock(nowMs: number): void {
     this.#change(() => this.#raise('wall_clock_ms', nowMs));
+  }
+
+  /** A small write, to learn whether the disk takes any. */
+  tryWrite(): void {
+    this.noteWallClock(0);
   }
 
   /** `sequenceMark` is the greatest sequence that any range of the table has given. */

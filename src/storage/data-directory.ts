@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RangeId } from './entry-group.ts';
 
@@ -24,6 +24,11 @@ export class DataDirectory {
 
   get secretsFile(): string {
     return join(this.root, 'secrets.json');
+  }
+
+  /** Room that is kept for a full disk (`disk-space.ts`). */
+  get reserveFile(): string {
+    return join(this.root, 'reserve');
   }
 
   get temporary(): string {
@@ -53,8 +58,9 @@ export class DataDirectory {
 
   /** Removes range generations that no catalog row names, and empties `tmp`. Returns what was removed. */
   removeStrays(current: ReadonlyMap<RangeId, number>): string[] {
-    rmSync(this.temporary, { recursive: true, force: true });
-    mkdirSync(this.temporary, { recursive: true });
+    if (!existsSync(this.temporary)) mkdirSync(this.temporary, { recursive: true });
+    for (const name of listDirectory(this.temporary))
+      rmSync(join(this.temporary, name), { recursive: true, force: true });
     const removed: string[] = [];
     const remove = (path: string) => {
       rmSync(path, { recursive: true, force: true });

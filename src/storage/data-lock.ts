@@ -23,8 +23,10 @@ export class DataLock {
     const database = new Database(directory.lockFile, { create: true, readwrite: true });
     try {
       database.run('PRAGMA locking_mode = EXCLUSIVE');
+      // The lock is all that is wanted of the file: no journal on disk, which a full disk would refuse.
+      database.run('PRAGMA journal_mode = MEMORY');
       database.run('BEGIN EXCLUSIVE');
-      writeFileSync(pidFile, `${process.pid}\n`);
+      writePid(pidFile);
     } catch (error) {
       database.close();
       if (error instanceof SQLiteError && error.code?.startsWith('SQLITE_BUSY')) throw lockedBy(directory, pidFile);
@@ -37,6 +39,15 @@ export class DataLock {
     rmSync(this.#pidFile, { force: true });
     this.#database.run('ROLLBACK');
     this.#database.close();
+  }
+}
+
+function writePid(path: string): void {
+  try {
+    writeFileSync(path, `${process.pid}\n`);
+  } catch (error) {
+    // The lock holds without it.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
   }
 }
 

@@ -125,7 +125,12 @@ export interface AppliedWrite {
   rangeId: RangeId;
   header: EntryHeader;
   counts: WriteCounts;
-  /** Undefined when nothing changed; such a request takes no sequence and no place in the log. */
+  /**
+   * Undefined when nothing changed, such a request takes no sequence and no place in the log; and when the range has yet
+   * to take the rows.
+   */
   images: PostImages | undefined;
+  /** The write is committed, but this range takes its rows only when its disk has room again. */
+  isLater?: true;
   totals: RangeTotals;
 }

@@ -3,6 +3,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { CatalogReading } from './catalog-reading.ts';
 import { openWriter } from './connection.ts';
 import { type DataDirectory, syncDirectory } from './data-directory.ts';
+import type { DiskCondition } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
 import { RangeFile } from './range-file.ts';
 import { rangeMigrations } from './range-migrations.ts';
@@ -18,16 +19,23 @@ export interface OpenRange {
   readonly warnings: string[];
 }
 
+/** What the owner of the open ranges hears. */
+export interface RangeEvents {
+  /** The write-ahead log of this file should be copied into it. */
+  onLong(path: string): void;
+  /** A file was opened on a disk that takes no writes. */
+  onDisk(condition: DiskCondition): void;
+}
+
 /** The writer's open range files. */
 export class OpenRanges {
   readonly #directory: DataDirectory;
   readonly #catalog: CatalogReading;
-  readonly #onLong: (path: string) => void;
+  readonly #events: RangeEvents;
   readonly #open = new Map<RangeId, OpenRange>();
 
-  /** `onLong` hears of files whose write-ahead log should be copied. */
-  constructor(directory: DataDirectory, catalog: CatalogReading, onLong: (path: string) => void) {
-    this.#onLong = onLong;
+  constructor(directory: DataDirectory, catalog: CatalogReading, events: RangeEvents) {
+    this.#events = events;
     this.#directory = directory;
     this.#catalog = catalog;
   }
@@ -58,7 +66,8 @@ export class OpenRanges {
       throw new ServiceError('data_corrupted', `range ${rangeId} has lost its file; restore it from a backup`);
     }
     const { wal, warnings, database } = WalKeeper.open(path, rangeMigrations);
-    wal.onLong = () => this.#onLong(path);
+    wal.onLong = () => this.#events.onLong(path);
+    if (wal.emptying !== 'writable') this.#events.onDisk(wal.emptying);
     const file = new RangeFile(database, (incarnation) => this.#catalog.hasIndex(rangeId, incarnation));
     const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings };
     this.#open.set(rangeId, range);
@@ -83,7 +92,8 @@ export class OpenRanges {
 
   /** Closes a range and removes its files. */
   remove(rangeId: RangeId): void {
-    this.close(rangeId);
+    this.#open.get(rangeId)?.file.close();
+    this.#open.delete(rangeId);
     rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
   }
 }

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync } from 'node:fs';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, pause } from '../lib/clock.ts';
 import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
@@ -26,6 +26,10 @@ export interface StorageOptions {
   failpoint?: string | undefined;
   /** Where faults of the disk and of files are raised. */
   health?: Health;
+  /** Bytes of a file that makes room for deletes, committed writes and checkpoints on a full disk; 0 for none. */
+  reserveBytes?: number;
+  /** A range has taken a committed write that its disk could not take at first. */
+  onRedone?(write: AppliedWrite): void;
   /** Told of the writer's commits, within a second or so. */
   onCommit?(commit: CommitReport): void;
   /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
@@ -42,9 +46,13 @@ export interface StorageStart {
 }
 
 interface StorageParts {
+  directory: DataDirectory;
+  lock: DataLock;
+  clock: Clock;
   channel: WorkerChannel<StorageCalls>;
   copier: LogCopier;
-  health: Health;
+  faults: StorageFaults;
+  start: StorageStart;
 }
 
 /** An open data directory. */
@@ -53,24 +61,25 @@ export class Storage {
   readonly directory: DataDirectory;
   readonly start: StorageStart;
   readonly secrets: DirectorySecrets;
+  readonly #parts: StorageParts;
   readonly #channel: WorkerChannel<StorageCalls>;
-  readonly #copier: LogCopier;
-  readonly #lock: DataLock;
-  readonly #faults: StorageFaults;
   readonly #open = new Map<RangeId, StoredRange>();
+  readonly #faults: StorageFaults;
+  readonly #closing = new AbortController();
+  #upkeep: Promise<void> | undefined;
 
-  constructor(directory: DataDirectory, lock: DataLock, parts: StorageParts, start: StorageStart) {
-    const { channel, copier, health } = parts;
+  constructor(parts: StorageParts) {
+    const { directory, channel, start, faults } = parts;
+    this.#parts = parts;
     this.directory = directory;
-    this.#faults = new StorageFaults(health);
+    this.#faults = faults;
     this.catalog = new CatalogStore(directory.catalogFile, channel);
     this.start = start;
     this.secrets = openSecrets(directory);
     this.#channel = channel;
-    this.#copier = copier;
-    this.#lock = lock;
     // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
     if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
+    this.keepUp();
   }
 
   #generations(): Map<RangeId, number> {
@@ -102,12 +111,36 @@ export class Storage {
     const buffers = new Set(group.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
     const applied = await this.#faults.writing(this.#channel.call('append', group, [...buffers]));
     for (const write of applied) this.#open.get(write.rangeId)?.noteApplied(write);
+    for (const { rangeId } of applied.filter(({ isLater }) => isLater)) this.#faults.fellBehind(rangeId);
+    if (applied.some(({ isLater }) => isLater)) this.keepUp();
     return applied;
   }
 
   /** Forgets the faults of a range that was dropped. */
   forgetRange(rangeId: RangeId): void {
     this.#faults.health.forgetRange(rangeId);
+  }
+
+  /** A range has taken what a full disk had kept from it. */
+  noteRedone(write: AppliedWrite): void {
+    this.#open.get(write.rangeId)?.noteApplied(write);
+  }
+
+  /** Has the writer do what no request waits for, until nothing is left. */
+  keepUp(): void {
+    this.#upkeep ??= this.#runUpkeep().finally(() => {
+      this.#upkeep = undefined;
+    });
+  }
+
+  async #runUpkeep(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      // A writer that has failed says so by itself.
+      const { nextMs } = await this.#channel.call('upkeep', undefined).catch(() => ({ nextMs: undefined }));
+      if (nextMs === undefined) return;
+      await pause(this.#parts.clock, nextMs, signal);
+    }
   }
 
   /** Copies the write-ahead logs into their files; of one range or of everything open. */
@@ -117,14 +150,16 @@ export class Storage {
 
   /** Closes everything that is open, after what has been asked before. The lock is given back in any case. */
   async close(): Promise<void> {
+    this.#closing.abort();
     try {
+      await this.#upkeep;
       for (const range of this.#open.values()) await range.close();
       this.catalog.close();
-      await this.#copier.close();
+      await this.#parts.copier.close();
       await this.#channel.call('close', undefined);
     } finally {
       this.#channel.terminate();
-      this.#lock.release();
+      this.#parts.lock.release();
     }
   }
 }
@@ -146,29 +181,44 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
   const worker = startWorker(new URL('./storage-writer.worker.ts', import.meta.url), 'storage-writer');
+  let storage: Storage | undefined;
+  const faults = new StorageFaults(options.health ?? new Health(), directory);
+  const onEvent = (event: StorageEvent) => {
+    switch (event.kind) {
+      case 'long-log':
+        return copier.request(event.path);
+      case 'commits':
+        for (const commit of event.commits) options.onCommit?.(commit);
+        return;
+      case 'disk':
+        faults.disk(event.condition);
+        return storage?.keepUp();
+      case 'redone':
+        faults.caughtUp(event.write.rangeId);
+        storage?.noteRedone(event.write);
+        return options.onRedone?.(event.write);
+      case 'fatal':
+        return options.onFatal(new ServiceError('storage_failed', event.message));
+    }
+  };
   const channel = openChannel<StorageCalls, StorageEvent>(worker, {
-    onEvent: (event) => {
-      if (event.kind === 'long-log') copier.request(event.path);
-      else if (event.kind === 'commits') for (const commit of event.commits) options.onCommit?.(commit);
-      else options.onFatal(new ServiceError('storage_failed', event.message));
-    },
+    onEvent,
     onFailure: (error) => options.onFatal(error),
   });
   const copier = new LogCopier(channel, options.onFatal);
   try {
-    const report = await channel.call('start', { root: directory.root, failpoint: options.failpoint });
+    const { failpoint, reserveBytes = 0, clock } = options;
+    const report = await channel.call('start', { root: directory.root, failpoint, reserveBytes });
+    for (const rangeId of report.behind) faults.fellBehind(rangeId);
     if (!hasFormat) writeDataFormat(directory);
     syncDirectory(directory.root);
-    return new Storage(
-      directory,
-      lock,
-      { channel, copier, health: options.health ?? new Health() },
-      { ...report, removed: [] },
-    );
+    storage = new Storage({ directory, lock, clock, channel, copier, faults, start: { ...report, removed: [] } });
+    return storage;
   } catch (error) {
     channel.terminate();
     lock.release();
-    throw isDamage(error) ? damagedCatalog(directory, error) : error;
+    if (isDamage(error)) throw damagedCatalog(directory, error);
+    throw lacksRoom(error) ? fullDisk(directory, error) : error;
   }
 }
 
@@ -178,6 +228,17 @@ function isDamage(error: unknown): error is Error {
     'code' in error &&
     /^(SQLITE_NOTADB|SQLITE_CORRUPT|data_corrupted)/.test(String(error.code))
   );
+}
+
+/** Not even the few kilobytes of shared memory that SQLite keeps beside an open file. */
+function lacksRoom(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC', 'EDQUOT', 'insufficient_storage'].includes(code);
+}
+
+function fullDisk(directory: DataDirectory, cause: unknown): DataDirectoryError {
+  const hint = 'Free some space on it. The option storage.reserve keeps room for a start.';
+  return new DataDirectoryError('not_writable', `the disk of ${directory.root} is full`, hint, cause);
 }
 
 function damagedCatalog(directory: DataDirectory, cause: Error): DataDirectoryError {

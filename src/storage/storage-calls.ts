@@ -1,16 +1,21 @@
 import type { IndexRecord, TableRecord } from './catalog-records.ts';
 import type { CommitReport } from './commit-log.ts';
+import type { DiskCondition } from './disk-space.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 
 export interface WriterStart {
   root: string;
   failpoint: string | undefined;
+  /** Bytes kept for a full disk; 0 for none. */
+  reserveBytes: number;
 }
 
 export interface StartReport {
   /** Writes over several ranges that start-up finished. */
   redone: number;
+  /** Ranges that lack a committed write. */
+  behind: RangeId[];
   warnings: string[];
 }
 
@@ -80,6 +85,8 @@ export type StorageCalls = {
   noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */
   logCopied: [{ path: string; failure?: string }, undefined];
+  /** Finishes committed writes, looks whether the disk takes writes again, fills the reserve: a step of it. */
+  upkeep: [undefined, { /** When there is more to do; undefined when there is nothing. */ nextMs: number | undefined }];
   checkpoint: [{ rangeId?: RangeId }, undefined];
   close: [undefined, undefined];
 };
@@ -89,5 +96,9 @@ export type StorageEvent =
   | { kind: 'fatal'; message: string }
   /** The write-ahead log of this file is long and should be copied into it, off the writer's thread. */
   | { kind: 'long-log'; path: string }
+  /** The disk takes no writes any more, or takes them again. */
+  | { kind: 'disk'; condition: DiskCondition }
+  /** A range has taken a committed write later than it was answered. */
+  | { kind: 'redone'; write: AppliedWrite }
   /** Commits since the last of these events. */
   | { kind: 'commits'; commits: CommitReport[] };

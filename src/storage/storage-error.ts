@@ -112,7 +112,7 @@ function writeFailure(path: string): string | undefined {
   }
 }
 
-function insufficientStorage(cause: unknown): ServiceError {
+export function insufficientStorage(cause?: unknown): ServiceError {
   return new ServiceError('insufficient_storage', 'the disk is full; nothing of this request was written', { cause });
 }
 

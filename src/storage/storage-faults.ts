@@ -1,5 +1,8 @@
+import { resolve } from 'node:path';
 import type { Fault, Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { DataDirectory } from './data-directory.ts';
+import type { DiskCondition } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
 import type { ReadSource } from './storage-error.ts';
 
@@ -7,22 +10,47 @@ import type { ReadSource } from './storage-error.ts';
 export class StorageFaults {
   readonly health: Health;
 
-  constructor(health: Health) {
+  readonly #directory: DataDirectory;
+
+  constructor(health: Health, directory: DataDirectory) {
     this.health = health;
+    this.#directory = directory;
   }
 
-  /** Follows a write: one that fails for the disk raises a fault, the next that succeeds clears it. */
+  /** The disk takes no writes any more, or takes them again. */
+  disk(condition: DiskCondition): void {
+    if (condition !== 'full') this.health.clear('disk_full');
+    if (condition !== 'read_only') this.health.clear('disk_read_only');
+    const details = { path: resolve(this.#directory.root) };
+    if (condition === 'full') {
+      const message = 'the disk is full: the server is read-only until there is room, but for deletes and drops';
+      this.health.raise({ kind: 'disk_full', blocks: 'writes', message, details });
+    } else if (condition === 'read_only') {
+      const message = 'the data directory cannot be written: the server is read-only';
+      this.health.raise({ kind: 'disk_read_only', blocks: 'writes', message, details });
+    }
+  }
+
+  /** Follows a write: one that meets a failed sync raises a fault. */
   async writing<T>(write: Promise<T>): Promise<T> {
     try {
-      const result = await write;
-      this.health.clear('disk_full');
-      this.health.clear('disk_read_only');
-      return result;
+      return await write;
     } catch (error) {
-      const fault = diskFault(error);
-      if (fault) this.health.raise(fault);
+      if (error instanceof ServiceError && error.code === 'storage_failed') {
+        this.health.raise({ kind: 'disk_failed', blocks: 'writes', message: 'the disk failed; the server stops' });
+      }
       throw error;
     }
+  }
+
+  /** The range has yet to take its part of a committed write. */
+  fellBehind(rangeId: RangeId): void {
+    const message = 'it has yet to take a committed write; it does so by itself when its disk has room';
+    this.health.raise({ kind: 'redo_pending', rangeId, blocks: 'nothing', message });
+  }
+
+  caughtUp(rangeId: RangeId): void {
+    this.health.clear('redo_pending', { rangeId });
   }
 
   /** Follows the opening of a range. */
@@ -45,23 +73,6 @@ export class StorageFaults {
       fileDamaged: () => this.health.raise(damagedFile(rangeId)),
       documentDamaged: (key) => this.health.documentDamaged(rangeId, key),
     };
-  }
-}
-
-function diskFault(error: unknown): Fault | undefined {
-  switch (error instanceof ServiceError ? error.code : undefined) {
-    case 'insufficient_storage':
-      return {
-        kind: 'disk_full',
-        blocks: 'writes',
-        message: 'the disk is full; writes follow when there is room again',
-      };
-    case 'read_only':
-      return { kind: 'disk_read_only', blocks: 'writes', message: 'the data directory cannot be written' };
-    case 'storage_failed':
-      return { kind: 'disk_failed', blocks: 'writes', message: 'the disk failed; the server stops' };
-    default:
-      return undefined;
   }
 }
 

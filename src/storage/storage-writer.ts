@@ -7,10 +7,12 @@ import { CatalogFile } from './catalog-file.ts';
 import { catalogMigrations } from './catalog-migrations.ts';
 import { CommitLog } from './commit-log.ts';
 import { DataDirectory } from './data-directory.ts';
+import { DiskSpace } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
 import { OpenRanges } from './open-ranges.ts';
+import { RedoRunner } from './redo-runner.ts';
 import type { StartReport, StorageCalls, StorageEvent, WriterStart } from './storage-calls.ts';
-import { translateStorageError } from './storage-error.ts';
+import { insufficientStorage, translateStorageError } from './storage-error.ts';
 import { WalKeeper } from './wal-keeper.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
@@ -23,11 +25,27 @@ const purgeRows = 2_000;
 /** Vectors of a dropped index that one transaction removes; each has a few kilobytes. */
 const vectorRows = 256;
 
+/** Time to the next look at a disk that takes no writes, and at one that is too full for the reserve, in milliseconds. */
+const retryMs = 1_000;
+const reserveRetryMs = 30_000;
+
+/** Calls that free space, for which a full disk gives its reserve. */
+const freeingCalls: ReadonlySet<ControlName> = new Set([
+  'dropTable',
+  'dropVectors',
+  'purge',
+  'checkpoint',
+  'logCopied',
+  'closeRange',
+]);
+
 interface Running {
   directory: DataDirectory;
   catalog: CatalogFile;
   ranges: OpenRanges;
+  redo: RedoRunner;
   runner: AppendRunner;
+  space: DiskSpace;
 }
 
 /** Owns every SQLite write of a data directory. Lives in a worker thread; its calls arrive in order. */
@@ -93,7 +111,10 @@ export class StorageWriter {
       if (this.#failure && call.name !== 'close') throw this.#failure;
       call.resolve(this.#handlers[call.name](call.request));
     } catch (error) {
-      call.reject(this.#report(error, this.#running?.directory.catalogFile));
+      const reported = this.#report(error, this.#running?.directory.catalogFile);
+      const isFull = reported instanceof ServiceError && reported.code === 'insufficient_storage';
+      if (isFull && freeingCalls.has(call.name) && this.#running?.space.spend()) this.#control(call);
+      else call.reject(reported);
     }
   }
 
@@ -131,7 +152,8 @@ export class StorageWriter {
       this.#live().catalog.noteWallClock(nowMs);
     },
     createTable: (table) => {
-      const { catalog, ranges } = this.#live();
+      const { catalog, ranges, space } = this.#live();
+      if (space.isSpent) throw insufficientStorage();
       return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
     },
     dropTable: (request) => {
@@ -141,6 +163,7 @@ export class StorageWriter {
     logCopied: ({ path, failure }) => {
       this.#logCopied(this.#live(), path, failure);
     },
+    upkeep: () => ({ nextMs: this.#upkeep(this.#live()) }),
     checkpoint: ({ rangeId }) => {
       this.#checkpoint(this.#live(), rangeId);
     },
@@ -154,19 +177,42 @@ export class StorageWriter {
     throw notRunning();
   }
 
-  #start({ root, failpoint }: WriterStart): StartReport {
+  #start({ root, failpoint, reserveBytes }: WriterStart): StartReport {
     armFailpoint(failpoint);
     const directory = new DataDirectory(root);
+    const space = new DiskSpace(directory, reserveBytes, (condition) => this.#server.emit({ kind: 'disk', condition }));
+    space.spendWhenFull();
     const { wal, database, warnings } = WalKeeper.open(directory.catalogFile, catalogMigrations);
-    const catalog = new CatalogFile(database, wal);
+    const catalog = new CatalogFile(directory.catalogFile, database, wal);
     const onLong = (path: string) => this.#server.emit({ kind: 'long-log', path });
     wal.onLong = () => onLong(directory.catalogFile);
-    const ranges = new OpenRanges(directory, catalog.reading, onLong);
+    if (wal.emptying !== 'writable') space.note(wal.emptying);
+    const ranges = new OpenRanges(directory, catalog.reading, { onLong, onDisk: (condition) => space.note(condition) });
     const report = (error: unknown, path: string) => this.#report(error, path);
-    const runner = new AppendRunner(ranges, catalog, directory.catalogFile, this.#commits, report);
-    this.#running = { directory, catalog, ranges, runner };
-    const redo = runner.finishRedo();
-    return { redone: redo.redone, warnings: [...warnings, ...redo.warnings] };
+    const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
+    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, report });
+    this.#running = { directory, catalog, ranges, redo, runner, space };
+    const finished = redo.finishAtStart();
+    return { ...finished, warnings: [...warnings, ...finished.warnings] };
+  }
+
+  /** Returns when to come again. */
+  #upkeep({ redo, space, catalog }: Running): number | undefined {
+    redo.catchUpAll();
+    if (redo.isPending && space.spend()) redo.catchUpAll();
+    if (redo.isPending) return retryMs;
+    try {
+      if (space.condition !== 'writable') {
+        if (!space.hasRoom()) return retryMs;
+        catalog.tryWrite();
+        space.recover();
+      }
+      if (space.fillStep()) return 0;
+    } catch (error) {
+      this.#report(error, catalog.path);
+      return retryMs;
+    }
+    return space.lacksReserve ? reserveRetryMs : undefined;
   }
 
   #dropTable({ catalog, ranges }: Running, { tableId, nowMs }: StorageCalls['dropTable'][0]): void {
@@ -181,6 +227,7 @@ export class StorageWriter {
   #logCopied({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
     // Whatever cannot be synced into a file cannot be believed later.
     if (failure === 'storage_failed') throw new ServiceError('storage_failed', `${path}: ${failure}`);
+    if (failure === 'insufficient_storage') this.#live().space.spend();
     const range = [...ranges.all()].find((open) => open.path === path);
     const wal = path === directory.catalogFile ? catalog.wal : range?.wal;
     wal?.copied(failure !== undefined);
@@ -206,7 +253,10 @@ export class StorageWriter {
   /** The error for the caller; the end of this writer when the disk has failed. */
   #report(error: unknown, path: string | undefined): unknown {
     const reported = path === undefined ? error : translateStorageError(error, `${path}-wal-probe`);
-    if (reported instanceof ServiceError && reported.code === 'storage_failed' && !this.#failure) {
+    if (!(reported instanceof ServiceError)) return reported;
+    if (reported.code === 'insufficient_storage') this.#running?.space.note('full');
+    if (reported.code === 'read_only') this.#running?.space.note('read_only');
+    if (reported.code === 'storage_failed' && !this.#failure) {
       this.#failure = reported;
       const cause = reported.cause instanceof Error ? `: ${reported.cause.message}` : '';
       this.#server.emit({ kind: 'fatal', message: `${path}${cause}` });

@@ -3,6 +3,8 @@ import { closeSync, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:f
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type Migration, openWriter } from './connection.ts';
+import type { DiskCondition } from './disk-space.ts';
+import { translateStorageError } from './storage-error.ts';
 import { inspectWal } from './wal-inspection.ts';
 
 const frameBytes = 4_096 + 24;
@@ -36,6 +38,8 @@ export class WalKeeper {
   readonly #path: string;
   /** Asks for a copy on another thread; `copied` is called when it has ended. */
   onLong: () => void = () => undefined;
+  /** What the disk was at the last time that the log was to be emptied. */
+  emptying: DiskCondition = 'writable';
   #spaceBytes = 0;
   /** At least the log's frames since it was last begun anew. */
   #framesEstimate = 0;
@@ -70,8 +74,9 @@ export class WalKeeper {
       warnings.push(`${path}: the last transaction of the write-ahead log was incomplete and is gone`);
     }
     const database = openWriter(path, migrations);
-    if (found.state !== 'empty') database.run('PRAGMA wal_checkpoint(TRUNCATE)');
-    return { wal: new WalKeeper(database, path), database, warnings };
+    const wal = new WalKeeper(database, path);
+    if (found.state !== 'empty') wal.emptying = emptyLog(database, path);
+    return { wal, database, warnings };
   }
 
   /** Counts a commit that wrote about so many bytes of rows. */
@@ -135,7 +140,7 @@ export class WalKeeper {
 
   /** Copies everything and empties the log, before a clean close. */
   finish(): void {
-    this.#database.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    emptyLog(this.#database, this.#path);
   }
 
   #frames(): LogFrames {
@@ -163,5 +168,27 @@ export class WalKeeper {
       closeSync(descriptor);
     }
     this.#spaceBytes = target;
+  }
+}
+
+/**
+ * Copies the log into the file and empties it. On a disk that takes no more the log stays, and is synced: the file is
+ * whole with it, and the next opening copies it.
+ */
+function emptyLog(database: Database, path: string): DiskCondition {
+  try {
+    database.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    return 'writable';
+  } catch (error) {
+    const reported = translateStorageError(error, `${path}-wal-probe`);
+    const code = reported instanceof ServiceError ? reported.code : undefined;
+    if (code !== 'insufficient_storage' && code !== 'read_only') throw error;
+    const descriptor = openSync(`${path}-wal`, 'r');
+    try {
+      fdatasyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    return code === 'read_only' ? 'read_only' : 'full';
   }
 }

@@ -43,7 +43,7 @@ interface TableWrites {
   writes: RangeWrite[];
 }
 
-/** What a write did. `error` is set when it is committed, but an index that it waits for did not follow in time. */
+/** What a write did. `error` says what of a committed write cannot be seen yet. */
 export interface WriteOutcome<Counts> {
   status: 'committed' | 'committed_repair_required';
   counts: Counts;
@@ -194,6 +194,10 @@ export class BatchWriter {
     wait: IndexWait,
     counts: Counts,
   ): Promise<WriteOutcome<Counts>> {
+    if (applied.some(({ isLater }) => isLater)) {
+      const error = 'The write is committed; a part of it can be read once the disk has room. Do not send it again.';
+      return { status: 'committed_repair_required', counts, error };
+    }
     if (wait === 'none') return { status: 'committed', counts };
     const deadline = AbortSignal.timeout(limits.syncWaitMs);
     const ranges = rangesOf(parts);

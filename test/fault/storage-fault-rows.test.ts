@@ -121,6 +121,64 @@ describe('S07 a full disk', () => {
   );
 
   test(
+    'behind the commit of a write over several ranges: 202, not to be repeated, and it follows by itself',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      await wire.createTable('t', { num_shards: 3 });
+      const full = place.control.arm({ calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' });
+      const inserts = Object.fromEntries(['!a', 'm', '~z'].map((key) => [key, { words: 'amber' }]));
+      const answer = await wire.batch('t', { inserts, sync_level: 'full_text' });
+      expect(answer.status).toBe(202);
+      expect(answer.body).toMatchObject({ status: 'committed_repair_required', inserted: 3 });
+      expect(answer.body).not.toHaveProperty('retryable');
+      expect([...(await wire.scan('t')).keys()]).toEqual(['!a', '~z']);
+      full.disarm();
+      await until(async () => (await wire.count('t')) === 3);
+      expect((await wire.scan('t')).size).toBe(3);
+      expect(server.log).toContain('the disk is full');
+      await until(async () => (await fetch(`${server.url}/readyz`)).status === 200);
+    },
+    timeout,
+  );
+
+  test(
+    'at the start after a kill: the server reads, refuses writes, and names the directory in its log alone',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t', { num_shards: 3 });
+        const inserts = { '!a': { words: 'amber' }, m: { words: 'amber' }, '~z': { words: 'amber' } };
+        await wire.batch('t', { inserts, sync_level: 'full_text' });
+      }
+      // But for the shared memory beside the files, which is cut and grown again at every start.
+      for (const path of ['.db$', '.db-wal', '/indexes/', 'secrets.json', 'LOCK']) {
+        place.control.arm({ calls: ['write', 'create', 'mkdir'], path, action: 'ENOSPC' });
+      }
+      const server = await ChildServer.spawn({ dataDir: place.dataDir, control: place.control });
+      await using _ = server;
+      const wire = new WireClient(server.url);
+      await until(async () => (await wire.send('GET', '/db/v1/tables').catch(() => undefined))?.status === 200);
+      expect((await wire.scan('t')).size).toBe(3);
+      const answer = await wire.batch('t', { inserts: { m: { words: 'birch' } } });
+      expect(answer.status).toBe(507);
+      expect(answer.body).toMatchObject({ code: 'insufficient_storage' });
+      expect(JSON.stringify(answer.body)).not.toContain(place.directory);
+      expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+      expect(server.log).toContain('read-only');
+      expect(server.log).toContain(place.dataDir);
+      place.control.disarmAll();
+      expect((await wire.batch('t', { inserts: { m: { words: 'birch' } } })).status).toBe(201);
+      await server.ready(20_000);
+      expect(await wire.count('t')).toBe(3);
+    },
+    timeout,
+  );
+
+  test(
     'while an index makes its checkpoint: writes go on, and a later checkpoint holds',
     async () => {
       using place = new FaultPlace();

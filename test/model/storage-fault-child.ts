@@ -1,26 +1,43 @@
+import { existsSync, statSync } from 'node:fs';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { type FaultKind, Health } from '../../src/observability/health.ts';
 import { openStorage } from '../../src/storage/open-storage.ts';
 import { FaultControl, type FaultRule } from '../support/fault/fault-control.ts';
+import { until } from '../support/fault/until.ts';
 import { createTable, documentOf, frameOf, group } from './storage-fixture.ts';
 
-// usage: storage-fault-child DIRECTORY CONTROL, under the fault library. Reads steps as JSON lines from standard input
+// usage: storage-fault-child DIRECTORY CONTROL [RESERVE BYTES], under the fault library. Reads steps as JSON lines from standard input
 // and answers each with a JSON line.
 export type FaultStep =
   | { do: 'arm'; rule: FaultRule }
   | { do: 'disarm' }
   | { do: 'append'; places: number[]; key: string }
+  | { do: 'delete'; places: number[]; key: string }
   | { do: 'get'; place: number; key: string }
+  /** Waits until the document is there without anybody writing. */
+  | { do: 'appears'; place: number; key: string }
+  /** Waits until exactly these faults stand. */
+  | { do: 'stand'; faults: FaultKind[] }
+  /** Waits until the reserve has so many bytes. */
+  | { do: 'reserves'; bytes: number }
+  | { do: 'redone' }
   | { do: 'fatal' };
 
 const control = new FaultControl(must(process.argv[3], 'no control file'));
 const fatal: string[] = [];
+const redone: number[] = [];
+const health = new Health();
 const storage = await openStorage({
   directory: must(process.argv[2], 'no directory'),
   clock: systemClock,
+  health,
+  reserveBytes: Number(process.argv[4] ?? 0),
+  onRedone: ({ rangeId }) => redone.push(rangeId),
   onFatal: (error) => fatal.push('code' in error ? String(error.code) : error.message),
 });
 const table = storage.catalog.table('things') ?? (await createTable(storage, 'things', 3));
+const reserve = storage.directory.reserveFile;
 const ranges = await Promise.all(table.ranges.map(({ rangeId }) => storage.openRange(rangeId)));
 
 async function perform(step: FaultStep): Promise<unknown> {
@@ -36,15 +53,34 @@ async function perform(step: FaultStep): Promise<unknown> {
       return documentOf(range(step.place).documents.get(step.key)?.body) ?? null;
     case 'fatal':
       return fatal;
-    case 'append': {
-      const frame = () => frameOf({ puts: { [step.key]: { n: 1 } } });
-      const writes = step.places.map((place) => ({ rangeId: range(place).rangeId, frame: frame() }));
-      return storage.append(group(writes)).then(
-        () => 'done',
-        ({ code, details }) => ({ code, details }),
-      );
-    }
+    case 'redone':
+      return redone;
+    case 'appears':
+      await until(async () => range(step.place).documents.get(step.key) !== undefined);
+      return 'appeared';
+    case 'stand':
+      await until(async () => Bun.deepEquals(health.faults().map(({ kind }) => kind), step.faults));
+      return step.faults;
+    case 'reserves':
+      await until(async () => (existsSync(reserve) ? statSync(reserve).size : 0) === step.bytes);
+      return step.bytes;
+    case 'append':
+      return outcome(step.places, () => frameOf({ puts: { [step.key]: { n: 1 } } }));
+    case 'delete':
+      return outcome(step.places, () => frameOf({ deletes: [step.key] }));
   }
+}
+
+/** `done`, the ranges that take their rows later, or the error. */
+function outcome(places: number[], frame: () => Uint8Array<ArrayBuffer>): Promise<unknown> {
+  const writes = places.map((place) => ({ rangeId: must(ranges[place], 'no such range').rangeId, frame: frame() }));
+  return storage.append(group(writes)).then(
+    (applied) => {
+      const later = applied.flatMap(({ rangeId, isLater }) => (isLater ? [rangeId] : []));
+      return later.length === 0 ? 'done' : { later };
+    },
+    ({ code, details }) => ({ code, details }),
+  );
 }
 
 for await (const line of console) {

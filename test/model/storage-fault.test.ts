@@ -10,9 +10,9 @@ setDefaultTimeout(60_000);
 const child = new URL('./storage-fault-child.ts', import.meta.url).pathname;
 
 /** Runs the steps in one process under the fault library, kills it, and returns the answers. */
-async function answersTo(directory: string, steps: FaultStep[]): Promise<unknown[]> {
+async function answersTo(directory: string, steps: FaultStep[], reserveBytes = 0): Promise<unknown[]> {
   const control = new FaultControl(join(directory, 'control'));
-  const running = Bun.spawn([process.execPath, child, join(directory, 'data'), control.path], {
+  const running = Bun.spawn([process.execPath, child, join(directory, 'data'), control.path, String(reserveBytes)], {
     env: { ...process.env, LD_PRELOAD: await faultLibrary(), FAULT_CONTROL: control.path },
     stdin: new Blob([`${steps.map((step) => JSON.stringify(step)).join('\n')}\n`]),
     stdout: 'pipe',
@@ -57,7 +57,7 @@ test('a range that cannot take its part of a committed write takes it before any
   ]);
   expect(answers).toEqual([
     'armed',
-    { code: 'unavailable', details: { committed: true } },
+    { later: [2] },
     { code: 'insufficient_storage' },
     { code: 'insufficient_storage' },
     'done',
@@ -69,6 +69,81 @@ test('a range that cannot take its part of a committed write takes it before any
     null,
     null,
     'done',
+    [],
+  ]);
+});
+
+test('a range takes by itself, once there is room, what it could not take, and says so', async () => {
+  using directory = temporaryDirectory();
+  const full: FaultStep = {
+    do: 'arm',
+    rule: { calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' },
+  };
+  const answers = await answersTo(directory.path, [
+    full,
+    { do: 'append', places: [0, 1, 2], key: 'a' },
+    { do: 'get', place: 1, key: 'a' },
+    { do: 'stand', faults: ['disk_full', 'redo_pending'] },
+    { do: 'disarm' },
+    { do: 'appears', place: 1, key: 'a' },
+    { do: 'stand', faults: [] },
+    { do: 'redone' },
+  ]);
+  expect(answers).toEqual(['armed', { later: [2] }, null, ['disk_full', 'redo_pending'], 'disarmed', 'appeared', [], [2]]);
+  const storage = await openTestStorage(join(directory.path, 'data'));
+  expect(storage.start.redone).toBe(0);
+  await storage.close();
+});
+
+test('a full disk gives its reserve to deletes and to committed writes, and to nothing else until it has it back', async () => {
+  using directory = temporaryDirectory();
+  const reserveBytes = 64 * 1_024;
+  const reserve = join(directory.path, 'data', 'reserve');
+  const full = (path: string): FaultStep => ({
+    do: 'arm',
+    rule: { calls: ['write'], path, action: 'ENOSPC', while: reserve },
+  });
+  const answers = await answersTo(
+    directory.path,
+    [
+      { do: 'reserves', bytes: reserveBytes },
+      { do: 'append', places: [0, 1, 2], key: 'a' },
+      full('.db'),
+      { do: 'append', places: [0], key: 'b' },
+      { do: 'reserves', bytes: reserveBytes },
+      { do: 'delete', places: [0, 1], key: 'a' },
+      { do: 'get', place: 0, key: 'a' },
+      { do: 'append', places: [0], key: 'c' },
+      { do: 'get', place: 0, key: 'c' },
+      { do: 'disarm' },
+      { do: 'stand', faults: [] },
+      { do: 'append', places: [0], key: 'd' },
+      { do: 'reserves', bytes: reserveBytes },
+      full('/ranges/2/1/documents.db'),
+      { do: 'append', places: [0, 1], key: 'e' },
+      { do: 'get', place: 1, key: 'e' },
+      { do: 'fatal' },
+    ],
+    reserveBytes,
+  );
+  const refused = { code: 'insufficient_storage' };
+  expect(answers).toEqual([
+    reserveBytes,
+    'done',
+    'armed',
+    refused,
+    reserveBytes,
+    'done',
+    null,
+    refused,
+    null,
+    'disarmed',
+    [],
+    'done',
+    reserveBytes,
+    'armed',
+    'done',
+    { n: 1 },
     [],
   ]);
 });

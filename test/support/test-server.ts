@@ -73,7 +73,8 @@ export async function startTestServer(
     ['--metrics-port', '0'],
     ...Object.entries(options.set ?? {}),
   ]);
-  const load = () => loadConfig({ flags, environment: options.environment ?? {}, file: undefined, readFile: () => '' });
+  const environment = { SUNDEW__STORAGE__RESERVE: '0', ...options.environment };
+  const load = () => loadConfig({ flags, environment, file: undefined, readFile: () => '' });
   const logLines: string[] = [];
   const running = await startServer({
     config: new RunningConfig(load(), load),

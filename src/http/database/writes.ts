@@ -14,6 +14,7 @@ import type { BatchWriter, WriteOutcome } from '../../tables/batch-writer.ts';
 import { reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 
+const later = { description: 'Committed; what cannot be seen yet follows by itself' };
 const bytesMax = limits.batchBodyBytesMax;
 
 export function writeRoutes(writer: BatchWriter): Route[] {
@@ -24,10 +25,10 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       summary: 'Insert, delete and transform documents, all or nothing',
       tag: 'documents',
       body: { kind: 'bytes', schema: batchRequest, bytesMax },
-      responses: { 201: { description: 'Committed', schema: batchResponse } },
+      responses: { 201: { description: 'Committed', schema: batchResponse }, 202: { ...later, schema: batchResponse } },
       handler: async ({ params, body, requestId }) => {
-        const { status, counts, error } = await writer.batch(params.table, body, requestId);
-        return { status, ...counts, ...(error === undefined ? {} : { error }) };
+        const outcome = await writer.batch(params.table, body, requestId);
+        return committed(201, outcome, outcome.counts);
       },
     }),
     defineRoute({
@@ -36,8 +37,14 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       summary: 'Write to several tables, all or nothing',
       tag: 'documents',
       body: { kind: 'bytes', schema: multiBatchRequest, bytesMax },
-      responses: { 201: { description: 'Committed', schema: multiBatchResponse } },
-      handler: async ({ body, requestId }) => tablesAnswer(await writer.multiBatch(body, requestId)),
+      responses: {
+        201: { description: 'Committed', schema: multiBatchResponse },
+        202: { ...later, schema: multiBatchResponse },
+      },
+      handler: async ({ body, requestId }) => {
+        const outcome = await writer.multiBatch(body, requestId);
+        return committed(201, outcome, { tables: outcome.counts });
+      },
     }),
     defineRoute({
       method: 'POST',
@@ -47,11 +54,13 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       body: { kind: 'bytes', schema: commitRequest, bytesMax },
       responses: {
         200: { description: 'Committed', schema: multiBatchResponse },
+        202: { ...later, schema: multiBatchResponse },
         409: { description: 'Aborted: a document of the read set has changed', schema: commitConflict },
       },
       handler: async ({ body, requestId }) => {
         try {
-          return tablesAnswer(await writer.commit(body, requestId));
+          const outcome = await writer.commit(body, requestId);
+          return committed(200, outcome, { tables: outcome.counts });
         } catch (error) {
           if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') throw error;
           const { table = '', key = '' } = error.details ?? {};
@@ -71,6 +80,8 @@ export function writeRoutes(writer: BatchWriter): Route[] {
   ];
 }
 
-function tablesAnswer({ status, counts, error }: WriteOutcome<Record<string, unknown>>) {
-  return { status, tables: counts, ...(error === undefined ? {} : { error }) };
+/** 202 says that the write is durable and must not be sent again, although not all of it can be seen yet. */
+function committed(usual: number, { status, error }: WriteOutcome<unknown>, counts: object) {
+  if (status === 'committed') return reply(usual, { status, ...counts });
+  return reply(202, { status, ...counts, ...(error === undefined ? {} : { error }) });
 }

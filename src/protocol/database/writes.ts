@@ -30,7 +30,10 @@ export const batchCounts = Type.Object({
 });
 export type BatchCounts = Static<typeof batchCounts>;
 
-/** `committed_repair_required`: the write is durable, but an index that it waits for has not followed in time. */
+/**
+ * `committed_repair_required`: the write is durable, but an index that it waits for has not followed in time, or a range
+ * cannot take its part before its disk has room. Either follows by itself.
+ */
 const commitStatus = {
   status: Type.Union([Type.Literal('committed'), Type.Literal('committed_repair_required')]),
   error: Type.Optional(Type.String()),

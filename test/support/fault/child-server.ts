@@ -86,7 +86,7 @@ export class ChildServer implements AsyncDisposable {
       : command;
     const child = Bun.spawn(limited, {
       cwd: repository,
-      env: { ...process.env, ...(await environmentOf(options)) },
+      env: { ...process.env, SUNDEW__STORAGE__RESERVE: '0', ...(await environmentOf(options)) },
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',

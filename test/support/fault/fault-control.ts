@@ -6,7 +6,8 @@ const magic = 0x544c4146;
 const headerBytes = 64;
 const ruleBytes = 256;
 const rulesMax = 16;
-const pathBytes = 224;
+const pathBytes = 128;
+const existsBytes = 96;
 
 const callBits = {
   write: 1,
@@ -31,6 +32,8 @@ export interface FaultRule {
   path: string;
   /** What a matching call does: fail with this errno, claim success and do nothing, or kill the process. */
   action: 'EIO' | 'ENOSPC' | 'EROFS' | 'EMFILE' | 'drop' | 'kill';
+  /** It acts only while this file exists. */
+  while?: string;
   /** Matching calls that pass before the rule acts. Default 0. */
   skip?: number;
   /** How often the rule acts; default 0 is always. */
@@ -80,6 +83,9 @@ export class FaultControl {
     view.setUint32(at + 16, rule.skip ?? 0, true);
     view.setUint32(at + 20, rule.times ?? 0, true);
     for (const [i, byte] of path.entries()) view.setUint8(at + 32 + i, byte);
+    const exists = new TextEncoder().encode(rule.while ?? '');
+    if (exists.length >= existsBytes) throw new Error('the `while` of a fault rule is too long');
+    for (const [i, byte] of exists.entries()) view.setUint8(at + 32 + pathBytes + i, byte);
     view.setUint32(at, 1, true);
     return {
       get met() {

@@ -53,7 +53,8 @@ struct rule {
   uint32_t times;      /* how often it acts; 0 is always */
   _Atomic uint32_t met;   /* matching calls seen */
   _Atomic uint32_t acted; /* times acted */
-  char path[224];
+  char path[128];
+  char exists[96];     /* it acts only while this file exists; empty: always */
 };
 
 struct control {
@@ -108,6 +109,7 @@ static int judge(uint32_t op, const char *path) {
     struct rule *rule = &control->rules[i];
     if (!atomic_load_explicit(&rule->enabled, memory_order_acquire)) continue;
     if (!(rule->ops & op) || !names(rule, path)) continue;
+    if (rule->exists[0] && syscall(SYS_faccessat, AT_FDCWD, rule->exists, F_OK) != 0) continue;
     uint32_t before = atomic_fetch_add(&rule->met, 1);
     if (before < rule->skip) continue;
     if (rule->times && before >= rule->skip + rule->times) continue;
@@ -282,8 +284,9 @@ int renameat(int from_at, const char *from, int to_at, const char *to) { REAL(re
 int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags) { REAL(renameat2); GUARD_PATH(OP_RENAME, to_at, to, 0); return real(from_at, from, to_at, to, flags); }
 int unlink(const char *path) { REAL(unlink); GUARD_PATH(OP_UNLINK, AT_FDCWD, path, 0); return real(path); }
 int unlinkat(int at, const char *path, int flags) { REAL(unlinkat); GUARD_PATH(OP_UNLINK, at, path, 0); return real(at, path, flags); }
-int mkdir(const char *path, mode_t mode) { REAL(mkdir); GUARD_PATH(OP_MKDIR, AT_FDCWD, path, 0); return real(path, mode); }
-int mkdirat(int at, const char *path, mode_t mode) { REAL(mkdirat); GUARD_PATH(OP_MKDIR, at, path, 0); return real(at, path, mode); }
+/* What is there already needs no room. */
+int mkdir(const char *path, mode_t mode) { REAL(mkdir); if (syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0) GUARD_PATH(OP_MKDIR, AT_FDCWD, path, 0); return real(path, mode); }
+int mkdirat(int at, const char *path, mode_t mode) { REAL(mkdirat); if (syscall(SYS_faccessat, at, path, F_OK) != 0) GUARD_PATH(OP_MKDIR, at, path, 0); return real(at, path, mode); }
 
 /* ---- the wall clock ---- */
 
