@@ -35,17 +35,21 @@ export interface Database {
 /** Opens the data directory that the options name, and starts what runs in the background. */
 export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
+  // Until both are there, what start-up finishes is found by every index in the feed.
+  let tables: TableService | undefined;
+  let pool: RangePool | undefined;
   const core = await openCore(
     given,
     {
       onFailed: () => failed.resolve(),
-      onRedone: (write) => pool?.openRanges().find(({ rangeId }) => rangeId === write.rangeId)?.applied(write),
+      onRedone: (write) =>
+        pool
+          ?.openRanges()
+          .find(({ rangeId }) => rangeId === write.rangeId)
+          ?.applied(write),
     },
     (rangeId) => tables?.findOwner(rangeId)?.name,
   );
-  let tables: TableService | undefined;
-  // What start-up finishes is read from the feed by every index.
-  let pool: RangePool | undefined;
   const opened = await openTables(core);
   ({ tables, pool } = opened);
   const sweeper = buildSweeper(core, tables);

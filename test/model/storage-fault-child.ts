@@ -59,7 +59,12 @@ async function perform(step: FaultStep): Promise<unknown> {
       await until(async () => range(step.place).documents.get(step.key) !== undefined);
       return 'appeared';
     case 'stand':
-      await until(async () => Bun.deepEquals(health.faults().map(({ kind }) => kind), step.faults));
+      await until(async () =>
+        Bun.deepEquals(
+          health.faults().map(({ kind }) => kind),
+          step.faults,
+        ),
+      );
       return step.faults;
     case 'reserves':
       await until(async () => (existsSync(reserve) ? statSync(reserve).size : 0) === step.bytes);

@@ -89,7 +89,16 @@ test('a range takes by itself, once there is room, what it could not take, and s
     { do: 'stand', faults: [] },
     { do: 'redone' },
   ]);
-  expect(answers).toEqual(['armed', { later: [2] }, null, ['disk_full', 'redo_pending'], 'disarmed', 'appeared', [], [2]]);
+  expect(answers).toEqual([
+    'armed',
+    { later: [2] },
+    null,
+    ['disk_full', 'redo_pending'],
+    'disarmed',
+    'appeared',
+    [],
+    [2],
+  ]);
   const storage = await openTestStorage(join(directory.path, 'data'));
   expect(storage.start.redone).toBe(0);
   await storage.close();
