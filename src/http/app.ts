@@ -3,6 +3,8 @@ import { assert } from '../lib/assert.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlightRequests } from './in-flight-requests.ts';
+import { isPreflight, preflightHeaders } from './origin-guard.ts';
+import { Reply } from './reply.ts';
 import { pathOf, withoutEmptySegments } from './request-path.ts';
 import { type RequestRuleOptions, RequestRules } from './request-rules.ts';
 import type { Method, Route } from './route.ts';
@@ -113,17 +115,20 @@ export class App {
   }
 
   #unmatched(exchange: Exchange): Response {
-    const { method, url } = exchange.request;
-    const path = pathOf(url);
+    const { request } = exchange;
+    const path = pathOf(request.url);
     try {
-      this.inFlight.begin(exchange);
+      this.#rules.admit(exchange);
       const allowed = this.#methodsOf(path);
       // A method that is allowed has not come here by this path, but by one that is normalised to it.
-      if (allowed.length === 0 || allowed.includes(method)) {
+      if (allowed.length === 0 || allowed.includes(request.method)) {
         throw new ServiceError('not_found', 'there is no such route; GET /docs lists what there is');
       }
+      if (exchange.openToOrigin !== undefined && isPreflight(request)) {
+        return this.#rules.finish(exchange, new Reply(204, null, preflightHeaders(request, allowed)));
+      }
       const allow = allowed.join(', ');
-      const error = new ServiceError('method_not_allowed', `this path takes ${allow}, not ${method}`);
+      const error = new ServiceError('method_not_allowed', `this path takes ${allow}, not ${request.method}`);
       return this.#rules.fail(exchange, error, { allow });
     } catch (thrown) {
       return this.#rules.fail(exchange, thrown);

@@ -22,6 +22,8 @@ export class Exchange extends InFlightRequest implements RouteContext<Record<str
   timings = '';
   /** What the handler has returned. */
   outcome: RouteAnswer | Promise<RouteAnswer> = undefined;
+  /** The foreign origin whose pages may read the answer. */
+  openToOrigin: string | undefined = undefined;
   /** The answer, once there is one. */
   response: Response | undefined = undefined;
   readonly #host: ExchangeHost;

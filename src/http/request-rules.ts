@@ -8,6 +8,7 @@ import { errorReply, inferenceErrorReply, isFault, toServiceError } from './erro
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
 import { readJson, type ScanJson } from './json-reader.ts';
+import { type OriginGuard, openTo } from './origin-guard.ts';
 import { readQuery } from './query-parameters.ts';
 import { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
@@ -34,6 +35,8 @@ export interface RequestRuleOptions {
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
   readonly connectionOf?: ConnectionOf;
+  /** Says which hosts and web pages may ask; all may where there is none. */
+  readonly guard?: OriginGuard;
   /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
   readonly isInferencePath?: (path: string) => boolean;
 }
@@ -92,11 +95,17 @@ export class RequestRules implements ExchangeHost {
     return new Exchange(request, clock.monotonicMs(), requestId, this);
   }
 
+  /** Throws `forbidden` for hosts and pages that may not ask, and `unavailable` while the server is full or stopping. */
+  admit(exchange: Exchange): void {
+    exchange.openToOrigin = this.#options.guard?.admit(exchange.request.headers);
+    this.inFlight.begin(exchange);
+  }
+
   /** Answers with what was thrown. */
   fail(exchange: Exchange, thrown: unknown, headers?: Readonly<Record<string, string>>): Response {
     const error = this.#understand(exchange, thrown);
     const render = this.#isInferencePath(pathOf(exchange.request.url)) ? inferenceErrorReply : errorReply;
-    return this.#finish(exchange, render(error, headers));
+    return this.finish(exchange, render(error, headers));
   }
 
   openStream(exchange: Exchange, onStop: (error: ServiceError) => void) {
@@ -112,7 +121,7 @@ export class RequestRules implements ExchangeHost {
 
   #enter(exchange: Exchange, route: Route, params: Record<string, string> | undefined): void {
     exchange.route = route;
-    if (!route.always) this.inFlight.begin(exchange);
+    if (!route.always) this.admit(exchange);
     if (params !== undefined) {
       checkDecoding(params, exchange.request);
       exchange.params = params;
@@ -157,9 +166,9 @@ export class RequestRules implements ExchangeHost {
   #answer(exchange: Exchange): Response | Promise<Response> {
     const { response, outcome } = exchange;
     if (response !== undefined) return response;
-    if (!(outcome instanceof Promise)) return this.#finish(exchange, toReply(outcome, exchange));
+    if (!(outcome instanceof Promise)) return this.finish(exchange, toReply(outcome, exchange));
     return exchange.until(outcome).then(
-      (answer) => this.#finish(exchange, toReply(answer, exchange)),
+      (answer) => this.finish(exchange, toReply(answer, exchange)),
       (thrown) => this.fail(exchange, thrown),
     );
   }
@@ -175,7 +184,8 @@ export class RequestRules implements ExchangeHost {
     return error;
   }
 
-  #finish(exchange: Exchange, answer: Reply | Response): Response {
+  /** Makes the response, once for each request. */
+  finish(exchange: Exchange, answer: Reply | Response): Response {
     this.inFlight.end(exchange);
     const durationMs = this.#options.clock.monotonicMs() - exchange.startedMs;
     this.#report(exchange, answer.status, durationMs);
@@ -185,6 +195,7 @@ export class RequestRules implements ExchangeHost {
     headers.set('server-timing', `${exchange.timings}total;dur=${durationMs.toFixed(2)}`);
     // The runtime closes the socket when asked to, but does not say so.
     if (this.inFlight.draining || wantsClose(exchange.request)) headers.set('connection', 'close');
+    if (exchange.openToOrigin !== undefined) openTo(exchange.openToOrigin, headers);
     exchange.response = response;
     return response;
   }
