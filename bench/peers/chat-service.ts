@@ -34,7 +34,9 @@ const clock = systemClock;
 const logger = createLogger({ level: 'warn', format: 'json', clock, write: writeToStandardError });
 const inference = openInference({ config, limits, clock, logger, metrics });
 const listener = new ServerListener('127.0.0.1', 0);
-listener.attach(createApp({ listener, logger, clock, limits, metrics }, generateRoutes(inference)));
+listener.attach(
+  createApp({ options: () => config, listener, logger, clock, limits, metrics }, generateRoutes(inference)),
+);
 
 /** How the last generation went, whoever asked for it. */
 let last: GenerateResult | undefined;

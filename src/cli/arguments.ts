@@ -20,8 +20,9 @@ export interface Arguments {
 /** Flags of the options that have one: of every option, or of those that are named. */
 export function optionFlags(names = Object.keys(options) as OptionName[]): FlagSpec[] {
   return names.flatMap((name) => {
-    const { flag, kind, help } = options[name] as Option<unknown>;
-    return flag === undefined ? [] : [{ flag, value: placeholder(kind.name), help }];
+    const { flag, kind, help, isSwitch } = options[name] as Option<unknown>;
+    if (flag === undefined) return [];
+    return [{ flag, help, ...(isSwitch ? {} : { value: placeholder(kind.name) }) }];
   });
 }
 

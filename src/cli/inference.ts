@@ -2,7 +2,7 @@ import { ConfigError } from '../config/load.ts';
 import type { OptionName } from '../config/options.ts';
 import type { StartServer } from '../server/running-server.ts';
 import { listenAddress } from './listen-address.ts';
-import { configFlags } from './load-config.ts';
+import { configFlags, configOf } from './load-config.ts';
 import { runServer } from './serve.ts';
 import type { Verb } from './verb.ts';
 
@@ -17,7 +17,6 @@ const inferenceOptions: OptionName[] = [
   'allowDownloads',
   'hubUrl',
 ];
-const publicFlag = '--allow-insecure-public-bind';
 
 /** `sundew inference serve`: the inference plane alone, without storage. */
 export function inferenceVerb(load: () => Promise<StartServer>): Verb {
@@ -31,10 +30,6 @@ export function inferenceVerb(load: () => Promise<StartServer>): Verb {
         value: 'HOST:PORT',
         help: `Where to listen; ${defaultListen} unless given. Port 0 takes a free one.`,
       },
-      {
-        flag: publicFlag,
-        help: 'Listen where other machines can reach it. Only behind a trusted proxy with TLS and authentication.',
-      },
       ...configFlags(inferenceOptions),
     ],
     async run(context) {
@@ -42,7 +37,8 @@ export function inferenceVerb(load: () => Promise<StartServer>): Verb {
       if (positionals.length !== 1 || positionals[0] !== 'serve') {
         throw new ConfigError('usage: sundew inference serve [--listen HOST:PORT] [options]');
       }
-      const address = await listenAddress(flags.get('--listen') ?? defaultListen, flags.has(publicFlag));
+      const { allowInsecurePublicBind } = configOf(context).config;
+      const address = await listenAddress(flags.get('--listen') ?? defaultListen, allowInsecurePublicBind);
       return await runServer(context, address, load);
     },
   };

@@ -17,11 +17,18 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
     summary: 'Start the server.',
     usage: '[options]',
     flags: configFlags(),
-    run(context) {
-      const { host, port } = configOf(context).config;
-      return runServer(context, { host, port }, load);
+    async run(context) {
+      const { host, port, allowInsecurePublicBind } = configOf(context).config;
+      return await runServer(context, await addressOf({ host, port }, allowInsecurePublicBind), load);
     },
   };
+}
+
+/** What it takes to resolve a name is loaded only where there is one: the port opens without it. */
+async function addressOf(address: ListenAddress, allowPublic: boolean): Promise<ListenAddress> {
+  if (address.host === '127.0.0.1') return address;
+  const { bindAddress } = await import('./listen-address.ts');
+  return await bindAddress(address, allowPublic);
 }
 
 /** Opens the port, then everything else, and serves until a signal or a fault ends it. */
@@ -37,7 +44,7 @@ export async function runServer(
   config.onChange(({ logLevel }) => {
     logger.level = logLevel;
   });
-  const listener = listenerOf(address);
+  const listener = listenerOf(address, loaded.config.keepAliveMs);
   const stopping = stopSignals(logger);
   onReloadSignal(config, logger);
   const startServer = await load();
@@ -73,9 +80,9 @@ function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
   return createLogger({ level: config.logLevel, format, clock, write: writeToStandardError });
 }
 
-function listenerOf({ host, port }: ListenAddress): ServerListener {
+function listenerOf({ host, port }: ListenAddress, keepAliveMs: number): ServerListener {
   try {
-    return new ServerListener(host, port);
+    return new ServerListener(host, port, keepAliveMs);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`The port ${port} of ${host} cannot be opened: ${reason}`, { cause: error });

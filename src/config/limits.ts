@@ -25,8 +25,10 @@ export const limits = {
   /** What a body may take before its first byte counts; after that every `bodyBytesPerSecondMin` bytes buy a second. */
   bodyDeadlineMs: 60 * secondMs,
   bodyBytesPerSecondMin: 16 * KiB,
-  /** Idle time of a connection and the time that a request's head may take; enforced by the runtime. */
+  /** What the head of the first request of a connection may take. Fixed in the runtime, which looks every 4 s. */
   headerDeadlineMs: 10 * secondMs,
+  /** An idle connection is kept so long: longer than proxies and clients keep theirs. */
+  keepAliveMs: 75 * secondMs,
   requestDeadlineMs: 300 * secondMs,
   concurrentRequestsMax: 4_096,
   /** Bytes of all bodies being read at one time. */

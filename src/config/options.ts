@@ -1,5 +1,5 @@
 import { limits } from './limits.ts';
-import { choice, duration, flag, integer, size, text, type ValueKind, webAddress } from './value-kind.ts';
+import { choice, duration, flag, integer, list, size, text, type ValueKind, webAddress } from './value-kind.ts';
 
 const second = 1_000;
 const hour = 3_600 * second;
@@ -19,6 +19,8 @@ export interface Option<T> {
   readonly secret?: boolean;
   /** Takes effect on SIGHUP; the others need a restart. */
   readonly reloadable?: boolean;
+  /** The flag takes no value: giving it turns the option on. */
+  readonly isSwitch?: boolean;
   /** Other spellings of the key that a file may use. */
   readonly aliases?: readonly string[];
 }
@@ -42,7 +44,7 @@ export const options = {
     flag: '--host',
     kind: text(),
     default: '127.0.0.1',
-    help: 'Address of the HTTP interface. Nothing asks for a credential yet: keep it on loopback.',
+    help: 'Address of the HTTP interface. Nothing asks for a credential, so one that other machines can reach is refused.',
   }),
   port: option({
     key: 'server.port',
@@ -50,6 +52,41 @@ export const options = {
     kind: integer(0, 65_535),
     default: 8080,
     help: 'Port of the HTTP interface; 0 takes a free one and logs it.',
+  }),
+  allowInsecurePublicBind: option({
+    key: 'server.allow_insecure_public_bind',
+    flag: '--allow-insecure-public-bind',
+    kind: flag(),
+    isSwitch: true,
+    default: false,
+    help: 'Listen where other machines can reach it. Only behind a trusted proxy with TLS and authentication.',
+  }),
+  allowedHosts: option({
+    key: 'server.allowed_hosts',
+    flag: '--allowed-hosts',
+    kind: list('name'),
+    default: [],
+    help: 'Names that requests may give as their host, besides loopback names and addresses; others get 403.',
+  }),
+  allowedOrigins: option({
+    key: 'cors.allowed_origins',
+    flag: '--allowed-origins',
+    kind: list('origin'),
+    default: [],
+    help: 'Origins of web pages that may use the interface, such as `https://app.example.org`; `*` for all. Others get 403.',
+  }),
+  keepAliveMs: option({
+    key: 'server.keep_alive',
+    kind: duration(10 * second, 250 * second),
+    default: limits.keepAliveMs,
+    help: 'How long an idle connection stays open. Longer than that of a proxy in front, so that the proxy closes first.',
+  }),
+  stopDelayMs: option({
+    key: 'server.stop_delay',
+    flag: '--stop-delay',
+    kind: duration(0, hour),
+    default: 0,
+    help: 'How long a stop goes on serving after it has turned not ready, so that load balancers can look elsewhere.',
   }),
   dataDir: option({
     key: 'storage.data_dir',
@@ -101,6 +138,13 @@ export const options = {
     kind: choice(['auto', 'text', 'json']),
     default: 'auto',
     help: '`auto` writes text on a terminal and JSON lines elsewhere.',
+  }),
+  accessLog: option({
+    key: 'log.access',
+    kind: flag(),
+    default: false,
+    help: 'Whether every answered request is logged, with its path and its client.',
+    reloadable: true,
   }),
   slowQueryMs: option({
     key: 'log.slow_query',

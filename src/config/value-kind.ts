@@ -108,6 +108,19 @@ export function flag(): ValueKind<boolean> {
   };
 }
 
+/** Texts, written with commas between them or as a list; `none` for none. */
+export function list(name: string): ValueKind<readonly string[]> {
+  return {
+    name: `${name}s`,
+    read(raw) {
+      const items: unknown[] = Array.isArray(raw) ? raw : raw === 'none' ? [] : String(raw ?? '').split(',');
+      const texts = items.map((item) => (typeof item === 'string' ? item.trim() : ''));
+      return texts.includes('') ? bad(`${name}s with commas between them, or none`) : texts;
+    },
+    write: (values) => (values.length === 0 ? 'none' : values.join(',')),
+  };
+}
+
 export function choice<const Word extends string>(words: readonly Word[]): ValueKind<Word> {
   return {
     name: words.map((word) => `\`${word}\``).join(', '),

@@ -7,6 +7,7 @@ export interface InFlightBounds {
   readonly bodiesInFlightBytesMax: number;
   readonly requestDeadlineMs: number;
   readonly bodyDeadlineMs: number;
+  readonly keepAliveMs: number;
 }
 
 /** Keeps the connection of a slow request open for so many seconds more. */
@@ -16,13 +17,11 @@ export type ExtendIdle = (request: Request, seconds: number) => void;
 export type ConnectionOf = (request: Request) => number | undefined;
 
 const sweepIntervalMs = 1_000;
-/** The runtime closes a connection that is silent for ten seconds, also while a handler works. */
+/** The runtime closes a connection that is idle for long, also while a handler works. */
 const extendAfterMs = 4_000;
 const extendSeconds = 30;
 /** Never, for the runtime. */
 const silentForever = 0;
-/** For the rest of a stream to be taken. */
-const lingerSeconds = 60;
 
 /** One request between its arrival and its answer. */
 export class InFlightRequest {
@@ -31,6 +30,8 @@ export class InFlightRequest {
   bodyBytes = 0;
   /** True while a body that is read whole is on its way, whose deadline is kept here. */
   awaitsWholeBody = false;
+  /** Whether its connection was given more time than an idle one has. */
+  isExtended = false;
   #stop: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #expired: ServiceError | undefined;
@@ -89,6 +90,11 @@ export class InFlightRequests {
     this.#bounds = bounds;
     this.#extendIdle = extendIdle;
     this.#connectionOf = connectionOf;
+  }
+
+  /** The runtime keeps what a request was given for the requests that follow on its connection. */
+  get #keepAliveSeconds(): number {
+    return Math.ceil(this.#bounds.keepAliveMs / 1_000);
   }
 
   get count(): number {
@@ -152,13 +158,14 @@ export class InFlightRequests {
     this.#streams.add(onStop);
     this.#extendIdle(request, silentForever);
     return () => {
-      if (this.#streams.delete(onStop)) this.#extendIdle(request, lingerSeconds);
+      if (this.#streams.delete(onStop)) this.#extendIdle(request, this.#keepAliveSeconds);
     };
   }
 
   end(entry: InFlightRequest): void {
     if (!this.#open.delete(entry)) return;
     this.#bodyBytes -= entry.bodyBytes;
+    if (entry.isExtended) this.#extendIdle(entry.request, this.#keepAliveSeconds);
   }
 
   #sweepLater(): void {
@@ -183,7 +190,8 @@ export class InFlightRequests {
       } else if (entry.awaitsWholeBody && ageMs >= bodyDeadlineMs) {
         entry.expire(tooSlow());
       } else if (ageMs >= extendAfterMs) {
-        this.#extendIdle(entry.request, extendSeconds);
+        entry.isExtended = true;
+        this.#extendIdle(entry.request, Math.max(extendSeconds, this.#keepAliveSeconds));
       }
     }
   }

@@ -31,6 +31,10 @@ export interface RequestRuleOptions {
   readonly freshId: () => string;
   readonly limits: LimitOptions;
   readonly observe?: (observation: RequestObservation) => void;
+  /** Whether every answered request is logged; without it only at the level `debug`. */
+  readonly logsAccess?: () => boolean;
+  /** The address of a client. */
+  readonly clientOf?: (request: Request) => string | undefined;
   /** Called for every internal fault that was answered 500. */
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
@@ -45,6 +49,8 @@ type ExchangeContext = { readonly exchange: Exchange; readonly params: Record<st
 
 /** Kept and copied: building headers from an object costs as much as the rest of a small answer. */
 const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+/** Of a path in the access log. */
+const pathCharsMax = 500;
 const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
 
 /**
@@ -173,13 +179,16 @@ export class RequestRules implements ExchangeHost {
     );
   }
 
-  /** What was thrown, as what the caller may see; faults go to the log. */
-  #understand({ requestId, route }: Exchange, thrown: unknown): ServiceError {
+  /** What was thrown, as what the caller may see. What is the server's own failure goes to the log. */
+  #understand({ requestId, route, params }: Exchange, thrown: unknown): ServiceError {
     const error = toServiceError(thrown);
+    const where = { request_id: requestId, route: route?.path, table: params.table, ...error.details };
     if (isFault(thrown)) {
       const cause = thrown instanceof ServiceError && thrown.cause !== undefined ? thrown.cause : thrown;
-      this.#options.logger.error('unhandled error in request', { request_id: requestId, route: route?.path }, cause);
+      this.#options.logger.error('unhandled error in request', where, cause);
       this.#options.onFault?.(thrown);
+    } else if (error.status >= 500 && error.code !== 'not_implemented') {
+      this.#options.logger.warn('request failed', { ...where, code: error.code, reason: error.message }, error.cause);
     }
     return error;
   }
@@ -201,12 +210,20 @@ export class RequestRules implements ExchangeHost {
   }
 
   #report({ request, requestId, route }: Exchange, status: number, durationMs: number): void {
-    const { logger, observe } = this.#options;
+    const { logger, observe, logsAccess, clientOf } = this.#options;
     const pattern = route?.path ?? 'unmatched';
     const { method } = request;
     observe?.({ route: pattern, method, status, durationMs });
-    if (logger.level !== 'debug') return;
-    logger.debug('request', { request_id: requestId, route: pattern, method, status, duration_ms: durationMs });
+    const fields = () => ({ request_id: requestId, route: pattern, method, status, duration_ms: durationMs });
+    if (logsAccess?.()) {
+      logger.info('request', {
+        ...fields(),
+        path: pathOf(request.url).slice(0, pathCharsMax),
+        client: clientOf?.(request),
+      });
+    } else if (logger.level === 'debug') {
+      logger.debug('request', fields());
+    }
   }
 }
 

@@ -19,8 +19,8 @@ export class ServerListener {
   readonly #server: Server;
 
   /** Throws when the address is taken or not ours. */
-  constructor(host: string, port: number) {
-    this.#server = Bun.serve({ ...socketOptions(host, port), fetch: answerWhileStarting });
+  constructor(host: string, port: number, keepAliveMs: number = limits.keepAliveMs) {
+    this.#server = Bun.serve({ ...socketOptions(host, port, keepAliveMs), fetch: answerWhileStarting });
   }
 
   get port(): number {
@@ -44,6 +44,11 @@ export class ServerListener {
   /** Keeps the connection of a request open for so many seconds of silence more. */
   extendIdle(request: Request, seconds: number): void {
     this.#server.timeout(request, seconds);
+  }
+
+  /** The address of the client. */
+  clientOf(request: Request): string | undefined {
+    return this.#server.requestIP(request)?.address;
   }
 
   /** The client's port, which only its connection has. */
@@ -80,7 +85,7 @@ export class ServerListener {
   }
 }
 
-function socketOptions(hostname: string, port: number) {
+function socketOptions(hostname: string, port: number, keepAliveMs: number) {
   return {
     hostname,
     port,
@@ -89,7 +94,7 @@ function socketOptions(hostname: string, port: number) {
     // The runtime's own 413 has no body, so each route refuses for itself: by the announced length before it reads, by
     // counting while it reads. What nobody reads stays in the socket.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    idleTimeout: limits.headerDeadlineMs / 1_000,
+    idleTimeout: Math.ceil(keepAliveMs / 1_000),
     development: false,
     error: answerFault,
   };

@@ -1,18 +1,22 @@
 import type { LimitOptions } from '../config/limits.ts';
+import type { Config } from '../config/options.ts';
 import { scanJson } from '../engine/binding.ts';
 import { App, type AppDependencies } from '../http/app.ts';
+import { OriginGuard } from '../http/origin-guard.ts';
 import type { Route } from '../http/route.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ServerStart } from './running-server.ts';
 
 interface AppParts extends Omit<ServerStart, 'config'> {
+  /** The options as they are now. */
+  readonly options: () => Config;
   readonly limits: LimitOptions;
   readonly metrics: Metrics;
 }
 
 /** The application of some routes, counted and measured as every server of ours is. */
 export function createApp(
-  { listener, logger, clock, limits, metrics }: AppParts,
+  { options, listener, logger, clock, limits, metrics }: AppParts,
   routes: readonly Route[],
   more: Pick<AppDependencies, 'isInferencePath'> = {},
 ): App {
@@ -27,6 +31,9 @@ export function createApp(
       metrics.increment('httpRequests', [route, method, String(status)]);
       metrics.observe('httpDuration', [route, method], durationMs / 1_000);
     },
+    guard: new OriginGuard(options()),
+    logsAccess: () => options().accessLog,
+    clientOf: (request) => listener.clientOf(request),
     onFault: () => metrics.increment('faults'),
     extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
     connectionOf: (request) => listener.connectionOf(request),

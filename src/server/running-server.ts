@@ -16,7 +16,7 @@ export interface RunningServer {
   readonly url: string;
   /** What the log says about it when it is ready. */
   readonly facts: Readonly<Record<string, string>>;
-  /** Not ready at once, no new requests, waits for those in flight at most so long. Requests still open then are cut. */
+  /** Not ready at once; after the delay of a stop no new requests; waits for those in flight at most so long. Requests still open then are cut. */
   drain(deadlineMs: number): Promise<void>;
   /** Closes every service, the last one the data directory. */
   stop(): Promise<void>;

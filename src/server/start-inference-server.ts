@@ -1,7 +1,7 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
 import { standaloneRoutes } from '../http/standalone-routes.ts';
-import { systemClock } from '../lib/clock.ts';
+import { pause, systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
@@ -18,8 +18,11 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   const parts = { config: config.config, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(parts);
   const routes = standaloneRoutes(inference, readiness, metrics, packageFile.version);
-  const app = createApp({ listener, logger, clock, limits, metrics }, routes, { isInferencePath: () => true });
-  readiness.add('draining', () => !app.inFlight.draining);
+  const app = createApp({ options: () => config.config, listener, logger, clock, limits, metrics }, routes, {
+    isInferencePath: () => true,
+  });
+  let isStopping = false;
+  readiness.add('draining', () => !isStopping && !app.inFlight.draining);
   addProcessMetrics(metrics, clock, packageFile.version);
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   startInference(inference, parts, readiness);
@@ -29,6 +32,8 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     facts: { models_dir: config.config.modelsDir },
     fatal: Promise.withResolvers<void>().promise,
     async drain(deadlineMs) {
+      isStopping = true;
+      await pause(clock, config.config.stopDelayMs);
       const cut = await listener.drain(app, deadlineMs, clock);
       if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
     },

@@ -2,7 +2,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
 import { allRoutes } from '../http/all-routes.ts';
 import type { ClusterSource } from '../http/database/cluster.ts';
-import { systemClock } from '../lib/clock.ts';
+import { pause, systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
@@ -26,8 +26,12 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceParts);
   const services = { ...database.services, cluster: clusterSource(start, database), inference, readiness };
-  const app = createApp({ listener, logger, clock, limits, metrics }, allRoutes(services, packageFile.version));
-  readiness.add('draining', () => !app.inFlight.draining);
+  const app = createApp(
+    { options: () => config.config, listener, logger, clock, limits, metrics },
+    allRoutes(services, packageFile.version),
+  );
+  let isStopping = false;
+  readiness.add('draining', () => !isStopping && !app.inFlight.draining);
   addHealthChecks(readiness, database.health);
   addProcessMetrics(metrics, clock, packageFile.version);
   collectServiceMetrics(metrics, { app, config, database });
@@ -42,6 +46,8 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     facts: { data_dir: options.dataDir },
     fatal: database.failed,
     async drain(deadlineMs) {
+      isStopping = true;
+      await pause(clock, config.config.stopDelayMs);
       const cut = await listener.drain(app, deadlineMs, clock);
       if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
     },

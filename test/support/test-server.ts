@@ -49,6 +49,10 @@ export class TestServer implements AsyncDisposable {
     return { status: response.status, headers: response.headers, body: (isJson ? JSON.parse(answer) : answer) as Body };
   }
 
+  drain(deadlineMs: number): Promise<void> {
+    return this.#running.drain(deadlineMs);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#running.drain(1_000);
     await this.#running.stop();
