@@ -55,7 +55,14 @@ export const limits = {
   tablesMax: 10_000,
   shardsPerTableMax: 20,
   indexesPerTableMax: 64,
-  openRangesMax: 512,
+  /** Fewer where the process may have fewer descriptors. */
+  openRangesMax: 1_024,
+  /** Descriptors that an open range may take, and what is kept for connections and the rest. */
+  rangeDescriptors: 8,
+  otherDescriptors: 512,
+  /** Ranges that stay open however long nobody uses them, and after what time without use the others are closed. */
+  warmRangesMax: 64,
+  rangeIdleMs: minuteMs,
   vectorDimensionMax: 16_384,
   sparseChunkMax: 65_536,
 

@@ -202,6 +202,18 @@ export const options = {
     default: limits.checkpointIntervalMs,
     help: 'How often an index that changes is made durable, so that a restart has less to replay.',
   }),
+  openRangesMax: option({
+    key: 'storage.open_ranges',
+    kind: integer(1, 65_536),
+    default: limits.openRangesMax,
+    help: 'Key ranges that are open at one time; fewer where the limit of descriptors (`ulimit -n`) asks for it.',
+  }),
+  rangeIdleMs: option({
+    key: 'storage.range_idle',
+    kind: duration(second, day),
+    default: limits.rangeIdleMs,
+    help: 'Time without use after which a key range is closed, but for the 64 that were used last.',
+  }),
   scrubIntervalMs: option({
     key: 'storage.scrub_interval',
     kind: duration(0, 365 * day),

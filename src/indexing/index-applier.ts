@@ -85,6 +85,8 @@ export class IndexApplier {
   #skippedCount = 0;
   /** The writer was given back since the last row. */
   #isReleased = false;
+  /** What the index holds is not wanted any more. */
+  #isDiscarded = false;
   #wake: () => void = () => {};
   #stateWaiters: { holds: () => boolean; resolve: (held: boolean) => void }[] = [];
 
@@ -123,6 +125,16 @@ export class IndexApplier {
   /** It shows everything that its range held when it was opened. Until then a search misses rows that were shown before. */
   get hasReplayed(): boolean {
     return this.#index !== undefined && this.progress.published >= this.#replayTarget;
+  }
+
+  /** Everything that it was given is visible, and nothing more is to be done for it. */
+  get isAtRest(): boolean {
+    return this.#state === 'live' && this.#queue.length === 0 && this.#applied === this.progress.published;
+  }
+
+  /** It is built from the documents, and not up to the range yet. */
+  get isRebuilding(): boolean {
+    return this.#rebuilding;
   }
 
   /** More waits than may; true also while it reads what it had to drop for that reason. */
@@ -205,6 +217,12 @@ export class IndexApplier {
     this.#stop.abort();
     this.#wake();
     await this.#finished;
+  }
+
+  /** As `close`, when the files are about to be removed: what was applied is neither published nor checkpointed. */
+  async discard(): Promise<void> {
+    this.#isDiscarded = true;
+    await this.close();
   }
 
   #when(holds: () => boolean, signal: AbortSignal): Promise<boolean> {
@@ -452,7 +470,7 @@ export class IndexApplier {
     this.progress.rejectAll(new Error('the index was closed'));
     for (const { resolve } of this.#stateWaiters.splice(0)) resolve(false);
     try {
-      if (this.#index) {
+      if (this.#index && !this.#isDiscarded) {
         await this.#publish();
         // Rows of others are told as well, so that the next start need not look through them.
         if (this.progress.published > this.#committed) await this.#commit(this.progress.published);

@@ -1,11 +1,13 @@
 import { type IndexDefinition, vectorIndexIdOf } from '../engine/index-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { bytesBelow } from '../storage/disk-usage.ts';
 import type { AppliedWrite, WriteCounts } from '../storage/entry-group.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
+import type { IndexFacts, RangeFacts } from './range-facts.ts';
 import type { OpenRangeIndex } from './range-index.ts';
 import { RemovalLog } from './removal-log.ts';
 
@@ -29,6 +31,8 @@ export interface RangeParts {
   clock: Clock;
   bounds: RangeBounds;
   onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
+  /** Whether the table's documents expire. */
+  hasLifetimes(): boolean;
 }
 
 interface FollowedIndex {
@@ -70,14 +74,42 @@ export class OpenRange {
     return indexNames.reduce((lowest, name) => Math.min(lowest, this.#shown(name)), this.#head);
   }
 
+  /** No index has anything to do: closing the range now interrupts nothing. */
+  get isAtRest(): boolean {
+    for (const { applier } of this.#indexes.values()) if (!applier.isAtRest) return false;
+    return true;
+  }
+
+  /** Bytes that wait for an index, or in it for a commit. */
+  get backlogBytes(): number {
+    let bytes = 0;
+    for (const { applier } of this.#indexes.values()) bytes += applier.backlogBytes;
+    return bytes;
+  }
+
+  /** Bytes of index files that are in memory and wait for a checkpoint. */
+  indexMemoryBytes(): number {
+    let bytes = 0;
+    for (const { applier } of this.#indexes.values()) bytes += applier.index?.stats().memoryBytes ?? 0;
+    return bytes;
+  }
+
+  /** As of now. */
+  facts(): RangeFacts {
+    const { documents, bytes } = this.stored.info();
+    const indexes = [...this.#indexes].map(([name, { applier }]): IndexFacts => {
+      return { name, lag: this.#head - this.#shown(name), state: stateOf(applier) };
+    });
+    return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), indexes };
+  }
+
+  #lag(sequence: number): number {
+    return Math.max(0, this.#head - Math.max(sequence, this.stored.info().firstSequence - 1));
+  }
+
   /** Rows that were replaced or deleted after `sequence`, at most. */
   removalsAfter(sequence: number): number {
     return this.#removals.after(sequence);
-  }
-
-  /** Sequences that each index has yet to show. */
-  indexLags(): { index: string; lag: number }[] {
-    return [...this.#indexes.keys()].map((index) => ({ index, lag: this.#head - this.#shown(index) }));
   }
 
   /** Starts to follow an index; it is built from the documents or their vectors when it holds nothing yet. */
@@ -174,8 +206,24 @@ export class OpenRange {
     return bytes;
   }
 
-  async close(): Promise<void> {
+  /** Makes what the indexes hold durable, and tells what is true of the range until it is opened again. */
+  async close(): Promise<RangeFacts> {
+    const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.close()));
+    const oldest = this.#parts.hasLifetimes() ? { oldestLifetimeMs: this.stored.documents.oldestLifetimeMs() } : {};
+    await this.stored.close();
+    const { documents, bytes } = this.stored.info();
+    const indexes = [...this.#indexes].map(([name, { applier }]): IndexFacts => {
+      const lag = this.#lag(applier.checkpointedSequence);
+      return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
+    });
+    const diskBytes = this.stored.fileBytes() + bytesBelow(this.#parts.indexesDirectory);
+    return { head: this.#head, documents, bytes, diskBytes, ...oldest, indexes };
+  }
+
+  /** Closes a range that is about to be removed. */
+  async discard(): Promise<void> {
+    await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.discard()));
     await this.stored.close();
   }
 
@@ -206,4 +254,12 @@ export class OpenRange {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
     });
   }
+}
+
+function stateOf(applier: IndexApplier): IndexFacts['state'] {
+  const { state } = applier;
+  if (state === 'failed') return 'failed';
+  if (state === 'live') return 'live';
+  if (applier.isRebuilding) return 'building';
+  return state === 'catching_up' ? 'behind' : 'opening';
 }

@@ -1,8 +1,42 @@
+import type { LimitOptions } from '../config/limits.ts';
+import type { Clock } from '../lib/clock.ts';
+import { pause } from '../lib/clock.ts';
+import { SerialTasks } from '../lib/serial-tasks.ts';
+import type { ClosedRanges } from './closed-ranges.ts';
 import type { OpenRange } from './open-range.ts';
+import type { RangeFacts } from './range-facts.ts';
 
 /** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
 export interface RangeLease extends Disposable {
   readonly range: OpenRange;
+}
+
+export interface PoolBounds {
+  /** Ranges that are open at one time, unless all of them are in use. */
+  openRangesMax: number;
+  /** Ranges that stay open however long nobody uses them. */
+  warmRangesMax: number;
+  /** Time without use after which a range beyond these is closed, milliseconds. */
+  rangeIdleMs: number;
+}
+
+/** How many ranges may be open under a limit of descriptors; undefined for none. */
+export function openRangesFor(
+  descriptors: number | undefined,
+  bounds: Pick<LimitOptions, 'openRangesMax' | 'rangeDescriptors' | 'otherDescriptors'>,
+): number {
+  if (descriptors === undefined) return bounds.openRangesMax;
+  const room = Math.max(descriptors - bounds.otherDescriptors, descriptors / 2);
+  return Math.max(1, Math.min(bounds.openRangesMax, Math.floor(room / bounds.rangeDescriptors)));
+}
+
+export interface PoolParts {
+  open(rangeId: number): Promise<OpenRange>;
+  closed: ClosedRanges;
+  bounds: PoolBounds;
+  clock: Clock;
+  /** A range that nobody uses could not be closed cleanly. It is opened again when it is next used. */
+  onCloseFailed(rangeId: number, error: unknown): void;
 }
 
 interface Slot {
@@ -10,21 +44,35 @@ interface Slot {
   /** Set when it is open. */
   range: OpenRange | undefined;
   leases: number;
+  /** When it was last used, monotonic milliseconds. */
+  usedMs: number;
   /** Set when the range is to be closed; settles when it is. New leases wait for that and open it again. */
   closed: Promise<void> | undefined;
   onIdle: (() => void) | undefined;
 }
 
-/** Ranges are opened when first used; beyond a bound the one unused for longest is closed. */
+/** Closings that may be under way before an opening waits for one of them: each still holds its files. */
+const closingsMax = 16;
+/** Ranges of which nothing is known yet that are opened side by side to look at them. */
+const looksAtOnce = 8;
+/** Facts that are saved together at most; a crash loses the others, and those ranges are looked at again. */
+const unsavedMax = 256;
+
+/**
+ * Ranges are opened when first used. Beyond a bound the one unused for longest is closed; those that nobody has used for
+ * a while are closed as well, but for a few, so that a table at rest costs neither files nor memory.
+ */
 export class RangePool {
-  readonly #openRange: (rangeId: number) => Promise<OpenRange>;
-  readonly #openMax: number;
+  readonly #parts: PoolParts;
   /** In order of last use. */
   readonly #slots = new Map<number, Slot>();
+  readonly #closings = new Set<Promise<void>>();
+  readonly #looks = new SerialTasks();
+  #opened = 0;
+  #evicted = 0;
 
-  constructor(openRange: (rangeId: number) => Promise<OpenRange>, openMax: number) {
-    this.#openRange = openRange;
-    this.#openMax = openMax;
+  constructor(parts: PoolParts) {
+    this.#parts = parts;
   }
 
   /** Ranges that are open now, without keeping them so. */
@@ -32,44 +80,127 @@ export class RangePool {
     return [...this.#slots.values()].flatMap(({ range, closed }) => (range && !closed ? [range] : []));
   }
 
-  async lease(rangeId: number): Promise<RangeLease> {
+  /** Ranges that may be open at one time. */
+  get openRangesMax(): number {
+    return this.#parts.bounds.openRangesMax;
+  }
+
+  /** How often a range was opened, and how often one was closed because of the bounds, since the start. */
+  get counts(): { opened: number; evicted: number } {
+    return { opened: this.#opened, evicted: this.#evicted };
+  }
+
+  /** `purpose`: `upkeep` does not count as use, so that a range which only upkeep looks at is closed in the end. */
+  async lease(rangeId: number, purpose: 'use' | 'upkeep' = 'use'): Promise<RangeLease> {
     for (let held = this.#slots.get(rangeId); held?.closed; held = this.#slots.get(rangeId)) {
       await held.closed.catch(() => undefined);
     }
     const slot = this.#slot(rangeId);
     slot.leases += 1;
+    if (purpose === 'use') this.#moveToEnd(rangeId, slot);
     try {
       const range = await slot.opening;
       slot.range = range;
-      return { range, [Symbol.dispose]: () => this.#release(slot) };
+      return { range, [Symbol.dispose]: () => this.#release(slot, purpose) };
     } catch (error) {
       this.#forget(rangeId, slot);
-      this.#release(slot);
+      this.#release(slot, purpose);
       throw error;
     }
   }
 
+  #moveToEnd(rangeId: number, slot: Slot): void {
+    this.#slots.delete(rangeId);
+    this.#slots.set(rangeId, slot);
+  }
+
+  /** What can be said of a range at once: undefined while it opens or closes, and when nobody knows yet. */
+  known(rangeId: number): RangeFacts | undefined {
+    const slot = this.#slots.get(rangeId);
+    if (!slot) return this.#parts.closed.get(rangeId);
+    return slot.range && !slot.closed ? slot.range.facts() : undefined;
+  }
+
+  /** Facts of a range that is closed, when they are known. */
+  knownClosed(rangeId: number): RangeFacts | undefined {
+    return this.#slots.has(rangeId) ? undefined : this.#parts.closed.get(rangeId);
+  }
+
+  /** A range is opened for this only when nothing is known of it: after a kill, if it was written before. */
+  async facts(rangeId: number): Promise<RangeFacts> {
+    await this.#slots.get(rangeId)?.closed?.catch(() => undefined);
+    return this.known(rangeId) ?? this.#looks.run(String(rangeId % looksAtOnce), () => this.#look(rangeId));
+  }
+
+  /** A range was created, and is not open yet. */
+  created(rangeId: number, facts: RangeFacts): void {
+    this.#parts.closed.note(rangeId, facts);
+  }
+
   /** Waits for the users of a range to finish, then closes it. A range that is not open is left alone. */
   async close(rangeId: number): Promise<void> {
-    const slot = this.#slots.get(rangeId);
-    if (!slot) return;
-    slot.closed ??= this.#close(rangeId, slot);
-    await slot.closed;
+    await this.#end(rangeId, async (range) => this.#parts.closed.note(rangeId, await range.close()));
+  }
+
+  /**
+   * As `close`, for a range that is about to be removed: what its indexes have yet to write is lost. Returns its last
+   * sequence, when it is known.
+   */
+  async discard(rangeId: number): Promise<number | undefined> {
+    let head = this.knownClosed(rangeId)?.head;
+    await this.#end(rangeId, async (range) => {
+      await range.discard();
+      head = range.head;
+    });
+    this.#parts.closed.forget(rangeId);
+    return head;
   }
 
   async closeAll(): Promise<void> {
     await Promise.all([...this.#slots.keys()].map((rangeId) => this.close(rangeId)));
+    await this.#parts.closed.save();
   }
 
-  async #close(rangeId: number, slot: Slot): Promise<void> {
+  /** Closes what nobody uses, until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#parts.closed.checkSaved(signal);
+    while (!signal.aborted) {
+      await pause(this.#parts.clock, this.#parts.bounds.rangeIdleMs / 4, signal);
+      if (!signal.aborted) await this.closeIdle();
+    }
+  }
+
+  /** Closes the ranges that have had no use for long, but for the warm ones, and saves what is known of closed ones. */
+  async closeIdle(): Promise<void> {
+    const { clock, bounds } = this.#parts;
+    const before = clock.monotonicMs() - bounds.rangeIdleMs;
+    const open = [...this.#slots].filter(([, { closed }]) => !closed);
+    const idle = open.slice(0, Math.max(0, open.length - bounds.warmRangesMax)).filter(([, slot]) => isAtRest(slot));
+    await Promise.all(idle.filter(([, slot]) => slot.usedMs <= before).map(([rangeId]) => this.#evict(rangeId)));
+    // A catalog that cannot be written now is written with the next call, or at the stop.
+    await this.#parts.closed.save().catch(() => undefined);
+  }
+
+  async #look(rangeId: number): Promise<RangeFacts> {
+    using lease = await this.lease(rangeId, 'upkeep');
+    return lease.range.facts();
+  }
+
+  async #end(rangeId: number, close: (range: OpenRange) => Promise<void>): Promise<void> {
+    const slot = this.#slots.get(rangeId);
+    if (!slot) return;
+    slot.closed ??= this.#whenUnused(rangeId, slot, close);
+    await slot.closed;
+  }
+
+  async #whenUnused(rangeId: number, slot: Slot, close: (range: OpenRange) => Promise<void>): Promise<void> {
     try {
       if (slot.leases > 0) {
         await new Promise<void>((resolve) => {
           slot.onIdle = resolve;
         });
       }
-      const range = await slot.opening;
-      await range.close();
+      await close(await slot.opening);
     } finally {
       this.#forget(rangeId, slot);
     }
@@ -81,35 +212,55 @@ export class RangePool {
 
   #slot(rangeId: number): Slot {
     const known = this.#slots.get(rangeId);
-    if (known) {
-      this.#slots.delete(rangeId);
-      this.#slots.set(rangeId, known);
-      return known;
-    }
+    if (known) return known;
     const slot: Slot = {
-      opening: this.#openRange(rangeId),
+      opening: this.#open(rangeId),
       range: undefined,
       leases: 0,
+      usedMs: Number.NEGATIVE_INFINITY,
       closed: undefined,
       onIdle: undefined,
     };
     this.#slots.set(rangeId, slot);
-    this.#closeUnused();
+    this.#makeRoom();
     return slot;
   }
 
-  #closeUnused(): void {
-    let excess = this.#slots.size - this.#openMax;
-    for (const [rangeId, slot] of this.#slots) {
-      if (excess <= 0) return;
-      if (slot.leases > 0 || slot.closed) continue;
-      excess -= 1;
-      void this.close(rangeId);
-    }
+  async #open(rangeId: number): Promise<OpenRange> {
+    // A range that closes for want of room has no users, so that its end depends on nobody who waits here.
+    while (this.#closings.size >= closingsMax) await Promise.race(this.#closings);
+    this.#parts.closed.forget(rangeId);
+    this.#opened += 1;
+    return this.#parts.open(rangeId);
   }
 
-  #release(slot: Slot): void {
+  /** Ranges whose indexes are at work are closed last: they would have to be opened again to go on. */
+  #makeRoom(): void {
+    const open = [...this.#slots].filter(([, { closed }]) => !closed);
+    const excess = open.length - this.#parts.bounds.openRangesMax;
+    if (excess <= 0) return;
+    const unused = open.filter(([, { leases, range }]) => leases === 0 && range);
+    const [resting, busy] = [unused.filter(([, slot]) => isAtRest(slot)), unused.filter(([, slot]) => !isAtRest(slot))];
+    for (const [rangeId] of [...resting, ...busy].slice(0, excess)) void this.#evict(rangeId);
+    if (this.#parts.closed.unsaved >= unsavedMax) void this.#parts.closed.save().catch(() => undefined);
+  }
+
+  #evict(rangeId: number): Promise<void> {
+    this.#evicted += 1;
+    const closing = this.close(rangeId)
+      .catch((error: unknown) => this.#parts.onCloseFailed(rangeId, error))
+      .finally(() => this.#closings.delete(closing));
+    this.#closings.add(closing);
+    return closing;
+  }
+
+  #release(slot: Slot, purpose: 'use' | 'upkeep'): void {
     slot.leases -= 1;
+    if (purpose === 'use') slot.usedMs = this.#parts.clock.monotonicMs();
     if (slot.leases === 0) slot.onIdle?.();
   }
+}
+
+function isAtRest({ leases, range }: Slot): boolean {
+  return leases === 0 && range?.isAtRest === true;
 }

@@ -32,6 +32,11 @@ export const metricDefinitions = {
   buildInfo: gauge('sundew_build_info', 'Always 1; the labels say what runs.', ['version', 'bun']),
   processCpu: counter('process_cpu_seconds_total', 'CPU time of the process.'),
   processMemory: gauge('process_resident_memory_bytes', 'Resident memory of the process.'),
+  processDescriptors: gauge('process_open_fds', 'Descriptors that the process has open.'),
+  processDescriptorsMax: gauge('process_max_fds', 'Descriptors that the process may have open.'),
+  memoryByPart: gauge('sundew_memory_bytes', 'Memory of the process by the part that holds it, where it can be told.', [
+    'part',
+  ]),
   processStart: gauge('process_start_time_seconds', 'Start of the process, seconds since 1970.'),
   eventLoopStall: histogram(
     'sundew_event_loop_stall_seconds',
@@ -62,6 +67,13 @@ export const metricDefinitions = {
 
   tables: gauge('sundew_tables', 'Tables.'),
   ranges: gauge('sundew_ranges', 'Key ranges.'),
+  openRanges: gauge('sundew_open_ranges', 'Key ranges whose files and indexes are open.'),
+  openRangesMax: gauge('sundew_open_ranges_max', 'Key ranges that may be open at one time.'),
+  rangesOpened: counter('sundew_ranges_opened_total', 'Openings of key ranges.'),
+  rangesEvicted: counter(
+    'sundew_ranges_evicted_total',
+    'Key ranges that were closed to make room, or because nobody used them.',
+  ),
   documents: gauge('sundew_documents', 'Live documents.', ['table']),
   storedBytes: gauge('sundew_stored_bytes', 'Bytes of stored documents.', ['table']),
   logHead: gauge('sundew_log_head_sequence', 'Highest committed sequence over the ranges of a table.', ['table']),
@@ -70,6 +82,7 @@ export const metricDefinitions = {
     'table',
     'index',
   ]),
+  indexBacklog: gauge('sundew_index_backlog_bytes', 'Bytes of written rows that indexes do not show yet.'),
   indexApply: histogram('sundew_index_apply_duration_seconds', 'One frame handed to an index.', ['kind']),
   indexCommit: histogram('sundew_index_commit_duration_seconds', 'One commit of an index.', ['kind']),
   indexCheckpoint: histogram('sundew_index_checkpoint_duration_seconds', 'One checkpoint of an index.', ['kind']),
@@ -109,6 +122,9 @@ export const metricDefinitions = {
   mediaBlocked: counter('sundew_media_blocked_total', 'Addresses of media that were not asked, by reason.', ['reason']),
   inferenceRefused: counter('sundew_inference_refused_total', 'Requests turned away because all permits were taken.'),
 
+  diskFree: gauge('sundew_disk_free_bytes', 'Space that is left for the data directory.'),
+  diskSize: gauge('sundew_disk_size_bytes', 'Size of the file system of the data directory.'),
+  walBytes: gauge('sundew_wal_bytes', 'Write-ahead logs of the catalog and of open key ranges, with space kept ahead.'),
   damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents and vectors that were found damaged.'),
   raisedFaults: counter('sundew_raised_faults_total', 'Faults of the disk, of files and of indexes that were met.', [
     'kind',

@@ -41,6 +41,17 @@ export class Metrics {
     (this.#at(name, labels) as Histogram.Internal<string>).observe(value);
   }
 
+  /** Forgets the series for whose first label `isGone` holds. */
+  forget(name: MetricName, isGone: (label: string) => boolean): void {
+    const series = this.#series.get(name);
+    for (const key of [...(series?.keys() ?? [])]) {
+      const labels = key.split('\u0000');
+      if (!isGone(labels[0] ?? '')) continue;
+      this.#instruments.get(name)?.remove(...labels);
+      series?.delete(key);
+    }
+  }
+
   /** Forgets every series, before a collector fills it again: what is gone must not linger. */
   clear(name: MetricName): void {
     this.#instruments.get(name)?.reset();

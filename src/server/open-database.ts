@@ -26,6 +26,8 @@ export interface Database {
   readonly sweeper: TtlSweeper;
   /** The absolute path of the data directory. */
   readonly directory: string;
+  /** Bytes of the catalog's write-ahead log. */
+  catalogLogBytes(): number;
   /** Resolves when a sync has failed: what was acknowledged is durable, and the directory has to be opened again. */
   readonly failed: Promise<void>;
   /** Ends what runs in the background and closes the directory. */
@@ -54,7 +56,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   ({ tables, pool } = opened);
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
-  const background = [sweeper.run(stopping.signal), buildScrubber(core, tables).run(stopping.signal)];
+  const background = [sweeper, buildScrubber(core, tables), pool].map((service) => service.run(stopping.signal));
   return {
     services: {
       tables,
@@ -67,6 +69,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
     pool,
     sweeper,
     directory: core.storage.directory.root,
+    catalogLogBytes: () => core.storage.catalogLogBytes(),
     failed: failed.promise,
     async close() {
       stopping.abort();

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import type { LimitOptions } from '../config/limits.ts';
 import type { IndexDefinition } from '../engine/index-definition.ts';
 import { NativeIndex } from '../engine/native-index.ts';
+import { ClosedRanges } from '../indexing/closed-ranges.ts';
 import { OpenRange, type RangeIndexOpener } from '../indexing/open-range.ts';
-import { RangePool } from '../indexing/range-pool.ts';
+import { openRangesFor, RangePool } from '../indexing/range-pool.ts';
+import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { definitionOf } from '../tables/table.ts';
 import { TableService } from '../tables/table-service.ts';
 import type { DatabaseCore } from './database-core.ts';
@@ -13,7 +15,17 @@ import { indexEvents } from './index-events.ts';
 /** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
 export async function openTables(core: DatabaseCore): Promise<{ tables: TableService; pool: RangePool }> {
   const { storage, log, clock, limits, logger, metrics, health, options } = core;
-  const pool = new RangePool((rangeId) => openRange(rangeId), limits.openRangesMax);
+  const pool = new RangePool({
+    open: (rangeId) => openRange(rangeId),
+    closed: new ClosedRanges({
+      saved: storage.catalog.rangeFacts(),
+      stampOf: (rangeId) => storage.rangeStamp(rangeId),
+      save: (facts) => storage.catalog.saveRangeFacts(facts),
+    }),
+    bounds: { ...limits, openRangesMax: openRangesFor(descriptorLimit(), limits) },
+    clock,
+    onCloseFailed: (range_id, error) => logger.warn('a range at rest could not be closed', { range_id }, error),
+  });
   const tables = new TableService({ storage, log, pool, clock, defaultShards: options().defaultShardsPerTable });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
@@ -29,6 +41,7 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
       bounds: applierBounds(limits),
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
+      hasLifetimes: () => table.ttlDurationMs !== undefined,
     };
     return new OpenRange(parts, table.indexes.map(definitionOf));
   };

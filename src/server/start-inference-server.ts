@@ -6,6 +6,7 @@ import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
+import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
 import { openInference, startInference, stopInference } from './open-inference.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
@@ -23,7 +24,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   });
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);
-  addProcessMetrics(metrics, clock, packageFile.version);
+  addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   startInference(inference, parts, readiness);
   listener.attach(app);

@@ -8,6 +8,7 @@ import { Metrics } from '../observability/metrics.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
+import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference, stopInference } from './open-inference.ts';
@@ -33,7 +34,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);
   addHealthChecks(readiness, database.health);
-  addProcessMetrics(metrics, clock, packageFile.version);
+  addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
   collectServiceMetrics(metrics, { app, config, database });
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);

@@ -2,7 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type CatalogReading, catalogReading } from './catalog-reading.ts';
-import type { IndexRecord, TableRecord } from './catalog-records.ts';
+import type { IndexRecord, RangeFactsRecord, TableRecord } from './catalog-records.ts';
 import type { RangeId } from './entry-group.ts';
 import type { NewIndex, NewTable, TableChange } from './storage-calls.ts';
 import type { WalKeeper } from './wal-keeper.ts';
@@ -70,9 +70,19 @@ export class CatalogFile {
   dropTable(tableId: number, sequenceMark: number): void {
     this.#change(() => {
       this.#raise('sequence', sequenceMark);
+      this.#statements.dropFacts.run(tableId);
       this.#statements.dropIndexes.run(tableId);
       this.#statements.dropRanges.run(tableId);
       this.#statements.dropTable.run(tableId);
+    });
+  }
+
+  saveRangeFacts(facts: readonly RangeFactsRecord[]): void {
+    this.#change(() => {
+      for (const { rangeId, stamp, facts: text } of facts) {
+        this.wal.wrote(text.length, 1);
+        this.#statements.setFacts.run(stamp, text, rangeId);
+      }
     });
   }
 
@@ -192,6 +202,11 @@ function prepare(database: Database) {
     ),
     setRecord: statement('UPDATE tables SET record = ? WHERE id = ?'),
     dropIndex: statement('DELETE FROM indexes WHERE table_id = ? AND name = ?'),
+    // A range that was dropped meanwhile has no row any more, and gets none.
+    setFacts: statement(
+      'INSERT OR REPLACE INTO range_facts (range_id, stamp, facts) SELECT id, ?, ? FROM ranges WHERE id = ?',
+    ),
+    dropFacts: statement('DELETE FROM range_facts WHERE range_id IN (SELECT id FROM ranges WHERE table_id = ?)'),
     dropIndexes: statement('DELETE FROM indexes WHERE table_id = ?'),
     dropRanges: statement('DELETE FROM ranges WHERE table_id = ?'),
     dropTable: statement('DELETE FROM tables WHERE id = ?'),

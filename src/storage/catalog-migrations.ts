@@ -33,4 +33,12 @@ export const catalogMigrations: readonly Migration[] = [
       payload BLOB NOT NULL
     ) STRICT`);
   },
+  (database) => {
+    // What was true of a range when it was last closed; it counts while the range's file has the same stamp.
+    database.run(`CREATE TABLE range_facts (
+      range_id INTEGER PRIMARY KEY,
+      stamp TEXT NOT NULL,
+      facts TEXT NOT NULL
+    ) STRICT`);
+  },
 ];

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { IndexRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
 import type { RangeId } from './entry-group.ts';
 
 const tableColumns = 'id AS tableId, name, created_ms AS createdMs, record';
@@ -42,6 +42,10 @@ export function catalogReading(database: Database) {
       const record = range(rangeId);
       const indexes = record ? (indexesOf.all(record.tableId) as IndexRecord[]) : [];
       return indexes.some((index) => index.incarnation === incarnation);
+    },
+    rangeFacts: (): RangeFactsRecord[] => {
+      using rows = database.prepare('SELECT range_id AS rangeId, stamp, facts FROM range_facts');
+      return rows.all() as RangeFactsRecord[];
     },
     counter: (name: string): number => (counterRow.get(name) as { value: number } | null)?.value ?? 0,
     finalize: (): void => {

@@ -23,6 +23,15 @@ export interface RangeRecord {
   firstSequence: number;
 }
 
+/** What was known of a range when it was last closed. */
+export interface RangeFactsRecord {
+  rangeId: RangeId;
+  /** The state of the range's file then. */
+  stamp: string;
+  /** JSON that the range's owner keeps here. */
+  facts: string;
+}
+
 export interface IndexRecord {
   tableId: number;
   name: string;

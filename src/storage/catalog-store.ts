@@ -1,6 +1,6 @@
 import type { WorkerChannel } from '../runtime/worker-channel.ts';
 import { type CatalogReading, catalogReading } from './catalog-reading.ts';
-import type { IndexRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
 import { openReader } from './connection.ts';
 import type { RangeId } from './entry-group.ts';
 import type { NewTable, StorageCalls, TableChange } from './storage-calls.ts';
@@ -50,9 +50,22 @@ export class CatalogStore {
     return this.#channel.call('createTable', table);
   }
 
-  /** Removes the table, its ranges and their files. Close its ranges first. `nowMs` is the wall time. */
-  dropTable(tableId: number, nowMs: number): Promise<void> {
-    return this.#channel.call('dropTable', { tableId, nowMs });
+  /**
+   * Removes the table, its ranges and their files. Close its ranges first. `nowMs` is the wall time, `heads` the last
+   * sequences of the ranges where they are known: the others are opened to find theirs.
+   */
+  dropTable(tableId: number, nowMs: number, heads: ReadonlyMap<RangeId, number>): Promise<void> {
+    return this.#channel.call('dropTable', { tableId, nowMs, heads });
+  }
+
+  /** What was last saved of each range, whether it is still true or not. */
+  rangeFacts(): RangeFactsRecord[] {
+    return reading(catalogSource, () => this.#reading.rangeFacts());
+  }
+
+  /** Keeps what is known of ranges; those that are gone by now are left out. */
+  saveRangeFacts(facts: readonly RangeFactsRecord[]): Promise<void> {
+    return this.#channel.call('saveRangeFacts', { facts });
   }
 
   /**

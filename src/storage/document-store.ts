@@ -161,6 +161,15 @@ export class DocumentStore {
     return rows.map(({ key, sequence }) => ({ key: decoder.decode(key), sequence }));
   }
 
+  /** Least base of a lifetime, milliseconds since 1970; null when no document has one. Needs the index of lifetimes. */
+  oldestLifetimeMs(): number | null {
+    const sql = 'SELECT min(ttl_base_ms) AS oldest FROM documents WHERE ttl_base_ms IS NOT NULL';
+    return reading(this.#source, () => {
+      using statement = this.#database.prepare(sql);
+      return (statement.get() as { oldest: number | null }).oldest;
+    });
+  }
+
   get database(): Database {
     return this.#database;
   }

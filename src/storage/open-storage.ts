@@ -11,6 +11,7 @@ import { DataDirectoryError } from './data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './data-format.ts';
 import { DataLock } from './data-lock.ts';
 import { type DirectorySecrets, openSecrets } from './directory-secrets.ts';
+import { bytesBelow, fileBytes, fileStamp } from './disk-usage.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import { LogCopier } from './log-copier.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
@@ -141,6 +142,22 @@ export class Storage {
       if (nextMs === undefined) return;
       await pause(this.#parts.clock, nextMs, signal);
     }
+  }
+
+  /** Tells one state of a closed range's documents from another; undefined when its file alone does not hold them. */
+  rangeStamp(rangeId: RangeId): string | undefined {
+    const record = this.catalog.range(rangeId);
+    return record && fileStamp(this.directory.documentsFile(rangeId, record.generation));
+  }
+
+  /** Bytes of the catalog's write-ahead log. */
+  catalogLogBytes(): number {
+    return fileBytes(`${this.directory.catalogFile}-wal`);
+  }
+
+  /** Bytes of all files of a range, open or not. */
+  rangeDiskBytes(rangeId: RangeId): number {
+    return bytesBelow(this.directory.rangeDirectory(rangeId));
   }
 
   /** Copies the write-ahead logs into their files; of one range or of everything open. */

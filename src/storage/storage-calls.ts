@@ -1,4 +1,4 @@
-import type { IndexRecord, TableRecord } from './catalog-records.ts';
+import type { IndexRecord, RangeFactsRecord, TableRecord } from './catalog-records.ts';
 import type { CommitReport } from './commit-log.ts';
 import type { DiskCondition } from './disk-space.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
@@ -79,7 +79,8 @@ export type StorageCalls = {
   /** Removes some vectors of an index that is gone. */
   dropVectors: [{ rangeId: RangeId; indexId: number }, { done: boolean }];
   createTable: [NewTable, TableRecord];
-  dropTable: [{ tableId: number; nowMs: number }, undefined];
+  dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, undefined];
+  saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];
   changeTable: [TableChange, { indexes: IndexRecord[] }];
   /** Raises the high-water mark of the wall clock. */
   noteWallClock: [{ nowMs: number }, undefined];

@@ -159,6 +159,9 @@ export class StorageWriter {
     dropTable: (request) => {
       this.#dropTable(this.#live(), request);
     },
+    saveRangeFacts: ({ facts }) => {
+      this.#live().catalog.saveRangeFacts(facts);
+    },
     changeTable: (change) => ({ indexes: this.#live().catalog.changeTable(change) }),
     logCopied: ({ path, failure }) => {
       this.#logCopied(this.#live(), path, failure);
@@ -215,11 +218,11 @@ export class StorageWriter {
     return space.lacksReserve ? reserveRetryMs : undefined;
   }
 
-  #dropTable({ catalog, ranges }: Running, { tableId, nowMs }: StorageCalls['dropTable'][0]): void {
+  #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): void {
     const table = catalog.reading.tableById(tableId);
     if (!table) throw new ServiceError('table_not_found', 'the table does not exist any more');
     let mark = nowMs * 1_000;
-    for (const { rangeId } of table.ranges) mark = Math.max(mark, headOrZero(ranges, rangeId));
+    for (const { rangeId } of table.ranges) mark = Math.max(mark, heads.get(rangeId) ?? headOrZero(ranges, rangeId));
     catalog.dropTable(tableId, mark);
     for (const { rangeId } of table.ranges) ranges.remove(rangeId);
   }

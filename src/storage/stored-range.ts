@@ -1,6 +1,6 @@
-import { statSync } from 'node:fs';
 import type { WorkerChannel } from '../runtime/worker-channel.ts';
 import { ChangeFeed } from './change-feed.ts';
+import { fileBytes } from './disk-usage.ts';
 import { DocumentStore } from './document-store.ts';
 import type { AppliedWrite, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
@@ -50,10 +50,12 @@ export class StoredRange {
 
   /** Bytes of the documents' file and its write-ahead log. */
   fileBytes(): number {
-    return [this.#path, `${this.#path}-wal`].reduce(
-      (total, path) => total + (statSync(path, { throwIfNoEntry: false })?.size ?? 0),
-      0,
-    );
+    return fileBytes(this.#path) + this.logBytes();
+  }
+
+  /** Bytes of the write-ahead log, with the space that is kept ahead of it. */
+  logBytes(): number {
+    return fileBytes(`${this.#path}-wal`);
   }
 
   /** Takes over what an answered write says; older answers change nothing. */

@@ -1,4 +1,3 @@
-import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import type { ScrubPage } from '../storage/document-store.ts';
@@ -50,31 +49,30 @@ export class Scrubber {
 
   async #scrubTable(table: Table, signal: AbortSignal): Promise<number> {
     let read = 0;
-    for (let range = 0; range < table.ranges.length; range += 1) {
+    for (const { rangeId } of table.ranges) {
       const damaged = new Set<string>();
-      const pages = { table, range, damaged, signal };
+      const pages = { table, rangeId, damaged, signal };
       read += await this.#scrubPages(pages, ({ documents }, after) => documents.scrubPage(after));
       await this.#scrubPages(pages, ({ vectors }, after) => vectors.scrubPage(after));
       if (signal.aborted || table.closing.aborted) return read;
-      this.#parts.onRangeRead(must(table.ranges[range], 'a range of the table').rangeId, damaged);
+      this.#parts.onRangeRead(rangeId, damaged);
     }
     return read;
   }
 
   async #scrubPages(
-    { table, range, damaged, signal }: { table: Table; range: number; damaged: Set<string>; signal: AbortSignal },
+    { table, rangeId, damaged, signal }: { table: Table; rangeId: number; damaged: Set<string>; signal: AbortSignal },
     readPage: (stored: StoredRange, after: number) => ScrubPage | undefined,
   ): Promise<number> {
     let read = 0;
     for (let after = -1; !signal.aborted && !table.closing.aborted; ) {
       // Leased page by page: a pass must not keep a table from being dropped or its ranges from being closed.
-      using lease = await table.lease();
-      const { stored } = must(lease.ranges[range], 'a range of the table');
-      const page = readPage(stored, after);
+      using lease = await table.leaseForUpkeep(rangeId);
+      const page = readPage(lease.range.stored, after);
       if (!page) break;
       for (const key of page.damagedKeys) {
         damaged.add(key);
-        this.#parts.onDamaged(stored.rangeId, key);
+        this.#parts.onDamaged(rangeId, key);
       }
       read += page.rows;
       after = page.lastRow;

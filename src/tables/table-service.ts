@@ -1,6 +1,7 @@
 import { limits } from '../config/limits.ts';
 import { namesMatching } from '../engine/binding.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
+import { factsOfEmptyRange } from '../indexing/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -114,7 +115,13 @@ export class TableService {
             ...extras.map((config) => newIndex(config, schema, 'extra')),
           ],
         });
-        return this.#adopt(record, settings, compiled);
+        const table = this.#adopt(record, settings, compiled);
+        const indexNames = table.indexes.map((index) => index.name);
+        for (const { rangeId, firstSequence } of table.ranges) {
+          const facts = factsOfEmptyRange(firstSequence, this.#storage.rangeDiskBytes(rangeId), indexNames);
+          this.#pool.created(rangeId, facts);
+        }
+        return table;
       } catch (error) {
         compiled.close();
         throw error;
@@ -129,8 +136,12 @@ export class TableService {
       const table = this.get(name);
       this.#tables.delete(name);
       table.drop();
-      for (const { rangeId } of table.ranges) await this.#pool.close(rangeId);
-      await this.#storage.catalog.dropTable(table.id, this.#clock.nowMs());
+      const heads = new Map<number, number>();
+      for (const { rangeId } of table.ranges) {
+        const head = await this.#pool.discard(rangeId);
+        if (head !== undefined) heads.set(rangeId, head);
+      }
+      await this.#storage.catalog.dropTable(table.id, this.#clock.nowMs(), heads);
       for (const { rangeId } of table.ranges) {
         this.#owners.delete(rangeId);
         this.#storage.forgetRange(rangeId);

@@ -15,6 +15,8 @@ export interface TableTotals {
   bytes: number;
   /** Bytes of all files: documents and indexes. */
   diskBytes: number;
+  /** Ranges that cannot be opened: what they hold is in none of the numbers. */
+  unreadableRanges: number[];
 }
 
 /** A table as readers of its description see it. */

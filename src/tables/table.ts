@@ -1,6 +1,7 @@
 import type { IndexDefinition } from '../engine/index-definition.ts';
 import type { TableSchema } from '../engine/table-schema.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
+import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -133,14 +134,46 @@ export class Table implements TableView {
     };
   }
 
+  /** Opens one range for upkeep, under the rules of `lease`. */
+  async leaseForUpkeep(rangeId: number): Promise<RangeLease> {
+    if (this.#dropped) throw tableNotFound(this.name);
+    return this.#pool.lease(rangeId, 'upkeep');
+  }
+
+  /**
+   * What is true of each range now, in their order; undefined for one that cannot be opened. A closed range stays closed
+   * when what it held at its closing is known. Fails with `table_not_found` after a drop.
+   */
+  async facts(): Promise<(RangeFacts | undefined)[]> {
+    const facts: (RangeFacts | undefined)[] = [];
+    for (const { rangeId } of this.ranges) facts.push(this.#pool.known(rangeId) ?? (await this.#factsOf(rangeId)));
+    return facts;
+  }
+
+  /** Least base of a lifetime in a closed range, milliseconds since 1970; `-Infinity` when only a look can tell. */
+  oldestLifetimeMs(rangeId: number): number {
+    const oldest = this.#pool.knownClosed(rangeId)?.oldestLifetimeMs;
+    if (oldest === undefined) return Number.NEGATIVE_INFINITY;
+    return oldest ?? Number.POSITIVE_INFINITY;
+  }
+
+  async #factsOf(rangeId: number): Promise<RangeFacts | undefined> {
+    if (this.#dropped) throw tableNotFound(this.name);
+    return this.#pool.facts(rangeId).catch((error: unknown) => {
+      if (this.#dropped) throw tableNotFound(this.name);
+      if (error instanceof ServiceError && error.code === 'data_corrupted') return undefined;
+      throw error;
+    });
+  }
+
   async totals(): Promise<TableTotals> {
-    using lease = await this.lease();
-    const totals: TableTotals = { documents: 0, bytes: 0, diskBytes: 0 };
-    for (const range of lease.ranges) {
-      const { documents, bytes } = range.stored.info();
-      totals.documents += documents;
-      totals.bytes += bytes;
-      totals.diskBytes += range.diskBytes();
+    const totals: TableTotals = { documents: 0, bytes: 0, diskBytes: 0, unreadableRanges: [] };
+    for (const [at, facts] of (await this.facts()).entries()) {
+      totals.documents += facts?.documents ?? 0;
+      totals.bytes += facts?.bytes ?? 0;
+      totals.diskBytes += facts?.diskBytes ?? 0;
+      const rangeId = this.ranges[at]?.rangeId;
+      if (!facts && rangeId !== undefined) totals.unreadableRanges.push(rangeId);
     }
     return totals;
   }

@@ -64,12 +64,15 @@ export class TtlSweeper {
   }
 
   async #sweepTable(table: Table): Promise<number> {
-    using lease = await table.lease();
     let removed = 0;
-    for (const range of lease.ranges) {
+    for (const { rangeId } of table.ranges) {
       const timeMs = this.#parts.clock.nowMs();
       const bound = table.expiredAtOrBeforeMs(timeMs - this.#parts.limits.ttlGraceMs);
       if (bound === undefined) return removed;
+      // A closed range is left closed until something in it has expired.
+      if (table.oldestLifetimeMs(rangeId) > bound) continue;
+      using lease = await table.leaseForUpkeep(rangeId);
+      const { range } = lease;
       const deleteIf = range.stored.documents.expired(bound, this.#parts.limits.ttlSweepRowsMax);
       if (deleteIf.length === 0) continue;
       const [applied] = await this.#parts.log.append({

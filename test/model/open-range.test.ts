@@ -99,6 +99,7 @@ async function openRange(directory: string) {
       clock,
       bounds,
       onIndexEvent: () => ({}),
+      hasLifetimes: () => false,
     },
     definitions,
   );
@@ -124,7 +125,7 @@ test('every index gets the rows that concern it, and shows the others without wo
   expect(await given()).toEqual([[document, vector], [document, vector], []]);
   await put({ deletes: ['a'] });
   expect(await given()).toEqual([[gone], [gone], [gone]]);
-  expect(range.indexLags().map(({ lag }) => lag)).toEqual([0, 0, 0]);
+  expect(range.facts().indexes.map(({ lag }) => lag)).toEqual([0, 0, 0]);
   await close();
 });
 

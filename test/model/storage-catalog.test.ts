@@ -83,7 +83,7 @@ test('a table created after a drop starts beyond every version of the old one', 
   const place = storage.directory.generationDirectory(rangeId(old), 1);
   await range.close();
   // The clock of the drop stands before the creation: the high-water mark decides.
-  await storage.catalog.dropTable(old.tableId, requestTimeMs - 10);
+  await storage.catalog.dropTable(old.tableId, requestTimeMs - 10, new Map());
   expect(existsSync(place)).toBe(false);
   expect(storage.catalog.table('things')).toBeUndefined();
   const next = await createTable(storage);

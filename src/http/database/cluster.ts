@@ -1,9 +1,11 @@
 import { statfs } from 'node:fs/promises';
 import type { ConfigGeneration } from '../../config/reload.ts';
-import type { ApplierState } from '../../indexing/index-applier.ts';
-import type { RangeIndexReport } from '../../indexing/index-report.ts';
+import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
+import { turn } from '../../lib/in-slices.ts';
 import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeRecord } from '../../storage/catalog-records.ts';
 import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../route.ts';
 
@@ -83,7 +85,7 @@ function renderStatus(source: ClusterSource) {
 }
 
 async function renderTopology(source: ClusterSource) {
-  const reports = (await Promise.all(source.tables().map(reportRanges))).flat();
+  const reports = await reportTables(source.tables());
   const disk = await statfs(source.dataDirectory);
   const { health } = source.health();
   return {
@@ -121,7 +123,7 @@ async function renderTopology(source: ClusterSource) {
       voter_count: 1,
       doc_count: report.documents,
       disk_bytes: report.diskBytes,
-      empty: report.documents === 0,
+      empty: report.empty,
     })),
     replicas: reports.map((report) => ({
       group_id: report.rangeId,
@@ -139,43 +141,62 @@ async function renderTopology(source: ClusterSource) {
       healthy_voter_reports: 1,
       joint_consensus: false,
       transition_pending: stateOf(report.serving) === 'transitioning',
-      replay_required: report.serving === 'catching_up',
+      replay_required: stateOf(report.serving) === 'replaying',
       replay_caught_up: report.serving === 'live',
       cutover_ready: true,
       reads_ready_after_cutover: true,
       doc_count: report.documents,
       disk_bytes: report.diskBytes,
-      empty: report.documents === 0,
+      empty: report.empty,
       doc_identity_lifecycle: 'ready',
     })),
   };
 }
 
-async function reportRanges(table: Table) {
-  using lease = await table.lease();
-  return lease.ranges.map((range, index) => {
-    const serving = range.applier(table.servingIndex.name);
-    return {
-      tableId: table.id,
-      tableName: table.name,
-      rangeId: range.rangeId,
-      startKey: table.ranges[index]?.startKey ?? '',
-      endKey: table.ranges[index]?.endKey ?? null,
-      documents: range.stored.info().documents,
-      diskBytes: range.diskBytes(),
-      serving: serving?.state,
-      backfills: table.indexes.filter(({ name }) => isBackfilling(range.report(name))).length,
-    };
-  });
+/** Tables that are reported before other requests get their turn. */
+const sliceTables = 256;
+
+/** One report for each range; tables that are dropped meanwhile are left out. */
+async function reportTables(tables: readonly Table[]) {
+  const reports: ReturnType<typeof reportRange>[] = [];
+  for (const [at, table] of tables.entries()) {
+    if (at % sliceTables === sliceTables - 1) await turn();
+    try {
+      const facts = await table.facts();
+      reports.push(...table.ranges.map((range, index) => reportRange(table, range, facts[index])));
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.code === 'table_not_found')) throw error;
+    }
+  }
+  return reports;
 }
+
+/** `facts`: undefined for a range that cannot be opened. */
+function reportRange(table: Table, { rangeId, startKey, endKey }: RangeRecord, facts: RangeFacts | undefined) {
+  const serving = facts?.indexes.find(({ name }) => name === table.servingIndex.name);
+  return {
+    tableId: table.id,
+    tableName: table.name,
+    rangeId,
+    startKey,
+    endKey,
+    documents: facts?.documents ?? 0,
+    empty: facts?.documents === 0,
+    diskBytes: facts?.diskBytes ?? 0,
+    serving: serving?.state,
+    backfills: facts?.indexes.filter(({ state }) => state === 'building').length ?? 0,
+  };
+}
+
+const wireStates = {
+  live: 'healthy',
+  opening: 'transitioning',
+  behind: 'replaying',
+  building: 'replaying',
+  failed: 'unknown',
+} as const;
 
 /** By the state of the index that answers the range's queries: documents are there as soon as the range is open. */
-function stateOf(serving: ApplierState | undefined): 'healthy' | 'transitioning' | 'replaying' | 'unknown' {
-  if (serving === 'live') return 'healthy';
-  if (serving === 'catching_up') return 'replaying';
-  return serving === 'opening' || serving === 'closed' ? 'transitioning' : 'unknown';
-}
-
-function isBackfilling(report: RangeIndexReport | undefined): boolean {
-  return report?.rebuilding === true && report.state !== 'live';
+function stateOf(serving: IndexFacts['state'] | undefined): 'healthy' | 'transitioning' | 'replaying' | 'unknown' {
+  return serving ? wireStates[serving] : 'unknown';
 }

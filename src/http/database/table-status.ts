@@ -1,5 +1,10 @@
+import { turn } from '../../lib/in-slices.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { TableView } from '../../tables/table-view.ts';
+
+/** Tables that are rendered before other requests get their turn. */
+const sliceTables = 256;
 
 export async function renderTable(table: TableView): Promise<TableStatus> {
   const totals = await table.totals();
@@ -18,11 +23,29 @@ export async function renderTable(table: TableView): Promise<TableStatus> {
     ...(settings.readSchema === undefined
       ? {}
       : { migration: { state: 'rebuilding' as const, read_schema: settings.readSchema } }),
-    storage_status: { disk_usage: totals.diskBytes, empty: totals.documents === 0 },
+    storage_status: {
+      disk_usage: totals.diskBytes,
+      empty: totals.documents === 0 && totals.unreadableRanges.length === 0,
+      ...(totals.unreadableRanges.length === 0 ? {} : { unreadable_ranges: totals.unreadableRanges }),
+    },
   };
 }
 
 /** Of the key's UTF-8 bytes, as clients decode it; a bound that is not there stays empty. */
 function base64(key: string): string {
   return Buffer.from(key).toString('base64');
+}
+
+/** As many tables as there are; those that are dropped meanwhile are left out. */
+export async function renderTables(tables: readonly TableView[]): Promise<TableStatus[]> {
+  const rendered: TableStatus[] = [];
+  for (const [at, table] of tables.entries()) {
+    if (at % sliceTables === sliceTables - 1) await turn();
+    try {
+      rendered.push(await renderTable(table));
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.code === 'table_not_found')) throw error;
+    }
+  }
+  return rendered;
 }

@@ -6,7 +6,7 @@ import type { TableService } from '../../tables/table-service.ts';
 import { type Reply, reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ifMatch, schemaTag } from './schema-etag.ts';
-import { renderTable } from './table-status.ts';
+import { renderTable, renderTables } from './table-status.ts';
 
 export function tableRoutes(tables: TableService): Route[] {
   return [
@@ -20,7 +20,7 @@ export function tableRoutes(tables: TableService): Route[] {
         pattern: Type.Optional(Type.String({ maxLength: limits.patternCharsMax })),
       }),
       responses: { 200: { description: 'The tables', schema: Type.Array(tableStatus) } },
-      handler: async ({ query }) => Promise.all((await tables.list(query.prefix, query.pattern)).map(renderTable)),
+      handler: ({ query }) => renderTables(tables.list(query.prefix, query.pattern)),
     }),
     defineRoute({
       method: 'POST',

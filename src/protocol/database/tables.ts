@@ -91,6 +91,12 @@ export const tableStatus = Type.Object({
   shards: Type.Record(Type.String(), Type.Object({ byte_range: byteRange })),
   schema: Type.Optional(tableSchema),
   migration: Type.Optional(Type.Object({ state: Type.Literal('rebuilding'), read_schema: tableSchema })),
-  storage_status: Type.Object({ disk_usage: Type.Integer(), empty: Type.Boolean() }),
+  storage_status: Type.Object({
+    disk_usage: Type.Integer(),
+    empty: Type.Boolean(),
+    unreadable_ranges: Type.Optional(
+      Type.Array(Type.Integer(), { description: 'Ranges that cannot be opened and count in neither number.' }),
+    ),
+  }),
 });
 export type TableStatus = Static<typeof tableStatus>;
