@@ -1,6 +1,4 @@
 import { expect, test } from 'bun:test';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { until } from '../support/fault/until.ts';
 import { hitKeys, startTestServer } from '../support/test-server.ts';
@@ -14,16 +12,9 @@ test('a query whose index is replaced before the engine has it is answered by th
     const properties = { title: { type: 'string', 'x-service-types': ['text'] } };
     await server.send('PUT', `${path}/schema`, { document_schemas: { doc: { schema: { properties } } } });
     await until(async () => !('migration' in (await server.send('GET', path)).body));
-<<<<<<< HEAD
     // Its files go when it is closed.
     const left = new Bun.Glob('ranges/*/*/indexes/full_text_index_v0@*');
     await until(async () => [...left.scanSync({ cwd: server.directory, onlyFiles: false })].length === 0);
-=======
-    // Its files go when it has been closed.
-    const [range = ''] = readdirSync(join(server.directory, 'ranges'));
-    const indexes = join(server.directory, 'ranges', range, '1', 'indexes');
-    await until(async () => readdirSync(indexes).length === 1);
->>>>>>> 428aa5b (Wait in the test of a replaced index until the old one is closed)
   };
   const addon = nativeAddon() as { query: (...parts: unknown[]) => unknown };
   const { query } = addon;
