@@ -16,6 +16,7 @@ const inferenceOptions: OptionName[] = [
   'predictorsDir',
   'allowDownloads',
   'hubUrl',
+  'packageIndex',
 ];
 
 /** `sundew inference serve`: the inference plane alone, without storage. */

@@ -23,7 +23,7 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
     for (const row of rows) context.print(`${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')}\n`);
     return exitCodes.done;
   }
-  const { modelsDir, hubUrl, allowDownloads } = configOf(context).config;
+  const { modelsDir, hubUrl, packageIndex, allowDownloads } = configOf(context).config;
   const isOfHub = isHubRepository(name);
   if (isOfHub) requireDownloads(allowDownloads);
   const entry = isOfHub ? await entryOfHub(context, name, hubUrl) : entryOf(catalogue, name);
@@ -36,6 +36,7 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
   const model = await pullModel(entry, {
     modelsDirectory: modelsDir,
     hubUrl,
+    packageIndex,
     allowDownloads,
     clock: commandClock,
     signal: stopping.signal,
@@ -72,5 +73,5 @@ async function entryOfHub({ args }: VerbContext, address: string, hubUrl: string
   const kind = args.flags.get('--kind');
   if (!isModelKind(kind)) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}.`);
   if (hubUrl === 'none') throw new ConfigError('no hub is configured (inference.hub_url).');
-  return await hubEntry(address, { hubUrl, kind, name: args.flags.get('--name') });
+  return await hubEntry(address, { hubUrl, kind, name: args.flags.get('--name'), clock: commandClock });
 }

@@ -32,7 +32,7 @@ export const models: Verb = {
     { flag: '--verify', help: 'With show: compare every file with its digest in the manifest.' },
     { flag: '--yes', help: 'With rm: do it.' },
     { flag: '--json', help: 'With list: JSON instead of a table.' },
-    ...configFlags(['modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl']),
+    ...configFlags(['modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl', 'packageIndex']),
   ],
   async run(context) {
     const [word = 'list', subject, ...more] = context.args.positionals;

