@@ -9,6 +9,11 @@ type Instrument = Counter | Gauge | Histogram;
 /** One series of an instrument, kept so that a hot path does not build label sets again and again. */
 type Series = Counter.Internal | Gauge.Internal<string> | Histogram.Internal<string>;
 
+/** Takes observations in the unit of the histogram's name. */
+export interface Observer {
+  observe(value: number): void;
+}
+
 /** The registry of all metrics, and their text form (Prometheus exposition format 0.0.4). */
 export class Metrics {
   readonly #registry = new Registry();
@@ -34,6 +39,11 @@ export class Metrics {
 
   set(name: MetricName, labels: readonly string[], value: number): void {
     (this.#at(name, labels) as Gauge.Internal<string>).set(value);
+  }
+
+  /** One series of a histogram, for a path too hot to look it up at each observation. */
+  observer(name: MetricName, labels: readonly string[]): Observer {
+    return this.#at(name, labels) as Histogram.Internal<string>;
   }
 
   /** Adds one observation to a histogram, in the unit of its name. */

@@ -5,6 +5,7 @@ import { App, type AppDependencies } from '../http/app.ts';
 import { OriginGuard } from '../http/origin-guard.ts';
 import type { Route } from '../http/route.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { HttpMetrics } from './http-metrics.ts';
 import type { ServerStart } from './running-server.ts';
 
 interface AppParts extends Omit<ServerStart, 'config'> {
@@ -20,6 +21,7 @@ export function createApp(
   routes: readonly Route[],
   more: Pick<AppDependencies, 'isInferencePath'> = {},
 ): App {
+  const answered = new HttpMetrics(metrics);
   return new App({
     routes,
     scanJson,
@@ -27,10 +29,7 @@ export function createApp(
     logger: logger.component('http'),
     freshId: requestIds(),
     limits,
-    observe({ route, method, status, durationMs }) {
-      metrics.increment('httpRequests', [route, method, String(status)]);
-      metrics.observe('httpDuration', [route, method], durationMs / 1_000);
-    },
+    observe: (observation) => answered.observe(observation),
     guard: new OriginGuard(options()),
     logsAccess: () => options().accessLog,
     clientOf: (request) => listener.clientOf(request),
