@@ -124,6 +124,12 @@ export const options = {
     default: limits.drainDeadlineMs,
     help: 'How long a stop waits for requests in flight.',
   }),
+  readyAfterReplay: option({
+    key: 'server.ready_after_replay',
+    kind: flag(),
+    default: true,
+    help: 'Whether /readyz answers 503 after an unclean stop until the indexes show again what they showed. Queries before that answer `partial`.',
+  }),
   logLevel: option({
     key: 'log.level',
     flag: '--log-level',

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox';
-import { type Readiness, readinessAnswer } from '../observability/readiness.ts';
+import type { Readiness } from '../observability/readiness.ts';
 import { reply } from './reply.ts';
 import { defineRoute, type Route } from './route.ts';
 
@@ -7,6 +7,16 @@ const okSchema = Type.Object({ status: Type.Literal('ok') });
 const readySchema = Type.Object({
   status: Type.Union([Type.Literal('ready'), Type.Literal('not_ready')]),
   failing: Type.Optional(Type.Array(Type.String(), { description: 'Names of the checks that fail.' })),
+  replaying: Type.Optional(
+    Type.Object(
+      {
+        ranges: Type.Integer(),
+        ranges_done: Type.Integer(),
+        progress: Type.Number({ minimum: 0, maximum: 1 }),
+      },
+      { description: 'After an unclean stop: how far indexes have come to show again what they showed.' },
+    ),
+  ),
   models: Type.Optional(
     Type.Record(Type.String(), Type.Integer(), { description: 'Models by kind, on a server of inference alone.' }),
   ),
@@ -38,7 +48,7 @@ export function healthRoutes(readiness: Readiness, facts: () => object = () => (
       503: { description: 'Not ready; the failing checks are named.', schema: readySchema },
     },
     handler() {
-      const { status, body } = readinessAnswer(readiness.failing());
+      const { status, body } = readiness.answer();
       return reply(status, { ...body, ...facts() });
     },
   });

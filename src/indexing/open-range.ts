@@ -199,6 +199,15 @@ export class OpenRange {
     return { rangeId: this.rangeId, head: this.#head, firstSequence, documents, ...report, error: message };
   }
 
+  reports(): RangeIndexReport[] {
+    return [...this.#indexes.keys()].flatMap((name) => this.report(name) ?? []);
+  }
+
+  /** Resolves when every index of now shows what the range held when it was opened, or is gone. */
+  async whenReplayed(signal: AbortSignal): Promise<void> {
+    await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.whenReplayed(signal)));
+  }
+
   /** Bytes of the range's files: documents with their log, and indexes. */
   diskBytes(): number {
     let bytes = this.stored.fileBytes();

@@ -125,6 +125,7 @@ export const metricDefinitions = {
   diskFree: gauge('sundew_disk_free_bytes', 'Space that is left for the data directory.'),
   diskSize: gauge('sundew_disk_size_bytes', 'Size of the file system of the data directory.'),
   walBytes: gauge('sundew_wal_bytes', 'Write-ahead logs of the catalog and of open key ranges, with space kept ahead.'),
+  replayingRanges: gauge('sundew_replaying_ranges', 'Ranges whose indexes have yet to replay after an unclean stop.'),
   damagedDocuments: counter('sundew_damaged_documents_total', 'Stored documents and vectors that were found damaged.'),
   raisedFaults: counter('sundew_raised_faults_total', 'Faults of the disk, of files and of indexes that were met.', [
     'kind',

@@ -1,5 +1,5 @@
 import type { Metrics } from './metrics.ts';
-import { type Readiness, readinessAnswer } from './readiness.ts';
+import type { Readiness } from './readiness.ts';
 
 export interface MetricsServer {
   readonly host: string;
@@ -22,7 +22,7 @@ export function startMetricsServer(host: string, port: number, metrics: Metrics,
       '/livez': { GET: healthy },
       '/readyz': {
         GET() {
-          const { status, body } = readinessAnswer(readiness.failing());
+          const { status, body } = readiness.answer();
           return Response.json(body, { status, headers });
         },
       },

@@ -1,23 +1,17 @@
 /** Names of what keeps the server from being ready; none means ready. */
 export class Readiness {
-  readonly #checks = new Map<string, () => boolean>();
+  readonly #checks = new Map<string, { isFine: () => boolean; facts: () => object }>();
 
-  /** `isFine` is asked at every probe and must be cheap. */
-  add(name: string, isFine: () => boolean): void {
-    this.#checks.set(name, isFine);
+  /** Both are asked at every probe and must be cheap. `facts` are told while the check fails. */
+  add(name: string, isFine: () => boolean, facts: () => object = () => ({})): void {
+    this.#checks.set(name, { isFine, facts });
   }
 
-  failing(): string[] {
-    return [...this.#checks].flatMap(([name, isFine]) => (isFine() ? [] : [name]));
+  /** Status and body of `/readyz`. */
+  answer(): { status: number; body: object } {
+    const failing = [...this.#checks].filter(([, { isFine }]) => !isFine());
+    if (failing.length === 0) return { status: 200, body: { status: 'ready' } };
+    const body = { status: 'not_ready', failing: failing.map(([name]) => name) };
+    return { status: 503, body: Object.assign(body, ...failing.map(([, { facts }]) => facts())) };
   }
-}
-
-/** Status and body of `/readyz`. */
-export function readinessAnswer(failing: readonly string[]): {
-  status: number;
-  body: { status: string; failing?: readonly string[] };
-} {
-  return failing.length === 0
-    ? { status: 200, body: { status: 'ready' } }
-    : { status: 503, body: { status: 'not_ready', failing } };
 }

@@ -1,7 +1,20 @@
+import type { RangePool } from '../indexing/range-pool.ts';
+import { StartReplay } from '../indexing/start-replay.ts';
 import { Scrubber } from '../tables/scrubber.ts';
 import type { TableService } from '../tables/table-service.ts';
 import { TtlSweeper } from '../tables/ttl-sweeper.ts';
 import type { DatabaseCore } from './database-core.ts';
+
+/** Brings the indexes up that an unclean stop has left behind their ranges. */
+export function buildReplay({ storage, logger }: DatabaseCore, tables: TableService, pool: RangePool): StartReplay {
+  return new StartReplay({
+    rangeIds: storage.start.unclean,
+    lease: (rangeId) => pool.lease(rangeId),
+    closing: (rangeId) => tables.findOwner(rangeId)?.closing,
+    onFailed: (range_id, error) =>
+      logger.error('a range could not be opened after an unclean stop', { range_id }, error),
+  });
+}
 
 /** Removes expired documents from disk. */
 export function buildSweeper(

@@ -1,5 +1,6 @@
 import { queryIndexes } from '../engine/native-query.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
+import type { StartReplay } from '../indexing/start-replay.ts';
 import type { Health } from '../observability/health.ts';
 import { CursorSeal } from '../query/page-cursor.ts';
 import { BatchWriter } from '../tables/batch-writer.ts';
@@ -8,7 +9,7 @@ import { IndexService } from '../tables/index-service.ts';
 import { TableQueries } from '../tables/table-queries.ts';
 import type { TableService } from '../tables/table-service.ts';
 import type { TtlSweeper } from '../tables/ttl-sweeper.ts';
-import { buildScrubber, buildSweeper } from './background-services.ts';
+import { buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
 import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
 import { openTables } from './open-tables.ts';
 
@@ -23,6 +24,7 @@ export interface Database {
   };
   readonly health: Health;
   readonly pool: RangePool;
+  readonly replay: StartReplay;
   readonly sweeper: TtlSweeper;
   /** The absolute path of the data directory. */
   readonly directory: string;
@@ -56,7 +58,10 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   ({ tables, pool } = opened);
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
-  const background = [sweeper, buildScrubber(core, tables), pool].map((service) => service.run(stopping.signal));
+  const replay = buildReplay(core, tables, pool);
+  const background = [replay, sweeper, buildScrubber(core, tables), pool].map((service) =>
+    service.run(stopping.signal),
+  );
   return {
     services: {
       tables,
@@ -67,6 +72,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
     },
     health: core.health,
     pool,
+    replay,
     sweeper,
     directory: core.storage.directory.root,
     catalogLogBytes: () => core.storage.catalogLogBytes(),

@@ -1,4 +1,5 @@
 import type { NodeHealth } from '../http/database/cluster.ts';
+import type { ReplayProgress, StartReplay } from '../indexing/start-replay.ts';
 import { type Fault, faultKinds, Health, stateOf } from '../observability/health.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -7,6 +8,13 @@ import type { TableService } from '../tables/table-service.ts';
 
 /** Finds the table of a range; undefined when it is gone. */
 type TableOf = (rangeId: number) => string | undefined;
+
+/** What the health of the node is told from. */
+interface HealthSources {
+  health: Health;
+  replay: StartReplay;
+  tables: TableService;
+}
 
 /** Health whose faults are logged and counted as they come and go. */
 export function openHealth(logger: Logger, metrics: Metrics, tableOf: TableOf): Health {
@@ -42,8 +50,17 @@ export function addHealthChecks(readiness: Readiness, health: Health): void {
   readiness.add('ranges', () => health.blocking().every(({ rangeId }) => rangeId === undefined));
 }
 
+/** The server is not ready while answers lack what was shown before an unclean stop. */
+export function addReplayCheck(readiness: Readiness, replay: StartReplay): void {
+  const facts = () => {
+    const { ranges, rangesDone, progress } = replay.progress() ?? { ranges: 0, rangesDone: 0, progress: 1 };
+    return { replaying: { ranges, ranges_done: rangesDone, progress } };
+  };
+  readiness.add('replaying', () => replay.progress() === undefined, facts);
+}
+
 /** The health of the node, of its disk, and of each range that has a fault, as `/status` shows it. */
-export function nodeHealth(health: Health, tables: TableService): NodeHealth {
+export function nodeHealth({ health, replay, tables }: HealthSources): NodeHealth {
   const faults = health.faults();
   const onDisk = faults.filter(({ rangeId }) => rangeId === undefined);
   const byRange = Map.groupBy(faults, ({ rangeId }) => rangeId);
@@ -54,9 +71,10 @@ export function nodeHealth(health: Health, tables: TableService): NodeHealth {
     return [{ range_id: rangeId, table, health: stateOf(of, 'range'), message: sentence(of.map(describe)) }];
   });
   const ofRanges = ranges.map(({ range_id, table, message }) => `range ${range_id} of table "${table}": ${message}`);
+  const replaying = describeReplay(replay.progress());
   return {
-    health: health.state,
-    message: sentence([...onDisk.map(describe), ...ofRanges]),
+    health: health.state === 'healthy' && replaying.length > 0 ? 'degraded' : health.state,
+    message: sentence([...onDisk.map(describe), ...ofRanges, ...replaying]),
     disk: { health: stateOf(onDisk), message: sentence(onDisk.map(describe)) },
     ranges,
   };
@@ -64,6 +82,13 @@ export function nodeHealth(health: Health, tables: TableService): NodeHealth {
 
 function describe({ index, message }: Fault): string {
   return index === undefined ? message : `index "${index}": ${message}`;
+}
+
+function describeReplay(progress: ReplayProgress | undefined): string[] {
+  if (!progress) return [];
+  const { ranges, rangesDone, progress: share } = progress;
+  const percent = Math.floor(100 * share);
+  return [`indexes are replaying after an unclean stop: ${rangesDone} of ${ranges} ranges are done (${percent}%)`];
 }
 
 function sentence(parts: string[]): string {

@@ -23,6 +23,8 @@ export function collectServiceMetrics(
       all.reduce((total, table) => total + table.ranges.length, 0),
     );
     metrics.set('httpInFlight', [], app.inFlight.count);
+    const replay = database.replay.progress();
+    metrics.set('replayingRanges', [], replay === undefined ? 0 : replay.ranges - replay.rangesDone);
     metrics.set('ttlPaused', [], sweeper.paused ? 1 : 0);
     const { reloadSuccesses, reloadFailures } = config.state;
     metrics.clear('configReloads');

@@ -13,7 +13,7 @@ import { createApp } from './create-app.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference, stopInference } from './open-inference.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
-import { addHealthChecks, nodeHealth } from './service-health.ts';
+import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
 import { collectServiceMetrics } from './service-metrics.ts';
 
 /** The database and inference behind the listener, with the second listener for metrics. */
@@ -34,6 +34,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);
   addHealthChecks(readiness, database.health);
+  if (options.readyAfterReplay) addReplayCheck(readiness, database.replay);
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
   collectServiceMetrics(metrics, { app, config, database });
   // The thread's own time, whatever the clock of the data says.
@@ -61,10 +62,12 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   };
 }
 
-function clusterSource({ config, listener }: ServerStart, { services, health, directory }: Database): ClusterSource {
+function clusterSource({ config, listener }: ServerStart, database: Database): ClusterSource {
+  const { health, replay, directory } = database;
+  const { tables } = database.services;
   return {
-    tables: () => services.tables.all(),
-    health: () => nodeHealth(health, services.tables),
+    tables: () => tables.all(),
+    health: () => nodeHealth({ health, replay, tables }),
     config: () => config.state,
     dataDirectory: directory,
     apiUrl: () => listener.url,

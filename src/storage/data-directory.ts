@@ -56,6 +56,13 @@ export class DataDirectory {
     return join(this.generationDirectory(rangeId, generation), 'indexes');
   }
 
+  /** Of these, the ranges that were not closed cleanly: a clean close leaves no write-ahead log. */
+  uncleanRanges(current: ReadonlyMap<RangeId, number>): RangeId[] {
+    const hasLog = ([rangeId, generation]: [RangeId, number]) =>
+      existsSync(`${this.documentsFile(rangeId, generation)}-wal`);
+    return [...current].filter(hasLog).map(([rangeId]) => rangeId);
+  }
+
   /** Removes range generations that no catalog row names, and empties `tmp`. Returns what was removed. */
   removeStrays(current: ReadonlyMap<RangeId, number>): string[] {
     if (!existsSync(this.temporary)) mkdirSync(this.temporary, { recursive: true });

@@ -44,6 +44,8 @@ export interface StorageStart {
   warnings: string[];
   /** Paths that no catalog row named and that were removed. */
   removed: string[];
+  /** Ranges that were not closed cleanly: their indexes may lack the newest rows. */
+  unclean: RangeId[];
 }
 
 interface StorageParts {
@@ -78,6 +80,7 @@ export class Storage {
     this.start = start;
     this.secrets = openSecrets(directory);
     this.#channel = channel;
+    start.unclean.push(...directory.uncleanRanges(this.#generations()));
     // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
     if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
     this.keepUp();
@@ -229,7 +232,15 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     for (const rangeId of report.behind) faults.fellBehind(rangeId);
     if (!hasFormat) writeDataFormat(directory);
     syncDirectory(directory.root);
-    storage = new Storage({ directory, lock, clock, channel, copier, faults, start: { ...report, removed: [] } });
+    storage = new Storage({
+      directory,
+      lock,
+      clock,
+      channel,
+      copier,
+      faults,
+      start: { ...report, removed: [], unclean: [] },
+    });
     return storage;
   } catch (error) {
     channel.terminate();

@@ -1,0 +1,82 @@
+import { progressOf } from './index-report.ts';
+import type { OpenRange } from './open-range.ts';
+import type { RangeLease } from './range-pool.ts';
+
+/** Ranges that replay at one time: each costs an index writer with its memory. */
+const concurrentRanges = 4;
+
+export interface StartReplayParts {
+  /** Ranges that were not closed cleanly. */
+  rangeIds: readonly number[];
+  /** Keeps a range open. */
+  lease(rangeId: number): Promise<RangeLease>;
+  /** Aborted when the range is about to go; undefined when it is gone. */
+  closing(rangeId: number): AbortSignal | undefined;
+  onFailed(rangeId: number, error: unknown): void;
+}
+
+export interface ReplayProgress {
+  ranges: number;
+  rangesDone: number;
+  /** Share of the work that is done, 0..1. */
+  progress: number;
+}
+
+/**
+ * Opens the ranges that were not closed cleanly and waits until their indexes show again what the ranges held. Ranges are
+ * otherwise opened when they are first used, and only then would it be known what their indexes lack.
+ */
+export class StartReplay {
+  readonly #parts: StartReplayParts;
+  readonly #working = new Set<OpenRange>();
+  #done = 0;
+
+  constructor(parts: StartReplayParts) {
+    this.#parts = parts;
+  }
+
+  /** How far the replay is; undefined when nothing is left of it. */
+  progress(): ReplayProgress | undefined {
+    const ranges = this.#parts.rangeIds.length;
+    if (this.#done === ranges) return undefined;
+    const shares = [...this.#working].reduce((sum, range) => sum + shareOf(range), this.#done);
+    return { ranges, rangesDone: this.#done, progress: Math.floor((1_000 * shares) / ranges) / 1_000 };
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const waiting = [...this.#parts.rangeIds];
+    const work = async () => {
+      for (let rangeId = waiting.shift(); rangeId !== undefined; rangeId = waiting.shift()) {
+        if (signal.aborted) return;
+        await this.#replay(rangeId, signal);
+      }
+    };
+    await Promise.all(Array.from({ length: concurrentRanges }, work));
+  }
+
+  async #replay(rangeId: number, signal: AbortSignal): Promise<void> {
+    try {
+      const closing = this.#parts.closing(rangeId);
+      if (closing) await this.#replayOpen(rangeId, AbortSignal.any([signal, closing]));
+    } catch (error) {
+      // A range that cannot be opened is a fault of its own, and has nothing to replay.
+      this.#parts.onFailed(rangeId, error);
+    }
+    if (!signal.aborted) this.#done += 1;
+  }
+
+  async #replayOpen(rangeId: number, signal: AbortSignal): Promise<void> {
+    using lease = await this.#parts.lease(rangeId);
+    this.#working.add(lease.range);
+    try {
+      await lease.range.whenReplayed(signal);
+    } finally {
+      this.#working.delete(lease.range);
+    }
+  }
+}
+
+function shareOf(range: OpenRange): number {
+  const reports = range.reports();
+  return reports.reduce((sum, report) => sum + progressOf(report), 0) / Math.max(1, reports.length);
+}
