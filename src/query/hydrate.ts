@@ -39,6 +39,8 @@ export interface HydratedPage {
   changed: number;
   /** Greatest score of a hit that was left out; undefined when none was. */
   droppedScore: number | undefined;
+  /** Hits that were left out because their stored rows are damaged. */
+  damaged: number;
 }
 
 /**
@@ -47,7 +49,7 @@ export interface HydratedPage {
  * out.
  */
 export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<HydratedPage> {
-  const rows = await loadRows(hits, target);
+  const { rows, damaged } = await loadRows(hits, target);
   const sorts = parsed<[values: unknown[], position: string]>(hits.sort);
   const explanations = parsed<unknown>(hits.explanations);
   const found: Hit[] = [];
@@ -75,11 +77,11 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     found.push(hit);
     if (document.sequence !== numberOf(hits, index, 'sequence')) changed.push(hit);
   }
-  if (changed.length === 0) return { hits: found, changed: 0, droppedScore };
+  if (changed.length === 0) return { hits: found, changed: 0, droppedScore, damaged };
   const dropped = await mismatches(changed, plan, target);
   for (const { score } of dropped) droppedScore = Math.max(droppedScore ?? score, score);
   const kept = dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
-  return { hits: kept, changed: changed.length - dropped.size, droppedScore };
+  return { hits: kept, changed: changed.length - dropped.size, droppedScore, damaged };
 }
 
 function parsed<Item>(json: string | undefined): Item[] | undefined {
@@ -113,19 +115,28 @@ async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget)
   return dropped;
 }
 
-async function loadRows(hits: NativeHits, target: QueryTarget): Promise<Map<number, HydratedDocument>[]> {
+interface LoadedRows {
+  /** By range, then ordinal. */
+  rows: Map<number, HydratedDocument>[];
+  damaged: number;
+}
+
+async function loadRows(hits: NativeHits, target: QueryTarget): Promise<LoadedRows> {
   const wanted: number[][] = target.ranges.map(() => []);
   for (let index = 0; index < hitCount(hits); index += 1) {
     wanted[numberOf(hits, index, 'range')]?.push(numberOf(hits, index, 'ordinal'));
   }
   const loaded: Map<number, HydratedDocument>[] = target.ranges.map(() => new Map());
+  let damaged = 0;
   const slices = wanted.flatMap((ordinals, range) => slicesOf(ordinals).map((slice) => ({ range, slice })));
   const load = (at: number) => {
     const { range, slice } = slices[at] ?? { range: 0, slice: [] };
-    for (const document of target.ranges[range]?.documents(slice) ?? []) loaded[range]?.set(document.ordinal, document);
+    const found = target.ranges[range]?.documents(slice);
+    for (const document of found?.documents ?? []) loaded[range]?.set(document.ordinal, document);
+    damaged += found?.damaged.size ?? 0;
   };
   await inSlices(slices.length, load, 1);
-  return loaded;
+  return { rows: loaded, damaged };
 }
 
 function slicesOf(ordinals: number[]): number[][] {

@@ -10,6 +10,8 @@ export interface ExecutedQuery {
   totalIsExact: boolean;
   /** Not all documents were looked at: the time was over, or an index has yet to show what it showed before. */
   isPartial: boolean;
+  /** Hits that were left out because their stored rows are damaged. */
+  damaged: number;
   maxScore: number;
   /** JSON object; undefined when the plan has no aggregations. */
   aggregations: string | undefined;
@@ -84,18 +86,21 @@ async function answer(
       continue;
     }
     const { total, totalIsExact } = aggregated ?? native;
-    const isCurrent = dropped === 0 && isAtLeast(shown, heads);
+    // A damaged document is there, and matches.
+    const gone = dropped - page.damaged;
+    const isCurrent = gone === 0 && isAtLeast(shown, heads);
     const executed: ExecutedQuery = {
       // The page before a cursor ends at it.
       hits: plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit),
-      total: isCurrent ? total : Math.max(hits.length, total - Math.max(dropped, freshness.removedSince(shown))),
+      total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
       totalIsExact: totalIsExact && isCurrent,
       isPartial: native.isPartial || aggregated?.isPartial === true || !freshness.hasReplayed(),
+      damaged: page.damaged,
       maxScore: droppedScore === undefined ? native.maxScore : maxScoreOf(native, hits, droppedScore),
       aggregations: aggregated?.aggregations,
       profile: native.profile,
     };
-    return { executed, contradicts: aggregated !== undefined && (dropped > 0 || page.changed > 0) };
+    return { executed, contradicts: aggregated !== undefined && (gone > 0 || page.changed > 0) };
   }
 }
 

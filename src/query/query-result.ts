@@ -23,7 +23,7 @@ const sliceHits = 128;
 
 /** One query's answer as JSON text. Stored documents are spliced in as they are, unparsed. */
 export async function renderQueryResult(executed: ExecutedQuery, context: ResultContext): Promise<string> {
-  const { hits, total, totalIsExact, isPartial, maxScore, aggregations } = executed;
+  const { hits, total, totalIsExact, isPartial, maxScore, aggregations, damaged } = executed;
   const relation = totalIsExact ? 'exact' : 'gte';
   const rendered: string[] = [];
   const render = (index: number) => {
@@ -34,7 +34,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
   const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
   return (
     `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
-    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${isPartial ? ',"partial":true' : ''},` +
+    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
     `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
   );
 }

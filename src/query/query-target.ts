@@ -19,8 +19,8 @@ export interface QueryRange {
   rangeId: number;
   /** Handle of the serving full-text index in the native engine. */
   handle: number;
-  /** Rows that still exist, in no promised order. */
-  documents(ordinals: number[]): HydratedDocument[];
+  /** Rows that still exist, in no promised order, and the ordinals of those that cannot be believed. */
+  documents(ordinals: number[]): { documents: HydratedDocument[]; damaged: ReadonlySet<number> };
 }
 
 /** What one query runs on. */

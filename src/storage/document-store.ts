@@ -1,5 +1,4 @@
 import type { Database, Statement } from 'bun:sqlite';
-import type { ServiceError } from '../protocol/service-error.ts';
 import { openReader } from './connection.ts';
 import { damagedRow, type ReadSource, reading } from './storage-error.ts';
 
@@ -30,9 +29,26 @@ export interface KeyBounds {
   toInclusive: boolean;
 }
 
+/** A row that cannot be believed: its body does not match its checksum, or its key is no text. */
+export interface DamagedDocument {
+  ordinal: number;
+  key: string;
+}
+
+/** Documents read by their ordinals. */
+export interface StoredTexts {
+  /** In no promised order. */
+  documents: StoredText[];
+  /** Ordinals of rows that cannot be believed. */
+  damaged: ReadonlySet<number>;
+}
+
 export interface DocumentPage {
   documents: StoredDocument[];
-  /** There may be more behind the last document. */
+  damaged: DamagedDocument[];
+  /** Where the page ends: that of a document or of a damaged row; undefined when there are neither. */
+  lastKey: string | undefined;
+  /** There may be more behind `lastKey`. */
   more: boolean;
 }
 
@@ -64,10 +80,11 @@ const textColumns = 'ordinal, CAST(key AS TEXT), sequence, coalesce(ttl_base_ms,
 const columns = 'ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, crc, body';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const noneDamaged: ReadonlySet<number> = new Set();
 
 /**
  * Reads documents of one range on the calling thread. Every call sees all that was committed before it and leaves no
- * statement open. A body that does not match its checksum fails with `data_corrupted`, naming the key.
+ * statement open. A damaged row fails a read of its key with `data_corrupted`; in a page it is named beside the others.
  */
 export class DocumentStore {
   readonly #source: ReadSource;
@@ -99,21 +116,32 @@ export class DocumentStore {
 
   get(key: string): StoredDocument | undefined {
     const row = reading(this.#source, () => this.#byKey.get(encoder.encode(key))) as Row | null;
-    return row ? this.#checked(row) : undefined;
+    if (!row) return undefined;
+    if (!isIntact(row)) throw damagedRow(this.#source, 'the stored document', key);
+    const { ordinal, sequence, ttlBaseMs, body } = row;
+    return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
   }
 
-  /** The rows that exist, in no promised order. As text, because a page of them is about to become text. */
-  byOrdinals(ordinals: readonly number[]): StoredText[] {
+  /** The rows that exist. As text, because a page of them is about to become text. */
+  byOrdinals(ordinals: readonly number[]): StoredTexts {
     const [first] = ordinals;
-    if (first === undefined) return [];
+    if (first === undefined) return { documents: [], damaged: noneDamaged };
     const rows = reading(this.#source, () =>
       ordinals.length === 1 ? this.#byOrdinal.values(first) : this.#byOrdinals.values(JSON.stringify(ordinals)),
     );
-    return (rows as TextRow[]).map(([ordinal, key, sequence, ttlBaseMs, crc, text]) => {
+    const documents: StoredText[] = [];
+    let damaged: Set<number> | undefined;
+    for (const [ordinal, key, sequence, ttlBaseMs, crc, text] of rows as TextRow[]) {
       // Bytes that are not UTF-8 have become others, so that their checksum does not match either.
-      if (Bun.hash.crc32(text) !== crc) throw this.#damaged(key);
-      return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, text };
-    });
+      if (Bun.hash.crc32(text) === crc)
+        documents.push({ ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, text });
+      else {
+        this.#source.documentDamaged?.(key);
+        damaged ??= new Set();
+        damaged.add(ordinal);
+      }
+    }
+    return { documents, damaged: damaged ?? noneDamaged };
   }
 
   /**
@@ -127,19 +155,31 @@ export class DocumentStore {
   #page(bounds: KeyBounds, rowsMax: number, bytesMax: number): DocumentPage {
     const statement = bounds.fromInclusive ? this.#from : this.#after;
     const to = bounds.toKey === null ? undefined : encoder.encode(bounds.toKey);
-    const documents: StoredDocument[] = [];
+    const page: DocumentPage = { documents: [], damaged: [], lastKey: undefined, more: false };
     let bytes = 0;
     for (const found of statement.iterate(encoder.encode(bounds.fromKey))) {
       const row = found as Row;
       if (to) {
         const order = Buffer.compare(row.key, to);
-        if (order > 0 || (order === 0 && !bounds.toInclusive)) return { documents, more: false };
+        if (order > 0 || (order === 0 && !bounds.toInclusive)) return page;
       }
-      if (documents.length >= rowsMax || bytes >= bytesMax) return { documents, more: true };
-      documents.push(this.#checked(row));
+      if (page.documents.length + page.damaged.length >= rowsMax || bytes >= bytesMax) return { ...page, more: true };
+      this.#add(page, row);
       bytes += row.body.byteLength;
     }
-    return { documents, more: false };
+    return page;
+  }
+
+  #add(page: DocumentPage, row: Row): void {
+    const { ordinal, sequence, ttlBaseMs, body } = row;
+    const key = textOf(row.key);
+    page.lastKey = key ?? Buffer.from(row.key).toString();
+    if (key !== undefined && isIntact(row)) {
+      page.documents.push({ ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body });
+    } else {
+      this.#source.documentDamaged?.(page.lastKey);
+      page.damaged.push({ ordinal, key: page.lastKey });
+    }
   }
 
   /** Checks the rows after an ordinal, a page of them; undefined when there are none. */
@@ -158,7 +198,10 @@ export class DocumentStore {
       this.#source,
       () => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[],
     );
-    return rows.map(({ key, sequence }) => ({ key: decoder.decode(key), sequence }));
+    return rows.flatMap(({ key, sequence }) => {
+      const text = textOf(key);
+      return text === undefined ? [] : [{ key: text, sequence }];
+    });
   }
 
   /** Least base of a lifetime, milliseconds since 1970; null when no document has one. Needs the index of lifetimes. */
@@ -181,17 +224,6 @@ export class DocumentStore {
     this.#database.close();
   }
 
-  #checked(row: Row): StoredDocument {
-    const { ordinal, key: keyBytes, sequence, ttlBaseMs, body } = row;
-    const key = decoder.decode(keyBytes);
-    if (!isIntact(row)) throw this.#damaged(key);
-    return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
-  }
-
-  #damaged(key: string): ServiceError {
-    return damagedRow(this.#source, 'the stored document', key);
-  }
-
   #statements(): Statement[] {
     return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired, this.#scrubbed];
   }
@@ -199,4 +231,14 @@ export class DocumentStore {
 
 function isIntact({ body, crc }: Row): boolean {
   return Bun.hash.crc32(body) === crc;
+}
+
+/** Undefined when the bytes are not UTF-8. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
 }

@@ -122,6 +122,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     const live = held && !hasExpired(held, context) ? held : undefined;
     const result = transformDocument(live, frame.body(row), {
       ...context,
+      rangeId: file.rangeId,
       key: frame.key(row),
       ttlField: write.ttlField,
     });

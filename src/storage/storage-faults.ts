@@ -36,8 +36,13 @@ export class StorageFaults {
     try {
       return await write;
     } catch (error) {
-      if (error instanceof ServiceError && error.code === 'storage_failed') {
+      if (!(error instanceof ServiceError)) throw error;
+      if (error.code === 'storage_failed') {
         this.health.raise({ kind: 'disk_failed', blocks: 'writes', message: 'the disk failed; the server stops' });
+      }
+      const { key, range_id: rangeId } = error.details ?? {};
+      if (error.code === 'data_corrupted' && typeof key === 'string' && typeof rangeId === 'number') {
+        this.health.documentDamaged(rangeId, key);
       }
       throw error;
     }

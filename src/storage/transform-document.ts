@@ -14,6 +14,7 @@ const bodyBytesMax = 16 * 1_024 * 1_024;
 const depthMax = 64;
 
 export interface TransformContext {
+  rangeId: number;
   key: string;
   timeMs: number;
   timestamp: string;
@@ -47,7 +48,7 @@ export function transformDocument(
   if (!held && upsert !== true) return undefined;
   if (held && Bun.hash.crc32(held.body) !== held.crc) {
     throw new ServiceError('data_corrupted', `the stored document "${context.key}" does not match its checksum`, {
-      details: { key: context.key },
+      details: { key: context.key, range_id: context.rangeId },
     });
   }
   const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};

@@ -1,12 +1,19 @@
 import type { Database, Statement } from 'bun:sqlite';
 import type { ScrubPage } from './document-store.ts';
-import { damagedRow, type ReadSource, reading } from './storage-error.ts';
+import { type ReadSource, reading } from './storage-error.ts';
 import { placeOfVector, vectorRowId } from './vector-rows.ts';
 
 interface Row {
   id: number;
   crc: number;
   body: Uint8Array;
+}
+
+export interface ReadVectors {
+  /** Ordinal -> index id -> body (`lib/vector-body.ts`). */
+  found: Map<number, Map<number, Uint8Array>>;
+  /** Ordinals of documents of which a vector cannot be believed. */
+  damaged: Set<number>;
 }
 
 /** Rows of a scrub page; a vector has a few kilobytes. */
@@ -30,19 +37,24 @@ export class VectorStore {
 
   /**
    * The bodies (`lib/vector-body.ts`) of the vectors that these documents have for these indexes: ordinal -> index id ->
-   * body. Fails with `data_corrupted`, naming the document, when one does not match its checksum.
+   * body. A vector that does not match its checksum is left out, and its document named as damaged.
    */
-  read(ordinals: readonly number[], indexIds: readonly number[]): Map<number, Map<number, Uint8Array>> {
+  read(ordinals: readonly number[], indexIds: readonly number[]): ReadVectors {
     const found = new Map<number, Map<number, Uint8Array>>();
-    if (ordinals.length === 0 || indexIds.length === 0) return found;
+    const damaged = new Set<number>();
+    if (ordinals.length === 0 || indexIds.length === 0) return { found, damaged };
     const ids = indexIds.flatMap((indexId) => ordinals.map((ordinal) => vectorRowId(indexId, ordinal)));
     for (const row of reading(this.#source, () => this.#byIds.all(JSON.stringify(ids))) as Row[]) {
       const { indexId, ordinal } = placeOfVector(row.id);
-      if (!isIntact(row)) throw damagedRow(this.#source, 'a stored vector of', this.#key(ordinal));
+      if (!isIntact(row)) {
+        this.#source.documentDamaged?.(this.#key(ordinal));
+        damaged.add(ordinal);
+        continue;
+      }
       const own = found.get(ordinal) ?? new Map<number, Uint8Array>();
       found.set(ordinal, own.set(indexId, row.body));
     }
-    return found;
+    return { found, damaged };
   }
 
   /** Checks the vectors after a row id (-1 for all), a page of them; undefined when there are none. */

@@ -9,7 +9,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { NativePlan } from '../query/native-plan.ts';
 import { compileProjection, type Projection, withVectors } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
-import type { StoredDocument } from '../storage/document-store.ts';
+import type { DocumentPage, StoredDocument } from '../storage/document-store.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import type { TableLookup } from './batch-writer.ts';
 import { synonymsOf } from './document-schema.ts';
@@ -65,12 +65,16 @@ export class DocumentReads {
     const stored = decoder.decode(document.body);
     const json = projection.isWhole ? stored : projection.apply(stored);
     const vectors = ShownVectors.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
-    return { json: withVectors(json, vectors?.get(document.ordinal)), version: document.sequence };
+    if (vectors?.damaged.has(document.ordinal)) {
+      throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
+    }
+    return { json: withVectors(json, vectors?.shown.get(document.ordinal)), version: document.sequence };
   }
 
   /**
    * Pages of JSON lines in key order. Each page is read by itself, so that a scan of any length holds one page and no
-   * statement; it is not a snapshot. Bad requests fail before the first page.
+   * statement; it is not a snapshot. A damaged document has a line that says so, with its key and `_error`. Bad requests
+   * fail before the first page.
    */
   async scan(tableName: string, request: ScanRequest, signal: AbortSignal): Promise<AsyncGenerator<string[]>> {
     const table = this.#tables.get(tableName);
@@ -103,14 +107,13 @@ export class DocumentReads {
           limits.scanPageRowsMax,
           limits.scanPageBytesMax,
         );
-        const last = page.documents.at(-1);
-        if (!last) break;
-        const lines = await this.#lines(table, range.stored, page.documents, how, filter);
+        if (page.lastKey === undefined) break;
+        const lines = await this.#lines(table, range.stored, page, how, filter);
         const shown = lines.slice(0, left);
         left -= shown.length;
         if (shown.length > 0) yield shown;
         if (!page.more) break;
-        after = { key: last.key, inclusive: false };
+        after = { key: page.lastKey, inclusive: false };
       }
     }
   }
@@ -118,18 +121,31 @@ export class DocumentReads {
   async #lines(
     table: Table,
     stored: StoredRange,
-    page: StoredDocument[],
+    page: DocumentPage,
     how: ScanLines,
     filter: ScanFilter | undefined,
   ): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
-    const living = page.filter((document) => !hasExpired(document, bound));
+    const living = page.documents.filter((document) => !hasExpired(document, bound));
     const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
     const ordinals = shown.map(({ ordinal }) => ordinal);
-    const embeddings = how.vectors?.read(stored, ordinals);
-    return shown.map((document) => how.render(document, embeddings?.get(document.ordinal)));
+    const vectors = how.vectors?.read(stored, ordinals);
+    const lines = shown.map((document) => {
+      const { key, ordinal } = document;
+      if (vectors?.damaged.has(ordinal)) return { key, line: damagedLine(key, 'a stored vector of') };
+      return { key, line: how.render(document, vectors?.shown.get(ordinal)) };
+    });
+    for (const { key } of page.damaged) lines.push({ key, line: damagedLine(key, 'the stored document') });
+    if (page.damaged.length > 0) lines.sort((left, right) => compareKeys(left.key, right.key));
+    return lines.map(({ line }) => line);
   }
+}
+
+/** What a scan says instead of a document that cannot be believed. */
+function damagedLine(key: string, what: string): string {
+  const message = `${what} ${JSON.stringify(key)} does not match its checksum; write the document again`;
+  return JSON.stringify({ _id: key, key, _error: { code: 'data_corrupted', message } });
 }
 
 export function hasExpired(

@@ -22,8 +22,7 @@ export async function rewriteLifetimes(
       limits.scanPageRowsMax,
       limits.scanPageBytesMax,
     );
-    const last = page.documents.at(-1);
-    if (!last) return;
+    if (page.lastKey === undefined) return;
     const frame = new FrameBuilder();
     for (const document of page.documents) frame.append(rowKind.transform, document.key, noOperations);
     const timeMs = nowMs();
@@ -35,6 +34,6 @@ export async function rewriteLifetimes(
     });
     if (applied) range.applied(applied);
     if (!page.more) return;
-    afterKey = last.key;
+    afterKey = page.lastKey;
   }
 }

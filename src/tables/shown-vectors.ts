@@ -8,6 +8,13 @@ import type { TableIndex } from './table.ts';
 /** Hits whose vectors are read before other requests get their turn. */
 const sliceHits = 128;
 
+interface RenderedVectors {
+  /** The value of `_embeddings` as JSON text for those of the documents that have vectors, by ordinal. */
+  shown: Map<number, string>;
+  /** Ordinals of documents of which a vector is damaged. */
+  damaged: ReadonlySet<number>;
+}
+
 /** Vectors are shown by the server, not stored in documents: this reads those that a projection names. */
 export class ShownVectors {
   /** Name of the member by the index's id, in the order of the answer. */
@@ -24,9 +31,9 @@ export class ShownVectors {
     return new ShownVectors(new Map(shown.map(({ name, incarnation }) => [incarnation, JSON.stringify(name)])));
   }
 
-  /** The value of `_embeddings` as JSON text for those of the documents that have vectors, by ordinal. */
-  read(range: StoredRange, ordinals: readonly number[]): Map<number, string> {
-    const found = range.vectors.read(ordinals, [...this.#names.keys()]);
+  /** What is shown of the documents with these ordinals. */
+  read(range: StoredRange, ordinals: readonly number[]): RenderedVectors {
+    const { found, damaged } = range.vectors.read(ordinals, [...this.#names.keys()]);
     const shown = new Map<number, string>();
     for (const [ordinal, bodies] of found) {
       const members = [...this.#names].flatMap(([indexId, name]) => {
@@ -35,12 +42,19 @@ export class ShownVectors {
       });
       shown.set(ordinal, `{${members.join(',')}}`);
     }
-    return shown;
+    return { shown, damaged };
   }
 
-  /** The value of `_embeddings` for each hit of a page that has vectors; `stored` are the ranges that were searched. */
-  async ofHits(hits: readonly Hit[], stored: readonly StoredRange[]): Promise<Map<Hit, string>> {
-    const found = new Map<Hit, string>();
+  /**
+   * The value of `_embeddings` for each hit of a page that has vectors, and the hits of which a vector is damaged. `stored`
+   * are the ranges that were searched.
+   */
+  async ofHits(
+    hits: readonly Hit[],
+    stored: readonly StoredRange[],
+  ): Promise<{ shown: Map<Hit, string>; damaged: Set<Hit> }> {
+    const shown = new Map<Hit, string>();
+    const damaged = new Set<Hit>();
     const load = (slice: number) => {
       const some = hits.slice(slice * sliceHits, (slice + 1) * sliceHits);
       for (const [at, range] of stored.entries()) {
@@ -50,12 +64,13 @@ export class ShownVectors {
           own.map(({ document }) => document.ordinal),
         );
         for (const hit of own) {
-          const embeddings = vectors.get(hit.document.ordinal);
-          if (embeddings !== undefined) found.set(hit, embeddings);
+          const embeddings = vectors.shown.get(hit.document.ordinal);
+          if (embeddings !== undefined) shown.set(hit, embeddings);
+          if (vectors.damaged.has(hit.document.ordinal)) damaged.add(hit);
         }
       }
     };
     await inSlices(Math.ceil(hits.length / sliceHits), load, 1);
-    return found;
+    return { shown, damaged };
   }
 }

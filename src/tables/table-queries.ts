@@ -9,6 +9,7 @@ import { skipSpace } from '../lib/json-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { HighlightPlan } from '../query/highlight-request.ts';
+import type { Hit } from '../query/hydrate.ts';
 import {
   freshnessOf,
   hasReplayed,
@@ -124,10 +125,11 @@ export class TableQueries {
       if (target.isOpen() || attempt === attemptsMax) throw error;
       return this.#answer(request, pathTable, caller, attempt + 1);
     }
+    const stored = lease.ranges.map((range) => range.stored);
+    const vectors = await ShownVectors.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
+    if (vectors && vectors.damaged.size > 0) executed = withoutDamaged(executed, vectors.damaged);
     const documents = executed.hits.map((hit) => hit.document);
     const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
-    const stored = lease.ranges.map((range) => range.stored);
-    const embeddings = await ShownVectors.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
     const finished = clock.monotonicMs();
     const report = {
       table: table.name,
@@ -141,7 +143,7 @@ export class TableQueries {
       projection: planned.projection,
       tookMs: report.tookMs,
       highlights,
-      embeddings,
+      embeddings: vectors?.shown,
       seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
       profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
     });
@@ -192,6 +194,12 @@ async function waitForIndexes(searched: SearchedIndexes, waitMs: number | undefi
   }
   const heads = searched.ranges.map(({ head }) => head);
   await waitUntilShown(searched, heads, waitMs);
+}
+
+/** The page without hits of which a vector that it shows is damaged. */
+function withoutDamaged(executed: ExecutedQuery, damaged: ReadonlySet<Hit>): ExecutedQuery {
+  const hits = executed.hits.filter((hit) => !damaged.has(hit));
+  return { ...executed, hits, damaged: executed.damaged + damaged.size };
 }
 
 /** Which of the stored documents match the plan, by the table's own mapping and analyzers. */

@@ -1,5 +1,8 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { must } from '../../src/lib/assert.ts';
+import type { ChildServer } from '../support/fault/child-server.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
@@ -35,6 +38,18 @@ function writtenBytes(log: Uint8Array): number {
 
 function pairs(count: number): { key: string; note: string }[] {
   return Array.from({ length: count }, (_, i) => ({ key: `k${String(i).padStart(4, '0')}`, note: `note${i}x` }));
+}
+
+interface Page {
+  hits: { total: { value: number; relation: string }; hits: { _id: string }[] };
+  damaged?: number;
+}
+
+/** The sum of a metric over its labels. */
+async function metricOf(server: ChildServer, name: string): Promise<number> {
+  const text = await (await fetch(`${server.metricsUrl}/metrics`)).text();
+  const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
 
 /** A stopped directory with one table of `count` documents. */
@@ -170,7 +185,7 @@ describe('S04 a bit flipped in a stored row', () => {
   );
 
   test(
-    'one damaged row keeps neither the index of the others from being built nor a scan from saying why it fails',
+    'one damaged row keeps neither the index of the others from being built nor a scan from going on',
     async () => {
       using place = new FaultPlace();
       await filled(place, 50);
@@ -184,10 +199,90 @@ describe('S04 a bit flipped in a stored row', () => {
       const keys = (await wire.query(query)).hits.map(({ _id }) => _id);
       expect(keys.length).toBe(50);
       expect(keys).not.toContain('k0017');
-      const scanned = await wire.send('POST', '/db/v1/tables/t/lookup', {});
-      expect(scanned.status).toBe(500);
-      expect(scanned.body).toHaveProperty('code', 'data_corrupted');
-      expect((await wire.scan('t', { from: 'k0017' })).size).toBe(32);
+      for (const fields of [undefined, ['*']]) {
+        const scanned = await wire.scan('t', fields ? { fields } : { fields: [] });
+        expect(scanned.size).toBe(51);
+        expect([...scanned.keys()]).toEqual([...scanned.keys()].sort());
+        const error = {
+          code: 'data_corrupted',
+          message: expect.stringContaining('"k0017" does not match its checksum'),
+        };
+        expect(scanned.get('k0017')).toEqual({ _error: error as never });
+      }
+      expect(server.log).toContain('does not match its checksum');
+      expect(await metricOf(server, 'sundew_damaged_documents_total')).toBe(1);
+    },
+    timeout,
+  );
+
+  test(
+    'a page leaves the damaged row out and says so; nothing else of the answer changes',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place, 50);
+      flipEverywhere(place.file('documents.db'), '"note17x"');
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const ask = async (request: Record<string, unknown>) => {
+        const full_text_search = { field: 'words', match: 'amber' };
+        const { body } = await wire.expect(200, 'POST', '/db/v1/query', { table: 't', full_text_search, ...request });
+        const [result] = (body as unknown as { responses: Page[] }).responses;
+        return must(result, 'a result');
+      };
+      const whole = await ask({ limit: 100 });
+      expect(whole.hits.hits.length).toBe(49);
+      expect(whole.hits.total).toEqual({ value: 50, relation: 'exact' });
+      expect(whole).toMatchObject({ damaged: 1, status: 200 });
+      // The next hit takes its place.
+      const order = [{ field: 'note', desc: false }];
+      const first = await ask({ limit: 12, order_by: order });
+      expect(first.hits.hits.length).toBe(12);
+      expect(first.hits.hits.map(({ _id }) => _id)).not.toContain('k0017');
+      expect(first.damaged).toBe(1);
+      expect(await ask({ limit: 1, full_text_search: { field: 'note', match: 'note3x' } })).not.toHaveProperty(
+        'damaged',
+      );
+      expect(await metricOf(server, 'sundew_damaged_documents_total')).toBe(1);
+      expect((await wire.batch('t', { inserts: { k0017: { words: 'amber' } }, sync_level: 'full_text' })).status).toBe(
+        201,
+      );
+      expect(await ask({ limit: 100 })).not.toHaveProperty('damaged');
+    },
+    timeout,
+  );
+
+  test(
+    'a damaged vector keeps its document out of answers that would show it, and says so',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t', { indexes: { dense: { type: 'embeddings', external: true, dimension: 2 } } });
+        const inserts = Object.fromEntries(
+          ['a', 'b', 'c'].map((key, at) => [key, { n: at, _embeddings: { dense: [at, 1] } }]),
+        );
+        await wire.expect(201, 'POST', '/db/v1/tables/t/batch', { inserts, sync_level: 'full_index' });
+        await server.stop();
+      }
+      {
+        using database = new Database(place.file('documents.db'));
+        database.run('UPDATE vectors SET crc = crc + 1 WHERE sequence = (SELECT max(sequence) FROM vectors)');
+      }
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      expect((await wire.lookup('t', 'c'))?.document).toHaveProperty('n', 2);
+      const shown = await wire.send('GET', '/db/v1/tables/t/lookup/c?fields=*,_embeddings');
+      expect(shown.status).toBe(500);
+      expect(shown.body).toHaveProperty('code', 'data_corrupted');
+      const scanned = await wire.scan('t', { fields: ['*', '_embeddings'] });
+      expect([...scanned.keys()]).toEqual(['a', 'b', 'c']);
+      expect(scanned.get('c')).toHaveProperty('_error');
+      const query = { table: 't', full_text_search: { match_all: {} }, fields: ['*', '_embeddings'] };
+      const { body } = await wire.expect(200, 'POST', '/db/v1/query', query);
+      const [page] = (body as unknown as { responses: Page[] }).responses;
+      expect(page?.hits.hits.map(({ _id }) => _id).sort()).toEqual(['a', 'b']);
+      expect(page?.damaged).toBe(1);
     },
     timeout,
   );

@@ -222,8 +222,8 @@ test('pages honour their bounds and say whether more follows', async () => {
   expect(keys('a', true, 'd', true)).toEqual(['abcd', false]);
   expect(keys('', true, null, false, 2)).toEqual(['ab', true]);
   expect(keys('b', false, null, false, 2)).toEqual(['cd', false]);
-  expect(range.documents.byOrdinals([1, 3, 99]).map(({ key }) => key)).toEqual(['a', 'c']);
-  expect(range.documents.byOrdinals([2]).map(({ key }) => key)).toEqual(['b']);
+  expect(range.documents.byOrdinals([1, 3, 99]).documents.map(({ key }) => key)).toEqual(['a', 'c']);
+  expect(range.documents.byOrdinals([2]).documents.map(({ key }) => key)).toEqual(['b']);
   await storage.close();
 });
 

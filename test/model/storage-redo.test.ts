@@ -28,7 +28,10 @@ async function checkDirectory(directory: string, acknowledged: string[]): Promis
       const key = `${must(table.ranges[place], 'no range').startKey}-${round}`;
       const ordinal = range.documents.get(key)?.ordinal;
       if (ordinal === undefined) return false;
-      const vector = must(range.vectors.read([ordinal], [1]).get(ordinal)?.get(1), 'a document without its vector');
+      const vector = must(
+        range.vectors.read([ordinal], [1]).found.get(ordinal)?.get(1),
+        'a document without its vector',
+      );
       expect(readVectorBody(vector)).toEqual({ dense: Float32Array.of(round) });
       return true;
     });

@@ -24,8 +24,8 @@ const target: QueryTarget = {
     {
       rangeId: 1,
       handle: 7,
-      documents: (ordinals: number[]) =>
-        ordinals
+      documents: (ordinals: number[]) => ({
+        documents: ordinals
           .filter((ordinal) => ordinal > 0)
           .map((ordinal) => ({
             ordinal,
@@ -34,6 +34,8 @@ const target: QueryTarget = {
             ttlBaseMs: undefined,
             text: '',
           })),
+        damaged: new Set(),
+      }),
     },
   ],
   vectorHandles: [],

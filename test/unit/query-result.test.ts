@@ -11,7 +11,7 @@ function hitOf(members: Partial<Hit> = {}): Hit {
 }
 
 async function rendered(hits: Hit[], more: Partial<ResultContext> = {}): Promise<Record<string, unknown>[]> {
-  const counts = { total: hits.length, totalIsExact: true, isPartial: false, maxScore: 1 };
+  const counts = { total: hits.length, totalIsExact: true, isPartial: false, maxScore: 1, damaged: 0 };
   const executed = { ...counts, hits, aggregations: undefined, profile: undefined };
   const context = { table: 't', projection: compileProjection(undefined), tookMs: 1, seal: () => '', ...more };
   const answer = JSON.parse(await renderQueryResult(executed, context)) as {

@@ -81,7 +81,7 @@ describe('transform operations', () => {
       bodyBytes: held.length,
     };
     const operations = JSON.stringify({ operations: [{ op: '$inc', path: 'n', value: 1 }] });
-    const context = { key: 'k', timeMs: 0, timestamp: now, ttlField: undefined };
+    const context = { rangeId: 1, key: 'k', timeMs: 0, timestamp: now, ttlField: undefined };
     const after = transformDocument(row, new TextEncoder().encode(operations), context);
     expect(new TextDecoder().decode(after?.body)).toBe(
       `{"a":1e+20,"b":[-1.2345678901234567e+19],"n":2,"_timestamp":"${now}"}`,

@@ -235,6 +235,9 @@ export const queryResult = Type.Object({
         'showed before a restart.',
     }),
   ),
+  damaged: Type.Optional(
+    Type.Integer({ description: 'Hits that were left out because what is stored does not match its checksum.' }),
+  ),
   took: Type.Integer({ description: 'Milliseconds.' }),
   status: Type.Integer({ description: 'What the request would have been answered alone.' }),
   code: Type.Optional(Type.String({ description: 'Error code, when this query failed among several.' })),
