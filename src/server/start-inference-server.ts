@@ -34,7 +34,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     fatal: Promise.withResolvers<void>().promise,
     async drain(deadlineMs) {
       isStopping = true;
-      await pause(clock, config.config.stopDelayMs);
+      if (config.config.stopDelayMs > 0) await pause(clock, config.config.stopDelayMs);
       const cut = await listener.drain(app, deadlineMs, clock);
       if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
     },

@@ -49,7 +49,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     fatal: database.failed,
     async drain(deadlineMs) {
       isStopping = true;
-      await pause(clock, config.config.stopDelayMs);
+      if (config.config.stopDelayMs > 0) await pause(clock, config.config.stopDelayMs);
       const cut = await listener.drain(app, deadlineMs, clock);
       if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
     },
