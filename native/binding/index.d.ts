@@ -95,6 +95,8 @@ export declare function cancel(operation: number): void;
 /** Makes the last commit durable. Answers a JSON report. */
 export declare function checkpointIndex(handle: number): Promise<string>;
 
+export declare function closeGrammar(grammar: number): void;
+
 /** Gives the handle back at once. Queries that run finish; rows that were not committed are lost. */
 export declare function closeIndex(handle: number): Promise<void>;
 
@@ -106,6 +108,18 @@ export declare function commitIndex(handle: number, sequence: number): Promise<s
 
 /** The version of the engine's crate. */
 export declare function engineVersion(): string;
+
+/** Whether the token may come next. Throws `unsupported_response_format` where the grammar is too ambiguous. */
+export declare function grammarAccepts(grammar: number, token: number): boolean;
+
+/** Goes on behind a token that is accepted. Throws as `grammarAccepts`. */
+export declare function grammarCommit(grammar: number, token: number): void;
+
+/** Goes on behind a text; false where the grammar does not allow it. Throws as `grammarAccepts`. */
+export declare function grammarCommitText(grammar: number, text: string): boolean;
+
+/** All tokens that may not come next, ascending. Throws as `grammarAccepts`. */
+export declare function grammarRefused(grammar: number): Uint32Array;
 
 /** For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options. */
 export declare function highlightDocuments(optionsJson: string, planJson: string, highlightJson: string, frame: Uint8Array): Promise<string>;
@@ -129,6 +143,12 @@ export declare function matchNames(pattern: string, names: Array<string>): Array
 export declare function matchingOrdinals(handle: number, planJson: string, operation: number): Promise<Uint8Array>;
 
 /**
+ * Opens a GBNF grammar for one output. `shown` are control tokens that count as their text.
+ * Throws `unsupported_response_format`.
+ */
+export declare function openGrammar(vocabulary: number, gbnf: string, shown: Array<number>): number;
+
+/**
  * Opens the index in a directory, at its last checkpoint; answers its handle. `optionsJson` has the options of the
  * kind that its member `type` names: `full_text`, `dense` or `sparse`. Errors with the codes `index_damaged`
  * and `index_incompatible` mean that the directory is to be emptied and the index built again.
@@ -137,6 +157,12 @@ export declare function openIndex(directory: string, optionsJson: string): Promi
 
 /** Compiles a table schema given as JSON; the handle lives until `closeTableSchema`. */
 export declare function openTableSchema(json: string): Promise<number>;
+
+/**
+ * Opens the vocabulary of a model: bytes of all tokens, one after another, and how many each of them has. `control` are
+ * tokens whose text counts only where a grammar is opened with them.
+ */
+export declare function openVocabulary(bytes: Uint8Array, lengths: Uint32Array, ends: Array<number>, control: Array<number>): number;
 
 /** Panics inside the guard, so that a test can prove that a panic arrives as an error with the code `engine_panic`. */
 export declare function provokePanic(): void;

@@ -80,7 +80,11 @@ const add: ChatCompletionFunctionTool = {
 describe('an answer', () => {
   test('has the whole shape under both names of the route', async () => {
     for (const path of ['/ai/v1/generate', '/ai/v1/chat/completions']) {
-      const { status, headers, body: completion } = await server.send('POST', path, body('hello'));
+      const {
+        status,
+        headers,
+        body: completion,
+      } = await server.send('POST', path, { ...body('hello'), prompt_cache: false });
       expect(status).toBe(200);
       expect(completion).toEqual({
         id: expect.stringMatching(/^chatcmpl-[0-9a-f]{32}$/),
@@ -137,13 +141,16 @@ describe('an answer', () => {
     expect(logprobs?.content.every(({ top_logprobs }) => top_logprobs.length === 2)).toBe(true);
   });
 
-  test('starts from a prompt that was read before, when that is asked for', async () => {
+  test('starts from a prompt that was read before, unless that is refused', async () => {
     const more = { prompt_cache: true, prompt_cache_key: 'a' };
     const before = await answer(`${'x '.repeat(300)}count`, more);
     expect(before.usage.cached_prompt_tokens).toBe(0);
     const { usage } = await answer(`${'x '.repeat(300)}hello`, more);
     expect(usage.cached_prompt_tokens).toBeGreaterThan(500);
-    expect((await answer(`${'x '.repeat(300)}hello`)).usage.cached_prompt_tokens).toBe(0);
+    const plain = await answer(`${'x '.repeat(300)}hello`);
+    expect(plain.usage.cached_prompt_tokens).toBeGreaterThan(500);
+    const apart = await answer(`${'x '.repeat(300)}hello`, { prompt_cache: false });
+    expect(apart.usage.cached_prompt_tokens).toBe(0);
   });
 
   test('says whether tokens were drafted for it, and is the same with and without', async () => {
@@ -354,7 +361,9 @@ describe('a format', () => {
   });
 
   test('that cannot be kept is refused by name', async () => {
-    const format = (schema: object) => ({ response_format: { type: 'json_schema', json_schema: { schema } } });
+    const format = (schema: object) => ({
+      response_format: { type: 'json_schema', json_schema: { schema, strict: true } },
+    });
     expect(await refusal('json', format({ type: 'string', format: 'iri' }))).toStartWith(
       '400 unsupported_response_format: JSON Schema keyword "format"',
     );
@@ -366,7 +375,9 @@ describe('a format', () => {
 
 describe('what cannot be', () => {
   test('is refused with the code of its cause', async () => {
-    expect(await refusal('x'.repeat(5_000), {})).toMatch(/^400 context_length_exceeded: .*\d{4}.*4096/);
+    expect(await refusal('x'.repeat(5_000), {})).toMatch(
+      /^400 context_length_exceeded: .*maximum context length is 4096 tokens.*\d{4}/,
+    );
     expect(await refusal('hello', { model: 'gone' })).toStartWith('404 model_not_found: no model named "gone"');
     expect(await refusal('hello', { model: 'tiny-bert' })).toContain('among the embedders');
     expect(await refusal('hello', { backend: 'xla' })).toStartWith('400 model_not_supported: backend');

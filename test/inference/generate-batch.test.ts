@@ -72,7 +72,9 @@ describe('POST /ai/v1/generate/batch', () => {
       item('shape', 'hello', { temperature: 'warm' }),
       { custom_id: 'empty', body: null },
       item('model', 'hello', { model: 'gone' }),
-      item('schema', 'hello', { response_format: { type: 'json_schema', json_schema: { schema: { not: {} } } } }),
+      item('schema', 'hello', {
+        response_format: { type: 'json_schema', json_schema: { schema: { not: {} }, strict: true } },
+      }),
       item('long', 'x'.repeat(5_000)),
       item('sound', '', { messages: image }),
       item('works', 'hello'),

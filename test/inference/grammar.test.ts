@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
 import { SeededRandom } from '../support/fault/seeded-random.ts';
 import { generateInput } from '../support/generate-input.ts';
@@ -55,15 +56,14 @@ describe('a grammar that cannot be used is refused with the reason', () => {
     ['root ::= [a-z', 'class of characters is not closed'],
     ['root ::= "\\q"', 'unknown escape'],
     ['root ::= "a"{5,2}', 'ends before it begins'],
-    ['root ::= "a"{99999999999999999999}', 'more than 2000 turns'],
+    ['root ::= "a"{99999999999999999999}', 'longer than 2000'],
     ['root ::= "a"{x}', 'repetition is not'],
-    ['root ::= <[5]>', 'unexpected "<"'],
+    ['root ::= <[5]>', "unexpected '<'"],
     ['root ::= "\0"', 'not closed'],
     [`root ::= ${'('.repeat(100_000)}"a"${')'.repeat(100_000)}`, 'more than 200 parentheses'],
     [wide(9_000), '5000 are allowed'],
     [`root ::= "${'a'.repeat(300_000)}"`, '262144 are allowed'],
-    ['root ::= root "a" | "b"', 'left recursion'],
-    ['root ::= *', 'cannot be used'],
+    ['root ::= *', 'nothing to repeat'],
     ['', 'no rule "root"'],
   ])('%#', async (grammar, reason) => {
     const error = await say('hello', grammar).catch((failure: unknown) => failure);
@@ -72,9 +72,31 @@ describe('a grammar that cannot be used is refused with the reason', () => {
 
   test('and one within the bounds is followed, however deep and long its chains', async () => {
     const deep = `root ::= ${'('.repeat(190)}"a"${')'.repeat(190)}`;
-    for (const grammar of [deep, wide(4_900).replace('"x"', '"a"'), 'root ::= "a"{1,2000}']) {
+    const leftRecursive = 'root ::= root "a" | "a"';
+    for (const grammar of [deep, wide(4_900).replace('"x"', '"a"'), 'root ::= "a"{1,2000}', leftRecursive]) {
       expect((await say('nothing', grammar, { tokensMax: 3 })).text).toStartWith('a');
     }
+  });
+});
+
+describe('an ambiguous grammar holds up nobody', () => {
+  const names = Array.from({ length: 40 }, (_, at) => `r${at}`);
+  const alike = `root ::= ${names.map((name) => `${name}?`).join(' ')}\n${names.map((name) => `${name} ::= [a-z ]`).join('\n')}`;
+  test.each([
+    ['rules alike', alike],
+    ['letters that may or may not be there', `root ::= ${'[a-z ]?'.repeat(40)}`],
+    ['repetitions within repetitions', 'root ::= a{0,200}\na ::= b{0,200}\nb ::= [a-z ]'],
+    ['ways alike without end', 'root ::= x*\nx ::= [a-z ] | [a-y ] | [a-x ]'],
+  ])('%s', async (_name, grammar) => {
+    const start = systemClock.monotonicMs();
+    const ambiguous = say('count', grammar, { tokensMax: 24 }).then(
+      ({ text }) => text,
+      (error: { code: string }) => error.code,
+    );
+    const others = await Promise.all(['count', 'hello'].map((text) => say(text, 'root ::= [^x]*', { tokensMax: 8 })));
+    expect(others.map(({ completionTokens }) => completionTokens > 0)).toEqual([true, true]);
+    expect(await ambiguous).toMatch(/^([a-z ]*|unsupported_response_format)$/);
+    expect(systemClock.monotonicMs() - start).toBeLessThan(20_000);
   });
 });
 

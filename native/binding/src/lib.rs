@@ -7,6 +7,7 @@
 #![deny(clippy::all)]
 
 mod full_text;
+mod grammar;
 mod guard;
 mod indexes;
 mod json;

@@ -98,7 +98,7 @@ function argumentsExpression({ name, parameters, strict }: FunctionTool, writer:
   if (parameters === undefined || Object.keys(parameters).length === 0) return objectRule(writer);
   const schema = { type: 'object', ...parameters };
   try {
-    return schemaExpression(schema, writer);
+    return schemaExpression(schema, writer, strict);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     if (!strict) return objectRule(writer);

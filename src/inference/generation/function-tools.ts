@@ -9,9 +9,13 @@ export interface FunctionTool {
   readonly strict: boolean;
 }
 
-export type ToolChoice =
-  | { readonly mode: 'auto' | 'none' | 'required' }
-  | { readonly mode: 'named'; readonly name: string };
+export interface ToolChoice {
+  readonly mode: 'auto' | 'none' | 'required';
+  /** The functions that may be called; all of them unless some were named. */
+  readonly names: readonly string[] | undefined;
+  /** One function was named, and one call of it is the answer. */
+  readonly single: boolean;
+}
 
 export function readTools(tools: readonly ToolBody[]): FunctionTool[] {
   const names = new Set<string>();
@@ -27,19 +31,31 @@ export function readTools(tools: readonly ToolBody[]): FunctionTool[] {
   });
 }
 
+/** Throws `invalid_request` where a call is demanded that cannot be made. */
 export function readToolChoice(choice: GenerateBody['tool_choice'], tools: readonly FunctionTool[]): ToolChoice {
-  if (choice === undefined || choice === null) return { mode: 'auto' };
+  if (choice === undefined || choice === null) return { mode: 'auto', names: undefined, single: false };
+  if (choice === 'auto' || choice === 'none') return { mode: choice, names: undefined, single: false };
   if (tools.length === 0) throw new ServiceError('invalid_request', 'tool_choice: there are no tools to choose from');
-  if (typeof choice === 'string') return { mode: choice };
-  const { name } = choice.function;
-  if (tools.some((tool) => tool.name === name)) return { mode: 'named', name };
-  throw new ServiceError('invalid_request', `tool_choice: no function is named "${name.slice(0, 80)}"`);
+  if (choice === 'required') return { mode: choice, names: undefined, single: false };
+  if (choice.type === 'function') return { mode: 'required', names: known([choice], tools), single: true };
+  const { mode, tools: allowed } = choice.allowed_tools;
+  return { mode, names: known(allowed, tools), single: false };
+}
+
+function known(
+  choices: readonly { readonly function: { readonly name: string } }[],
+  tools: readonly FunctionTool[],
+): readonly string[] {
+  return choices.map(({ function: { name } }) => {
+    if (tools.some((tool) => tool.name === name)) return name;
+    throw new ServiceError('invalid_request', `tool_choice: no function is named "${name.slice(0, 80)}"`);
+  });
 }
 
 /** The functions that the output may call. */
-export function callableTools(tools: readonly FunctionTool[], choice: ToolChoice): readonly FunctionTool[] {
-  if (choice.mode === 'none') return [];
-  return choice.mode === 'named' ? tools.filter(({ name }) => name === choice.name) : tools;
+export function callableTools(tools: readonly FunctionTool[], { mode, names }: ToolChoice): readonly FunctionTool[] {
+  if (mode === 'none') return [];
+  return names === undefined ? tools : tools.filter(({ name }) => names.includes(name));
 }
 
 /** A function in the shape that chat templates know. */

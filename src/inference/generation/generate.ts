@@ -1,3 +1,4 @@
+import { must } from '../../lib/assert.ts';
 import type { LoadedInfo } from '../../model-host/backend.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { GenerateEvent, GenerateInput, GenerateResult } from '../../model-host/operations/generate.ts';
@@ -77,7 +78,7 @@ export async function prepareGeneration(
   const { speculation } = request;
   const input: GenerateInput = {
     prompt: prompt.pieces,
-    tokensMax: request.tokensMax,
+    tokensMax: request.tokensMax ?? must(info.contextTokens, 'a generator has a context'),
     stop: [...request.stop, ...prompt.stop],
     ignoreEos: request.ignoreEos,
     sampling: request.sampling,

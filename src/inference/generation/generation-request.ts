@@ -10,7 +10,8 @@ import { grammarBounds } from './grammar/grammar-writer.ts';
 export type OutputFormat =
   | { readonly kind: 'text' }
   | { readonly kind: 'json_object' }
-  | { readonly kind: 'json_schema'; readonly schema: unknown }
+  /** Without `strict`, keywords that cannot be enforced are left out. */
+  | { readonly kind: 'json_schema'; readonly schema: unknown; readonly strict: boolean }
   | { readonly kind: 'grammar'; readonly grammar: string };
 
 export interface SpeculationRequest {
@@ -25,7 +26,8 @@ export interface GenerationRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
   readonly media: readonly MediaReference[];
-  readonly tokensMax: number;
+  /** Undefined for the rest of the context. */
+  readonly tokensMax: number | undefined;
   readonly stop: readonly string[];
   readonly ignoreEos: boolean;
   readonly sampling: Sampling;
@@ -78,7 +80,7 @@ export function readGenerationRequest(body: GenerateBody): GenerationRequest {
     model: body.model,
     messages,
     media: mediaOf(messages),
-    tokensMax: tokensMaxOf(body),
+    tokensMax: tokensMaxOf(body, format.kind !== 'text' || (tools.length > 0 && toolChoice.mode !== 'none')),
     stop: readStop(body.stop),
     ignoreEos: body.ignore_eos ?? false,
     sampling: readSampling(body),
@@ -115,11 +117,12 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-function tokensMaxOf({ max_tokens, max_completion_tokens }: GenerateBody): number {
+/** JSON that is cut off is worth nothing, so that an answer with a shape ends by itself unless it is told otherwise. */
+function tokensMaxOf({ max_tokens, max_completion_tokens }: GenerateBody, isShaped: boolean): number | undefined {
   if (isGiven(max_tokens) && isGiven(max_completion_tokens) && max_tokens !== max_completion_tokens) {
     throw invalid('max_completion_tokens: means the same as max_tokens, and they differ; give one of them');
   }
-  return max_completion_tokens ?? max_tokens ?? defaultTokensMax;
+  return max_completion_tokens ?? max_tokens ?? (isShaped ? undefined : defaultTokensMax);
 }
 
 function readStop(stop: GenerateBody['stop']): readonly string[] {
@@ -162,7 +165,7 @@ function readTopLogprobs({ logprobs, top_logprobs }: GenerateBody): number | und
 
 function readPromptCache({ prompt_cache, prompt_cache_key }: GenerateBody): GenerationRequest['promptCache'] {
   const key = prompt_cache_key ?? undefined;
-  return (prompt_cache ?? key !== undefined) ? { key } : undefined;
+  return (prompt_cache ?? true) ? { key } : undefined;
 }
 
 function readCacheType({ cache_dtype }: GenerateBody): CacheType | undefined {
@@ -200,5 +203,5 @@ function readFormat({ grammar, response_format }: GenerateBody): OutputFormat {
   if (type !== 'json_schema') return { kind: type };
   const schema = response_format?.json_schema?.schema;
   if (schema === undefined || schema === null) throw invalid('response_format: json_schema.schema is missing');
-  return { kind: 'json_schema', schema };
+  return { kind: 'json_schema', schema, strict: response_format?.json_schema?.strict ?? false };
 }

@@ -50,11 +50,11 @@ function constrain(
 }
 
 /**
- * Who demands a call, or names a function, wants that call: small models that are left to go on repeat it to the end. So
- * several have to be asked for then.
+ * Where a call is demanded, one call is meant unless several are asked for: small models that are left to go on repeat
+ * it to the end.
  */
 function mayCallSeveral({ parallelCalls, toolChoice }: GenerationRequest): boolean {
-  if (toolChoice.mode === 'named') return false;
+  if (toolChoice.single) return false;
   return toolChoice.mode === 'required' ? parallelCalls === true : parallelCalls !== false;
 }
 
@@ -67,5 +67,5 @@ function fromTheStart(writer: GrammarWriter, expression: string, thinking: Think
 }
 
 function formatExpression(format: Exclude<OutputFormat, { kind: 'text' | 'grammar' }>, writer: GrammarWriter): string {
-  return format.kind === 'json_object' ? objectRule(writer) : schemaExpression(format.schema, writer);
+  return format.kind === 'json_object' ? objectRule(writer) : schemaExpression(format.schema, writer, format.strict);
 }

@@ -39,6 +39,11 @@ export const toolSchema = Type.Object({
   }),
 });
 
+const namedFunctionSchema = Type.Object({
+  type: Type.Literal('function'),
+  function: Type.Object({ name: Type.String() }),
+});
+
 export const responseFormatSchema = Type.Object({
   type: words(['text', 'json_object', 'json_schema']),
   json_schema: optional(
@@ -46,7 +51,7 @@ export const responseFormatSchema = Type.Object({
       name: optional(Type.String()),
       description: optional(Type.String()),
       schema: optional(Type.Unknown({ description: 'docs/structured-output.md says what is enforced.' })),
-      strict: optional(Type.Boolean()),
+      strict: optional(Type.Boolean({ description: 'Refuse keywords that cannot be enforced.' })),
     }),
   ),
 });
@@ -54,7 +59,12 @@ export const responseFormatSchema = Type.Object({
 export const generateRequestSchema = Type.Object({
   model: Type.String({ minLength: 1 }),
   messages: Type.Array(messageSchema, { minItems: 1, maxItems: 16_384 }),
-  max_tokens: optional(Type.Integer({ minimum: 1, description: 'Tokens to generate at most; 256 unless given.' })),
+  max_tokens: optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'Tokens to generate at most; 256 unless given, and the rest of the context with tools or a format.',
+    }),
+  ),
   max_completion_tokens: optional(Type.Integer({ minimum: 1, description: 'Means `max_tokens`.' })),
   temperature: optional(Type.Number({ minimum: 0, maximum: 2, description: '1 unless given.' })),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1, description: '1 unless given.' })),
@@ -92,7 +102,14 @@ export const generateRequestSchema = Type.Object({
   tool_choice: optional(
     Type.Union([
       words(['auto', 'none', 'required']),
-      Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+      namedFunctionSchema,
+      Type.Object({
+        type: Type.Literal('allowed_tools'),
+        allowed_tools: Type.Object({
+          mode: words(['auto', 'required']),
+          tools: Type.Array(namedFunctionSchema, { minItems: 1, maxItems: 128 }),
+        }),
+      }),
     ]),
   ),
   parallel_tool_calls: optional(
@@ -109,7 +126,7 @@ export const generateRequestSchema = Type.Object({
   cache_dtype: optional(words(['f16', 'f32', 'int8', 'fp8', 'int4'], 'Precision of the state; `fp8` is refused.')),
   cache_compaction_ratio: optional(Type.Number({ minimum: 0, maximum: 1, description: 'Refused.' })),
   prompt_cache_key: optional(Type.String({ minLength: 1, maxLength: 512 })),
-  prompt_cache: optional(Type.Boolean({ description: 'Reuse and keep the state of the prompt.' })),
+  prompt_cache: optional(Type.Boolean({ description: 'Reuse and keep the state of the prompt; true unless given.' })),
   backend: optional(words(['auto', 'onnx', 'native', 'metal', 'cuda', 'mlx', 'xla', 'webgpu', 'wasm'])),
   mode: optional(words(['eager', 'compiled'], '`compiled` is refused.')),
   compiled_target: optional(words(['partitioned', 'whole-model'], 'For `compiled`.')),

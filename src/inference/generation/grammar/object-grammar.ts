@@ -8,13 +8,20 @@ export interface Member {
   readonly value: string;
 }
 
+export interface FurtherMembers {
+  /** Expression of the values of members with any other names. */
+  readonly further: string | undefined;
+  /** Expression of members, their names included. */
+  readonly patterned: string | undefined;
+}
+
 /**
  * An object with these members in this order, the optional ones there or not, and after them any number of further
- * members where `further` (an expression of their values) is given.
+ * members where they are given.
  */
 export function objectExpression(
   members: readonly Member[],
-  further: string | undefined,
+  { further, patterned }: FurtherMembers,
   writer: GrammarWriter,
 ): string {
   const space = spaceRule(writer);
@@ -24,7 +31,7 @@ export function objectExpression(
   );
   const furtherPair =
     further === undefined
-      ? undefined
+      ? patterned && writer.rule('further', patterned)
       : writer.rule(
           'further',
           `${otherName(

@@ -1,7 +1,7 @@
-import { ServiceError } from '../../../protocol/service-error.ts';
 import { complement, contains, normalised, without } from './code-ranges.ts';
 import { type CodeRange, characterClass, type GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
 import { characterRule } from './json-rules.ts';
+import { UnsupportedKeyword } from './schema-keywords.ts';
 
 const patternCharsMax = 1_024;
 const groupsDeepMax = 16;
@@ -54,9 +54,9 @@ export function patternExpression(pattern: string, writer: GrammarWriter): strin
   return new PatternReader(pattern, writer).whole();
 }
 
-function refused(pattern: string, why: string): ServiceError {
+function refused(pattern: string, why: string): UnsupportedKeyword {
   const shown = pattern.length > 60 ? `${pattern.slice(0, 60)}...` : pattern;
-  return new ServiceError('unsupported_response_format', `pattern: "${shown}" ${why}`);
+  return new UnsupportedKeyword('pattern', `pattern: "${shown}" ${why}`);
 }
 
 class PatternReader {
@@ -193,7 +193,7 @@ class PatternReader {
     return true;
   }
 
-  #unsupported(what: string): ServiceError {
+  #unsupported(what: string): UnsupportedKeyword {
     return refused(this.#pattern, `uses ${what} in a way that cannot be enforced`);
   }
 }
@@ -215,6 +215,6 @@ function inString(ranges: readonly CodeRange[]): string {
     .map((code) => literal(JSON.stringify(String.fromCharCode(code)).slice(1, -1)));
   const ways = [...shown, ...escaped];
   // Nothing of it can be written: a class that nothing satisfies.
-  if (ways.length === 0) throw new ServiceError('unsupported_response_format', 'pattern: nothing matches it');
+  if (ways.length === 0) throw new UnsupportedKeyword('pattern', 'pattern: nothing matches it');
   return oneOf(ways);
 }

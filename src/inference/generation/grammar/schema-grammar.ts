@@ -1,20 +1,26 @@
 import type { ServiceError } from '../../../protocol/service-error.ts';
 import { GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
-import { objectRule, spaceRule, valueRule } from './json-rules.ts';
+import { colon, objectRule, spaceRule, valueRule } from './json-rules.ts';
+import { multipleExpression } from './multiple-grammar.ts';
 import { integerExpression, numberExpression } from './number-grammar.ts';
 import { type Member, objectExpression } from './object-grammar.ts';
+import { patternExpression } from './pattern-grammar.ts';
 import {
   countOf,
   expectAlone,
   isObject,
+  keywordsBeside,
   keywordsOf,
+  omit,
   type SchemaObject,
   type SchemaType,
   schemaList,
   type typeKeywords,
   typesOf,
+  UnsupportedKeyword,
   unsupported,
 } from './schema-keywords.ts';
+import { mergeSchemas } from './schema-merge.ts';
 import { areDisjoint } from './schema-overlap.ts';
 import { checkRefs, resolveRef } from './schema-refs.ts';
 import { checkedCount, stringExpression } from './string-grammar.ts';
@@ -22,10 +28,13 @@ import { checkedCount, stringExpression } from './string-grammar.ts';
 /** Bounds of one schema. */
 export const schemaBounds = { nesting: 32, schemas: 4_096, enumValues: 2_048, enumChars: 65_536 } as const;
 
+/** A schema that gets these wrong is none. */
+const essential: readonly string[] = ['type', 'properties', 'required', '$ref'];
+
 /** A grammar whose output is JSON that satisfies the schema. Throws `unsupported_response_format`. */
-export function schemaGrammar(schema: unknown): string {
+export function schemaGrammar(schema: unknown, strict = true): string {
   const writer = new GrammarWriter();
-  return writer.text(schemaExpression(schema, writer));
+  return writer.text(schemaExpression(schema, writer, strict));
 }
 
 /** A grammar of any JSON object. */
@@ -34,26 +43,45 @@ export function jsonGrammar(): string {
   return writer.text(objectRule(writer));
 }
 
-/** An expression for JSON that satisfies the schema, its rules added to `writer`. */
-export function schemaExpression(schema: unknown, writer: GrammarWriter): string {
+/**
+ * An expression for JSON that satisfies the schema, its rules added to `writer`. Unless it is `strict`, keywords that
+ * cannot be enforced are left out.
+ */
+export function schemaExpression(schema: unknown, writer: GrammarWriter, strict: boolean): string {
   checkRefs(schema);
-  return new SchemaCompiler(schema, writer).expression(schema, 0);
+  return new SchemaCompiler(schema, writer, strict).expression(schema, 0);
 }
 
 class SchemaCompiler {
   readonly #root: unknown;
   readonly #writer: GrammarWriter;
+  readonly #strict: boolean;
   readonly #refs = new Map<string, string>();
   #schemas = 0;
   #enumValues = 0;
   #enumChars = 0;
 
-  constructor(root: unknown, writer: GrammarWriter) {
+  constructor(root: unknown, writer: GrammarWriter, strict: boolean) {
     this.#root = root;
     this.#writer = writer;
+    this.#strict = strict;
   }
 
   expression(schema: unknown, depth: number): string {
+    let rest = schema;
+    for (;;) {
+      try {
+        return this.#exact(rest, depth);
+      } catch (error) {
+        // What this schema does not say itself is not for it to leave out.
+        if (this.#strict || !(error instanceof UnsupportedKeyword) || !isObject(rest)) throw error;
+        if (!Object.hasOwn(rest, error.keyword) || essential.includes(error.keyword)) throw error;
+        rest = omit(rest, error.keyword);
+      }
+    }
+  }
+
+  #exact(schema: unknown, depth: number): string {
     this.#count(depth);
     if (schema === true) return valueRule(this.#writer);
     if (!isObject(schema)) throw unsupported('schema', 'a schema has to be an object or true');
@@ -81,7 +109,9 @@ class SchemaCompiler {
   }
 
   #ref(schema: SchemaObject, depth: number): string {
-    expectAlone(schema, '$ref');
+    if (keywordsBeside(schema, '$ref').length > 0) {
+      return this.expression({ allOf: [{ $ref: schema.$ref }], ...omit(schema, '$ref') }, depth + 1);
+    }
     const ref = String(schema.$ref);
     const known = this.#refs.get(ref);
     if (known !== undefined) return known;
@@ -92,20 +122,36 @@ class SchemaCompiler {
   }
 
   #allOf(schema: SchemaObject, depth: number): string {
-    const [only, ...others] = schemaList(schema, 'allOf');
-    if (others.length > 0) throw unsupported('allOf', 'can be enforced with one schema only');
-    expectAlone(schema, 'allOf');
-    return this.expression(only, depth + 1);
+    const all = schemaList(schema, 'allOf');
+    const beside = omit(schema, 'allOf');
+    const [only, ...others] = keywordsBeside(schema, 'allOf').length === 0 ? all : [...all, beside];
+    if (others.length === 0) return this.expression(only, depth + 1);
+    const merged = others.reduce((left, right) => mergeSchemas(left, this.#followed(right)), this.#followed(only));
+    return this.expression(merged, depth + 1);
+  }
+
+  /** What a reference, or a chain of them, refers to. */
+  #followed(schema: unknown): unknown {
+    let at = schema;
+    for (let hop = 0; isObject(at) && at.$ref !== undefined; hop += 1) {
+      expectAlone(at, '$ref');
+      if (hop > schemaBounds.nesting) throw unsupported('$ref', `is followed ${schemaBounds.nesting} times`);
+      at = resolveRef(this.#root, at.$ref);
+    }
+    return at;
   }
 
   #union(schema: SchemaObject, keyword: 'anyOf' | 'oneOf', depth: number): string {
-    expectAlone(schema, keyword, ['nullable']);
-    const branches = schemaList(schema, keyword);
-    if (keyword === 'oneOf' && !areDisjoint(this.#root, branches)) {
+    let branches = schemaList(schema, keyword);
+    if (keyword === 'oneOf' && this.#strict && !areDisjoint(this.#root, branches)) {
       throw unsupported(
         'oneOf',
         'its alternatives may overlap; give each a type or a constant member of its own, or use anyOf',
       );
+    }
+    if (keywordsBeside(schema, keyword, ['nullable']).length > 0) {
+      const beside = omit(schema, keyword, 'nullable');
+      branches = branches.map((branch) => mergeSchemas(beside, this.#followed(branch)));
     }
     const ways = branches.map((branch) => this.expression(branch, depth + 1));
     if (schema.nullable === true) ways.push('"null"');
@@ -146,6 +192,14 @@ class SchemaCompiler {
     const maxExclusive = below !== undefined && (to === undefined || below <= to);
     const min = minExclusive ? above : from;
     const max = maxExclusive ? below : to;
+    if (schema.multipleOf !== undefined) {
+      const bounds = {
+        min: min === undefined || !minExclusive ? min : min + 1,
+        max: max === undefined || !maxExclusive ? max : max - 1,
+      };
+      const multiples = multipleExpression(schema.multipleOf, bounds, type === 'integer', this.#writer);
+      return this.#writer.rule('number', multiples);
+    }
     const expression =
       type === 'number'
         ? numberExpression({ min, max, minExclusive, maxExclusive })
@@ -210,7 +264,10 @@ class SchemaCompiler {
     if (undeclared !== undefined) {
       throw unsupported('required', `"${String(undeclared).slice(0, 80)}" is not among the "properties"`);
     }
-    if (names.length === 0 && additionalProperties === undefined) return objectRule(this.#writer);
+    const patterned = this.#patterned(schema, depth);
+    if (names.length === 0 && additionalProperties === undefined && patterned === undefined) {
+      return objectRule(this.#writer);
+    }
     const members = names.map(
       (name): Member => ({
         name,
@@ -219,7 +276,27 @@ class SchemaCompiler {
       }),
     );
     const further = open ? this.expression(additionalProperties, depth + 1) : undefined;
-    return objectExpression(members, further, this.#writer);
+    return objectExpression(members, { further, patterned }, this.#writer);
+  }
+
+  /** Members whose names match a pattern. */
+  #patterned(schema: SchemaObject, depth: number): string | undefined {
+    const { properties = {}, patternProperties, additionalProperties } = schema;
+    if (patternProperties === undefined) return undefined;
+    if (!isObject(patternProperties)) throw unsupported('patternProperties', 'has to be an object');
+    const [one, ...others] = Object.entries(patternProperties);
+    if (one === undefined) return undefined;
+    const [pattern, value] = one;
+    const why = 'can be enforced with one pattern that no declared name matches, and no additionalProperties';
+    if (others.length > 0 || (additionalProperties !== undefined && additionalProperties !== false)) {
+      throw unsupported('patternProperties', why);
+    }
+    const name = patternExpression(pattern, this.#writer);
+    const matches = new RegExp(pattern, 'u');
+    if (Object.keys(properties as SchemaObject).some((each) => matches.test(each))) {
+      throw unsupported('patternProperties', why);
+    }
+    return `"\\"" ${name} "\\"" ${colon} ${this.expression(value, depth + 1)}`;
   }
 }
 

@@ -21,10 +21,10 @@ const annotations: readonly string[] = [
 
 /** Keywords that are enforced, by the type that they speak of. */
 export const typeKeywords = {
-  object: ['properties', 'required', 'additionalProperties'],
+  object: ['properties', 'required', 'additionalProperties', 'patternProperties'],
   array: ['items', 'prefixItems', 'minItems', 'maxItems'],
   string: ['minLength', 'maxLength', 'pattern', 'format'],
-  number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'],
+  number: ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
 } as const;
 
 const enforced: readonly string[] = [
@@ -43,8 +43,17 @@ export const schemaTypes = ['object', 'array', 'string', 'number', 'integer', 'b
 export type SchemaType = (typeof schemaTypes)[number];
 
 /** A schema, keyword or bound that cannot be enforced. */
-export function unsupported(keyword: string, why: string): ServiceError {
-  return new ServiceError('unsupported_response_format', `JSON Schema keyword "${keyword}": ${why}`);
+export class UnsupportedKeyword extends ServiceError {
+  readonly keyword: string;
+
+  constructor(keyword: string, message: string) {
+    super('unsupported_response_format', message);
+    this.keyword = keyword;
+  }
+}
+
+export function unsupported(keyword: string, why: string): UnsupportedKeyword {
+  return new UnsupportedKeyword(keyword, `JSON Schema keyword "${keyword}": ${why}`);
 }
 
 /** Keywords that cannot be enforced, with the values for which there is nothing to enforce. */
@@ -65,10 +74,20 @@ export function keywordsOf(schema: SchemaObject): string[] {
   });
 }
 
+/** What stands beside a keyword and matters; nothing but annotations where this is empty. */
+export function keywordsBeside(schema: SchemaObject, keyword: string, allowed: readonly string[] = []): string[] {
+  return keywordsOf(schema).filter((each) => each !== keyword && !allowed.includes(each));
+}
+
 /** Refuses keywords beside one that leaves no room for them. */
 export function expectAlone(schema: SchemaObject, keyword: string, allowed: readonly string[] = []): void {
-  const other = keywordsOf(schema).find((each) => each !== keyword && !allowed.includes(each));
+  const [other] = keywordsBeside(schema, keyword, allowed);
   if (other !== undefined) throw unsupported(other, `cannot be enforced beside "${keyword}"`);
+}
+
+/** The schema without some of its keywords. */
+export function omit(schema: SchemaObject, ...keywords: readonly string[]): SchemaObject {
+  return Object.fromEntries(Object.entries(schema).filter(([keyword]) => !keywords.includes(keyword)));
 }
 
 export function isObject(value: unknown): value is SchemaObject {

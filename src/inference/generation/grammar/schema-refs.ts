@@ -1,4 +1,4 @@
-import { isObject, keywordsOf, type SchemaObject, typesOf, unsupported } from './schema-keywords.ts';
+import { isObject, type SchemaObject, typesOf, unsupported } from './schema-keywords.ts';
 
 /** What is looked at before anything is compiled: objects and arrays, and places that are referred to. */
 const refBounds = { parts: 16_384, refs: 512 } as const;
@@ -96,7 +96,6 @@ function checkReachesValue(root: unknown, ref: string, path: readonly string[], 
 
 function hasFinite(root: unknown, schema: unknown, finite: ReadonlySet<string>): boolean {
   if (!isObject(schema)) return true;
-  keywordsOf(schema);
   if (typeof schema.$ref === 'string') return finite.has(schema.$ref);
   const every = (list: unknown) => !Array.isArray(list) || list.every((each) => hasFinite(root, each, finite));
   const some = (list: unknown) => !Array.isArray(list) || list.some((each) => hasFinite(root, each, finite));

@@ -44,11 +44,11 @@ const formats: Readonly<Record<string, string>> = {
 /** A JSON string under `minLength`, `maxLength`, `pattern` and `format`. */
 export function stringExpression(schema: SchemaObject, writer: GrammarWriter): string {
   const { pattern, format } = schema;
+  const known = format === undefined ? undefined : knownFormat(format);
   const min = countOf(schema, 'minLength');
   const max = countOf(schema, 'maxLength');
   const given = ['pattern', 'format', 'minLength', 'maxLength'].filter((keyword) => schema[keyword] !== undefined);
-  const shaped = pattern === undefined ? format : pattern;
-  if (shaped !== undefined && given.length > 1) {
+  if ((pattern ?? format) !== undefined && given.length > 1) {
     throw unsupported(String(given[1]), `cannot be enforced beside "${given[0]}"`);
   }
   const character = characterRule(writer);
@@ -56,17 +56,16 @@ export function stringExpression(schema: SchemaObject, writer: GrammarWriter): s
   if (pattern !== undefined) {
     if (typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
     inside = patternExpression(pattern, writer);
-  } else if (format !== undefined) {
-    const known = typeof format === 'string' && Object.hasOwn(formats, format) ? formats[format] : undefined;
-    if (known === undefined) {
-      throw unsupported(
-        'format',
-        `${JSON.stringify(format)} cannot be enforced; ${Object.keys(formats).join(', ')} can`,
-      );
-    }
-    inside = known;
-  } else if (max !== undefined && (min ?? 0) > max) throw unsupported('minLength', 'is above "maxLength"');
+  } else if (known !== undefined) inside = known;
+  else if (max !== undefined && (min ?? 0) > max) throw unsupported('minLength', 'is above "maxLength"');
   return writer.rule('text', `"\\"" ${inside} "\\""`);
+}
+
+function knownFormat(format: unknown): string {
+  const known = typeof format === 'string' && Object.hasOwn(formats, format) ? formats[format] : undefined;
+  if (known !== undefined) return known;
+  const names = Object.keys(formats).join(', ');
+  throw unsupported('format', `${JSON.stringify(format)} cannot be enforced; ${names} can`);
 }
 
 /** Counts become repetitions, and the engine takes only so many. */

@@ -13,19 +13,10 @@ export interface LlamaBinding {
     options: { readonly useMmap: boolean; readonly gpuLayers: number; readonly addonExports: LlamaBinding },
   ) => NativeModel;
   readonly AddonContext: new (model: NativeModel, options: NativeContextOptions) => NativeContext;
-  readonly AddonSampler: {
-    new (model: NativeModel): NativeSampler;
-    /** Throws where the grammar does not take the token. */
-    acceptGrammarEvaluationStateToken(state: NativeGrammarState, token: number): void;
-  };
-  readonly AddonGrammar: new (
-    grammar: string,
-    options: { readonly addonExports: LlamaBinding; readonly rootRuleName: string },
-  ) => NativeGrammar;
+  readonly AddonSampler: new (model: NativeModel) => NativeSampler;
   /** Models whose state cannot be cut, only dropped. */
   getIsArchRecurrent(architecture: string): boolean | undefined;
   getIsArchHybrid(architecture: string): boolean | undefined;
-  readonly AddonGrammarEvaluationState: new (model: NativeModel, grammar: NativeGrammar) => NativeGrammarState;
 }
 
 export interface NativeModel {
@@ -114,11 +105,7 @@ export interface NativeSamplerConfig {
   repeatPenaltyTokens?: Uint32Array;
   tokenBiasKeys?: Uint32Array;
   tokenBiasValues?: Float32Array;
-  grammarEvaluationState?: NativeGrammarState;
 }
-
-export type NativeGrammar = object;
-export type NativeGrammarState = object;
 
 export interface OpenBinding {
   readonly binding: LlamaBinding;

@@ -1,55 +1,85 @@
+import { GrammarVocabulary } from '../../../engine/output-grammar.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import type { Constraint } from '../../operations/generate.ts';
-import type { LlamaBinding, NativeGrammar, NativeGrammarState, NativeModel } from './binding.ts';
+import { TimedGrammar } from './timed-grammar.ts';
 import type { Vocabulary } from './vocabulary.ts';
+
+/** Opens the grammars of one model's outputs. */
+export class Grammars {
+  readonly #vocabulary: Vocabulary;
+  readonly #clock: Clock;
+  #trie: GrammarVocabulary | undefined;
+
+  constructor(vocabulary: Vocabulary, clock: Clock) {
+    this.#vocabulary = vocabulary;
+    this.#clock = clock;
+  }
+
+  /** Throws `unsupported_response_format` for a grammar that cannot be used. */
+  open(constraint: Constraint): Constrainer {
+    const { after, marks = [] } = constraint;
+    const shown = [...(after === undefined ? [] : [after]), ...marks];
+    const shownTokens = this.#vocabulary.controlTokens.filter((token) =>
+      isShown(this.#vocabulary.textOf(token), shown),
+    );
+    // Built from the whole vocabulary, and most models are never asked for a grammar.
+    this.#trie ??= this.#buildTrie();
+    const trie = this.#trie;
+    const grammar = new TimedGrammar(() => trie.open(constraint.grammar, shownTokens), this.#clock);
+    return new Constrainer(this.#vocabulary, grammar, new Set(shownTokens), constraint);
+  }
+
+  #buildTrie(): GrammarVocabulary {
+    const { size, ends, controlTokens } = this.#vocabulary;
+    const words = Array.from({ length: size }, (_, token) => this.#vocabulary.spelledBytes(token));
+    return new GrammarVocabulary({ words, ends, control: controlTokens });
+  }
+}
+
+function isShown(text: string, shown: readonly string[]): boolean {
+  return text !== '' && shown.some((mark) => mark.includes(text));
+}
 
 /** Decides when the grammar of an output sets in. */
 export class Constrainer {
-  readonly #binding: LlamaBinding;
-  readonly #model: NativeModel;
   readonly #vocabulary: Vocabulary;
-  readonly #grammar: NativeGrammar;
+  readonly #grammar: TimedGrammar;
+  /** Control tokens that are seen in the output. */
+  readonly #shown: ReadonlySet<number>;
   readonly #after: string | undefined;
   readonly #atStart: boolean;
-  /** Texts that may come as control tokens and are to be seen. */
-  readonly #shown: readonly string[];
   readonly #decoder = new TextDecoder();
   /** The end of the output, as long as the text that is waited for can still begin in it. */
   #tail = '';
   #begun = false;
 
   constructor(
-    binding: LlamaBinding,
-    model: NativeModel,
     vocabulary: Vocabulary,
-    grammar: NativeGrammar,
-    { after, atStart = false, marks = [] }: Omit<Constraint, 'grammar'>,
+    grammar: TimedGrammar,
+    shown: ReadonlySet<number>,
+    { after, atStart = false }: Omit<Constraint, 'grammar'>,
   ) {
-    this.#binding = binding;
-    this.#model = model;
     this.#vocabulary = vocabulary;
     this.#grammar = grammar;
+    this.#shown = shown;
     this.#after = after === undefined || after === '' ? undefined : after;
     this.#atStart = atStart;
-    this.#shown = [...(this.#after === undefined ? [] : [this.#after]), ...marks];
   }
 
   /** The grammar, where it holds from the first token. */
-  start(): NativeGrammarState | undefined {
+  start(): TimedGrammar | undefined {
     if (this.#after !== undefined) return undefined;
     this.#begun = true;
-    return this.#newState();
+    return this.#grammar;
   }
 
-  /** Bytes of a token that is not shown elsewhere: the text that is waited for may be a control token. */
+  /** Bytes of a control token that is seen in the output: the text that is waited for may be one. */
   shows(token: number): Uint8Array | undefined {
-    if (this.#shown.length === 0 || !this.#vocabulary.isControl(token)) return undefined;
-    const text = this.#vocabulary.textOf(token);
-    const shown = text !== '' && this.#shown.some((mark) => mark.includes(text));
-    return shown ? new TextEncoder().encode(text) : undefined;
+    return this.#shown.has(token) ? this.#vocabulary.spelledBytes(token) : undefined;
   }
 
   /** The grammar, when it sets in behind these bytes. What the token has beyond the text is held to it already. */
-  take(bytes: Uint8Array): NativeGrammarState | undefined {
+  take(bytes: Uint8Array): TimedGrammar | undefined {
     if (this.#begun || this.#after === undefined) return undefined;
     this.#tail += this.#decoder.decode(bytes, { stream: true });
     if (this.#atStart) {
@@ -64,23 +94,12 @@ export class Constrainer {
       return undefined;
     }
     this.#begun = true;
-    return this.#stateAfter(this.#tail.slice(at + this.#after.length));
+    // Where the output breaks the grammar in the token that began it, nothing is left to hold it to.
+    const follows = this.#grammar.commitText(this.#tail.slice(at + this.#after.length));
+    return follows ? this.#grammar : undefined;
   }
 
-  /** Undefined where the output has broken the grammar in the token that began it: nothing is left to hold it to. */
-  #stateAfter(text: string): NativeGrammarState | undefined {
-    const state = this.#newState();
-    try {
-      for (const token of text === '' ? [] : this.#vocabulary.plainTokens(text)) {
-        this.#binding.AddonSampler.acceptGrammarEvaluationStateToken(state, token);
-      }
-      return state;
-    } catch {
-      return undefined;
-    }
-  }
-
-  #newState(): NativeGrammarState {
-    return new this.#binding.AddonGrammarEvaluationState(this.#model, this.#grammar);
+  close(): void {
+    this.#grammar.close();
   }
 }

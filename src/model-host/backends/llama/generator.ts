@@ -10,10 +10,9 @@ import type {
   GenerateResult,
 } from '../../operations/generate.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
-import { Constrainer } from './constrainer.ts';
+import { type Constrainer, Grammars } from './constrainer.ts';
 import { DecodeLoop, type GenerationGroup } from './decode-loop.ts';
 import { Generation } from './generation.ts';
-import { parseGrammar } from './grammar.ts';
 import { openContext } from './open-context.ts';
 import { SequenceSlots } from './sequence-slots.ts';
 import { Speculator } from './speculator.ts';
@@ -33,8 +32,6 @@ export interface GeneratorParts {
   readonly gpuLayers: number;
   /** Whether the model can take back tokens that it has read. */
   readonly takesBack: boolean;
-  /** What llama.cpp has complained about since it was last asked. */
-  readonly takeWords: () => Promise<string>;
 }
 
 type Context = Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;
@@ -49,12 +46,14 @@ export class Generator {
   readonly threads: Threads;
   readonly #parts: GeneratorParts;
   readonly #speculator: Speculator;
+  readonly #grammars: Grammars;
   readonly #contexts = new Map<CacheType, Promise<OpenContext>>();
 
   private constructor(parts: GeneratorParts, native: NativeContext, threads: Threads) {
     this.#parts = parts;
     this.threads = threads;
     this.#speculator = new Speculator({ ...parts, sequences: parts.settings.parallelSequences });
+    this.#grammars = new Grammars(parts.vocabulary, systemClock);
     this.#contexts.set('f16', Promise.resolve(this.#start(native)));
   }
 
@@ -75,27 +74,27 @@ export class Generator {
         `the prompt has ${prompt.length} tokens; the model "${name}" takes ${contextTokens} with its answer; shorten it`,
       );
     }
-    const { binding, model, takeWords } = this.#parts;
-    const grammar = input.constraint && (await parseGrammar(binding, input.constraint.grammar, takeWords));
-    const { loop, native } = await this.#context(input.cacheType ?? 'f16');
-    const { promptCache: cache, speculation: wanted } = input;
-    const request = { target: native, threads: this.threads, cache, signal: context.signal };
-    const speculation = wanted && (await this.#speculator.begin(wanted, request));
-    const constrainer =
-      grammar && input.constraint && new Constrainer(binding, model, vocabulary, grammar, input.constraint);
-    const generation = new Generation({
-      input,
-      prompt,
-      vocabulary,
-      contextTokens,
-      context,
-      constrainer,
-      speculation,
-      openSampler: () => this.#sampler(input, prompt, constrainer),
-      clock: systemClock,
-    });
-    loop.start(generation, group);
-    return await generation.result;
+    const constrainer = input.constraint && this.#grammars.open(input.constraint);
+    try {
+      const { loop, native } = await this.#context(input.cacheType ?? 'f16');
+      const { promptCache: cache, speculation: wanted } = input;
+      const request = { target: native, threads: this.threads, cache, signal: context.signal };
+      const generation = new Generation({
+        input,
+        prompt,
+        vocabulary,
+        contextTokens,
+        context,
+        constrainer,
+        speculation: wanted && (await this.#speculator.begin(wanted, request)),
+        openSampler: () => this.#sampler(input, prompt, constrainer),
+        clock: systemClock,
+      });
+      loop.start(generation, group);
+      return await generation.result;
+    } finally {
+      constrainer?.close();
+    }
   }
 
   async generateBatch({ items }: GenerateBatchInput, context: Context): Promise<GenerateBatchResult> {

@@ -29,7 +29,7 @@ export const load: LoadBackend = async (spec) => {
     return words.splice(0).join('; ');
   };
   try {
-    return await openBackend(opened, spec, takeWords);
+    return await openBackend(opened, spec);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     const said = error instanceof Error ? error.message : String(error);
@@ -40,7 +40,7 @@ export const load: LoadBackend = async (spec) => {
   }
 };
 
-async function openBackend(opened: OpenBinding, spec: ModelSpec, takeWords: () => Promise<string>): Promise<Backend> {
+async function openBackend(opened: OpenBinding, spec: ModelSpec): Promise<Backend> {
   const installed = must(spec.model, 'a model of llama.cpp is an installed one');
   const path = join(installed.directory, installed.weights);
   // What lies there may have changed since it was found.
@@ -65,10 +65,10 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, takeWords: () =
     const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
     return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
   }
-  return await openGenerator({ ...shared, takesBack, takeWords });
+  return await openGenerator({ ...shared, takesBack });
 }
 
-type SharedParts = Omit<GeneratorParts, 'takesBack' | 'takeWords'>;
+type SharedParts = Omit<GeneratorParts, 'takesBack'>;
 
 async function openPooled(parts: SharedParts, ranking: boolean): Promise<PooledContext> {
   const { binding, model, contextTokens, settings } = parts;

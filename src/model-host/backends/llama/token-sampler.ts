@@ -1,13 +1,7 @@
 import type { Sampling, TokenLogprob } from '../../operations/generate.ts';
-import type {
-  LlamaBinding,
-  NativeContext,
-  NativeGrammarState,
-  NativeModel,
-  NativeSampler,
-  NativeSamplerConfig,
-} from './binding.ts';
+import type { LlamaBinding, NativeContext, NativeModel, NativeSampler, NativeSamplerConfig } from './binding.ts';
 import type { OutputLogprob } from './output-text.ts';
+import type { TimedGrammar } from './timed-grammar.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export interface TokenSamplerParts {
@@ -35,7 +29,7 @@ export class TokenSampler {
   readonly #fixedBias: Map<number, number>;
   readonly #counts = new Map<number, number>();
   readonly #history: number[] | undefined;
-  #grammar: NativeGrammarState | undefined;
+  #grammar: TimedGrammar | undefined;
   /** Whether the native sampler knows the configuration as it is now. */
   #applied = false;
 
@@ -54,16 +48,24 @@ export class TokenSampler {
   }
 
   /** From the next token on the output has to follow the grammar. */
-  follow(grammar: NativeGrammarState): void {
+  follow(grammar: TimedGrammar): void {
     this.#grammar = grammar;
-    this.#applied = false;
   }
 
   /** The next token after the given place of the last batch; -1 where none can follow. */
   async draw(context: NativeContext, place: number): Promise<number> {
     if (!this.#applied) this.#apply();
-    const token = await context.sampleToken(place, this.#sampler);
-    if (token >= 0) this.#remember(token);
+    let token = await context.sampleToken(place, this.#sampler);
+    // Most tokens are allowed: which ones are not is asked only when one was not. The distribution is the same.
+    if (token >= 0 && this.#grammar?.accepts(token) === false) {
+      this.#apply(this.#grammar.refused());
+      token = await context.sampleToken(place, this.#sampler);
+      this.#applied = false;
+      if (token >= 0 && !this.#grammar.accepts(token)) return -1;
+    }
+    if (token < 0) return token;
+    this.#grammar?.commit(token);
+    this.#remember(token);
     return token;
   }
 
@@ -89,8 +91,7 @@ export class TokenSampler {
 
   #logprob(token: number, logprob: number): TokenLogprob {
     const { vocabulary } = this.#parts;
-    const control = vocabulary.isControl(token);
-    const bytes = control ? new TextEncoder().encode(vocabulary.textOf(token)) : vocabulary.bytesOf(token);
+    const bytes = vocabulary.spelledBytes(token);
     return { token: new TextDecoder().decode(bytes), bytes: [...bytes], logprob };
   }
 
@@ -103,23 +104,27 @@ export class TokenSampler {
     this.#history?.push(token);
   }
 
-  #apply(): void {
+  #apply(refused: Uint32Array = new Uint32Array(0)): void {
     const { frequencyPenalty, presencePenalty, repetitionPenalty } = this.#parts.sampling;
     const config: NativeSamplerConfig = { ...this.#config };
     const bias = new Map(this.#fixedBias);
     for (const [token, count] of this.#counts) {
       bias.set(token, (bias.get(token) ?? 0) - count * frequencyPenalty - presencePenalty);
     }
-    if (bias.size > 0) {
-      config.tokenBiasKeys = Uint32Array.from(bias.keys());
-      config.tokenBiasValues = Float32Array.from(bias.values());
+    if (bias.size + refused.length > 0) {
+      const keys = new Uint32Array(bias.size + refused.length);
+      const values = new Float32Array(keys.length).fill(Number.NEGATIVE_INFINITY);
+      keys.set([...bias.keys()]);
+      values.set([...bias.values()]);
+      keys.set(refused, bias.size);
+      config.tokenBiasKeys = keys;
+      config.tokenBiasValues = values;
     }
     if (this.#history !== undefined) {
       config.repeatPenalty = repetitionPenalty;
       config.repeatPenaltyMaxTokens = this.#parts.historyTokens;
       config.repeatPenaltyTokens = Uint32Array.from(this.#history.slice(-this.#parts.historyTokens));
     }
-    if (this.#grammar !== undefined) config.grammarEvaluationState = this.#grammar;
     this.#sampler.applyConfig(config);
     this.#applied = true;
   }

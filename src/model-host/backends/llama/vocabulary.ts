@@ -19,6 +19,8 @@ export class Vocabulary {
   readonly size: number;
   /** Tokens that end an output. */
   readonly ends: ReadonlySet<number>;
+  /** Tokens that are no text of an output unless somebody asks for them. */
+  readonly controlTokens: readonly number[];
   /** Texts that the tokenizer reads as one special token. */
   readonly specialTexts: readonly string[];
   /** Text of the token that begins a prompt, where the model wants one. */
@@ -34,10 +36,8 @@ export class Vocabulary {
     this.#kind = model.getVocabularyType();
     const tokens = Array.from({ length: size }, (_, token) => token);
     this.ends = new Set(tokens.filter((token) => model.isEogToken(token)));
-    this.specialTexts = tokens
-      .filter((token) => this.isControl(token))
-      .map((token) => model.getTokenString(token))
-      .filter((text) => text !== '');
+    this.controlTokens = tokens.filter((token) => this.isControl(token));
+    this.specialTexts = this.controlTokens.map((token) => model.getTokenString(token)).filter((text) => text !== '');
     this.beginText = model.shouldPrependBosToken() ? this.#textOrNone(model.tokenBos()) : undefined;
     this.endText = this.#textOrNone(model.tokenEos());
   }
@@ -86,6 +86,11 @@ export class Vocabulary {
     const bytes = this.isControl(token) ? nothing : this.#spell(token);
     this.#bytes[token] = bytes;
     return bytes;
+  }
+
+  /** Its bytes where it is shown: a control token as its text. */
+  spelledBytes(token: number): Uint8Array {
+    return this.isControl(token) ? encoder.encode(this.textOf(token)) : this.bytesOf(token);
   }
 
   /** The text that stands for the token, control tokens included. */

@@ -33,11 +33,11 @@ describe('a request', () => {
         },
         stop: [],
         ignoreEos: false,
-        promptCache: undefined,
+        promptCache: { key: undefined },
         cacheType: undefined,
         speculation: 'not_requested',
         tools: [],
-        toolChoice: { mode: 'auto' },
+        toolChoice: { mode: 'auto', names: undefined, single: false },
         format: { kind: 'text' },
         stream: false,
         includeUsage: false,
@@ -104,10 +104,18 @@ describe('a request', () => {
     });
     const named = { tools: [tool('f'), tool('g')], tool_choice: tool('g') };
     expect(read(named)).toMatchObject({
-      toolChoice: { mode: 'named', name: 'g' },
+      toolChoice: { mode: 'required', names: ['g'], single: true },
       tools: [{ name: 'f' }, { name: 'g' }],
     } as never);
     expect(read({ ...named, tool_choice: 'none' }).tools).toEqual([]);
+    // As clients send it that always send it.
+    for (const choice of ['auto', 'none'] as const) expect(read({ tool_choice: choice }).tools).toEqual([]);
+    const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [tool('f')] } };
+    expect(read({ ...named, tool_choice: allowed }).toolChoice).toEqual({ mode: 'auto', names: ['f'], single: false });
+    expect(read({}).tokensMax).toBe(256);
+    for (const shaped of [named, { grammar: 'json' }, { response_format: { type: 'json_object' } }]) {
+      expect([read(shaped).tokensMax, read({ ...shaped, max_tokens: 9 }).tokensMax]).toEqual([undefined, 9]);
+    }
   });
 
   test('is read or refused, whatever it is', () => {
@@ -180,7 +188,7 @@ describe('a request', () => {
     [{ tools: [tool('a b')] }, 'tools.0.function.name'],
     [{ tools: [tool('f'), tool('f')] }, 'tools'],
     [{ tools: [{ type: 'retrieval' }] }, 'tools.0'],
-    [{ tool_choice: 'auto' }, 'tool_choice'],
+    [{ tool_choice: 'required' }, 'tool_choice'],
     [{ tools: [tool('f')], tool_choice: 'sometimes' }, 'tool_choice'],
     [{ tools: [tool('f')], tool_choice: tool('g') }, 'tool_choice'],
     [{ tools: [tool('f')], grammar: 'root ::= "a"' }, 'grammar'],

@@ -10,6 +10,8 @@ import { jsonSchemas } from '../../../support/inference/json-schemas.ts';
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const validator = new Ajv2020({
   strict: false,
+  // Hundredths are no exact binary fractions.
+  multipleOfPrecision: 6,
   // A member that is called like a method of every object is no member.
   ownProperties: true,
   formats: {
@@ -244,10 +246,21 @@ describe('what cannot be enforced is refused by name', () => {
     [false, 'schema'],
     ['string', 'schema'],
     [{ type: 'text' }, 'type'],
-    [{ type: 'object', patternProperties: {} }, 'patternProperties'],
     [{ not: { type: 'null' } }, 'not'],
     [{ type: 'array', uniqueItems: true }, 'uniqueItems'],
-    [{ type: 'number', multipleOf: 0.1 }, 'multipleOf'],
+    [{ type: 'object', patternProperties: { a: {}, b: {} } }, 'patternProperties'],
+    [{ type: 'object', properties: { ab: {} }, patternProperties: { '^a': {} } }, 'patternProperties'],
+    [{ type: 'number', multipleOf: 0.3 }, 'multipleOf'],
+    [{ type: 'integer', multipleOf: 1_000 }, 'multipleOf'],
+    [{ type: 'integer', multipleOf: 7, minimum: 3 }, 'multipleOf'],
+    [{ type: 'integer', multipleOf: 7, minimum: 1, maximum: 6 }, 'multipleOf'],
+    [{ type: 'integer', multipleOf: 0 }, 'multipleOf'],
+    [{ allOf: [{ type: 'string' }, { type: 'integer' }] }, 'type'],
+    [{ allOf: [{ pattern: '^a' }, { pattern: 'b$' }] }, 'pattern'],
+    [
+      { allOf: [{ type: 'object', properties: { a: {} }, additionalProperties: false }, { properties: { b: {} } }] },
+      'additionalProperties',
+    ],
     [{ type: 'number', minimum: 0.5 }, 'minimum'],
     [{ type: 'integer', minimum: 3, maximum: 2 }, 'minimum'],
     [{ type: 'string', minLength: 3, maxLength: 2 }, 'minLength'],
@@ -261,10 +274,8 @@ describe('what cannot be enforced is refused by name', () => {
     [{ type: 'string', pattern: 'a{3000}' }, 'pattern'],
     [{ type: 'array', items: [{ type: 'null' }] }, 'items'],
     [{ type: 'object', properties: {}, required: ['gone'] }, 'required'],
-    [{ allOf: [{ type: 'string' }, { minLength: 1 }] }, 'allOf'],
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'oneOf'],
     [{ oneOf: [{ type: 'object' }, { type: 'object', properties: { a: {} } }] }, 'oneOf'],
-    [{ anyOf: [{ type: 'string' }], minLength: 1 }, 'minLength'],
     [{ enum: ['a'], minLength: 1 }, 'minLength'],
     [{ enum: [] }, 'enum'],
     [{ enum: Array.from({ length: 3_000 }, (_, at) => at) }, 'enum'],
@@ -291,6 +302,31 @@ describe('what cannot be enforced is refused by name', () => {
       expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
     },
   );
+
+  test('and is left out where nobody asked for strictness; what else the schema says is enforced', () => {
+    const accepts = (schema: object, text: string) => new Gbnf(schemaGrammar(schema, false)).accepts(text);
+    const schema = {
+      type: 'object',
+      properties: {
+        tags: { type: 'array', items: { type: 'string', format: 'iri', minLength: 1 }, uniqueItems: true },
+        name: { type: 'string', pattern: '(?=a)', not: { const: 'x' } },
+        size: { oneOf: [{ type: 'integer' }, { type: 'number', minimum: 0.5 }] },
+      },
+      required: ['tags', 'name', 'size'],
+      minProperties: 2,
+      dependentRequired: { name: ['tags'] },
+    };
+    expect(accepts(schema, '{"tags":["a","a"],"name":"q","size":0.25}')).toBe(true);
+    expect(accepts(schema, '{"tags":[""],"name":"q","size":1}')).toBe(false);
+    expect(accepts(schema, '{"tags":[],"name":1,"size":1}')).toBe(false);
+    expect(accepts(schema, '{"tags":[],"name":"q"}')).toBe(false);
+    // What is no schema at all, or leads nowhere, is refused whoever asks.
+    for (const each of [{ $ref: '#/gone' }, 'text', { type: 'text' }]) {
+      expect(() => schemaGrammar({ type: 'array', items: each }, false)).toThrow(
+        expect.objectContaining({ code: 'unsupported_response_format' }),
+      );
+    }
+  });
 
   test('M12: schemas that would cost too much: deep, wide, and with many rules', () => {
     let deep: object = { type: 'null' };
