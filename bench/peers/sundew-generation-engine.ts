@@ -19,26 +19,29 @@ let backend: Backend | undefined;
 async function loadModel({ path, threads, sequences, contextTokens }: LoadCommand): Promise<LoadAnswer> {
   const { size } = statSync(path);
   const manifest = { capabilities: [], inputs: ['text' as const], variants: {}, context_length: contextTokens };
-  backend = await load({
-    backend: 'llama',
-    kind: 'generators',
-    name: basename(path),
-    bytes: size,
-    model: {
+  backend = await load(
+    {
+      backend: 'llama',
       kind: 'generators',
       name: basename(path),
-      directory: dirname(path),
-      backend: 'native',
-      weights: basename(path),
-      variant: 'full',
       bytes: size,
-      parameters: 0,
-      created: 0,
-      manifest,
-      contextSource: 'manifest',
+      model: {
+        kind: 'generators',
+        name: basename(path),
+        directory: dirname(path),
+        backend: 'native',
+        weights: basename(path),
+        variant: 'full',
+        bytes: size,
+        parameters: 0,
+        created: 0,
+        manifest,
+        contextSource: 'manifest',
+      },
+      settings: { threads, contextTokensMax: contextTokens, parallelSequences: sequences },
     },
-    settings: { threads, contextTokensMax: contextTokens, parallelSequences: sequences },
-  });
+    { reserve: () => Promise.resolve(true), release: () => undefined },
+  );
   const { decode = 0, prefill = 0 } = backend.info.threads ?? {};
   return { threads: decode, batchThreads: prefill };
 }

@@ -18,6 +18,7 @@ export function openModelPool(): ModelPool {
       checkEveryMs: minuteMs,
       stuckMs: minuteMs,
     },
+    onLoading: () => undefined,
     onLoad: () => undefined,
     onUnload: () => undefined,
     onCrash: (_key, reason) => process.stderr.write(`the child ended: ${reason}\n`),

@@ -1,3 +1,4 @@
+import type { HostMemory } from './host-memory.ts';
 import type { ModelSpec } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';
@@ -43,4 +44,4 @@ export interface Backend {
 }
 
 /** Throws a `ServiceError` (`model_load_failed`) that says why the model cannot be used. */
-export type LoadBackend = (spec: ModelSpec) => Promise<Backend>;
+export type LoadBackend = (spec: ModelSpec, memory: HostMemory) => Promise<Backend>;

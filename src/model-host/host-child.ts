@@ -2,6 +2,7 @@ import { systemClock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { packError } from '../runtime/error-transport.ts';
 import type { Backend, LoadBackend, OperationHandlers } from './backend.ts';
+import type { HostMemory } from './host-memory.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
 import { LargeArrays, memoryFilesOfChild } from './large-arrays.ts';
 import type { ModelSpec } from './model-spec.ts';
@@ -25,6 +26,17 @@ class ChildSide {
   #backend: Backend | undefined;
   #largeArrays: LargeArrays | undefined;
   #lastProgressMs = 0;
+  readonly #reservations = new Map<number, (granted: boolean) => void>();
+  #lastReservation = 0;
+  readonly #memory: HostMemory = {
+    reserve: (bytes) =>
+      new Promise((resolve) => {
+        this.#lastReservation += 1;
+        this.#reservations.set(this.#lastReservation, resolve);
+        send({ type: 'reserve', id: this.#lastReservation, bytes });
+      }),
+    release: (bytes) => send({ type: 'release', bytes }),
+  };
 
   constructor(load: LoadBackend) {
     this.#load = load;
@@ -34,7 +46,10 @@ class ChildSide {
     if (message.type === 'load') void this.#open(message.spec, message.sharesMemory);
     else if (message.type === 'run') void this.#run(message);
     else if (message.type === 'taken') this.#largeArrays?.free(message.arrays);
-    else if (message.type === 'cancel') this.#running.get(message.id)?.abort();
+    else if (message.type === 'reserved') {
+      this.#reservations.get(message.id)?.(message.granted);
+      this.#reservations.delete(message.id);
+    } else if (message.type === 'cancel') this.#running.get(message.id)?.abort();
     else if (message.type === 'ping') void this.#answerPing();
     else void this.#stop();
   }
@@ -42,7 +57,7 @@ class ChildSide {
   async #open(spec: ModelSpec, sharesMemory: boolean): Promise<void> {
     if (sharesMemory) this.#largeArrays = new LargeArrays(memoryFilesOfChild.outgoing, memoryFilesOfChild.incoming);
     try {
-      this.#backend = await this.#load(spec);
+      this.#backend = await this.#load(spec, this.#memory);
       send({ type: 'loaded', info: this.#backend.info, residentBytes: process.memoryUsage.rss() });
     } catch (error) {
       send({ type: 'refused', error: packError(error) });

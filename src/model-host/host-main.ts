@@ -9,7 +9,7 @@ const backends: Readonly<Record<BackendName, () => Promise<{ readonly load: Load
   image: () => import('./backends/image/load.ts'),
 };
 
-runHostChild(async (spec) => {
+runHostChild(async (spec, memory) => {
   const { load } = await backends[spec.backend]();
-  return await load(spec);
+  return await load(spec, memory);
 });

@@ -17,6 +17,8 @@ export type ToChild =
     }
   /** The large arrays of a result have been read. */
   | { readonly type: 'taken'; readonly arrays: readonly PlacedArray[] }
+  /** Whether the memory that was asked for may be taken. */
+  | { readonly type: 'reserved'; readonly id: number; readonly granted: boolean }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'ping' }
   | { readonly type: 'stop' };
@@ -27,6 +29,8 @@ export type FromChild =
   | { readonly type: 'refused'; readonly error: TransportedError }
   | { readonly type: 'event'; readonly id: number; readonly event: unknown }
   | { readonly type: 'progress' }
+  | { readonly type: 'reserve'; readonly id: number; readonly bytes: number }
+  | { readonly type: 'release'; readonly bytes: number }
   | { readonly type: 'done'; readonly id: number; readonly result: unknown; readonly arrays?: readonly PlacedArray[] }
   | { readonly type: 'failed'; readonly id: number; readonly error: TransportedError }
   | { readonly type: 'pong'; readonly residentBytes: number };

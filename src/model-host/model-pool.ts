@@ -19,8 +19,9 @@ export interface PoolBounds {
   readonly stuckMs: number;
 }
 
-export interface PoolParts extends ProcessParts {
+export interface PoolParts extends Omit<ProcessParts, 'onReserve' | 'onRelease'> {
   readonly pool: PoolBounds;
+  readonly onLoading: (key: string) => void;
   readonly onLoad: (key: string, durationMs: number) => void;
   readonly onUnload: (key: string, reason: 'idle' | 'evicted') => void;
 }
@@ -34,6 +35,8 @@ interface Slot {
   /** False for what only prepares inputs, which takes no model's place. */
   readonly isModel: boolean;
   readonly bytes: number;
+  /** What its process has taken beside, and said so; below zero where it gave back what was expected of it. */
+  reservedBytes: number;
   readonly loading: Promise<readonly [ModelProcess, LoadedInfo]>;
   /** Aborted when the model is no longer wanted. */
   readonly abandoned: AbortController;
@@ -148,6 +151,7 @@ export class ModelPool {
       key,
       isModel,
       bytes,
+      reservedBytes: 0,
       loading: this.#load(spec, abandoned.signal),
       abandoned,
       process: undefined,
@@ -170,7 +174,13 @@ export class ModelPool {
 
   async #load(spec: ModelSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
     const startMs = this.#clock.monotonicMs();
-    const loaded = await ModelProcess.load(spec, this.#parts, abandoned);
+    this.#parts.onLoading(specKey(spec));
+    const parts: ProcessParts = {
+      ...this.#parts,
+      onReserve: (key, bytes) => this.#reserve(key, bytes),
+      onRelease: (key, bytes) => this.#release(key, bytes),
+    };
+    const loaded = await ModelProcess.load(spec, parts, abandoned);
     this.#parts.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs);
     return loaded;
   }
@@ -187,7 +197,7 @@ export class ModelPool {
       const slots = [...this.#slots.values()];
       const models = slots.filter((slot) => slot.isModel);
       const isFull = isModel && models.length >= loadedModelsMax;
-      if (!isFull && this.#memoryBytes() + bytes <= memoryBytesMax) return;
+      if (!isFull && this.memoryBytes + bytes <= memoryBytesMax) return;
       const oldest = (isFull ? models : slots)
         .filter(({ users }) => users === 0)
         .reduce<Slot | undefined>(
@@ -203,11 +213,33 @@ export class ModelPool {
     }
   }
 
-  #memoryBytes(): number {
-    return [...this.#slots.values()].reduce(
-      (sum, { bytes, process }) => sum + Math.max(bytes, process?.residentBytes ?? 0),
-      0,
-    );
+  /** What all loaded models take, or are expected to take, in bytes. */
+  get memoryBytes(): number {
+    return [...this.#slots.values()].reduce((sum, { bytes, reservedBytes, process }) => {
+      const taken = Math.max(bytes, process?.loadedBytes ?? 0) + reservedBytes;
+      return sum + Math.max(taken, process?.residentBytes ?? 0);
+    }, 0);
+  }
+
+  /** Counts what a child wants beside its model, for which idle models may have to go. */
+  #reserve(key: string, bytes: number): boolean {
+    const slot = this.#slots.get(key);
+    if (slot === undefined) return false;
+    slot.users += 1;
+    try {
+      this.#makeRoom(key, false, bytes);
+      slot.reservedBytes += bytes;
+      return true;
+    } catch {
+      return false;
+    } finally {
+      slot.users -= 1;
+    }
+  }
+
+  #release(key: string, bytes: number): void {
+    const slot = this.#slots.get(key);
+    if (slot !== undefined) slot.reservedBytes -= bytes;
   }
 
   #waitIdle(slot: Slot): void {

@@ -25,6 +25,10 @@ export interface ProcessParts {
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly bounds: ProcessBounds;
+  /** Asked when a child wants more memory than was expected of its model; false where there is no room. */
+  readonly onReserve: (key: string, bytes: number) => boolean;
+  /** Called when a child gives memory back. */
+  readonly onRelease: (key: string, bytes: number) => void;
   /** Called once, when a child is gone that was not told to stop. */
   readonly onCrash: (key: string, reason: string) => void;
 }
@@ -67,6 +71,7 @@ export class ModelProcess {
   #reason: string | undefined;
   #words = '';
   #residentBytes = 0;
+  #loadedBytes = 0;
 
   private constructor(spec: ModelSpec, parts: ProcessParts) {
     this.spec = spec;
@@ -117,6 +122,11 @@ export class ModelProcess {
 
   get residentBytes(): number {
     return this.#residentBytes;
+  }
+
+  /** What the process took when its model was loaded, before it took anything more. */
+  get loadedBytes(): number {
+    return this.#loadedBytes;
   }
 
   /** For how long the child has owed a word, in milliseconds; 0 when it owes none. */
@@ -212,6 +222,7 @@ export class ModelProcess {
     this.#lastWordMs = this.#parts.clock.monotonicMs();
     if (message.type === 'loaded') {
       this.#residentBytes = message.residentBytes;
+      this.#loadedBytes = message.residentBytes;
       this.#loaded.resolve(message.info);
     } else if (message.type === 'refused') {
       this.#stopping = true;
@@ -219,6 +230,10 @@ export class ModelProcess {
       this.#loaded.reject(cause instanceof ServiceError ? cause : this.#loadFailed(cause.message, cause));
     } else if (message.type === 'event') this.#pending.get(message.id)?.event(message.event);
     else if (message.type === 'done' || message.type === 'failed') this.#pending.get(message.id)?.settle(message);
+    else if (message.type === 'reserve') {
+      const granted = this.#parts.onReserve(specKey(this.spec), message.bytes);
+      this.#send({ type: 'reserved', id: message.id, granted });
+    } else if (message.type === 'release') this.#parts.onRelease(specKey(this.spec), message.bytes);
     else if (message.type === 'pong') {
       this.#pinged = false;
       this.#residentBytes = message.residentBytes;

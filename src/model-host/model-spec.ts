@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { InstalledModel } from '../models/installed-model.ts';
 import type { InstalledPredictor } from '../models/installed-predictor.ts';
 import type { ModelKind } from '../protocol/inference/model-kinds.ts';
+import { stateLengths } from './state-lengths.ts';
 
 /** Native code that runs models; each has a folder of its own below `backends/`. */
 export type BackendName = 'llama' | 'onnx' | 'image';
@@ -40,11 +41,11 @@ export function specOfModel(model: InstalledModel, settings: HostSettings): Mode
   return { backend, kind: model.kind, name: model.name, bytes, model, settings };
 }
 
+/** Of the state that is open from the start; the model asks before it opens others. */
 function contextBytes({ manifest, stateBytesPerToken = 0 }: InstalledModel, settings: HostSettings): number {
   const { contextTokensMax, parallelSequences } = settings;
-  return (
-    stateBytesPerToken * Math.min(manifest.context_length ?? contextTokensMax, contextTokensMax) * parallelSequences
-  );
+  const [shortest] = stateLengths(Math.min(manifest.context_length ?? contextTokensMax, contextTokensMax));
+  return stateBytesPerToken * shortest * parallelSequences;
 }
 
 export function specOfPredictor(predictor: InstalledPredictor, settings: HostSettings): ModelSpec {

@@ -49,6 +49,9 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
       checkEveryMs: limits.modelCheckMs,
       stuckMs: limits.modelStuckMs,
     },
+    onLoading(key) {
+      logger.info('loading a model', { model: key });
+    },
     onLoad(key, durationMs) {
       metrics.observe('modelLoads', [kindOf(key)], durationMs / 1_000);
       logger.info('model loaded', { model: key, duration_ms: Math.round(durationMs) });

@@ -27,6 +27,7 @@ const pool = new ModelPool({
     checkEveryMs: 60_000,
     stuckMs: 60_000,
   },
+  onLoading: () => undefined,
   onLoad: () => undefined,
   onUnload: () => undefined,
   onCrash: () => undefined,

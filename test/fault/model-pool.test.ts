@@ -35,6 +35,7 @@ function story(bounds: Partial<PoolBounds> = {}, stallMs = 60_000): Story {
       stuckMs: 15_000,
       ...bounds,
     },
+    onLoading: () => undefined,
     onLoad: (key) => events.push(`load ${key}`),
     onUnload: (key, reason) => events.push(`unload ${key} ${reason}`),
     onCrash: (key, reason) => events.push(`crash ${key} ${reason.split(':')[0]}`),

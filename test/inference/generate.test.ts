@@ -74,7 +74,7 @@ describe('the context', () => {
   test('refuses a prompt that does not fit, with both counts', async () => {
     const error = await generate('x'.repeat(2_000)).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: 'context_length_exceeded' });
-    expect(String(error)).toMatch(/20\d\d tokens.*1024/);
+    expect(String(error)).toMatch(/maximum context length is 1024 tokens.*20\d\d/);
   });
 
   test('ends an output that fills it', async () => {

@@ -21,6 +21,8 @@ describe('requests beside each other', () => {
 
   test('advance together, also while a long prompt is being read', async () => {
     const order: string[] = [];
+    // Opens the state that all of them have room in.
+    await pool().run(chain, 'generate', generateInput('x'.repeat(900), { tokensMax: 1 }));
     const say = (name: string, text: string, changes: Partial<GenerateInput>) =>
       pool().run(chain, 'generate', generateInput(text, { stream: true, ...changes }), {
         onEvent: () => order.push(name),

@@ -15,14 +15,21 @@ export interface TestPool extends AsyncDisposable {
 }
 
 /** A pool with real children. */
-export function openTestPool(bounds: { readonly loadMs?: number } = {}): TestPool {
+export function openTestPool({
+  memoryBytesMax = 2 ** 33,
+  ...bounds
+}: {
+  readonly loadMs?: number;
+  readonly memoryBytesMax?: number;
+} = {}): TestPool {
   const crashes: string[] = [];
   const pool = new ModelPool({
     entry: hostEntry,
     environment: Object.fromEntries(Object.entries(process.env).filter((pair): pair is [string, string] => !!pair[1])),
     clock: systemClock,
     bounds: { loadMs: 60_000, stallMs: 60_000, ...bounds },
-    pool: { loadedModelsMax: 4, memoryBytesMax: 2 ** 33, keepAliveMs: 600_000, checkEveryMs: 1_000, stuckMs: 60_000 },
+    pool: { loadedModelsMax: 4, memoryBytesMax, keepAliveMs: 600_000, checkEveryMs: 1_000, stuckMs: 60_000 },
+    onLoading: () => undefined,
     onLoad: () => undefined,
     onUnload: () => undefined,
     onCrash: (_key, reason) => crashes.push(reason),

@@ -32,6 +32,7 @@ export function chatListener(options: { clock?: Clock; concurrentMax?: number } 
     clock: systemClock,
     bounds: { loadMs: 60_000, stallMs: 60_000 },
     pool: { loadedModelsMax: 1, memoryBytesMax: 2 ** 33, keepAliveMs: 600_000, checkEveryMs: 1_000, stuckMs: 60_000 },
+    onLoading: () => undefined,
     onLoad: () => undefined,
     onUnload: () => undefined,
     onCrash: () => undefined,

@@ -39,9 +39,13 @@ function shortGeneration(): Generation & { readonly ended: Promise<void> } {
   return generation as unknown as Generation & { readonly ended: Promise<void> };
 }
 
+function openLoop(native: NativeContext, slots: SequenceSlots): DecodeLoop {
+  return new DecodeLoop({ context: native, slots, threads: Threads.fixed(1), clock: new FakeClock() });
+}
+
 test('a request that comes at any moment of the end of another is served', async () => {
   for (let steps = 0; steps < 40; steps += 1) {
-    const loop = new DecodeLoop(context, new SequenceSlots(context, 1), Threads.fixed(1), new FakeClock());
+    const loop = openLoop(context, new SequenceSlots(context, 1));
     const first = shortGeneration();
     const second = shortGeneration();
     loop.start(first);
@@ -58,7 +62,7 @@ test('a sign of life costs nobody a state, and holds nobody up', async () => {
   };
   const counting = { ...context, decodeBatch } as NativeContext;
   const slots = new SequenceSlots(counting, 1);
-  const loop = new DecodeLoop(counting, slots, Threads.fixed(1), new FakeClock());
+  const loop = openLoop(counting, slots);
   const generation = shortGeneration();
   const sign = loop.evaluateNothing();
   loop.start(generation);

@@ -2,13 +2,22 @@ import type { Clock } from '../../../lib/clock.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { NativeContext } from './binding.ts';
 import type { Generation } from './generation.ts';
-import { sliceTokens } from './open-context.ts';
+import { draftTokensMax, sliceTokens } from './open-context.ts';
 import type { SequenceSlot, SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
 /** Items that belong to one request; counts how often some of them were started together. */
 export interface GenerationGroup {
   starts: number;
+}
+
+export interface DecodeLoopParts {
+  readonly context: NativeContext;
+  readonly slots: SequenceSlots;
+  readonly threads: Threads;
+  readonly clock: Clock;
+  /** Tokens that a sequence has room for, where a generation may have more. */
+  readonly room?: number | undefined;
 }
 
 interface Waiting {
@@ -25,15 +34,17 @@ export class DecodeLoop {
   readonly #slots: SequenceSlots;
   readonly #threads: Threads;
   readonly #clock: Clock;
+  readonly #room: number;
   readonly #waiting: Waiting[] = [];
   #active: Generation[] = [];
   #turning = false;
 
-  constructor(context: NativeContext, slots: SequenceSlots, threads: Threads, clock: Clock) {
+  constructor({ context, slots, threads, clock, room = Number.POSITIVE_INFINITY }: DecodeLoopParts) {
     this.#context = context;
     this.#slots = slots;
     this.#threads = threads;
     this.#clock = clock;
+    this.#room = room;
   }
 
   /** Evaluates one token, unless generations do so or every sequence holds a state that somebody may want. */
@@ -160,6 +171,10 @@ export class DecodeLoop {
       const { done, keptTokens } = await generation.take(this.#context, places);
       this.#slots.truncate(generation.slot, keptTokens);
       if (done) this.#end(generation, () => generation.settle());
+      else if (!generation.reading && generation.slot.tokens.length + 1 + draftTokensMax >= this.#room) {
+        // Its tokens are read again where there is more room.
+        this.#end(generation, () => generation.outgrow(), false);
+      }
     } catch (error) {
       this.#end(generation, () => generation.fail(evaluationFailed(error)));
     }

@@ -21,6 +21,7 @@ export interface DraftModelParts {
 
 /** A small model whose likeliest tokens are the guesses for a large one. */
 export class DraftModel {
+  readonly #contextTokens: number;
   readonly #model: NativeModel;
   readonly #context: NativeContext;
   readonly #sampler: NativeSampler;
@@ -30,6 +31,7 @@ export class DraftModel {
   readonly #tasks = new SerialTasks();
 
   private constructor(parts: DraftModelParts, model: NativeModel, context: NativeContext) {
+    this.#contextTokens = parts.contextTokens;
     this.#model = model;
     this.#context = context;
     this.#threads = parts.threads;
@@ -46,7 +48,7 @@ export class DraftModel {
     let context: NativeContext | undefined;
     try {
       context = await openContext({ name: installed.name, binding, model, sequences, contextTokens }, 'f16');
-      target.ensureDraftContextIsCompatibleForSpeculative(context);
+      expectSameVocabulary(target, context);
       return new DraftModel(parts, model, context);
     } catch (error) {
       await context?.dispose();
@@ -64,6 +66,8 @@ export class DraftModel {
     return {
       draft: (tokens, count) =>
         this.#tasks.run('draft', async () => {
+          // The output has outgrown what this model has room for.
+          if (tokens.length + count > this.#contextTokens) return [];
           if (slot === undefined && this.#slots.anyFree) slot = await this.#slots.take(tokens, cache);
           return slot === undefined ? [] : await this.#draft(slot, tokens, count, signal);
         }),
@@ -108,5 +112,13 @@ export class DraftModel {
     await this.#context.decodeBatch();
     slot.tokens.push(...tokens);
     return place;
+  }
+}
+
+function expectSameVocabulary(target: NativeContext, draft: NativeContext): void {
+  try {
+    target.ensureDraftContextIsCompatibleForSpeculative(draft);
+  } catch (cause) {
+    throw new Error('their vocabularies differ', { cause });
   }
 }

@@ -38,10 +38,10 @@ export interface GenerationParts {
 
 /** One output in the making: what of its prompt was read, what was generated, and when it is over. */
 export class Generation {
-  readonly prompt: readonly number[];
-  readonly result: Promise<GenerateResult>;
   readonly #parts: GenerationParts;
-  readonly #settled = Promise.withResolvers<GenerateResult>();
+  /** What is to be read before tokens are drawn: the prompt, and what was generated where there was less room. */
+  #prompt: readonly number[];
+  #settled = Promise.withResolvers<GenerateResult | 'outgrown'>();
   readonly #output: OutputText;
   readonly #logprobs: NonNullable<GenerateResult['logprobs']>[number][] = [];
   #text = '';
@@ -64,9 +64,17 @@ export class Generation {
 
   constructor(parts: GenerationParts) {
     this.#parts = parts;
-    this.prompt = parts.prompt;
-    this.result = this.#settled.promise;
+    this.#prompt = parts.prompt;
     this.#output = new OutputText(parts.input.stop);
+  }
+
+  get prompt(): readonly number[] {
+    return this.#prompt;
+  }
+
+  /** The result, or that the generation has to go on in a longer state. */
+  get outcome(): Promise<GenerateResult | 'outgrown'> {
+    return this.#settled.promise;
   }
 
   get cache(): PromptCache | undefined {
@@ -99,9 +107,21 @@ export class Generation {
 
   begin(slot: SequenceSlot): void {
     this.#slot = slot;
+    if (this.#sampler !== undefined) return;
     this.#sampler = this.#parts.openSampler();
     this.#cachedTokens = slot.tokens.length;
     this.#startMs = this.#parts.clock.monotonicMs();
+  }
+
+  /** Gets ready to go on elsewhere. */
+  outgrow(): void {
+    const { promise: _outcome, resolve } = this.#settled;
+    this.#prompt = [...this.slot.tokens, must(this.#last, 'what is being generated has a last token')];
+    this.#last = undefined;
+    this.#draft = [];
+    this.#slot = undefined;
+    this.#settled = Promise.withResolvers();
+    resolve('outgrown');
   }
 
   /** Drafts, where that is wanted, before the tokens of the next turn are asked for. */
@@ -109,7 +129,8 @@ export class Generation {
     this.#draft = [];
     const { speculation, input, contextTokens } = this.#parts;
     if (speculation?.drafter === undefined || this.#last === undefined || !this.#worthDrafting()) return;
-    const room = Math.min(input.tokensMax, contextTokens - this.prompt.length) - this.#completionTokens - 1;
+    const most = Math.min(input.tokensMax, contextTokens - this.#parts.prompt.length);
+    const room = most - this.#completionTokens - 1;
     const count = Math.min(speculation.tokensAtOnce, room);
     if (count <= 0) return;
     try {
@@ -138,7 +159,7 @@ export class Generation {
   async take(native: NativeContext, places: Uint32Array): Promise<{ done: boolean; keptTokens: number }> {
     this.#parts.context.progress();
     if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
-    if (this.reading) this.#readMs = this.#parts.clock.monotonicMs();
+    if (this.#completionTokens === 0) this.#readMs = this.#parts.clock.monotonicMs();
     const sampler = must(this.#sampler, 'a generation that is under way has a sampler');
     const behind = this.slot.tokens.length - places.length;
     for (const [at, place] of places.entries()) {
@@ -160,7 +181,7 @@ export class Generation {
       stopText: this.#output.stopText,
       text: this.#text,
       logprobs: input.topLogprobs === undefined || input.stream ? undefined : this.#logprobs,
-      promptTokens: this.prompt.length,
+      promptTokens: this.#parts.prompt.length,
       cachedTokens: this.#cachedTokens,
       completionTokens: this.#completionTokens,
       speculation: this.#report(),
@@ -219,7 +240,7 @@ export class Generation {
     if (this.#output.stopText !== undefined) return true;
     const grammar = constrainer?.take(bytes);
     if (grammar !== undefined) sampler.follow(grammar);
-    const full = this.prompt.length + this.#completionTokens >= contextTokens;
+    const full = this.#parts.prompt.length + this.#completionTokens >= contextTokens;
     if (!full && this.#completionTokens < input.tokensMax) return false;
     this.#finish = 'length';
     return true;

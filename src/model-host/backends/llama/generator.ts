@@ -1,21 +1,23 @@
 import { systemClock } from '../../../lib/clock.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { OperationContext } from '../../backend.ts';
+import type { HostMemory } from '../../host-memory.ts';
 import type { HostSettings } from '../../model-spec.ts';
 import type {
-  CacheType,
   GenerateBatchInput,
   GenerateBatchResult,
   GenerateInput,
   GenerateResult,
 } from '../../operations/generate.ts';
+import { stateLengths } from '../../state-lengths.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import { type Constrainer, Grammars } from './constrainer.ts';
-import { DecodeLoop, type GenerationGroup } from './decode-loop.ts';
+import type { GenerationGroup } from './decode-loop.ts';
 import { Generation } from './generation.ts';
+import { LazyPool, type Lease } from './lazy-pool.ts';
 import { openContext } from './open-context.ts';
-import { SequenceSlots } from './sequence-slots.ts';
 import { Speculator } from './speculator.ts';
+import { type OpenState, States } from './states.ts';
 import { threadsFor } from './thread-probe.ts';
 import type { Threads } from './threads.ts';
 import { TokenSampler } from './token-sampler.ts';
@@ -29,6 +31,9 @@ export interface GeneratorParts {
   /** Tokens that one generation may span. */
   readonly contextTokens: number;
   readonly settings: HostSettings;
+  /** Bytes of the state of one token in sixteen bits; 0 where the file does not say. */
+  readonly tokenBytes: number;
+  readonly memory: HostMemory;
   readonly gpuLayers: number;
   /** Whether the model can take back tokens that it has read. */
   readonly takesBack: boolean;
@@ -36,31 +41,34 @@ export interface GeneratorParts {
 
 type Context = Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;
 
-interface OpenContext {
-  readonly native: NativeContext;
-  readonly loop: DecodeLoop;
-}
+/** A state is opened for the prompt and this much of the answer; most answers are no longer. */
+const expectedTokens = 256;
 
-/** Generates text with one loaded model. Each key/value precision has a context of its own, made when first asked for. */
+/** Generates text with one loaded model. */
 export class Generator {
   readonly threads: Threads;
   readonly #parts: GeneratorParts;
+  readonly #pool: LazyPool;
+  readonly #states: States;
   readonly #speculator: Speculator;
   readonly #grammars: Grammars;
-  readonly #contexts = new Map<CacheType, Promise<OpenContext>>();
 
-  private constructor(parts: GeneratorParts, native: NativeContext, threads: Threads) {
+  private constructor(parts: GeneratorParts, first: NativeContext, threads: Threads) {
+    const sequences = parts.settings.parallelSequences;
     this.#parts = parts;
     this.threads = threads;
-    this.#speculator = new Speculator({ ...parts, sequences: parts.settings.parallelSequences });
+    this.#pool = new LazyPool(parts.memory, systemClock);
+    this.#states = new States({ ...parts, sequences, pool: this.#pool, threads }, first);
+    this.#speculator = new Speculator({ ...parts, sequences, pool: this.#pool });
     this.#grammars = new Grammars(parts.vocabulary, systemClock);
-    this.#contexts.set('f16', Promise.resolve(this.#start(native)));
   }
 
   static async open(parts: GeneratorParts): Promise<Generator> {
-    const { settings } = parts;
-    const native = await openContext({ ...parts, sequences: settings.parallelSequences }, 'f16');
-    const threads = await threadsFor(native, settings.threads, settings.parallelSequences);
+    const { settings, contextTokens } = parts;
+    const sequences = settings.parallelSequences;
+    const [shortest] = stateLengths(contextTokens);
+    const native = await openContext({ ...parts, contextTokens: shortest, sequences }, 'f16');
+    const threads = await threadsFor(native, settings.threads, sequences);
     return new Generator(parts, native, threads);
   }
 
@@ -71,27 +79,38 @@ export class Generator {
     if (prompt.length >= contextTokens) {
       throw new ServiceError(
         'context_length_exceeded',
-        `the prompt has ${prompt.length} tokens; the model "${name}" takes ${contextTokens} with its answer; shorten it`,
+        `this model's maximum context length is ${contextTokens} tokens, but the prompt has ${prompt.length}; the model "${name}" needs room for its answer too; shorten the messages`,
       );
     }
     const constrainer = input.constraint && this.#grammars.open(input.constraint);
     try {
-      const { loop, native } = await this.#context(input.cacheType ?? 'f16');
-      const { promptCache: cache, speculation: wanted } = input;
-      const request = { target: native, threads: this.threads, cache, signal: context.signal };
-      const generation = new Generation({
-        input,
-        prompt,
-        vocabulary,
-        contextTokens,
-        context,
-        constrainer,
-        speculation: wanted && (await this.#speculator.begin(wanted, request)),
-        openSampler: () => this.#sampler(input, prompt, constrainer),
-        clock: systemClock,
-      });
-      loop.start(generation, group);
-      return await generation.result;
+      const tokens = prompt.length + Math.min(input.tokensMax, expectedTokens);
+      let lease = await this.#states.lease(input.cacheType ?? 'f16', tokens);
+      try {
+        const { promptCache: cache, speculation: wanted } = input;
+        const request = { target: lease.value.native, threads: this.threads, tokens, cache, signal: context.signal };
+        const generation = new Generation({
+          input,
+          prompt,
+          vocabulary,
+          contextTokens,
+          context,
+          constrainer,
+          speculation: wanted && (await this.#speculator.begin(wanted, request)),
+          openSampler: () => this.#sampler(input, prompt, constrainer),
+          clock: systemClock,
+        });
+        for (;;) {
+          const { outcome } = generation;
+          lease.value.loop.start(generation, group);
+          const result = await outcome;
+          if (result !== 'outgrown') return result;
+          lease.release();
+          lease = await this.#longer(generation, input);
+        }
+      } finally {
+        lease.release();
+      }
     } finally {
       constrainer?.close();
     }
@@ -116,12 +135,26 @@ export class Generator {
 
   /** Evaluates one token where that costs nobody the state of a prompt. */
   async canary(): Promise<void> {
-    await (await this.#context('f16')).loop.evaluateNothing();
+    const lease = await this.#states.lease('f16', 0);
+    try {
+      await lease.value.loop.evaluateNothing();
+    } finally {
+      lease.release();
+    }
   }
 
   async close(): Promise<void> {
-    await this.#speculator.close();
-    for (const opened of this.#contexts.values()) await opened.then(({ native }) => native.dispose());
+    await this.#pool.close();
+  }
+
+  /** A state for a generation that has outgrown its own. */
+  async #longer(generation: Generation, { cacheType = 'f16' }: GenerateInput): Promise<Lease<OpenState>> {
+    try {
+      return await this.#states.lease(cacheType, generation.prompt.length + expectedTokens);
+    } catch (error) {
+      generation.fail(error);
+      throw error;
+    }
   }
 
   #sampler(input: GenerateInput, prompt: readonly number[], constrainer: Constrainer | undefined): TokenSampler {
@@ -140,20 +173,5 @@ export class Generator {
     const grammar = constrainer?.start();
     if (grammar !== undefined) sampler.follow(grammar);
     return sampler;
-  }
-
-  #context(type: CacheType): Promise<OpenContext> {
-    const known = this.#contexts.get(type);
-    if (known !== undefined) return known;
-    const sequences = this.#parts.settings.parallelSequences;
-    const opened = openContext({ ...this.#parts, sequences }, type).then((native) => this.#start(native));
-    this.#contexts.set(type, opened);
-    opened.catch(() => this.#contexts.delete(type));
-    return opened;
-  }
-
-  #start(native: NativeContext): OpenContext {
-    const slots = new SequenceSlots(native, this.#parts.settings.parallelSequences);
-    return { native, loop: new DecodeLoop(native, slots, this.threads, systemClock) };
   }
 }

@@ -3,6 +3,7 @@ import { must } from '../../../lib/assert.ts';
 import { readGgufHeader } from '../../../models/headers/gguf-header.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
+import type { HostMemory } from '../../host-memory.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import { type OpenBinding, openBinding, openModel } from './binding.ts';
 import { Embedder } from './embedder.ts';
@@ -17,7 +18,7 @@ const twoPartArchitectures: readonly string[] = ['t5', 't5encoder'];
 /** Lines of llama.cpp's complaints that are kept. */
 const wordsKept = 4;
 
-export const load: LoadBackend = async (spec) => {
+export const load: LoadBackend = async (spec, memory) => {
   const words: string[] = [];
   const opened = await openBinding((text) => {
     words.push(text.trim());
@@ -29,7 +30,7 @@ export const load: LoadBackend = async (spec) => {
     return words.splice(0).join('; ');
   };
   try {
-    return await openBackend(opened, spec);
+    return await openBackend(opened, spec, memory);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     const said = error instanceof Error ? error.message : String(error);
@@ -40,7 +41,7 @@ export const load: LoadBackend = async (spec) => {
   }
 };
 
-async function openBackend(opened: OpenBinding, spec: ModelSpec): Promise<Backend> {
+async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMemory): Promise<Backend> {
   const installed = must(spec.model, 'a model of llama.cpp is an installed one');
   const path = join(installed.directory, installed.weights);
   // What lies there may have changed since it was found.
@@ -65,10 +66,11 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec): Promise<Backen
     const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
     return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
   }
-  return await openGenerator({ ...shared, takesBack });
+  const tokenBytes = installed.stateBytesPerToken ?? 0;
+  return await openGenerator({ ...shared, takesBack, tokenBytes, memory });
 }
 
-type SharedParts = Omit<GeneratorParts, 'takesBack'>;
+type SharedParts = Omit<GeneratorParts, 'takesBack' | 'tokenBytes' | 'memory'>;
 
 async function openPooled(parts: SharedParts, ranking: boolean): Promise<PooledContext> {
   const { binding, model, contextTokens, settings } = parts;

@@ -2,10 +2,12 @@ import { join } from 'node:path';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Speculation } from '../../operations/generate.ts';
+import { stateLengths } from '../../state-lengths.ts';
 import type { LlamaBinding, NativeContext } from './binding.ts';
 import { DraftModel } from './draft-model.ts';
 import { type Drafter, promptLookup } from './drafter.ts';
 import type { RunningSpeculation } from './generation.ts';
+import type { LazyPool } from './lazy-pool.ts';
 import { draftTokensMax } from './open-context.ts';
 import type { PromptCache } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
@@ -16,6 +18,7 @@ export interface SpeculatorParts {
   readonly gpuLayers: number;
   readonly contextTokens: number;
   readonly sequences: number;
+  readonly pool: LazyPool;
   /** Whether the model can take back tokens that it has read. */
   readonly takesBack: boolean;
 }
@@ -24,20 +27,21 @@ export interface SpeculatorParts {
 export interface DraftRequest {
   readonly target: NativeContext;
   readonly threads: Threads;
+  /** Tokens of prompt and output, as far as can be told. */
+  readonly tokens: number;
   readonly cache: PromptCache | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Who drafts for one model: other models, loaded when first asked for, or the text itself. */
+/** Finds drafters for one model: other models, loaded when first asked for, or the text itself. */
 export class Speculator {
   readonly #parts: SpeculatorParts;
-  readonly #models = new Map<string, Promise<DraftModel>>();
 
   constructor(parts: SpeculatorParts) {
     this.#parts = parts;
   }
 
-  /** Throws `model_not_supported` where drafting is forced and impossible. */
+  /** Throws `model_not_supported` or `memory_budget_exceeded` where drafting is forced and impossible. */
   async begin({ policy, draft, tokens }: Speculation, request: DraftRequest): Promise<RunningSpeculation> {
     const tokensAtOnce = Math.min(tokens, draftTokensMax);
     try {
@@ -46,6 +50,7 @@ export class Speculator {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       if (policy === 'force') {
+        if (error instanceof ServiceError) throw error;
         throw new ServiceError(
           'model_not_supported',
           `nothing can draft for the model "${this.#parts.name}": ${reason}`,
@@ -55,21 +60,31 @@ export class Speculator {
     }
   }
 
-  async close(): Promise<void> {
-    for (const model of this.#models.values()) await model.then((opened) => opened.close()).catch(() => undefined);
-  }
-
   async #drafter(installed: InstalledModel | undefined, request: DraftRequest): Promise<Drafter> {
     if (installed === undefined) return promptLookup;
     if (installed.backend !== 'native') throw new Error(`the model "${installed.name}" is not one of llama.cpp`);
-    const path = join(installed.directory, installed.weights);
-    let model = this.#models.get(path);
-    if (model === undefined) {
-      model = DraftModel.open({ ...this.#parts, ...request, installed });
-      this.#models.set(path, model);
-      // What failed may have been repaired by the next time.
-      model.catch(() => this.#models.delete(path));
+    const { pool, sequences } = this.#parts;
+    const lengths = stateLengths(this.#parts.contextTokens);
+    const contextTokens = lengths.find((length) => length >= request.tokens) ?? this.#parts.contextTokens;
+    const lease = await pool.lease<DraftModel>({
+      key: `${join(installed.directory, installed.weights)} ${contextTokens}`,
+      bytes: installed.bytes + (installed.stateBytesPerToken ?? 0) * contextTokens * sequences,
+      open: () => DraftModel.open({ ...this.#parts, ...request, contextTokens, installed }),
+      close: (model) => model.close(),
+    });
+    if (lease === undefined) {
+      throw new ServiceError(
+        'memory_budget_exceeded',
+        `there is no room for the model "${installed.name}" beside this one; raise inference.memory_limit`,
+      );
     }
-    return (await model).drafter(request.cache, request.signal);
+    const drafter = lease.value.drafter(request.cache, request.signal);
+    return {
+      draft: (tokens, count) => drafter.draft(tokens, count),
+      release: () => {
+        drafter.release();
+        lease.release();
+      },
+    };
   }
 }

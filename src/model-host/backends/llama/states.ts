@@ -1,0 +1,89 @@
+import { systemClock } from '../../../lib/clock.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { CacheType } from '../../operations/generate.ts';
+import { stateLengths } from '../../state-lengths.ts';
+import type { NativeContext } from './binding.ts';
+import { DecodeLoop } from './decode-loop.ts';
+import type { LazyPool, Lease, Opening } from './lazy-pool.ts';
+import { type ContextParts, openContext } from './open-context.ts';
+import { SequenceSlots } from './sequence-slots.ts';
+import type { Threads } from './threads.ts';
+
+/** Room for the keys and values of some sequences, and the loop that decodes in it. */
+export interface OpenState {
+  readonly native: NativeContext;
+  readonly loop: DecodeLoop;
+}
+
+export interface StatesParts extends Omit<ContextParts, 'contextTokens'> {
+  /** Tokens that one generation may span. */
+  readonly contextTokens: number;
+  /** Bytes of a token in sixteen bits; 0 where the file does not say. */
+  readonly tokenBytes: number;
+  readonly pool: LazyPool;
+  readonly threads: Threads;
+}
+
+/** Memory of a state, beside one of sixteen bits. */
+const sizes: Readonly<Record<CacheType, number>> = { f32: 2, f16: 1, int8: 17 / 32, int4: 9 / 32 };
+
+/** The states of one model, each opened when it is first asked for. */
+export class States {
+  readonly #parts: StatesParts;
+
+  /** `first` is open already: it has the first of all lengths, in sixteen bits. */
+  constructor(parts: StatesParts, first: NativeContext) {
+    this.#parts = parts;
+    const [tokens] = stateLengths(parts.contextTokens);
+    parts.pool.keep(this.#opening('f16', tokens, parts.sequences), this.#start(first, tokens));
+  }
+
+  /**
+   * Leases a state for a generation of `tokens` tokens. Throws `memory_budget_exceeded` where there is no room for it, and
+   * `model_not_supported` where the model cannot keep its state like that.
+   */
+  async lease(type: CacheType, tokens: number): Promise<Lease<OpenState>> {
+    const { contextTokens, pool, sequences, name } = this.#parts;
+    const lengths = stateLengths(contextTokens).filter((length) => length >= Math.min(tokens, contextTokens));
+    const [shortest = contextTokens] = lengths;
+    const whole = lengths.map((length) => this.#opening(type, length, sequences));
+    // One that is open saves the time and the memory of another; the longest one keeps the most prompts.
+    const open = whole.findLast(({ key }) => pool.isOpen(key));
+    const wanted = open === undefined ? this.#openings(type, shortest) : [open];
+    for (const opening of wanted) {
+      const lease = await pool.lease(opening);
+      if (lease !== undefined) return lease;
+    }
+    const bytes = Math.ceil(wanted.at(-1)?.bytes ?? 0);
+    throw new ServiceError(
+      'memory_budget_exceeded',
+      `the model "${name}" needs ${bytes} more bytes for ${shortest} tokens in ${type}; inference.memory_limit leaves no room`,
+    );
+  }
+
+  /** With all sequences, and with fewer where memory is short. */
+  #openings(type: CacheType, tokens: number): Opening<OpenState>[] {
+    const counts: number[] = [];
+    for (let count = this.#parts.sequences; count >= 1; count = Math.floor(count / 2)) counts.push(count);
+    return counts.map((count) => this.#opening(type, tokens, count));
+  }
+
+  #opening(type: CacheType, tokens: number, sequences: number): Opening<OpenState> {
+    return {
+      key: `${type} ${tokens}x${sequences}`,
+      bytes: this.#parts.tokenBytes * sizes[type] * tokens * sequences,
+      open: async () => {
+        const native = await openContext({ ...this.#parts, contextTokens: tokens, sequences }, type);
+        return this.#start(native, tokens, sequences);
+      },
+      close: async ({ native }) => await native.dispose(),
+    };
+  }
+
+  #start(native: NativeContext, tokens: number, sequences = this.#parts.sequences): OpenState {
+    const { threads, contextTokens } = this.#parts;
+    const slots = new SequenceSlots(native, sequences);
+    const room = tokens < contextTokens ? tokens : undefined;
+    return { native, loop: new DecodeLoop({ context: native, slots, threads, clock: systemClock, room }) };
+  }
+}

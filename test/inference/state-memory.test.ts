@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test';
+import { must } from '../../src/lib/assert.ts';
+import { specOfModel } from '../../src/model-host/model-spec.ts';
+import { generateInput } from '../support/generate-input.ts';
+import { fixtureModel, openTestPool, poolOfTests } from '../support/inference-pool.ts';
+
+const pool = poolOfTests();
+
+describe('an output that outgrows its state', () => {
+  // Of 1,024 tokens, half of which the first state has room for.
+  const model = fixtureModel('generators', 'chain', { parallelSequences: 2 });
+
+  test('goes on in a longer one as if there had been room', async () => {
+    const long = await pool().run(model, 'generate', generateInput('forever', { tokensMax: 800 }));
+    expect(long).toMatchObject({ finish: 'length', completionTokens: 800, cachedTokens: 0 });
+    // The longer state is open now, and takes the same request from its first token on.
+    const again = await pool().run(model, 'generate', generateInput('forever', { tokensMax: 800 }));
+    expect(long.text).toBe(again.text);
+    const counted = await pool().run(model, 'generate', generateInput('hello', { tokensMax: 5 }));
+    expect(long.promptTokens).toBe(counted.promptTokens);
+  });
+
+  test('keeps its grammar, its penalties and what was drafted', async () => {
+    const model = fixtureModel('generators', 'chain', { parallelSequences: 1 });
+    await using host = openTestPool();
+    const input = generateInput('forever', {
+      tokensMax: 700,
+      constraint: { grammar: 'root ::= (" " [a-z]+)*', after: undefined },
+      sampling: { ...generateInput('').sampling, frequencyPenalty: 0.01 },
+      speculation: { policy: 'force', draft: undefined, tokens: 4 },
+      topLogprobs: 1,
+    });
+    const outgrown = await host.pool.run(model, 'generate', input);
+    expect(outgrown).toMatchObject({ completionTokens: 700, finish: 'length' });
+    expect(outgrown.text).toMatch(/^( [a-z]+)*$/);
+    expect(await host.pool.run(model, 'generate', input)).toMatchObject({
+      text: outgrown.text,
+      logprobs: outgrown.logprobs,
+    });
+  });
+});
+
+describe('the memory limit', () => {
+  const { model: installed, settings } = fixtureModel('generators', 'chain');
+  // The first state, of 512 tokens for each of four sequences, counts as two gibibytes.
+  const model = specOfModel({ ...must(installed, 'it is installed'), stateBytesPerToken: 2 ** 20 }, settings);
+  const answer = { text: ' from the chain.' };
+
+  test('holds for the states that requests open: what is idle goes, and there are fewer sequences', async () => {
+    await using host = openTestPool({ memoryBytesMax: 3 * 2 ** 30 });
+    const ask = (cacheType: 'f16' | 'f32') => host.pool.run(model, 'generate', generateInput('hello', { cacheType }));
+    for (const type of ['f16', 'f32', 'f16'] as const) {
+      expect(await ask(type)).toMatchObject(answer);
+      expect(host.pool.memoryBytes).toBeLessThanOrEqual(3 * 2 ** 30);
+    }
+  });
+
+  test('refuses what has no room beside states in use, and those go on', async () => {
+    await using host = openTestPool({ memoryBytesMax: 2.5 * 2 ** 30 });
+    const control = new AbortController();
+    const started = Promise.withResolvers<void>();
+    const input = generateInput('forever', { stream: true, tokensMax: 250 });
+    const running = host.pool.run(model, 'generate', input, {
+      signal: control.signal,
+      onEvent: () => started.resolve(),
+    });
+    await started.promise;
+    const other = generateInput('hello', { cacheType: 'f32' });
+    const refusal = await host.pool.run(model, 'generate', other).catch((reason: unknown) => reason);
+    expect(refusal).toMatchObject({
+      code: 'memory_budget_exceeded',
+      message: expect.stringContaining('inference.memory_limit'),
+    });
+    expect(await running).toMatchObject({ completionTokens: 250 });
+    expect(await host.pool.run(model, 'generate', other)).toMatchObject(answer);
+  });
+});
