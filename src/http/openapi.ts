@@ -1,15 +1,37 @@
-import type { TObject, TSchema } from '@sinclair/typebox';
+import type { TObject } from '@sinclair/typebox';
+import * as queries from '../protocol/database/query.ts';
+import * as tables from '../protocol/database/tables.ts';
+import * as writes from '../protocol/database/writes.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
+import * as chunk from '../protocol/inference/chunk.ts';
+import * as contentParts from '../protocol/inference/content-parts.ts';
+import * as embeddings from '../protocol/inference/embeddings.ts';
+import { isInferencePath } from '../protocol/inference/error-body.ts';
+import * as extract from '../protocol/inference/extract.ts';
+import * as generate from '../protocol/inference/generate.ts';
+import * as generateBatch from '../protocol/inference/generate-batch.ts';
+import * as models from '../protocol/inference/models.ts';
+import * as predict from '../protocol/inference/predict.ts';
+import * as rerank from '../protocol/inference/rerank.ts';
+import * as seq2seq from '../protocol/inference/seq2seq.ts';
+import * as usage from '../protocol/inference/usage.ts';
+import { OpenApiSchemas, pascalCase } from './openapi-schemas.ts';
 import type { Route } from './route.ts';
 
 type Json = Record<string, unknown>;
 
+const protocol = [tables, writes, queries, usage, contentParts, embeddings, chunk, rerank, generate, generateBatch];
+const tasks = [extract, models, predict, seq2seq];
+
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {
+  const schemas = new OpenApiSchemas([...protocol, ...tasks]);
+  schemas.add('Error', errorSchema());
+  schemas.add('InferenceError', inferenceErrorSchema());
   const paths: Record<string, Json> = {};
   for (const route of routes.filter(({ hidden }) => !hidden)) {
     const path = route.path.replaceAll(/:([^/]+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) };
   }
   return {
     openapi: '3.1.0',
@@ -17,35 +39,38 @@ export function renderOpenApi(routes: readonly Route[], version: string): Json {
       title: 'Sundew',
       version,
       description:
-        'JSON documents and their full-text index over HTTP. Errors have one shape; docs/errors.md lists their codes.',
+        'JSON documents with full-text and vector indexes, and inference, over HTTP. docs/errors.md lists the codes of errors.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     tags: [...new Set(routes.filter(({ hidden }) => !hidden).map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: { Error: errorSchema() } },
+    components: { schemas: schemas.components },
   };
 }
 
-function operation(route: Route): Json {
+function operation(route: Route, schemas: OpenApiSchemas): Json {
+  const id = operationId(route);
   const answers: Record<string, Json> = {};
   for (const [status, { description, schema, contentType }] of Object.entries(route.responses)) {
+    const rendered = schema === undefined ? {} : schemas.render(schema, `${pascalCase(id)}Response`);
     const content =
       schema === undefined && contentType === undefined
         ? {}
-        : { content: { [contentType ?? 'application/json']: { schema: schema ?? {} } } };
+        : { content: { [contentType ?? 'application/json']: { schema: rendered } } };
     answers[status] = { description, ...content };
   }
+  const error = isInferencePath(route.path) ? 'InferenceError' : 'Error';
   answers.default ??= {
     description: 'An error.',
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${error}` } } },
   };
   return {
-    operationId: operationId(route),
+    operationId: id,
     tags: [route.tag],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
-    ...parameters(route),
-    ...requestBody(route),
+    ...parameters(route, schemas),
+    ...requestBody(route, schemas),
     responses: answers,
   };
 }
@@ -55,7 +80,7 @@ function operationId({ method, path }: Route): string {
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-function parameters(route: Route): Json {
+function parameters(route: Route, schemas: OpenApiSchemas): Json {
   const inPath = [...route.path.matchAll(/:([^/]+)/g)].map(([, name]) => ({
     name,
     in: 'path',
@@ -67,7 +92,7 @@ function parameters(route: Route): Json {
     in: 'query',
     required: route.query?.required?.includes(name) ?? false,
     ...(schema.description === undefined ? {} : { description: schema.description }),
-    schema,
+    schema: schemas.render(schema, pascalCase(name)),
     // Lists are separated by commas.
     ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
   }));
@@ -75,10 +100,12 @@ function parameters(route: Route): Json {
   return all.length === 0 ? {} : { parameters: all };
 }
 
-function requestBody({ body }: Route): Json {
+function requestBody(route: Route, schemas: OpenApiSchemas): Json {
+  const { body } = route;
   if (body === undefined) return {};
   const contentType = body.kind === 'bytes' ? (body.contentType ?? 'application/json') : 'application/json';
-  const schema: TSchema | Json = body.schema ?? {};
+  const schema =
+    body.schema === undefined ? {} : schemas.render(body.schema, `${pascalCase(operationId(route))}Request`);
   const required = !(body.kind === 'json' && body.optional === true);
   return { requestBody: { required, content: { [contentType]: { schema } } } };
 }
@@ -93,6 +120,20 @@ function errorSchema(): Json {
       message: { type: 'string' },
       retryable: { type: 'boolean' },
       retry_after_ms: { type: 'integer', minimum: 1 },
+    },
+  };
+}
+
+function inferenceErrorSchema(): Json {
+  return {
+    type: 'object',
+    required: ['error', 'message', 'reason', 'retryable', 'retry_after_ms'],
+    properties: {
+      error: { type: 'string', description: 'The code, and after it the text of `message`.' },
+      message: { type: 'string' },
+      reason: { type: 'string', description: 'The class of the error.' },
+      retryable: { type: 'boolean' },
+      retry_after_ms: { type: 'integer', minimum: 0 },
     },
   };
 }
