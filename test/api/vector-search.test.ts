@@ -95,28 +95,31 @@ describe('nearest neighbours are those of a comparison with every vector', () =>
     }
   }
 
-  test('only those within the bounds of the distance, and all of them', async () => {
-    const wanted = randomVector(random);
-    const distances = neighbours('euclid', 'l2_squared', wanted, () => true).map(({ key, score }) => ({
-      key,
-      distance: 1 / score - 1,
-    }));
-    const [over, under] = [distances[20]?.distance ?? 0, distances[60]?.distance ?? 0];
-    const middle = { distance_over: over - 1e-4, distance_under: under + 1e-4 };
-    for (const [bounds, expected] of [
-      [{ distance_under: middle.distance_under }, distances.slice(0, 61)],
-      [{ distance_over: middle.distance_over }, distances.slice(20)],
-      [middle, distances.slice(20, 61)],
-      [{ distance_under: -1 }, []],
-    ] as const) {
-      for (const table of ['one', 'four']) {
-        const request = { embeddings: { euclid: wanted }, limit: 1000, search_effort: 1, ...bounds };
-        const { hits } = await ask(server, table, request);
-        expect(hits.hits.map((hit) => hit._id)).toEqual(expected.map(({ key }) => key));
-        expect(hits.total).toEqual({ value: expected.length, relation: 'exact' });
+  for (const [name, metric] of denseIndexes) {
+    test(`by ${metric}, only those within the bounds of the distance, and all of them`, async () => {
+      const wanted = randomVector(random);
+      const distances = neighbours(name, metric, wanted, () => true).map(({ key }) => ({
+        key,
+        distance: distanceOf(metric, wanted, documents[key]?._embeddings[name] ?? []),
+      }));
+      const [over, under] = [distances[20]?.distance ?? 0, distances[60]?.distance ?? 0];
+      const nearest = distances[0]?.distance ?? 0;
+      const middle = { distance_over: over - 1e-5, distance_under: under + 1e-5 };
+      for (const [bounds, expected] of [
+        [{ distance_under: middle.distance_under }, distances.slice(0, 61)],
+        [{ distance_over: middle.distance_over }, distances.slice(20)],
+        [middle, distances.slice(20, 61)],
+        [{ distance_under: nearest - 1 }, []],
+      ] as const) {
+        for (const table of ['one', 'four']) {
+          const request = { embeddings: { [name]: wanted }, limit: 1000, search_effort: 1, ...bounds };
+          const { hits } = await ask(server, table, request);
+          expect(hits.hits.map((hit) => hit._id)).toEqual(expected.map(({ key }) => key));
+          expect(hits.total).toEqual({ value: expected.length, relation: 'exact' });
+        }
       }
-    }
-  });
+    });
+  }
 });
 
 describe('a sparse search answers the best products', () => {

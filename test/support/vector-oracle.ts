@@ -14,18 +14,18 @@ export interface Fusion {
   rankConstant: number;
 }
 
-/** Raw distance of two dense vectors. */
+/** Raw distance of two dense vectors; smaller is nearer. */
 export function distanceOf(metric: Metric, a: readonly number[], b: readonly number[]): number {
   const dot = (x: readonly number[], y: readonly number[]) =>
     x.reduce((sum, value, at) => sum + value * (y[at] ?? 0), 0);
-  if (metric === 'inner_product') return dot(a, b);
+  if (metric === 'inner_product') return -dot(a, b);
   if (metric === 'cosine') return 1 - dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
   return a.reduce((sum, value, at) => sum + (value - (b[at] ?? 0)) ** 2, 0);
 }
 
 /** What a distance scores; higher is better. */
 export function scoreOf(metric: Metric, distance: number): number {
-  if (metric === 'inner_product') return distance;
+  if (metric === 'inner_product') return -distance;
   return metric === 'cosine' ? 1 - distance : 1 / (1 + distance);
 }
 

@@ -6,7 +6,7 @@
 //! With INDEX_DIRECTORY in the environment the index is kept there, and opened by the next run.
 //! With PACED the rows come so slowly that the graphs keep up; TAIL_BYTES, LINKS, BUILD_CANDIDATES and BUILD_THREADS are
 //! options of the index.
-//! METRIC is cosine, l2_squared or inner_product.
+//! METRIC is cosine, l2_squared or inner_product. With `off` the queries lie anywhere on the sphere, off all clusters.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -90,6 +90,17 @@ impl Data {
         Self { dimension, values, groups }
     }
 
+    /// Has the queries lie anywhere on the unit sphere.
+    fn move_queries_off(&mut self) {
+        let mut dice = Dice(43);
+        let first = (self.rows() - QUERIES) * self.dimension;
+        for query in self.values[first..].chunks_exact_mut(self.dimension) {
+            query.fill_with(|| dice.normal() as f32);
+            let norm = query.iter().map(|value| value * value).sum::<f32>().sqrt();
+            query.iter_mut().for_each(|value| *value /= norm);
+        }
+    }
+
     fn read(path: &str, dimension: usize) -> Self {
         let bytes = std::fs::read(path).expect("the file of vectors can be read");
         let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -159,6 +170,7 @@ fn truth(data: &Data, metric: Metric, queries: &[usize], rows: usize, allowed: O
 struct Measured {
     recall: f64,
     queries_per_second: f64,
+    p10_micros: u128,
     p50_micros: u128,
     p99_micros: u128,
     fewest: usize,
@@ -199,6 +211,7 @@ fn measure(
     Measured {
         recall: hits as f64 / wanted.max(1) as f64,
         queries_per_second: queries.len() as f64 / total,
+        p10_micros: times[times.len() / 10].as_micros(),
         p50_micros: times[times.len() / 2].as_micros(),
         p99_micros: times[times.len() * 99 / 100].as_micros(),
         fewest,
@@ -208,9 +221,10 @@ fn measure(
 
 fn show(label: &str, m: &Measured) {
     println!(
-        "{label:>24}  recall {:.4}  {:>8.0}/s  p50 {:>6} us  p99 {:>6} us  fewest {:>2}  visited {:>7}  rescored {:>5}  {}",
+        "{label:>24}  recall {:.4}  {:>8.0}/s  p10 {:>6} us  p50 {:>6} us  p99 {:>6} us  fewest {:>2}  visited {:>7}  rescored {:>5}  {}",
         m.recall,
         m.queries_per_second,
+        m.p10_micros,
         m.p50_micros,
         m.p99_micros,
         m.fewest,
@@ -273,12 +287,15 @@ fn build(data: &Data, rows: usize, metric: Metric) -> std::sync::Arc<DenseIndex>
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).expect("a number");
-    let data = match words.first().map(String::as_str) {
+    let mut data = match words.first().map(String::as_str) {
         Some("clustered") => Data::clustered(number(1), number(2)),
         Some(path) => Data::read(path, number(1)),
         None => panic!("give `clustered ROWS DIMENSION` or `FILE DIMENSION`"),
     };
     let has = |word: &str| words.iter().any(|other| other == word);
+    if has("off") {
+        data.move_queries_off();
+    }
     let metric = match () {
         () if has("l2_squared") => Metric::L2Squared,
         () if has("inner_product") => Metric::InnerProduct,
@@ -288,7 +305,7 @@ fn main() {
     let queries: Vec<usize> = (rows..rows + QUERIES).collect();
     let index = build(&data, rows, metric);
     let nearest = truth(&data, metric, &queries, rows, None);
-    for effort in [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8] {
+    for effort in [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0] {
         show(&format!("effort {effort}"), &measure(&index, &data, &queries, &nearest, effort, None));
     }
     if !has("filters") {

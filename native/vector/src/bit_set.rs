@@ -13,6 +13,17 @@ impl BitSet {
         Self { words: vec![0; bits.div_ceil(64)], len: 0 }
     }
 
+    /// All numbers below `end`.
+    pub fn full(end: usize) -> Self {
+        let mut words = vec![u64::MAX; end.div_ceil(64)];
+        if let Some(last) = words.last_mut()
+            && !end.is_multiple_of(64)
+        {
+            *last >>= 64 - end % 64;
+        }
+        Self { words, len: end }
+    }
+
     pub fn from_words(words: Vec<u64>) -> Self {
         let len = words.iter().map(|word| word.count_ones() as usize).sum();
         Self { words, len }

@@ -18,7 +18,8 @@ pub struct VectorHit {
     pub ordinal: u32,
     /// Sequence of the vector, not of its document.
     pub sequence: u64,
-    /// Dense: the raw distance (squared Euclidean; 1 - cosine; the dot product itself). Sparse: the dot product.
+    /// Dense: the raw distance (squared Euclidean; 1 - cosine; the negative dot product), smaller is
+    /// nearer. Sparse: the dot product.
     pub distance: f32,
     /// Higher is better: 1 / (1 + d) for `l2_squared`, 1 - d for `cosine`, the dot product otherwise.
     pub score: f32,

@@ -43,7 +43,7 @@ fn small_sets_are_answered_exactly() {
                     let (distance, score) = match metric {
                         Metric::L2Squared => (*cost, 1.0 / (1.0 + cost)),
                         Metric::Cosine => (*cost, 1.0 - cost),
-                        Metric::InnerProduct => (-cost, -cost),
+                        Metric::InnerProduct => (*cost, -cost),
                     };
                     assert!((f64::from(hit.distance) - distance).abs() < 1e-5);
                     assert!((f64::from(hit.score) - score).abs() < 1e-5);

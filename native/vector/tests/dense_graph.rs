@@ -208,12 +208,10 @@ fn distance_bounds_lose_nothing() {
         tested.load(&world.rows(0..4000));
         for query in world.queries(10) {
             let all = tested.nearest(&query, 4000, None);
-            let distance_of = |cost: f64| if metric == Metric::InnerProduct { -cost } else { cost } as f32;
             // Halfway between neighbours, so that rounding decides nothing.
-            let between = |at: usize| distance_of((all[at].1 + all[at + 1].1) / 2.0);
+            let between = |at: usize| ((all[at].1 + all[at + 1].1) / 2.0) as f32;
             for (first, last) in [(0, 4), (0, 300), (100, 105), (1500, 1600), (3990, 3998)] {
-                let (near, far) = ((first > 0).then(|| between(first - 1)), Some(between(last - 1)));
-                let (under, over) = if metric == Metric::InnerProduct { (near, far) } else { (far, near) };
+                let (over, under) = ((first > 0).then(|| between(first - 1)), Some(between(last - 1)));
                 let bounds = SearchBounds { limit: 1000, allowed: None, is_due: &|| false };
                 let found =
                     tested.index.search(&query, EFFORT, DistanceBounds { under, over }, &bounds).unwrap().hits.len();

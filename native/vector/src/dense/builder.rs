@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use sundew_base::error::EngineError;
 
+use super::copies::{AllVectors, key_of};
 use super::flat_rows::FlatRows;
-use super::graph::{AddedRow, Graph, insert_rows};
+use super::graph::{AddedRow, Graph, Insertion, insert_rows};
 use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
 use super::part::{Part, PartRows};
@@ -141,12 +142,12 @@ pub fn build(
     }
     // Ascending ordinals let the index find them without a table of its own.
     order.sort_unstable();
-    let added: Vec<AddedRow> = order
+    let mut added: Vec<AddedRow> = order
         .iter()
         .map(|&(ordinal, source, place)| {
             let rows = &plan.sources[source as usize].rows;
-            let level = level_of(ordinal, options.links);
-            AddedRow { ordinal, sequence: rows.sequence(place), vector: rows.vector(place), level }
+            let (vector, level) = (rows.vector(place), level_of(ordinal, options.links));
+            AddedRow { ordinal, sequence: rows.sequence(place), vector, level, key: Some(key_of(vector)) }
         })
         .collect();
     let grown = plan.grown.as_ref().and_then(|part| match &part.rows {
@@ -154,13 +155,23 @@ pub fn build(
         PartRows::Flat(_) => None,
     });
     let grown_rows = grown.map_or(0, GraphRows::len);
+    let twins = AllVectors { grown, added: &added }.twins();
+    for (row, _) in added.iter_mut().zip(&twins).filter(|(_, twin)| twin.is_some()) {
+        (row.level, row.key) = (0, None);
+    }
     let dimension = options.dimension as usize;
     let mut graph = Graph::new(options.metric, options.links, dimension, grown.map(|rows| &rows.graph), &added)?;
-    let levels: Vec<u32> = added.iter().map(|row| row.level).collect();
-    let threads = build_threads(options, added.len());
-    if insert_rows(&mut graph, grown_rows as u32, &levels, options.build_candidates, threads, cancelled).is_err() {
-        return Ok(None);
-    }
+    let vectors = AllVectors { grown, added: &added };
+    let places = (grown_rows as u32..).zip(&added);
+    let insertion = Insertion {
+        rows: places.filter(|(_, row)| row.key.is_some()).map(|(place, row)| (place, row.level)).collect(),
+        vectors: &|place| vectors.vector(place),
+        candidates: options.build_candidates,
+        threads: build_threads(options, added.len()),
+        cancelled,
+    };
+    let Ok(near) = insert_rows(&mut graph, insertion) else { return Ok(None) };
+    vectors.add_copies(&mut graph, near, &twins);
     graph.seal();
     let rows = store_rows(files, id, grown, &added)?;
     let origins = order.into_iter().map(|(_, source, place)| (source, place)).collect();

@@ -19,6 +19,8 @@ pub struct GraphRows {
     /// Blocks of 64 rows whose ordinals follow one another without a gap, as those of rows that were written one after
     /// another do; made when it is first needed.
     runs: OnceLock<BitSet>,
+    /// The rows that are no nodes; made when it is first needed.
+    copies: OnceLock<BitSet>,
 }
 
 impl std::fmt::Debug for GraphRows {
@@ -29,7 +31,7 @@ impl std::fmt::Debug for GraphRows {
 
 impl GraphRows {
     pub fn new(graph: Graph, rows: RowStore) -> Arc<Self> {
-        Arc::new(Self { graph, rows, by_ordinal: OnceLock::new(), runs: OnceLock::new() })
+        Arc::new(Self { graph, rows, by_ordinal: OnceLock::new(), runs: OnceLock::new(), copies: OnceLock::new() })
     }
 
     pub fn len(&self) -> usize {
@@ -44,6 +46,37 @@ impl GraphRows {
     pub fn prepare(&self) {
         self.by_ordinal();
         self.runs();
+        self.copies();
+    }
+
+    /// Rows that walks and scans go by: all but the copies.
+    pub fn node_count(&self) -> usize {
+        self.len() - self.graph.copies().len()
+    }
+
+    fn copies(&self) -> &BitSet {
+        self.copies.get_or_init(|| {
+            let mut copies = BitSet::with_room(self.len());
+            self.graph.copies().iter().for_each(|copy| {
+                copies.insert(copy.place);
+            });
+            copies
+        })
+    }
+
+    /// The nodes at which any of the rows stands.
+    pub fn nodes_of(&self, rows: BitSet) -> BitSet {
+        if self.graph.copies().is_empty() {
+            return rows;
+        }
+        let copies = self.copies();
+        let words = rows.words().iter().zip(copies.words());
+        let mut nodes = BitSet::from_words(words.clone().map(|(rows, copies)| rows & !copies).collect());
+        let among = BitSet::from_words(words.map(|(rows, copies)| rows & copies).collect());
+        among.iter().for_each(|place| {
+            nodes.insert(self.graph.leader_of(place));
+        });
+        nodes
     }
 
     /// `None` where the places themselves are in the order of the ordinals.

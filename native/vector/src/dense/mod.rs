@@ -2,6 +2,7 @@
 
 mod builder;
 mod checkpoint;
+mod copies;
 mod dense_index;
 mod flat_rows;
 mod float_kernels;
@@ -12,8 +13,11 @@ mod nearest;
 mod options;
 mod part;
 mod prepared;
+mod rescoring;
 mod row_store;
 mod search;
+mod search_cost;
+mod search_state;
 
 pub use dense_index::DenseIndex;
 pub use options::{DenseOptions, DistanceBounds, Metric};

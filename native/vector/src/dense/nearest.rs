@@ -1,7 +1,7 @@
 //! The nearest rows seen so far, with what ties with the last of them.
 
 /// Rows that tie with the last hit and are kept beside it, at most.
-const TIES_MAX: usize = 1024;
+pub const TIES_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The layout of what a dense index writes. An index of another format is built anew.
-const DENSE_FORMAT: u32 = 2;
+const DENSE_FORMAT: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -29,17 +29,25 @@ impl Metric {
         match self {
             Self::L2Squared => squared_distance(a, b),
             Self::Cosine => 1.0 - dot(a, b),
-            Self::InnerProduct => -dot(a, b),
+            // Not -0.
+            Self::InnerProduct => 0.0 - dot(a, b),
         }
     }
 
-    /// What callers call the distance.
+    /// What callers call the distance; smaller is nearer.
     pub fn distance(self, cost: f32) -> f32 {
         match self {
-            Self::L2Squared => cost,
+            Self::L2Squared | Self::InnerProduct => cost,
             // Rounding must not make a vector nearer than itself.
             Self::Cosine => cost.max(0.0),
-            Self::InnerProduct => -cost,
+        }
+    }
+
+    /// What a row costs at least whose distance to a row of this cost is at most `apart`. `length` is that of the query.
+    pub fn least_cost(self, cost: f32, apart: f32, length: f32) -> f32 {
+        match self {
+            Self::L2Squared => (cost.sqrt() - apart).max(0.0).powi(2),
+            Self::Cosine | Self::InnerProduct => cost - length * apart,
         }
     }
 
@@ -47,7 +55,7 @@ impl Metric {
         match self {
             Self::L2Squared => 1.0 / (1.0 + distance),
             Self::Cosine => 1.0 - distance,
-            Self::InnerProduct => distance,
+            Self::InnerProduct => 0.0 - distance,
         }
     }
 }

@@ -2,13 +2,16 @@
 
 use sundew_base::error::EngineError;
 
+use super::copies::key_of;
 use super::dense_index::DenseIndex;
 use super::flat_rows::FlatRows;
 use super::graph::{CodedQuery, Scratch};
-use super::graph_search::{GraphSearch, candidates_for, candidates_in, scanned_among, scanned_for};
+use super::graph_search::GraphSearch;
 use super::nearest::{Found, Nearest};
-use super::options::{DistanceBounds, Metric};
+use super::options::DistanceBounds;
 use super::part::{Part, PartRows};
+use super::search_cost::{SURE_EFFORT, candidates_for, candidates_in, scanned_among, scanned_for};
+use super::search_state::{Candidates, Search};
 use crate::bit_set::BitSet;
 use crate::errors::invalid_query;
 use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
@@ -19,56 +22,14 @@ const ROWS_BETWEEN_LOOKS: usize = 4096;
 /// Nanoseconds for a row that is scanned, besides its dimensions.
 const SCANNED_NANOS: u64 = 5;
 
-/// One search on its way through the parts.
-pub struct Search<'a> {
-    pub metric: Metric,
-    pub query: &'a [f32],
-    pub distance: DistanceBounds,
-    pub bounds: &'a SearchBounds<'a>,
-    /// From 0, fast, to 1, thorough.
-    pub effort: f32,
-    /// Candidates of a walk.
-    pub candidates: usize,
-    pub nearest: Nearest,
-    pub report: SearchReport,
-    pub is_partial: bool,
-}
-
-impl<'a> Search<'a> {
-    pub fn took(&mut self, arm: &'static str) {
-        if !self.report.arms.contains(&arm) {
-            self.report.arms.push(arm);
-        }
-    }
-
-    pub fn offer(&mut self, found: Found) {
-        if self.distance.is_open() || self.distance.accept(self.metric.distance(found.cost)) {
-            self.nearest.offer(found);
-        }
-    }
-
-    /// Whether rows may be too near to be hits, so that a walk towards the query leads away from them.
-    pub fn has_inner_bound(&self) -> bool {
-        match self.metric {
-            Metric::InnerProduct => self.distance.under.is_some(),
-            Metric::L2Squared | Metric::Cosine => self.distance.over.is_some(),
-        }
-    }
-
-    /// Whether the time is over; asked between steps that take microseconds.
-    pub fn is_due(&mut self) -> bool {
-        self.is_partial = self.is_partial || (self.bounds.is_due)();
-        self.is_partial
-    }
-
+impl Search<'_> {
     fn part(&mut self, part: &Part, scratch: &mut Scratch) {
         self.report.segments += 1;
         match &part.rows {
             PartRows::Flat(rows) => self.scan_flat(rows, &part.dead),
             PartRows::Graph(rows) => {
                 let query = CodedQuery::new(self.metric, self.query);
-                let dead = &part.dead;
-                GraphSearch { search: self, rows, dead, query: &query, scratch, earlier: Vec::new() }.run();
+                GraphSearch { search: self, rows, dead: &part.dead, query: &query, scratch }.run();
             }
         }
     }
@@ -154,22 +115,26 @@ impl DenseIndex {
         if bounds.limit == 0 {
             return Ok(VectorHits::default());
         }
+        let of_effort = |effort: f32| candidates_for(metric, effort, bounds.limit);
+        let (first, full) = (of_effort(effort.min(SURE_EFFORT)), of_effort(effort));
         let mut search = Search {
             metric,
             query: &query,
+            key: key_of(&query),
             distance,
             bounds,
             effort,
-            candidates: candidates_for(metric, effort, bounds.limit),
+            candidates: Candidates { first, full },
             nearest: Nearest::new(bounds.limit),
             report: SearchReport::default(),
             is_partial: false,
         };
         let snapshot = self.snapshot();
-        let (candidates, rows) = (search.candidates, snapshot.live_count());
+        let rows = snapshot.live_count();
         let mut scratch = self.take_scratch();
         for part in &snapshot.parts {
-            search.candidates = candidates_in(part.live_count(), rows, candidates, bounds.limit);
+            let of_part = |candidates: usize| candidates_in(part.live_count(), rows, candidates, bounds.limit);
+            search.candidates = Candidates { first: of_part(first), full: of_part(full) };
             search.part(part, &mut scratch);
         }
         self.give_scratch(scratch);

@@ -153,13 +153,18 @@ impl Tested {
         assert_eq!(report.doc_count, self.rows.len() as u64);
     }
 
-    /// Applies and commits in frames of 500 rows, and waits until all graphs are built.
-    pub fn load(&mut self, rows: &[(u32, Vec<f32>)]) {
+    /// Applies and commits in frames of 500 rows.
+    pub fn put_all(&mut self, rows: &[(u32, Vec<f32>)]) {
         for frame in rows.chunks(500) {
             let changes: Vec<Change> = frame.iter().map(|(ordinal, vector)| Change::Put(*ordinal, vector)).collect();
             self.apply(&changes);
             self.commit();
         }
+    }
+
+    /// The same, and waits until all graphs are built.
+    pub fn load(&mut self, rows: &[(u32, Vec<f32>)]) {
+        self.put_all(rows);
         self.index.settle();
     }
 

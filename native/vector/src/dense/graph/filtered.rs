@@ -50,23 +50,28 @@ pub struct FilteredWalk<'a> {
 }
 
 impl Graph {
-    /// Fills `kept` with the nearest allowed nodes around a walk from `scratch.starts`.
+    /// Forgets earlier walks.
+    pub fn begin_until_kept(&self, walk: &FilteredWalk<'_>, scratch: &mut Scratch) {
+        scratch.forget(self.layout.rows);
+        // Small, so that a region without allowed nodes is soon known for one.
+        scratch.beam.reset(walk.candidates.min(FIRST_BALL) + (walk.around * walk.wanted as f32) as usize);
+        scratch.kept.reset(walk.kept);
+        scratch.spilled.clear();
+    }
+
+    /// Fills `kept` with the nearest allowed nodes around a walk that goes on from `scratch.starts` too.
     pub fn walk_until_kept(
         &self,
         walk: &FilteredWalk<'_>,
         scratch: &mut Scratch,
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
-        scratch.forget(self.layout.rows);
-        // Small, so that a region without allowed nodes is soon known for one.
-        scratch.beam.reset(walk.candidates.min(FIRST_BALL) + (walk.around * walk.wanted as f32) as usize);
-        scratch.kept.reset(walk.kept);
-        scratch.spilled.clear();
         scratch.fresh.clear();
         for at in 0..scratch.starts.len() {
             let place = scratch.starts[at].1;
-            scratch.meet(place);
-            scratch.fresh.push(place);
+            if scratch.meet(place) {
+                scratch.fresh.push(place);
+            }
         }
         self.weigh_and_keep(walk, scratch);
         let mut progress = Progress::begin();
@@ -142,7 +147,7 @@ impl Graph {
                 scratch.fresh.push(start);
             }
         }
-        self.weigh_fresh(walk.query, scratch);
+        self.weigh_fresh::<false>(walk.query, scratch);
         let end = scratch.visits + walk.budget;
         let mut progress = Progress::begin();
         let mut bridges = Vec::new();
@@ -151,7 +156,7 @@ impl Graph {
                 return WalkEnd::Due;
             }
             self.meet_allowed(place, walk.allowed, scratch, &mut bridges);
-            self.weigh_fresh(walk.query, scratch);
+            self.weigh_fresh::<false>(walk.query, scratch);
             progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST.min(walk.wanted)));
             if scratch.visits > end {
                 return WalkEnd::OverBudget;
@@ -195,9 +200,9 @@ impl Graph {
 
 impl Scratch {
     /// Makes the beam wider and fills it with the nearest of what had no room.
-    fn widen(&mut self, limit: usize) {
-        let room = limit - self.beam.limit();
-        self.beam.widen(limit);
+    pub fn widen(&mut self, limit: usize) {
+        let room = limit.saturating_sub(self.beam.limit());
+        self.beam.widen(limit.max(self.beam.limit()));
         if self.spilled.len() > room {
             self.spilled.select_nth_unstable_by(room, |a, b| a.0.total_cmp(&b.0));
         }

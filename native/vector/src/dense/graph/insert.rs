@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::super::float_kernels::squared_distance;
 use super::codes::CodedQuery;
-use super::storage::Graph;
+use super::storage::{Copied, Graph};
 use super::walk::Scratch;
 
 /// Locks for the links of all nodes; a node shares its lock with others.
@@ -17,8 +18,15 @@ const STARTS: usize = 8;
 #[derive(Debug)]
 pub struct Cancelled;
 
-struct Inserting<'a> {
-    graph: &'a Graph,
+/// The nearest nodes among which a row looks for its leader.
+const LEADERS_TRIED: usize = 4;
+
+/// Float32 vectors by place.
+type Vectors<'a> = dyn Fn(u32) -> &'a [f32] + Sync + 'a;
+
+struct Inserting<'g, 'a> {
+    graph: &'g Graph,
+    vectors: &'g Vectors<'a>,
     locks: Vec<Mutex<()>>,
     candidates: usize,
 }
@@ -29,8 +37,10 @@ struct Hands {
     scratch: Scratch,
     query: CodedQuery,
     found: Vec<(f32, u32)>,
-    chosen: Vec<u32>,
+    /// By layer.
+    chosen: Vec<Vec<u32>>,
     crowd: Crowd,
+    copies: Vec<Copied>,
 }
 
 /// What choosing among too many links works with.
@@ -43,48 +53,60 @@ struct Crowd {
     dots: Vec<i32>,
 }
 
-/// Links the rows from `first` on, whose levels are given. `candidates` nodes are kept while neighbours are looked for.
-pub fn insert_rows(
-    graph: &mut Graph,
-    first: u32,
-    levels: &[u32],
-    candidates: usize,
-    threads: usize,
-    cancelled: &AtomicBool,
-) -> Result<(), Cancelled> {
+/// Rows to be linked.
+pub struct Insertion<'g, 'a> {
+    /// Place and level of each.
+    pub rows: Vec<(u32, u32)>,
+    pub vectors: &'g Vectors<'a>,
+    /// Nodes that are kept while neighbours are looked for.
+    pub candidates: usize,
+    pub threads: usize,
+    pub cancelled: &'g AtomicBool,
+}
+
+/// Links rows. Those that codes could not tell from a node nearby get no links and come back as its copies: many of them would
+/// be each other's only neighbours, and no walk would lead from them to anything else.
+pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Vec<Copied>, Cancelled> {
+    let Insertion { rows: mut order, vectors, candidates, threads, cancelled } = insertion;
     // Rows of high layers come first: every other one then finds the layers that it passes through, and the entry stays.
-    let mut order: Vec<u32> = (0..levels.len() as u32).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(levels[at as usize]));
-    let Some(&highest) = order.first() else { return Ok(()) };
-    let (place, level) = (first + highest, levels[highest as usize]);
-    if first == 0 {
-        (graph.entry, graph.top_level) = (place, level);
-    } else {
-        Inserting::new(graph, candidates).insert(place, level, &mut Hands::default());
-        if level > graph.top_level {
+    order.sort_by_key(|&(_, level)| std::cmp::Reverse(level));
+    let mut copies = Vec::new();
+    let mut done = 0;
+    while let Some(&(place, level)) = order.get(done)
+        && (!graph.is_begun || level > graph.top_level)
+    {
+        done += 1;
+        let mut hands = Hands::default();
+        if !graph.is_begun {
+            graph.is_begun = true;
+        } else {
+            Inserting::new(graph, vectors, candidates).insert(place, level, &mut hands);
+        }
+        if hands.copies.is_empty() {
             (graph.entry, graph.top_level) = (place, level);
         }
+        copies.append(&mut hands.copies);
     }
-    let inserting = Inserting::new(graph, candidates);
-    let next = AtomicUsize::new(1);
+    let inserting = Inserting::new(graph, vectors, candidates);
+    let next = AtomicUsize::new(done);
     let work = || {
         let mut hands = Hands::default();
         while !cancelled.load(Ordering::Relaxed) {
-            let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-            inserting.insert(first + at, levels[at as usize], &mut hands);
+            let Some(&(place, level)) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            inserting.insert(place, level, &mut hands);
         }
+        hands.copies
     };
     std::thread::scope(|scope| {
-        (1..threads).for_each(|_| {
-            scope.spawn(work);
-        });
-        work();
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        copies.extend(work());
+        others.into_iter().for_each(|other| copies.extend(other.join().expect("a thread that links rows")));
     });
     if cancelled.load(Ordering::Relaxed) {
         return Err(Cancelled);
     }
     link_lonely(graph);
-    Ok(())
+    Ok(copies)
 }
 
 /// Has a neighbour link to every node of the lowest layer that no other one links to: whoever chooses among too many links
@@ -103,7 +125,7 @@ fn link_lonely(graph: &Graph) {
             let links = graph.links(near, 0);
             places.clear();
             places.extend(graph.linked(near, 0));
-            if places.len() < links.len() - 1 {
+            if places.len() < links.len() {
                 places.push(place);
             } else {
                 graph.costs_between(near, &places, &mut dots, &mut costs);
@@ -119,38 +141,61 @@ fn link_lonely(graph: &Graph) {
     }
 }
 
-impl<'a> Inserting<'a> {
-    fn new(graph: &'a Graph, candidates: usize) -> Self {
-        Self { graph, locks: (0..LOCKS).map(|_| Mutex::new(())).collect(), candidates }
+impl<'g, 'a> Inserting<'g, 'a> {
+    fn new(graph: &'g Graph, vectors: &'g Vectors<'a>, candidates: usize) -> Self {
+        Self { graph, vectors, locks: (0..LOCKS).map(|_| Mutex::new(())).collect(), candidates }
     }
 
     fn lock(&self, place: u32) -> std::sync::MutexGuard<'_, ()> {
         self.locks[place as usize % LOCKS].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// Links the row in all its layers, or makes it a copy.
     fn insert(&self, place: u32, level: u32, hands: &mut Hands) {
         let graph = self.graph;
-        let Hands { scratch, query, found, chosen, crowd } = hands;
+        let Hands { scratch, query, found, chosen, crowd, copies } = hands;
         let head = graph.head(place);
         query.codes.clear();
         query.codes.extend_from_slice(graph.codes(place));
         query.weigh(graph.metric, head.scale, head.norm);
         graph.descend(query, level, STARTS, scratch);
-        for level in (0..=level.min(graph.top_level)).rev() {
-            graph.walk(query, level, self.candidates, scratch, &mut || false);
+        let top = level.min(graph.top_level) as usize;
+        chosen.resize_with(chosen.len().max(top + 1), Vec::new);
+        for at in (0..=top).rev() {
+            graph.walk(query, at as u32, self.candidates, scratch, &mut || false);
             found.clear();
             found.extend(scratch.beam.iter().filter(|&(_, other)| other != place));
-            if found.is_empty() {
-                continue;
+            if at == 0
+                && let Some(copy) = self.copied(place, found)
+            {
+                copies.push(copy);
+                return;
             }
-            scratch.starts.clear();
-            scratch.starts.extend(found.iter().take(STARTS));
-            choose(graph, found, graph.layout.links, chosen, &mut crowd.costs, &mut crowd.dots);
-            self.link_own(place, level, chosen);
+            if !found.is_empty() {
+                scratch.starts.clear();
+                scratch.starts.extend(found.iter().take(STARTS));
+            }
+            choose(graph, found, graph.layout.links, &mut chosen[at], &mut crowd.costs, &mut crowd.dots);
+        }
+        for (at, chosen) in chosen[..=top].iter_mut().enumerate().rev() {
+            self.link_own(place, at as u32, chosen);
             for &other in chosen.iter() {
-                self.link_back(other, place, level, crowd);
+                self.link_back(other, place, at as u32, crowd);
             }
         }
+    }
+
+    /// The row as a copy of the nearest of the nodes found, if no more lies between them than what rounding adds to a vector.
+    fn copied(&self, place: u32, found: &[(f32, u32)]) -> Option<Copied> {
+        let graph = self.graph;
+        let step = graph.head(place).scale;
+        let rounding = step * step * graph.layout.dimension as f32 / 12.0;
+        let near = found.iter().take(LEADERS_TRIED).map(|&(_, other)| other);
+        // By codes first: the float32 rows may have to come from the disk.
+        let near = near.filter(|&other| graph.squared_distance_between(place, other) <= 9.0 * rounding);
+        let near = near.map(|other| (squared_distance((self.vectors)(place), (self.vectors)(other)), other));
+        let (squared, leader) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (squared <= rounding).then(|| Copied { leader, place, distance: squared.sqrt() })
     }
 
     /// Another thread may have linked to the place already; its link is kept.
@@ -162,7 +207,7 @@ impl<'a> Inserting<'a> {
                 chosen.push(earlier);
             }
         }
-        chosen.truncate(links.len() - 1);
+        chosen.truncate(links.len());
         Graph::set_links(links, chosen.iter().copied());
     }
 
@@ -176,7 +221,7 @@ impl<'a> Inserting<'a> {
             return;
         }
         crowd.places.push(to);
-        let room = links.len() - 1;
+        let room = links.len();
         if crowd.places.len() > room {
             graph.costs_between(from, &crowd.places, &mut crowd.dots, &mut crowd.costs);
             crowd.found.clear();
@@ -231,15 +276,21 @@ mod tests {
         let vectors: Vec<Vec<f32>> = (0..4000).map(|_| (0..DIMENSION).map(|_| value()).collect()).collect();
         let mut rows = vectors.iter().zip(0u32..).map(|(vector, ordinal)| {
             let level = u32::from(ordinal.is_multiple_of(8));
-            AddedRow { ordinal, sequence: u64::from(ordinal) + 1, vector, level }
+            AddedRow { ordinal, sequence: u64::from(ordinal) + 1, vector, level, key: Some(ordinal) }
         });
         let mut grown = None;
         for count in [3000, 1000] {
             let added: Vec<AddedRow> = rows.by_ref().take(count).collect();
             let first = grown.as_ref().map_or(0, |old: &Graph| old.layout.rows as u32);
             let mut graph = Graph::new(Metric::L2Squared, 8, DIMENSION, grown.as_ref(), &added).expect("a graph");
-            let levels: Vec<u32> = added.iter().map(|row| row.level).collect();
-            insert_rows(&mut graph, first, &levels, 64, 2, &AtomicBool::new(false)).expect("linked");
+            let insertion = Insertion {
+                rows: added.iter().zip(first..).map(|(row, place)| (place, row.level)).collect(),
+                vectors: &|place| &vectors[place as usize],
+                candidates: 64,
+                threads: 2,
+                cancelled: &AtomicBool::new(false),
+            };
+            assert_eq!(insert_rows(&mut graph, insertion).expect("linked"), []);
             let mut inward = vec![0; graph.layout.rows];
             (0..graph.layout.rows as u32).for_each(|place| {
                 graph.linked(place, 0).for_each(|other| inward[other as usize] += 1);

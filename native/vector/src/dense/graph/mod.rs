@@ -11,8 +11,9 @@ mod layout;
 mod storage;
 mod walk;
 
+pub use beam::Beam;
 pub use codes::CodedQuery;
 pub use filtered::{FilteredWalk, WalkEnd};
-pub use insert::insert_rows;
-pub use storage::{AddedRow, Graph, prefetch};
+pub use insert::{Insertion, insert_rows};
+pub use storage::{AddedRow, Copied, Graph, prefetch};
 pub use walk::Scratch;

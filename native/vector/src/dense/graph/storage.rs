@@ -9,7 +9,7 @@ use sundew_base::error::EngineError;
 use super::super::options::Metric;
 use super::code_kernels::{NodeCodes, dots};
 use super::codes::{CodedQuery, encode, node_norm, squared_norm, weights};
-use super::layout::{GRAPH_MAGIC, HEADER_BYTES, Layout, NODE_HEAD_BYTES};
+use super::layout::{COPY_BYTES, Counts, GRAPH_MAGIC, HEADER_BYTES, Layout, NODE_HEAD_BYTES};
 use crate::errors::{damaged, io_failed};
 
 #[cfg(target_endian = "big")]
@@ -30,6 +30,8 @@ pub struct Graph {
     pub top_level: u32,
     /// Length of the longest vector.
     pub longest: f32,
+    /// Whether there is an entry.
+    pub is_begun: bool,
     start: *const u8,
     owner: Owner,
 }
@@ -46,13 +48,27 @@ pub struct NodeHead {
     pub scale: f32,
     pub norm: f32,
     pub code_sum: i32,
-    pub upper: u32,
+    upper: u32,
 }
 
-pub const NO_UPPER: u32 = u32::MAX;
+const NO_UPPER: u32 = u32::MAX;
+
+/// Set in `upper` of a row that is no node but a copy of one, beside the place of that one.
+const IS_COPY: u32 = 1 << 31;
+
+/// A row that stands at, or next to, the place of a node, its leader. It has no links: who finds the leader finds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C)]
+pub struct Copied {
+    pub leader: u32,
+    pub place: u32,
+    /// From the leader, at most; 0 where the vectors are equal. The codes of others are those of the difference to the
+    /// leader, so that near copies are told apart.
+    pub distance: f32,
+}
 
 impl Graph {
-    /// A graph of zero bytes with room for `layout.rows` rows.
+    /// A graph of zero bytes.
     fn allocate(metric: Metric, layout: Layout) -> Result<Self, EngineError> {
         let memory = MmapMut::map_anon(layout.bytes.max(1)).map_err(io_failed("allocate a graph"))?;
         #[cfg(target_os = "linux")]
@@ -61,10 +77,20 @@ impl Graph {
             let _ = memory.advise(memmap2::Advice::HugePage);
         }
         let start = memory.as_ptr();
-        Ok(Self { metric, layout, entry: 0, top_level: 0, longest: 0.0, start, owner: Owner::Memory(memory) })
+        Ok(Self {
+            metric,
+            layout,
+            entry: 0,
+            top_level: 0,
+            longest: 0.0,
+            is_begun: false,
+            start,
+            owner: Owner::Memory(memory),
+        })
     }
 
-    /// The rows of `grown`, with their links, and unlinked nodes for `added` rows: ordinal, sequence, vector, level.
+    /// The rows of `grown`, with their links, and unlinked nodes for `added` rows. There is room for every added row to
+    /// become a copy.
     pub fn new<'a>(
         metric: Metric,
         links: usize,
@@ -72,17 +98,20 @@ impl Graph {
         grown: Option<&Self>,
         added: &[AddedRow<'a>],
     ) -> Result<Self, EngineError> {
-        let (old_rows, old_words) = grown.map_or((0, 0), |old| (old.layout.rows, old.layout.upper_words));
-        let block = links + 1;
-        let words = old_words + added.iter().map(|row| row.level as usize * block).sum::<usize>();
-        let layout = Layout::new(dimension, old_rows + added.len(), links, words);
-        let mut graph = Self::allocate(metric, layout)?;
+        let empty = Counts { rows: 0, upper_words: 0, keys: 0, copies: 0 };
+        let old = grown.map_or(empty, |old| old.layout.counts());
+        let upper_words = old.upper_words + added.iter().map(|row| row.level as usize * links).sum::<usize>();
+        let keys = old.keys + added.iter().filter(|row| row.key.is_some()).count();
+        let counts = Counts { rows: old.rows + added.len(), upper_words, keys, copies: old.copies + added.len() };
+        let mut graph = Self::allocate(metric, Layout::new(dimension, links, counts))?;
         let length = |row: &AddedRow| row.vector.iter().map(|value| value * value).sum::<f32>().sqrt();
         graph.longest = added.iter().map(length).fold(grown.map_or(0.0, |old| old.longest), f32::max);
         if let Some(old) = grown {
             graph.copy(old);
         }
-        graph.write_added(old_rows, old_words, added);
+        graph.write_added(old.rows, old.upper_words, added);
+        graph.write_keys(grown, old.rows as u32, added);
+        graph.write_copies(grown.map_or(&[], |old| old.copies()));
         Ok(graph)
     }
 
@@ -98,6 +127,7 @@ impl Graph {
         assert_eq!((from.stride, from.links), (to.stride, to.links), "a graph grows in its own shape");
         let regions = [
             (HEADER_BYTES, HEADER_BYTES, from.rows * from.stride),
+            (from.links_at, to.links_at, from.rows * from.links * 8),
             (from.ordinals_at, to.ordinals_at, from.rows * 4),
             (from.sequences_at, to.sequences_at, from.rows * 8),
             (from.upper_at, to.upper_at, from.upper_words * 4),
@@ -107,16 +137,72 @@ impl Graph {
         for (from, to, length) in regions {
             memory[to..to + length].copy_from_slice(&bytes[from..from + length]);
         }
-        (self.entry, self.top_level) = (old.entry, old.top_level);
+        (self.entry, self.top_level, self.is_begun) = (old.entry, old.top_level, true);
         // Longer vectors change the coordinate that all others are lengthened by.
         if self.metric == Metric::InnerProduct && self.longest > old.longest {
             let longest = self.longest;
             for place in 0..from.rows as u32 {
+                if self.leader_of(place) != place {
+                    continue;
+                }
                 let norm = node_norm(self.metric, squared_norm(self.codes(place), self.head(place).scale), longest);
                 let at = HEADER_BYTES + place as usize * to.stride;
                 self.memory()[at + 4..at + 8].copy_from_slice(&norm.to_le_bytes());
             }
         }
+    }
+
+    fn write_keys(&mut self, grown: Option<&Self>, first: u32, added: &[AddedRow<'_>]) {
+        let (keys, places) = grown.map_or((&[][..], &[][..]), Self::keys);
+        let mut entries: Vec<(u32, u32)> = keys.iter().copied().zip(places.iter().copied()).collect();
+        entries.extend(added.iter().zip(first..).filter_map(|(row, place)| row.key.map(|key| (key, place))));
+        // Two ascending runs at worst, which a merge sort takes as they are.
+        entries[keys.len()..].sort_unstable();
+        entries.sort();
+        let (at, count) = (self.layout.keys_at, self.layout.keys);
+        let words = entries.iter().map(|entry| entry.0).chain(entries.iter().map(|entry| entry.1));
+        let bytes = self.memory()[at..at + 8 * count].as_chunks_mut::<4>().0;
+        bytes.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+    }
+
+    /// Sets the list of copies, in whatever order.
+    fn write_copies(&mut self, copies: &[Copied]) {
+        let mut copies = copies.to_vec();
+        copies.sort_unstable_by(|a, b| {
+            a.leader.cmp(&b.leader).then(a.distance.total_cmp(&b.distance)).then(a.place.cmp(&b.place))
+        });
+        let counts = Counts { copies: copies.len(), ..self.layout.counts() };
+        self.layout = Layout::new(self.layout.dimension, self.layout.links, counts);
+        let at = self.layout.copies_at;
+        let bytes = &mut self.memory()[at..at + COPY_BYTES * copies.len()];
+        for (bytes, copy) in bytes.as_chunks_mut::<COPY_BYTES>().0.iter_mut().zip(&copies) {
+            bytes[0..4].copy_from_slice(&copy.leader.to_le_bytes());
+            bytes[4..8].copy_from_slice(&copy.place.to_le_bytes());
+            bytes[8..12].copy_from_slice(&copy.distance.to_le_bytes());
+        }
+    }
+
+    /// Makes rows without links copies of their leaders. `difference` fills in what tells a copy at some distance from its
+    /// leader.
+    pub fn add_copies(&mut self, added: &[Copied], mut difference: impl FnMut(&Copied, &mut Vec<f32>)) {
+        let layout = self.layout;
+        let (mut vector, mut codes) = (Vec::new(), vec![0i8; layout.dimension]);
+        for copy in added {
+            let upper = IS_COPY | copy.leader;
+            let (mut scale, mut code_sum, mut norm) = (0.0, 0, 0.0);
+            codes.fill(0);
+            if copy.distance > 0.0 {
+                difference(copy, &mut vector);
+                (scale, code_sum) = encode(&vector, &mut codes);
+                if self.metric == Metric::L2Squared {
+                    norm = squared_norm(&codes, scale);
+                }
+            }
+            let node = &mut self.memory()[HEADER_BYTES + copy.place as usize * layout.stride..][..layout.stride];
+            write_node(node, NodeHead { scale, norm, code_sum, upper }, &codes);
+        }
+        let all: Vec<Copied> = self.copies().iter().chain(added).copied().collect();
+        self.write_copies(&all);
     }
 
     fn write_added(&mut self, old_rows: usize, old_words: usize, added: &[AddedRow<'_>]) {
@@ -128,14 +214,9 @@ impl Graph {
             let (scale, code_sum) = encode(row.vector, &mut codes);
             let norm = node_norm(metric, squared_norm(&codes, scale), longest);
             let upper = if row.level == 0 { NO_UPPER } else { word as u32 };
-            word += row.level as usize * layout.upper_block();
+            word += row.level as usize * layout.links;
             let node = &mut memory[HEADER_BYTES + place * layout.stride..][..layout.stride];
-            node[0..4].copy_from_slice(&scale.to_le_bytes());
-            node[4..8].copy_from_slice(&norm.to_le_bytes());
-            node[8..12].copy_from_slice(&code_sum.to_le_bytes());
-            node[12..16].copy_from_slice(&upper.to_le_bytes());
-            let bytes = node[NODE_HEAD_BYTES..].iter_mut();
-            bytes.zip(&codes).for_each(|(byte, code)| *byte = *code as u8);
+            write_node(node, NodeHead { scale, norm, code_sum, upper }, &codes);
             memory[layout.ordinals_at + 4 * place..][..4].copy_from_slice(&row.ordinal.to_le_bytes());
             memory[layout.sequences_at + 8 * place..][..8].copy_from_slice(&row.sequence.to_le_bytes());
         }
@@ -153,6 +234,8 @@ impl Graph {
         header[24..28].copy_from_slice(&self.top_level.to_le_bytes());
         header[28..32].copy_from_slice(&self.longest.to_le_bytes());
         header[32..40].copy_from_slice(&(layout.upper_words as u64).to_le_bytes());
+        header[40..48].copy_from_slice(&(layout.keys as u64).to_le_bytes());
+        header[48..56].copy_from_slice(&(layout.copies as u64).to_le_bytes());
         self.memory()[..HEADER_BYTES].copy_from_slice(&header);
     }
 
@@ -170,7 +253,8 @@ impl Graph {
             return Err(damaged("a graph file without its header"));
         }
         let links = word(16) as usize;
-        let layout = Layout::new(dimension, rows, links, word(32) as usize);
+        let (upper_words, keys, copies) = (word(32) as usize, word(40) as usize, word(48) as usize);
+        let layout = Layout::new(dimension, links, Counts { rows, upper_words, keys, copies });
         if word(4) as usize != dimension || word(8) as usize != rows || layout.bytes != map.len() {
             return Err(damaged("a graph file whose lengths do not add up"));
         }
@@ -178,7 +262,16 @@ impl Graph {
         if entry as usize >= rows {
             return Err(damaged("a graph file whose entry is none of its rows"));
         }
-        Ok(Self { metric, layout, entry, top_level, longest, start: map.as_ptr(), owner: Owner::File(map) })
+        Ok(Self {
+            metric,
+            layout,
+            entry,
+            top_level,
+            longest,
+            is_begun: true,
+            start: map.as_ptr(),
+            owner: Owner::File(map),
+        })
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -206,34 +299,85 @@ impl Graph {
         unsafe { std::slice::from_raw_parts(self.node(place).add(NODE_HEAD_BYTES).cast(), self.layout.dimension) }
     }
 
-    /// Count and places of the node's links in a layer; empty where the node has no such layer.
-    #[inline(always)]
-    pub fn links(&self, place: u32, level: u32) -> &[AtomicU32] {
-        if level == 0 {
-            // SAFETY: count and twice `links` places lie at `links_at` of every node, aligned to 4.
-            return unsafe {
-                let at = self.node(place).add(self.layout.links_at);
-                std::slice::from_raw_parts(at.cast(), 2 * self.layout.links + 1)
-            };
-        }
+    /// The node that a row stands at: its own place, or that of its leader.
+    #[inline]
+    pub fn leader_of(&self, place: u32) -> u32 {
         let upper = self.head(place).upper;
-        if upper == NO_UPPER {
+        // In a damaged file the leader may be no place.
+        if upper != NO_UPPER && upper & IS_COPY != 0 {
+            (upper & !IS_COPY).min(self.layout.rows as u32 - 1)
+        } else {
+            place
+        }
+    }
+
+    /// All rows that are no nodes, by leader, then by distance.
+    pub fn copies(&self) -> &[Copied] {
+        // SAFETY: `copies` records of three numbers of four bytes lie at `copies_at`, aligned to 4; whatever is written
+        // there has the graph for itself.
+        unsafe { std::slice::from_raw_parts(self.start.add(self.layout.copies_at).cast(), self.layout.copies) }
+    }
+
+    /// The copies of a node, the nearest first.
+    #[inline]
+    pub fn copies_of(&self, leader: u32) -> &[Copied] {
+        if self.layout.copies == 0 {
             return &[];
         }
-        let block = self.layout.upper_block();
-        let from = upper as usize + (level as usize - 1) * block;
+        let copies = self.copies();
+        let from = copies.partition_point(|copy| copy.leader < leader);
+        let count = copies[from..].partition_point(|copy| copy.leader == leader);
+        &copies[from..from + count]
+    }
+
+    /// The keys of vectors, ascending, and the place of each.
+    fn keys(&self) -> (&[u32], &[u32]) {
+        // SAFETY: twice `keys` words lie at `keys_at`, aligned to 4; they do not change once the graph is shared.
+        let words: &[u32] =
+            unsafe { std::slice::from_raw_parts(self.start.add(self.layout.keys_at).cast(), 2 * self.layout.keys) };
+        words.split_at(self.layout.keys)
+    }
+
+    /// Some places whose vectors have this key, most likely the one that has the vector of which the key was made.
+    pub fn places_with_key(&self, key: u32) -> &[u32] {
+        const PLACES_MAX: usize = 16;
+        let (keys, places) = self.keys();
+        let from = keys.partition_point(|&other| other < key);
+        let count = keys[from..].iter().take(PLACES_MAX).take_while(|&&other| other == key).count();
+        let places = &places[from..from + count];
+        if places.iter().all(|&place| (place as usize) < self.layout.rows) { places } else { &[] }
+    }
+
+    /// The node's links in a layer, each the place + 1, 0 for none; empty where the node has no such layer.
+    #[inline(always)]
+    pub fn links(&self, place: u32, level: u32) -> &[AtomicU32] {
+        let links = self.layout.links;
+        if level == 0 {
+            // SAFETY: twice `links` words for each row lie at `links_at`, aligned to 4.
+            return unsafe { std::slice::from_raw_parts(self.links_at(place).cast(), 2 * links) };
+        }
+        let upper = self.head(place).upper;
+        if upper & IS_COPY != 0 {
+            return &[];
+        }
+        let from = upper as usize + (level as usize - 1) * links;
         // SAFETY: `upper_words` words lie at `upper_at`, aligned to 4.
         let words: &[AtomicU32] =
             unsafe { std::slice::from_raw_parts(self.start.add(self.layout.upper_at).cast(), self.layout.upper_words) };
-        words.get(from..from + block).unwrap_or_default()
+        words.get(from..from + links).unwrap_or_default()
     }
 
+    #[inline(always)]
+    fn links_at(&self, place: u32) -> *const u8 {
+        debug_assert!((place as usize) < self.layout.rows);
+        // SAFETY: callers give places below the number of rows.
+        unsafe { self.start.add(self.layout.links_at + place as usize * 8 * self.layout.links) }
+    }
+
+    /// Others may walk meanwhile: they see some of the old and some of the new links.
     pub fn set_links(links: &[AtomicU32], places: impl ExactSizeIterator<Item = u32>) {
-        let count = places.len() as u32;
-        for (link, place) in links[1..].iter().zip(places) {
-            link.store(place, Ordering::Relaxed);
-        }
-        links[0].store(count, Ordering::Release);
+        let words = places.map(|place| place + 1).chain(std::iter::repeat(0));
+        links.iter().zip(words).for_each(|(link, word)| link.store(word, Ordering::Release));
     }
 
     pub fn ordinal(&self, place: u32) -> u32 {
@@ -257,13 +401,13 @@ impl Graph {
     /// Has the head and the codes of a node brought near.
     #[inline(always)]
     pub fn prefetch(&self, place: u32) {
-        prefetch(self.node(place), self.layout.links_at);
+        prefetch(self.node(place), NODE_HEAD_BYTES + self.layout.dimension);
     }
 
     /// Has the links of a node in the lowest layer brought near.
     #[inline(always)]
     pub fn prefetch_links(&self, place: u32) {
-        prefetch(self.node(place).wrapping_add(self.layout.links_at), self.layout.stride - self.layout.links_at);
+        prefetch(self.links_at(place), 8 * self.layout.links);
     }
 
     /// The cost of each place, by codes.
@@ -278,6 +422,13 @@ impl Graph {
     pub fn costs_between(&self, of: u32, places: &[u32], scratch: &mut Vec<i32>, costs: &mut Vec<f32>) {
         let head = self.head(of);
         self.costs_of(self.codes(of), weights(self.metric, head.scale, head.norm), places, scratch, costs);
+    }
+
+    /// Square of the distance between what the codes of two nodes stand for.
+    pub fn squared_distance_between(&self, a: u32, b: u32) -> f32 {
+        let scales = [self.head(a).scale, self.head(b).scale];
+        let codes = self.codes(a).iter().zip(self.codes(b));
+        codes.map(|(&a, &b)| (scales[0] * f32::from(a) - scales[1] * f32::from(b)).powi(2)).sum()
     }
 
     #[inline(always)]
@@ -318,6 +469,15 @@ pub fn prefetch(start: *const u8, bytes: usize) {
     let _ = (start, bytes);
 }
 
+fn write_node(node: &mut [u8], head: NodeHead, codes: &[i8]) {
+    node[0..4].copy_from_slice(&head.scale.to_le_bytes());
+    node[4..8].copy_from_slice(&head.norm.to_le_bytes());
+    node[8..12].copy_from_slice(&head.code_sum.to_le_bytes());
+    node[12..16].copy_from_slice(&head.upper.to_le_bytes());
+    let bytes = node[NODE_HEAD_BYTES..].iter_mut();
+    bytes.zip(codes).for_each(|(byte, code)| *byte = *code as u8);
+}
+
 /// A row that a graph takes in.
 #[derive(Debug, Clone, Copy)]
 pub struct AddedRow<'a> {
@@ -326,4 +486,6 @@ pub struct AddedRow<'a> {
     pub vector: &'a [f32],
     /// Layers above the lowest.
     pub level: u32,
+    /// By which the vector is found; `None` where an equal one is found instead.
+    pub key: Option<u32>,
 }

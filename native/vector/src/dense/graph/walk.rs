@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::beam::Beam;
 use super::codes::CodedQuery;
 use super::storage::Graph;
+use crate::bit_set::BitSet;
 
 /// Steps between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 256;
@@ -18,6 +19,8 @@ pub struct Scratch {
     pub beam: Beam,
     /// The nearest allowed nodes of a walk that steps on others too.
     pub kept: Beam,
+    /// The nearest copies of one node.
+    pub copies: Beam,
     /// Nodes that were met and did not fit into the beam.
     pub spilled: Vec<(f32, u32)>,
     /// Nodes that a walk begins at, with their costs.
@@ -99,9 +102,9 @@ impl Graph {
     /// The places that a node is linked to in a layer; in a damaged file some may be none, and are left out.
     #[inline(always)]
     pub fn linked(&self, place: u32, level: u32) -> impl Iterator<Item = u32> + '_ {
-        let (links, rows) = (self.links(place, level), self.layout.rows as u32);
-        let count = links.first().map_or(0, |count| count.load(Ordering::Acquire) as usize);
-        links.iter().skip(1).take(count).map(|link| link.load(Ordering::Relaxed)).filter(move |&place| place < rows)
+        let rows = self.layout.rows as u32;
+        let words = self.links(place, level).iter().map(|link| link.load(Ordering::Acquire));
+        words.take_while(|&word| word != 0).map(|word| word - 1).filter(move |&place| place < rows)
     }
 
     /// Goes down to `level`; `scratch.starts` then holds the nodes nearest to the query that were met in the layer above,
@@ -115,7 +118,7 @@ impl Graph {
         }
         for level in (level + 1..=self.top_level).rev() {
             scratch.beam.reset(width);
-            self.walk_on(query, level, scratch, &mut || false);
+            self.walk_on::<false>(query, level, scratch, &mut || false);
             scratch.starts.clear();
             scratch.starts.extend(scratch.beam.iter());
             for place in scratch.met.drain(..) {
@@ -136,18 +139,74 @@ impl Graph {
     ) -> bool {
         scratch.forget(self.layout.rows);
         scratch.beam.reset(limit);
-        let is_done = self.walk_on(query, level, scratch, is_due);
+        let is_done = self.walk_on::<false>(query, level, scratch, is_due);
         scratch.met.clear();
         is_done
     }
 
-    fn walk_on(&self, query: &CodedQuery, level: u32, scratch: &mut Scratch, is_due: &mut dyn FnMut() -> bool) -> bool {
+    /// The same in the lowest layer, in such a way that the walk can go on.
+    pub fn walk_widely(
+        &self,
+        query: &CodedQuery,
+        limit: usize,
+        scratch: &mut Scratch,
+        is_due: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        scratch.forget(self.layout.rows);
+        scratch.beam.reset(limit);
+        scratch.spilled.clear();
+        self.walk_on::<true>(query, 0, scratch, is_due)
+    }
+
+    /// Goes on with a walk, from `scratch.starts` too, to more candidates.
+    pub fn walk_on_widely(
+        &self,
+        query: &CodedQuery,
+        limit: usize,
+        scratch: &mut Scratch,
+        is_due: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        scratch.widen(limit);
+        self.walk_on::<true>(query, 0, scratch, is_due)
+    }
+
+    /// Sets `scratch.starts` to more nodes of the upper layers, while a walk rests.
+    pub fn more_starts(&self, query: &CodedQuery, width: usize, scratch: &mut Scratch) {
+        let walk = (std::mem::take(&mut scratch.beam), std::mem::take(&mut scratch.visited));
+        let progress = scratch.progress;
+        self.descend(query, 0, width, scratch);
+        (scratch.beam, scratch.visited) = walk;
+        scratch.progress = progress;
+    }
+
+    /// Adds a node to `scratch.starts`.
+    pub fn start_at(&self, node: u32, query: &CodedQuery, scratch: &mut Scratch) {
+        if scratch.starts.iter().all(|&(_, start)| start != node) {
+            self.costs(query, &[node], &mut scratch.dots, &mut scratch.costs);
+            scratch.visits += 1;
+            scratch.starts.push((scratch.costs[0], node));
+        }
+    }
+
+    fn walk_on<const SPILLS: bool>(
+        &self,
+        query: &CodedQuery,
+        level: u32,
+        scratch: &mut Scratch,
+        is_due: &mut dyn FnMut() -> bool,
+    ) -> bool {
         for at in 0..scratch.starts.len() {
             let (cost, place) = scratch.starts[at];
-            scratch.meet(place);
-            scratch.met.push(place);
-            if cost < scratch.beam.bound() {
-                scratch.beam.insert(cost, place);
+            if !scratch.meet(place) {
+                continue;
+            }
+            if level > 0 {
+                scratch.met.push(place);
+            }
+            let is_near = cost < scratch.beam.bound();
+            let out = if is_near { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
+            if SPILLS {
+                scratch.spilled.extend(out);
             }
         }
         let mut progress = Progress::begin();
@@ -159,11 +218,40 @@ impl Graph {
             if level > 0 {
                 scratch.met.extend_from_slice(&scratch.fresh);
             }
-            self.weigh_fresh(query, scratch);
+            self.weigh_fresh::<SPILLS>(query, scratch);
             progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST));
         }
         scratch.progress = progress;
         true
+    }
+
+    /// Offers the nodes in these words of the set to the beam, but for those that the walk has met.
+    pub fn scan(
+        &self,
+        query: &CodedQuery,
+        nodes: &BitSet,
+        words: std::ops::Range<usize>,
+        scratch: &mut Scratch,
+        beam: &mut Beam,
+    ) {
+        for at in words {
+            let mut left = nodes.words()[at] & !scratch.visited[at];
+            scratch.fresh.clear();
+            while left != 0 {
+                scratch.fresh.push(at as u32 * 64 + left.trailing_zeros());
+                left &= left - 1;
+            }
+            scratch.fresh.iter().for_each(|&node| self.prefetch(node));
+            self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
+            scratch.visits += scratch.fresh.len() as u64;
+            let mut bound = beam.bound();
+            for (&node, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
+                if cost < bound {
+                    beam.insert(cost, node);
+                    bound = beam.bound();
+                }
+            }
+        }
     }
 
     /// Gathers the linked nodes that are met for the first time.
@@ -180,12 +268,14 @@ impl Graph {
 
     /// Offers the gathered nodes to the beam.
     #[inline(always)]
-    pub fn weigh_fresh(&self, query: &CodedQuery, scratch: &mut Scratch) {
+    pub fn weigh_fresh<const SPILLS: bool>(&self, query: &CodedQuery, scratch: &mut Scratch) {
         self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
         scratch.visits += scratch.fresh.len() as u64;
         for (&place, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
-            if cost < scratch.beam.bound() {
-                scratch.beam.insert(cost, place);
+            let is_near = cost < scratch.beam.bound();
+            let out = if is_near { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
+            if SPILLS {
+                scratch.spilled.extend(out);
             }
         }
         if let Some(next) = scratch.beam.peek() {

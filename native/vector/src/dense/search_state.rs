@@ -1,0 +1,59 @@
+//! One search on its way through the parts of an index.
+
+use super::nearest::{Found, Nearest};
+use super::options::{DistanceBounds, Metric};
+use crate::search::{SearchBounds, SearchReport};
+
+pub struct Search<'a> {
+    pub metric: Metric,
+    pub query: &'a [f32],
+    /// By which an equal vector is found.
+    pub key: u32,
+    pub distance: DistanceBounds,
+    pub bounds: &'a SearchBounds<'a>,
+    /// From 0, fast, to 1, thorough.
+    pub effort: f32,
+    /// Candidates of a walk in the graph at hand.
+    pub candidates: Candidates,
+    pub nearest: Nearest,
+    pub report: SearchReport,
+    pub is_partial: bool,
+}
+
+/// How many nodes a walk keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidates {
+    /// Before it is judged.
+    pub first: usize,
+    /// What the effort asks for.
+    pub full: usize,
+}
+
+impl Search<'_> {
+    pub fn took(&mut self, arm: &'static str) {
+        if !self.report.arms.contains(&arm) {
+            self.report.arms.push(arm);
+        }
+    }
+
+    pub fn accepts(&self, cost: f32) -> bool {
+        self.distance.is_open() || self.distance.accept(self.metric.distance(cost))
+    }
+
+    pub fn offer(&mut self, found: Found) {
+        if self.accepts(found.cost) {
+            self.nearest.offer(found);
+        }
+    }
+
+    /// Whether rows may be too near to be hits, so that a walk towards the query leads away from them.
+    pub fn has_inner_bound(&self) -> bool {
+        self.distance.over.is_some()
+    }
+
+    /// Whether the time is over; asked between steps that take microseconds.
+    pub fn is_due(&mut self) -> bool {
+        self.is_partial = self.is_partial || (self.bounds.is_due)();
+        self.is_partial
+    }
+}
