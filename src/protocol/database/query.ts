@@ -178,7 +178,9 @@ export const queryHit = Type.Object({
   _id: Type.String(),
   _score: Type.Number(),
   _distance: Type.Optional(
-    Type.Number({ description: 'By the dense index, smaller is nearer: squared Euclidean, 1 - cosine, or the negative dot product.' }),
+    Type.Number({
+      description: 'By the dense index, smaller is nearer: squared Euclidean, 1 - cosine, or the negative dot product.',
+    }),
   ),
   _index_scores: Type.Optional(
     Type.Record(Type.String(), Type.Number(), {
