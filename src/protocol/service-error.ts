@@ -13,7 +13,7 @@ export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: ErrorCode;
   readonly retryAfterMs: number | undefined;
-  readonly details: Record<string, unknown> | undefined;
+  details: Record<string, unknown> | undefined;
 
   constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -29,4 +29,10 @@ export class ServiceError extends Error {
   get retryable(): boolean {
     return errorCodes[this.code][1];
   }
+}
+
+/** Adds facts for the log to an error that passes by; what it says already stays. Returns the same error. */
+export function withDetails<Thrown>(thrown: Thrown, details: Readonly<Record<string, unknown>>): Thrown {
+  if (thrown instanceof ServiceError) thrown.details = { ...details, ...thrown.details };
+  return thrown;
 }

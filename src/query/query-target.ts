@@ -111,6 +111,8 @@ export interface QueriedIndexes {
 export interface QueryCaller {
   /** Aborted when nobody waits any more. */
   readonly signal: AbortSignal;
+  /** For the log. */
+  readonly requestId?: string;
   /** Whether nobody else waits for anything; false when it is not known. */
   isAlone?(): boolean;
 }

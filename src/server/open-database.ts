@@ -2,6 +2,8 @@ import { queryIndexes } from '../engine/native-query.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { StartReplay } from '../indexing/start-replay.ts';
 import type { Health } from '../observability/health.ts';
+import type { LogFields } from '../observability/logger.ts';
+import type { ServiceError } from '../protocol/service-error.ts';
 import { CursorSeal } from '../query/page-cursor.ts';
 import { BatchWriter } from '../tables/batch-writer.ts';
 import { DocumentReads } from '../tables/document-reads.ts';
@@ -98,6 +100,15 @@ function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService
   });
 }
 
+/** Table and range of an error, as far as it names them. */
+function whereOf({ details }: ServiceError): LogFields {
+  const { table, range_id: rangeId } = details ?? {};
+  return {
+    table: typeof table === 'string' ? table : undefined,
+    range_id: typeof rangeId === 'number' ? rangeId : undefined,
+  };
+}
+
 function buildQueries(
   { storage, clock, limits, logger, metrics, options }: DatabaseCore,
   tables: TableService,
@@ -117,5 +128,7 @@ function buildQueries(
       logger.warn('slow query', { table, duration_ms: tookMs });
     },
     onFailure: () => metrics.increment('queries', ['error']),
+    onFailedAmongSeveral: (error, request_id) =>
+      logger.warn('a query among several failed', { request_id, code: error.code, ...whereOf(error) }, error),
   });
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Fault, Health } from '../observability/health.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { DataDirectory } from './data-directory.ts';
 import type { DiskCondition } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
@@ -66,7 +66,7 @@ export class StorageFaults {
       return result;
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'data_corrupted') this.health.raise(damagedFile(rangeId));
-      throw error;
+      throw withDetails(error, { range_id: rangeId });
     }
   }
 

@@ -12,7 +12,7 @@ import type { RangeId } from './entry-group.ts';
 import { OpenRanges } from './open-ranges.ts';
 import { RedoRunner } from './redo-runner.ts';
 import type { StartReport, StorageCalls, StorageEvent, WriterStart } from './storage-calls.ts';
-import { insufficientStorage, translateStorageError } from './storage-error.ts';
+import { insufficientStorage, isSqliteError, translateStorageError } from './storage-error.ts';
 import { WalKeeper } from './wal-keeper.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
@@ -273,7 +273,7 @@ function headOrZero(ranges: OpenRanges, rangeId: RangeId): number {
   try {
     return ranges.get(rangeId).file.snapshot().head;
   } catch (error) {
-    if (error instanceof ServiceError && error.code === 'data_corrupted') return 0;
+    if (isSqliteError(error) || (error instanceof ServiceError && error.code === 'data_corrupted')) return 0;
     throw error;
   }
 }

@@ -19,7 +19,7 @@ import {
   type ReadSetItem,
 } from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
@@ -172,7 +172,11 @@ export class BatchWriter {
     for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
     const writes = parts.flatMap((part) => part.writes);
     if (writes.length === 0 && readSet.length === 0) return [];
-    const applied = await this.#log.append({ writes, readSet, requestId, ...at });
+    const applied = await this.#log.append({ writes, readSet, requestId, ...at }).catch((error: unknown) => {
+      const [only, ...others] = writes;
+      const table = parts.map((part) => part.table.name).join(', ');
+      throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
+    });
     for (const write of applied) ranges.get(write.rangeId)?.applied(write);
     this.#observer.wrote(batchCounts(applied));
     return applied;

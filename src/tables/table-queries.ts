@@ -7,7 +7,7 @@ import type { Clock } from '../lib/clock.ts';
 import { inSlices } from '../lib/in-slices.ts';
 import { skipSpace } from '../lib/json-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { HighlightPlan } from '../query/highlight-request.ts';
 import type { Hit } from '../query/hydrate.ts';
 import {
@@ -53,6 +53,8 @@ export interface TableQueriesParts {
   queryTimeoutMs: number;
   onQuery(report: QueryReport): void;
   onFailure(): void;
+  /** One query of several has failed for a reason of the server's, which its answer says in its place. */
+  onFailedAmongSeveral(error: ServiceError, requestId: string | undefined): void;
 }
 
 interface OpenTarget extends QueryTarget {
@@ -88,6 +90,8 @@ export class TableQueries {
       return await this.#one(request, pathTable, caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
+      // The answer as a whole succeeds, and nothing else would log it.
+      if (error.status >= 500) this.#parts.onFailedAmongSeveral(error, caller.requestId);
       return renderFailure(error, this.#parts.clock.monotonicMs() - started);
     }
   }
@@ -97,7 +101,7 @@ export class TableQueries {
       return await this.#answer(request, pathTable, caller);
     } catch (error) {
       this.#parts.onFailure();
-      throw error;
+      throw withDetails(error, { table: tableOf(request, pathTable) });
     }
   }
 
@@ -235,6 +239,12 @@ async function highlightStored(
 
 function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocument> {
   for (const { key, ttlBaseMs, text } of documents) yield { key, ttlBaseMs, body: encoder.encode(text) };
+}
+
+/** For the log: the table that a request names, if it does. */
+function tableOf(request: unknown, pathTable: string | undefined): string | undefined {
+  const named = typeof request === 'object' && request !== null && 'table' in request ? request.table : undefined;
+  return pathTable ?? (typeof named === 'string' ? named : undefined);
 }
 
 /** What of an index a query can ask for. */

@@ -4,7 +4,7 @@ import type { OpenRange } from '../indexing/open-range.ts';
 import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog-records.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
 import type { CheckedIndexConfig } from './index-config.ts';
@@ -124,7 +124,7 @@ export class Table implements TableView {
       for (const range of this.ranges) leases.push(await this.#pool.lease(range.rangeId));
     } catch (error) {
       for (const lease of leases) lease[Symbol.dispose]();
-      throw error;
+      throw withDetails(error, { table: this.name });
     }
     return {
       ranges: leases.map((lease) => lease.range),

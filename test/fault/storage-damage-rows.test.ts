@@ -150,7 +150,7 @@ describe('S03 a write-ahead log that is cut', () => {
       flipBit(log, Math.floor(writtenBytes(readFileSync(log)) / 3));
       const checked = offlineCheck(place.dataDir);
       expect(checked.code).toBe(1);
-      await using server = await place.start({ startDeadlineMs: 3_000 });
+      await using server = await place.start({ awaitReady: false });
       const wire = new WireClient(server.url);
       const answer = await wire.batch('t', { inserts: { fresh: { n: 1 } } });
       expect(answer.status).toBe(500);

@@ -21,6 +21,8 @@ export interface ChildServerOptions {
   openFilesMax?: number;
   /** How long the start may take, in milliseconds. Default 10,000: what the fault matrix allows after a kill. */
   startDeadlineMs?: number;
+  /** False: the start is over when the routes of the database answer, ready or not. */
+  awaitReady?: boolean;
 }
 
 export interface Ending {
@@ -66,7 +68,7 @@ export class ChildServer implements AsyncDisposable {
   static async start(options: ChildServerOptions): Promise<ChildServer> {
     const server = await ChildServer.spawn(options);
     try {
-      await server.ready(options.startDeadlineMs ?? 10_000);
+      await server.ready(options.startDeadlineMs ?? 10_000, options.awaitReady === false ? '/db/v1/status' : '/readyz');
     } catch (error) {
       await server.kill();
       throw error;
@@ -107,11 +109,11 @@ export class ChildServer implements AsyncDisposable {
     return this.#ending;
   }
 
-  async ready(deadlineMs: number): Promise<void> {
+  async ready(deadlineMs: number, path = '/readyz'): Promise<void> {
     const end = performance.now() + deadlineMs;
     while (performance.now() < end) {
       if (this.#ending) throw new StartFailure(this.#ending, this.#log);
-      const answer = await fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined);
+      const answer = await fetch(this.url + path, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined);
       if (answer?.status === 200) return;
       await Promise.race([Bun.sleep(10), this.ended]);
     }
