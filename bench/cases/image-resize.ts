@@ -1,6 +1,5 @@
 import sharp from 'sharp';
 import { decodeBase64 } from '../../src/inference/media/data-uri.ts';
-import { imageSpec } from '../../src/inference/media/media-loader.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { alternate } from '../measure/alternate.ts';
@@ -26,7 +25,7 @@ async function run({ tier, pairs, seed }: BenchContext): Promise<Comparison[]> {
   const ours = async () => {
     const image = decodeBase64(text, 'the image');
     const input = { image, name: 'the image', fit: 'inside', width: edge, height: edge, encode: 'jpeg' } as const;
-    return (await pool.run(imageSpec(settings), 'prepareImage', input)).data.length;
+    return (await pool.run({ backend: 'image', settings }, 'prepareImage', input)).data.length;
   };
   const bare = async () => {
     const resized = sharp(Buffer.from(text, 'base64')).resize({ width: edge, height: edge, fit: 'inside' });

@@ -1,5 +1,5 @@
 import type { HostMemory } from './host-memory.ts';
-import type { ModelSpec } from './model-spec.ts';
+import type { HostSpec, ModelSpec } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';
 
@@ -44,4 +44,4 @@ export interface Backend {
 }
 
 /** Throws a `ServiceError` (`model_load_failed`) that says why the model cannot be used. */
-export type LoadBackend = (spec: ModelSpec, memory: HostMemory) => Promise<Backend>;
+export type LoadBackend<Spec extends HostSpec = ModelSpec> = (spec: Spec, memory: HostMemory) => Promise<Backend>;

@@ -5,7 +5,7 @@ import type { Backend, LoadBackend, OperationHandlers } from './backend.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
 import { LargeArrays, memoryFilesOfChild } from './large-arrays.ts';
-import type { ModelSpec } from './model-spec.ts';
+import type { HostSpec } from './model-spec.ts';
 
 /** Signs of life are sent no more often than this, in milliseconds. */
 const progressEveryMs = 250;
@@ -13,7 +13,7 @@ const progressEveryMs = 250;
 type AnyHandler = (input: unknown, context: object) => Promise<unknown>;
 
 /** The child's side: loads one model when told to, works for the server until it goes away, then exits. */
-export function runHostChild(load: LoadBackend): void {
+export function runHostChild(load: LoadBackend<HostSpec>): void {
   const child = new ChildSide(load);
   process.on('message', (message) => child.take(message as ToChild));
   // Nobody is left to work for.
@@ -21,7 +21,7 @@ export function runHostChild(load: LoadBackend): void {
 }
 
 class ChildSide {
-  readonly #load: LoadBackend;
+  readonly #load: LoadBackend<HostSpec>;
   readonly #running = new Map<number, AbortController>();
   #backend: Backend | undefined;
   #largeArrays: LargeArrays | undefined;
@@ -38,7 +38,7 @@ class ChildSide {
     release: (bytes) => send({ type: 'release', bytes }),
   };
 
-  constructor(load: LoadBackend) {
+  constructor(load: LoadBackend<HostSpec>) {
     this.#load = load;
   }
 
@@ -54,7 +54,7 @@ class ChildSide {
     else void this.#stop();
   }
 
-  async #open(spec: ModelSpec, sharesMemory: boolean): Promise<void> {
+  async #open(spec: HostSpec, sharesMemory: boolean): Promise<void> {
     if (sharesMemory) this.#largeArrays = new LargeArrays(memoryFilesOfChild.outgoing, memoryFilesOfChild.incoming);
     try {
       this.#backend = await this.#load(spec, this.#memory);

@@ -1,12 +1,12 @@
 import type { TransportedError } from '../runtime/error-transport.ts';
 import type { LoadedInfo } from './backend.ts';
 import type { PlacedArray } from './large-arrays.ts';
-import type { ModelSpec } from './model-spec.ts';
+import type { HostSpec } from './model-spec.ts';
 import type { Priority } from './priority.ts';
 
 /** What the server tells a child. */
 export type ToChild =
-  | { readonly type: 'load'; readonly spec: ModelSpec; readonly sharesMemory: boolean }
+  | { readonly type: 'load'; readonly spec: HostSpec; readonly sharesMemory: boolean }
   | {
       readonly type: 'run';
       readonly id: number;

@@ -3,7 +3,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { LoadedInfo } from './backend.ts';
 import { type Lane, Lanes } from './lanes.ts';
 import { ModelProcess, type ProcessParts, type RunOptions } from './model-process.ts';
-import { type ModelSpec, specKey } from './model-spec.ts';
+import { type HostSpec, type ModelSpec, nameOfSpec, specKey } from './model-spec.ts';
 import type { InputOf, OperationName, ResultOf } from './operations.ts';
 
 export interface PoolBounds {
@@ -72,7 +72,7 @@ export class ModelPool {
    * model in use, `memory_budget_exceeded` where the model never fits, `model_load_failed`, `inference_interrupted`.
    */
   async run<Name extends OperationName>(
-    spec: ModelSpec,
+    spec: HostSpec,
     name: Name,
     input: InputOf<Name>,
     options: RunOptions<Name> = {},
@@ -81,13 +81,13 @@ export class ModelPool {
   }
 
   /** What the model turned out to be; loads it when it is not. */
-  async info(spec: ModelSpec, signal?: AbortSignal): Promise<LoadedInfo> {
+  async info(spec: HostSpec, signal?: AbortSignal): Promise<LoadedInfo> {
     return await this.use(spec, (_process, info) => Promise.resolve(info), { signal });
   }
 
   /** Several operations on one loaded model, which stays until `work` has settled. */
   async use<T>(
-    spec: ModelSpec,
+    spec: HostSpec,
     work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
     lane: Lane = {},
   ): Promise<T> {
@@ -95,7 +95,7 @@ export class ModelPool {
   }
 
   async #hold<T>(
-    spec: ModelSpec,
+    spec: HostSpec,
     work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
@@ -137,15 +137,15 @@ export class ModelPool {
     await Promise.all(this.#leaving);
   }
 
-  #slotOf(spec: ModelSpec): Slot {
+  #slotOf(spec: HostSpec): Slot {
     if (this.#stopped) throw new ServiceError('unavailable', 'the server is stopping');
     const key = specKey(spec);
     const known = this.#slots.get(key);
     if (known !== undefined && known.process?.alive !== false) return known;
     if (known !== undefined) this.#slots.delete(key);
-    const bytes = spec.bytes + overheadBytes;
-    const isModel = spec.kind !== 'images';
-    this.#makeRoom(spec.name, isModel, bytes);
+    const isModel = spec.backend !== 'image';
+    const bytes = (isModel ? spec.bytes : 0) + overheadBytes;
+    this.#makeRoom(nameOfSpec(spec), isModel, bytes);
     const abandoned = new AbortController();
     const slot: Slot = {
       key,
@@ -172,7 +172,7 @@ export class ModelPool {
     return slot;
   }
 
-  async #load(spec: ModelSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
+  async #load(spec: HostSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
     const startMs = this.#clock.monotonicMs();
     this.#parts.onLoading(specKey(spec));
     const parts: ProcessParts = {
@@ -190,7 +190,7 @@ export class ModelPool {
     if (bytes > memoryBytesMax) {
       throw new ServiceError(
         'memory_budget_exceeded',
-        `the model "${name}" needs about ${bytes} bytes; inference.memory_limit allows ${memoryBytesMax}`,
+        `${name} needs about ${bytes} bytes; inference.memory_limit allows ${memoryBytesMax}`,
       );
     }
     for (;;) {

@@ -7,7 +7,7 @@ import type { LoadedInfo } from './backend.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
 import { LargeArrays } from './large-arrays.ts';
 import { openMemoryFile } from './memory-file.ts';
-import { type ModelSpec, specKey } from './model-spec.ts';
+import { type HostSpec, nameOfSpec, specKey } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';
 
@@ -55,7 +55,7 @@ const stopGraceMs = 2_000;
  * touches nothing else.
  */
 export class ModelProcess {
-  readonly spec: ModelSpec;
+  readonly spec: HostSpec;
   readonly #parts: ProcessParts;
   readonly #child: Subprocess<'ignore', 'ignore', 'pipe'>;
   readonly #memoryFiles = [openMemoryFile(), openMemoryFile()].filter((file) => file !== undefined);
@@ -73,7 +73,7 @@ export class ModelProcess {
   #residentBytes = 0;
   #loadedBytes = 0;
 
-  private constructor(spec: ModelSpec, parts: ProcessParts) {
+  private constructor(spec: HostSpec, parts: ProcessParts) {
     this.spec = spec;
     this.#parts = parts;
     this.#lastWordMs = parts.clock.monotonicMs();
@@ -90,11 +90,7 @@ export class ModelProcess {
   }
 
   /** Starts a child and has it load the model. Throws `model_load_failed`, also once the load is abandoned. */
-  static async load(
-    spec: ModelSpec,
-    parts: ProcessParts,
-    abandoned?: AbortSignal,
-  ): Promise<[ModelProcess, LoadedInfo]> {
+  static async load(spec: HostSpec, parts: ProcessParts, abandoned?: AbortSignal): Promise<[ModelProcess, LoadedInfo]> {
     const process = new ModelProcess(spec, parts);
     process.#send({ type: 'load', spec, sharesMemory: process.#largeArrays !== undefined });
     const leave = () => void process.stop();
@@ -158,7 +154,7 @@ export class ModelProcess {
     const failed = (error: Error) =>
       error instanceof ServiceError
         ? error
-        : new ServiceError('inference_failed', `the model "${this.spec.name}" failed: ${error.message}`, {
+        : new ServiceError('inference_failed', `${nameOfSpec(this.spec)} failed: ${error.message}`, {
             cause: error,
           });
     const { message, arrays } = this.#largeArrays?.lift(input) ?? { message: input };
@@ -263,14 +259,11 @@ export class ModelProcess {
   }
 
   #interrupted(): ServiceError {
-    return new ServiceError(
-      'inference_interrupted',
-      `the model "${this.spec.name}" stopped while it worked; try again`,
-    );
+    return new ServiceError('inference_interrupted', `${nameOfSpec(this.spec)} stopped while it worked; try again`);
   }
 
   #loadFailed(reason: string, cause?: Error): ServiceError {
-    return new ServiceError('model_load_failed', `the model "${this.spec.name}" could not be loaded: ${reason}`, {
+    return new ServiceError('model_load_failed', `${nameOfSpec(this.spec)} could not be loaded: ${reason}`, {
       cause,
     });
   }

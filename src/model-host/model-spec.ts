@@ -5,19 +5,28 @@ import type { InstalledPredictor } from '../models/installed-predictor.ts';
 import type { ModelKind } from '../protocol/inference/model-kinds.ts';
 import { stateLengths } from './state-lengths.ts';
 
-/** Native code that runs models; each has a folder of its own below `backends/`. */
-export type BackendName = 'llama' | 'onnx' | 'image';
+/** Native code in child processes; each has a folder of its own below `backends/`. */
+export type BackendName = HostSpec['backend'];
 
 /** What a child process is told to load. Plain data: it crosses to the process. */
+export type HostSpec = ModelSpec | ImageReaderSpec;
+
+/** A model. */
 export interface ModelSpec {
-  readonly backend: BackendName;
-  readonly kind: ModelKind | 'predictors' | 'images';
+  readonly backend: 'llama' | 'onnx';
+  readonly kind: ModelKind | 'predictors';
   /** `name` or `owner/name`; with the kind it identifies what is loaded. */
   readonly name: string;
   /** What the model is expected to take, weights and contexts, until it has been loaded and says so itself. */
   readonly bytes: number;
   readonly model?: InstalledModel;
   readonly predictor?: InstalledPredictor;
+  readonly settings: HostSettings;
+}
+
+/** The code that reads and resizes images, which loads no model and takes no model's place. */
+export interface ImageReaderSpec {
+  readonly backend: 'image';
   readonly settings: HostSettings;
 }
 
@@ -31,8 +40,14 @@ export interface HostSettings {
   readonly parallelSequences: number;
 }
 
-export function specKey({ kind, name }: Pick<ModelSpec, 'kind' | 'name'>): string {
-  return `${kind}/${name}`;
+/** Tells one process from another: `embedders/NAME`, or `image-reader`. */
+export function specKey(spec: Pick<ModelSpec, 'kind' | 'name'> | ImageReaderSpec): string {
+  return 'name' in spec ? `${spec.kind}/${spec.name}` : 'image-reader';
+}
+
+/** For messages. */
+export function nameOfSpec(spec: HostSpec): string {
+  return spec.backend === 'image' ? 'the image reader' : `the model "${spec.name}"`;
 }
 
 export function specOfModel(model: InstalledModel, settings: HostSettings): ModelSpec {

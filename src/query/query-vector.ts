@@ -1,4 +1,5 @@
 import { limits } from '../config/limits.ts';
+import { base64Bytes, decodeBase64Into } from '../lib/base64.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member } from './query-members.ts';
 
@@ -132,16 +133,10 @@ function squaresOf(vector: Float32Array): number {
 
 /** Base64 of 4-byte values, standard or URL-safe, with or without its padding. */
 function unpack(text: string, where: string): Float32Array<ArrayBuffer> {
-  let chars = text.length;
-  while (chars > 0 && text.charCodeAt(chars - 1) === 0x3d) chars -= 1;
-  const bytes = Math.floor((chars * 3) / 4);
-  const floats = new Float32Array(Math.floor(bytes / 4));
-  // What is no base64 is skipped by the decoder, and missing at the end.
-  const written = bytes % 4 === 0 && text.length - chars <= 2 ? bytesOf(floats).write(text, 'base64') : -1;
-  if (written !== bytes || chars !== Math.ceil((bytes * 4) / 3)) {
-    throw invalidQuery(where, 'is no base64 of 4-byte little-endian values.');
-  }
-  return floats;
+  const bytes = base64Bytes(text);
+  const floats = new Float32Array(bytes === undefined ? 0 : Math.floor(bytes / 4));
+  if (bytes === floats.byteLength && decodeBase64Into(bytesOf(floats), text)) return floats;
+  throw invalidQuery(where, 'is no base64 of 4-byte little-endian values.');
 }
 
 function bytesOf(vector: Float32Array<ArrayBuffer>): Buffer {

@@ -196,5 +196,5 @@ function collect(metrics: Metrics, pool: ModelPool, admission: Admission): void 
 }
 
 function kindOf(key: string): string {
-  return key.slice(0, key.indexOf('/'));
+  return key.split('/')[0] ?? key;
 }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import sharp from 'sharp';
 import { type FetchMediaParts, MediaFetcher } from '../../src/inference/media/fetch-media.ts';
-import { imageSpec, MediaLoader } from '../../src/inference/media/media-loader.ts';
+import { MediaLoader } from '../../src/inference/media/media-loader.ts';
 import { mediaReference } from '../../src/inference/media/media-reference.ts';
 import { isPublicAddress } from '../../src/inference/media/public-address.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -408,8 +408,8 @@ describe('M05: images that are not what they say', () => {
       width: 4,
       height: 4,
     } as const;
-    expect((await refusal(pool.run(imageSpec(settings), 'prepareImage', input)))[0]).toBe('invalid_media');
-    const whole = await pool.run(imageSpec(settings), 'prepareImage', { ...input, image: noise });
+    expect((await refusal(pool.run({ backend: 'image', settings }, 'prepareImage', input)))[0]).toBe('invalid_media');
+    const whole = await pool.run({ backend: 'image', settings }, 'prepareImage', { ...input, image: noise });
     expect([whole.width, whole.height, whole.data.length]).toEqual([4, 4, 48]);
   });
 });
@@ -417,7 +417,7 @@ describe('M05: images that are not what they say', () => {
 test('an image is prepared as a model wants it', async () => {
   const picture = await image('png', 40, 20);
   const prepare = (change: object) =>
-    pool.run(imageSpec(settings), 'prepareImage', {
+    pool.run({ backend: 'image', settings }, 'prepareImage', {
       image: picture,
       name: 'x',
       fit: 'inside',

@@ -151,7 +151,7 @@ class Batch {
     } catch (error) {
       for (const watch of watches) watch.failed(this.#signal.aborted);
       const jobs = ready.map(({ job }) => job);
-      await this.#afterFailure(jobs, process.spec.name, this.#understood(error));
+      await this.#afterFailure(jobs, must(jobs[0], 'a group has a job').models.model.name, this.#understood(error));
     }
   }
 

@@ -1,3 +1,4 @@
+import { base64Bytes, decodeBase64Into } from '../../lib/base64.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 const headCharsMax = 256;
@@ -14,17 +15,16 @@ export function parseDataUri(uri: string, where: string): { mediaType: string | 
 
 /** Decodes base64 of the standard alphabet with its padding and nothing else in it. Throws `invalid_media`. */
 export function decodeBase64(text: string, where: string): Uint8Array {
-  // Ten times as fast as the strict decoder; what it skips is missing at the end.
-  const bytes = Buffer.from(text, 'base64');
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  const isWhole = text.length % 4 === 0 && bytes.byteLength === (text.length / 4) * 3 - padding;
-  if (isWhole && !text.includes('-') && !text.includes('_') && isStrict(text.slice(-4))) return bytes;
+  const bytes = new Uint8Array(base64Bytes(text) ?? 0);
+  const isStandard = text.length % 4 === 0 && !text.includes('-') && !text.includes('_') && isStrict(text.slice(-4));
+  if (isStandard && decodeBase64Into(bytes, text)) return bytes;
   throw new ServiceError('invalid_media', `${where} is not base64`);
 }
 
-function isStrict(text: string): boolean {
+/** Also in the bits that the last character has too many. */
+function isStrict(end: string): boolean {
   try {
-    Uint8Array.fromBase64(text, { lastChunkHandling: 'strict' });
+    Uint8Array.fromBase64(end, { lastChunkHandling: 'strict' });
     return true;
   } catch {
     return false;

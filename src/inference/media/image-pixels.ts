@@ -5,7 +5,7 @@ import type { InstalledModel } from '../../models/installed-model.ts';
 import { readFolderJson } from '../../models/model-folder.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Inference } from '../inference.ts';
-import { imageSpec, type LoadedMedia, mediaFault, type OnMediaFault, throwMediaFault } from './media-loader.ts';
+import { type LoadedMedia, mediaFault, type OnMediaFault, throwMediaFault } from './media-loader.ts';
 import type { MediaReference } from './media-reference.ts';
 
 type Preparation = Pick<PrepareImageInput, 'fit' | 'width' | 'height' | 'normalize'>;
@@ -52,7 +52,7 @@ export async function loadEachPixels(
     }
     try {
       const input = { ...preparation, name, image: each.bytes };
-      const { width, height, data } = await pool.run(imageSpec(settings), 'prepareImage', input, { signal });
+      const { width, height, data } = await pool.run({ backend: 'image', settings }, 'prepareImage', input, { signal });
       if (!(data instanceof Float32Array)) throw new TypeError('normalised pixels are floating point numbers');
       pixels[at] = { width, height, data };
     } catch (error) {

@@ -1,6 +1,6 @@
 import { must } from '../../lib/assert.ts';
 import type { ModelPool } from '../../model-host/model-pool.ts';
-import type { HostSettings, ModelSpec } from '../../model-host/model-spec.ts';
+import type { HostSettings } from '../../model-host/model-spec.ts';
 import type { InspectImagesResult } from '../../model-host/operations/images.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { decodeBase64 } from './data-uri.ts';
@@ -56,11 +56,6 @@ interface Arrived {
   readonly bytes: Uint8Array;
   readonly mediaType: string;
   readonly where: string;
-}
-
-/** The process that reads images. */
-export function imageSpec(settings: HostSettings): ModelSpec {
-  return { backend: 'image', kind: 'images', name: 'images', bytes: 0, settings };
 }
 
 /**
@@ -152,7 +147,7 @@ export class MediaLoader {
     const { pool, settings } = this.#parts;
     const input = { images: images.map(({ bytes }) => bytes), names: images.map(({ where }) => where) };
     const { sizes } = await pool.run(
-      imageSpec(settings),
+      { backend: 'image', settings },
       'inspectImages',
       input,
       signal === undefined ? {} : { signal },

@@ -1,39 +1,22 @@
+import { readWavHeader } from '../../model-host/wav-header.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-
-const riffHeadBytes = 12;
-const chunkHeadBytes = 8;
-/** Writers that do not know the length put these there. */
-const unknownLengths = [0, 0xffff_ffff];
 
 /**
  * Samples of all channels that the header of a sound claims; `undefined` where headers of the kind do not say.
  * Throws `invalid_media` for a header that cannot be.
  */
 export function soundSamples(bytes: Uint8Array, mediaType: string, where: string): number | undefined {
+  if (mediaType === 'audio/wav') return wavSamples(bytes, where);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (mediaType === 'audio/wav') return wavSamples(view, where);
   return mediaType === 'audio/flac' ? flacSamples(view, where) : undefined;
 }
 
-function wavSamples(view: DataView, where: string): number {
-  let sampleBytes = 0;
-  for (let at = riffHeadBytes; at + chunkHeadBytes <= view.byteLength; ) {
-    const name = view.getUint32(at);
-    const length = view.getUint32(at + 4, true);
-    const start = at + chunkHeadBytes;
-    // 'fmt '
-    if (name === 0x666d7420 && start + 16 <= view.byteLength) {
-      const channels = view.getUint16(start + 2, true);
-      sampleBytes = view.getUint16(start + 12, true) / channels;
-    }
-    // 'data'
-    if (name === 0x64617461) {
-      if (!(sampleBytes >= 1 && sampleBytes <= 8)) break;
-      return (unknownLengths.includes(length) ? view.byteLength - start : length) / sampleBytes;
-    }
-    at = start + length + (length % 2);
-  }
-  throw malformed(where, 'WAV');
+function wavSamples(bytes: Uint8Array, where: string): number {
+  const header = readWavHeader(bytes);
+  if (typeof header === 'string') throw malformed(where, 'WAV');
+  const sampleBytes = header.frameBytes / header.channels;
+  if (!(sampleBytes >= 1 && sampleBytes <= 8)) throw malformed(where, 'WAV');
+  return header.dataBytes / sampleBytes;
 }
 
 function flacSamples(view: DataView, where: string): number | undefined {

@@ -6,7 +6,8 @@ import { ServiceError } from '../../../src/protocol/service-error.ts';
  * A child whose model does what its name and its first text say: it stands where native code would hang, crash or fail.
  * The process is real.
  */
-runHostChild(async ({ name }) => {
+runHostChild(async (spec) => {
+  const name = 'name' in spec ? spec.name : '';
   if (name === 'never-loads') await new Promise(() => undefined);
   if (name === 'dies-loading') process.kill(process.pid, 'SIGSEGV');
   if (name === 'is-refused') throw new ServiceError('model_load_failed', 'its weights are upside down');

@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'bun:test';
-import { melSpectrogram } from '../../../src/model-host/backends/onnx/mel-spectrogram.ts';
+import { MelSpectrogram } from '../../../src/model-host/backends/onnx/mel-spectrogram.ts';
 import { resampled, wavSamples } from '../../../src/model-host/backends/onnx/wav-samples.ts';
 import { tone, wavFile } from '../../support/wav-file.ts';
 
 const folder = new URL('../../fixtures/models/transcribers/tiny-ear/', import.meta.url).pathname;
 const reference = await Bun.file(`${folder}reference.json`).json();
 
-describe('melSpectrogram', () => {
-  test('is what numpy makes of the same sound', () => {
+describe('a mel spectrogram', () => {
+  test('is what numpy makes of the same sound', async () => {
     const rate = 8_000;
     const rising = Float32Array.from({ length: rate }, (_, at) => {
       const seconds = at / rate;
       return 0.5 * Math.sin(2 * Math.PI * (200 * seconds + 1_400 * seconds ** 2));
     });
-    const mel = melSpectrogram(rising, { rate, window: 200, hop: 80, bands: 40 });
+    const mel = (await MelSpectrogram.open({ rate, window: 200, hop: 80, bands: 40 })).of(rising);
     expect(mel.length).toBe(40 * 100);
     for (const [at, [band, frame]] of reference.places.entries()) {
       expect(mel[band * 100 + frame]).toBeCloseTo(reference.values[at], 4);
@@ -21,10 +21,9 @@ describe('melSpectrogram', () => {
     expect(mel.reduce((sum, each) => sum + each, 0) / mel.length).toBeCloseTo(reference.mean, 5);
   });
 
-  test('silence is as low as it gets', () => {
-    expect(new Set(melSpectrogram(new Float32Array(800), { rate: 8_000, window: 200, hop: 80, bands: 4 }))).toEqual(
-      new Set([-1.5]),
-    );
+  test('of silence is as low as it gets', async () => {
+    const spectrogram = await MelSpectrogram.open({ rate: 8_000, window: 200, hop: 80, bands: 4 });
+    expect(new Set(spectrogram.of(new Float32Array(800)))).toEqual(new Set([-1.5]));
   });
 });
 
@@ -62,7 +61,7 @@ describe('WAV files', () => {
     expect(wrong((view) => view.setUint16(34, 12, true))).toThrow('12 bits');
     expect(wrong((view) => view.setUint16(22, 0, true))).toThrow('0 channels');
     expect(wrong((view) => view.setUint32(24, 0, true))).toThrow('0 samples a second');
-    expect(wrong((view) => view.setUint16(20, 85, true))).toThrow('kind 85');
+    expect(wrong((view) => view.setUint16(20, 85, true))).toThrow('encoding 85');
     expect(wrong((view) => view.setUint32(40, 0xffffffff, true))().data.length).toBe(80);
   });
 

@@ -1,6 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { LoadBackend } from '../../backend.ts';
+import type { ImageReaderSpec } from '../../model-spec.ts';
 import type {
   InspectImagesInput,
   InspectImagesResult,
@@ -14,7 +15,7 @@ const channels = 3;
 const formats = ['png', 'jpeg', 'webp', 'gif'];
 
 /** Reads and resizes images. Files come from strangers: only these formats, only the first frame. */
-export const load: LoadBackend = (spec) => {
+export const load: LoadBackend<ImageReaderSpec> = (spec) => {
   sharp.cache(false);
   sharp.concurrency(Math.max(1, spec.settings.threads));
   return Promise.resolve({

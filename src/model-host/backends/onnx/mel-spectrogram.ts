@@ -1,3 +1,5 @@
+import { RealTransform } from './real-transform.ts';
+
 /** How sound becomes what a model hears, as `preprocessor_config.json` of Whisper models has it. */
 export interface MelOptions {
   readonly rate: number;
@@ -8,74 +10,59 @@ export interface MelOptions {
 }
 
 /**
- * Log-mel spectrogram as Whisper models are trained on (Radford and others 2022): power of Hann windows, mirrored at both ends,
- * through triangular filters on the mel scale of Slaney, log10, at most eight below the loudest, `(x + 4) / 4`.
- * Answers `bands x floor(samples / hop)` numbers.
+ * Log-mel spectrogram as Whisper models are trained on (Radford and others 2022): power of Hann windows, mirrored at both
+ * ends, through triangular filters on the mel scale of Slaney, log10, at most eight below the loudest, `(x + 4) / 4`.
  */
-export function melSpectrogram(samples: Float32Array, options: MelOptions): Float32Array {
-  const { window, hop, bands } = options;
-  const frames = Math.floor(samples.length / hop);
-  const filters = melFilters(options);
-  const spectrum = new PowerSpectrum(window);
-  const result = new Float32Array(bands * frames);
-  let loudest = Number.NEGATIVE_INFINITY;
-  for (let frame = 0; frame < frames; frame += 1) {
-    const power = spectrum.of(samples, frame * hop - window / 2);
-    for (const [band, { first, weights }] of filters.entries()) {
-      let sum = 0;
-      for (let at = 0; at < weights.length; at += 1) sum += (weights[at] ?? 0) * (power[first + at] ?? 0);
-      const value = Math.log10(Math.max(sum, 1e-10));
-      if (value > loudest) loudest = value;
-      result[band * frames + frame] = value;
-    }
-  }
-  return result.map((value) => (Math.max(value, loudest - 8) + 4) / 4);
-}
+export class MelSpectrogram {
+  readonly #options: MelOptions;
+  readonly #transform: RealTransform;
+  readonly #hann: Float32Array;
+  readonly #filters: readonly Filter[];
 
-/** Power of each frequency of a Hann window. Both halves of a window meet the same cosines, up to their sign. */
-class PowerSpectrum {
-  readonly #size: number;
-  readonly #hann: Float64Array;
-  readonly #cosines: Float64Array;
-  readonly #sines: Float64Array;
-  readonly #even: Float64Array;
-  readonly #odd: Float64Array;
-  readonly #power: Float64Array;
-
-  constructor(size: number) {
-    this.#size = size;
-    const angle = (at: number) => (2 * Math.PI * at) / size;
-    this.#hann = Float64Array.from({ length: size }, (_, at) => 0.5 - 0.5 * Math.cos(angle(at)));
-    this.#cosines = Float64Array.from({ length: size }, (_, at) => Math.cos(angle(at)));
-    this.#sines = Float64Array.from({ length: size }, (_, at) => Math.sin(angle(at)));
-    this.#even = new Float64Array(size / 2 + 1);
-    this.#odd = new Float64Array(size / 2 + 1);
-    this.#power = new Float64Array(size / 2 + 1);
+  private constructor(options: MelOptions, transform: RealTransform) {
+    const { window } = options;
+    this.#options = options;
+    this.#transform = transform;
+    this.#hann = Float32Array.from({ length: window }, (_, at) => 0.5 - 0.5 * Math.cos((2 * Math.PI * at) / window));
+    this.#filters = melFilters(options);
   }
 
-  /** Overwritten by the next call. `start` may lie outside: the sound is mirrored there. */
-  of(samples: Float32Array, start: number): Float64Array {
-    const size = this.#size;
-    const half = size / 2;
-    const value = (at: number) => (this.#hann[at] ?? 0) * (samples[mirrored(start + at, samples.length)] ?? 0);
-    for (let at = 1; at < half; at += 1) {
-      const [left, right] = [value(at), value(size - at)];
-      this.#even[at] = left + right;
-      this.#odd[at] = left - right;
-    }
-    const [first, middle] = [value(0), value(half)];
-    for (let frequency = 0; frequency <= half; frequency += 1) {
-      let real = first + (frequency % 2 === 0 ? middle : -middle);
-      let imaginary = 0;
-      for (let at = 1, turn = frequency; at < half; at += 1) {
-        real += (this.#even[at] ?? 0) * (this.#cosines[turn] ?? 0);
-        imaginary += (this.#odd[at] ?? 0) * (this.#sines[turn] ?? 0);
-        turn += frequency;
-        if (turn >= size) turn -= size;
+  static async open(options: MelOptions): Promise<MelSpectrogram> {
+    return new MelSpectrogram(options, await RealTransform.open(options.window));
+  }
+
+  /** `bands x floor(samples / hop)` numbers. */
+  of(samples: Float32Array): Float32Array {
+    const { hop, bands } = this.#options;
+    const frames = Math.floor(samples.length / hop);
+    const result = new Float32Array(bands * frames);
+    let loudest = Number.NEGATIVE_INFINITY;
+    for (let frame = 0; frame < frames; frame += 1) {
+      const power = this.#powerAt(samples, frame * hop);
+      for (const [band, { first, weights }] of this.#filters.entries()) {
+        let sum = 0;
+        for (let at = 0; at < weights.length; at += 1) sum += (weights[at] ?? 0) * (power[first + at] ?? 0);
+        const value = Math.log10(Math.max(sum, 1e-10));
+        if (value > loudest) loudest = value;
+        result[band * frames + frame] = value;
       }
-      this.#power[frequency] = real * real + imaginary * imaginary;
     }
-    return this.#power;
+    return result.map((value) => (Math.max(value, loudest - 8) + 4) / 4);
+  }
+
+  /** Power of each frequency of the window around a sample. */
+  #powerAt(samples: Float32Array, centre: number): Float32Array {
+    const start = centre - this.#options.window / 2;
+    const { input } = this.#transform;
+    for (let at = 0; at < input.length; at += 1) {
+      input[at] = (this.#hann[at] ?? 0) * (samples[mirrored(start + at, samples.length)] ?? 0);
+    }
+    const output = this.#transform.run();
+    const power = new Float32Array(output.length / 2);
+    for (let at = 0; at < power.length; at += 1) {
+      power[at] = (output[2 * at] ?? 0) ** 2 + (output[2 * at + 1] ?? 0) ** 2;
+    }
+    return power;
   }
 }
 

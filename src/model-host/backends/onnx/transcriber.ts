@@ -7,7 +7,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { TranscribeInput, TranscribeResult } from '../../operations/transcribe.ts';
-import { type MelOptions, melSpectrogram } from './mel-spectrogram.ts';
+import { type MelOptions, MelSpectrogram } from './mel-spectrogram.ts';
 import { maskRows, type OnnxSession } from './onnx-session.ts';
 import { openProbed } from './probed-session.ts';
 import { SequenceDecoder } from './sequence-decoder.ts';
@@ -19,6 +19,7 @@ interface Transcriber {
   readonly decoder: SequenceDecoder;
   readonly tokenizer: TextTokenizer;
   readonly hearing: Hearing;
+  readonly mel: MelSpectrogram;
   /** Token of each language; empty where the model knows one only. */
   readonly languages: ReadonlyMap<string, number>;
   readonly task: readonly number[];
@@ -58,6 +59,7 @@ export async function loadTranscriber(spec: ModelSpec): Promise<Backend> {
     decoder,
     tokenizer,
     hearing,
+    mel: await MelSpectrogram.open(hearing),
     languages: new Map(several ? languagesOf(tokenizer) : []),
     task: [several ? '<|transcribe|>' : '', noTimesMark].flatMap((mark) => tokenizer.idOf(mark) ?? []),
   };
@@ -76,7 +78,7 @@ async function transcribe(
   { audio, language }: TranscribeInput,
   context: OperationContext<'transcribe'>,
 ): Promise<TranscribeResult> {
-  const { encoder, decoder, tokenizer, hearing, languages, task } = transcriber;
+  const { encoder, decoder, tokenizer, hearing, mel, languages, task } = transcriber;
   let spoken = language === undefined ? undefined : knownLanguage(languages, language);
   const samples = resampled(wavSamples(audio), hearing.rate);
   const texts: string[] = [];
@@ -84,7 +86,7 @@ async function transcribe(
   for (let at = 0; at < samples.length; at += hearing.span) {
     const span = new Float32Array(hearing.span);
     span.set(samples.subarray(at, at + hearing.span));
-    const features = featureTensor(melSpectrogram(span, hearing), hearing.bands, hearing.span / hearing.hop);
+    const features = featureTensor(mel.of(span), hearing.bands, hearing.span / hearing.hop);
     context.progress();
     await turn();
     context.signal.throwIfAborted();

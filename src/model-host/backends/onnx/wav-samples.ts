@@ -1,4 +1,5 @@
 import { ServiceError } from '../../../protocol/service-error.ts';
+import { readWavHeader, type WavHeader } from '../../wav-header.ts';
 
 /** Sound of one channel, -1 to 1. */
 export interface Samples {
@@ -8,55 +9,27 @@ export interface Samples {
 
 const integers = 1;
 const floatingPoint = 3;
-/** The format stands in the first bytes of a longer description. */
-const extensible = 0xfffe;
-const bytesOfHeader = 12;
-
-interface Format {
-  readonly kind: number;
-  readonly channels: number;
-  readonly rate: number;
-  readonly bits: number;
-}
 
 /** Reads a RIFF WAVE file of integers or floating point numbers; channels are averaged. Throws `invalid_media`. */
 export function wavSamples(bytes: Uint8Array): Samples {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let format: Format | undefined;
-  for (let at = bytesOfHeader; at + 8 <= view.byteLength; ) {
-    const name = String.fromCharCode(...bytes.subarray(at, at + 4));
-    const start = at + 8;
-    const length = Math.min(view.getUint32(at + 4, true), view.byteLength - start);
-    if (name === 'fmt ') format = formatOf(view, start, length);
-    if (name === 'data')
-      return averaged(view, start, length, format ?? refuse('it has no format in front of its data'));
-    // Parts begin at even places.
-    at = start + length + (length % 2);
-  }
-  return refuse('it has no data');
-}
-
-function formatOf(view: DataView, start: number, length: number): Format {
-  if (length < 16) return refuse('its format is cut');
-  const written = view.getUint16(start, true);
-  const kind = written === extensible && length >= 26 ? view.getUint16(start + 24, true) : written;
-  const channels = view.getUint16(start + 2, true);
-  const rate = view.getUint32(start + 4, true);
-  const bits = view.getUint16(start + 14, true);
-  const known = kind === integers ? [8, 16, 24, 32] : kind === floatingPoint ? [32, 64] : [];
-  if (!known.includes(bits)) return refuse(`its samples are of kind ${kind} with ${bits} bits`);
+  const header = readWavHeader(bytes);
+  if (typeof header === 'string') return refuse(header);
+  const { encoding, bits, channels, rate } = header;
+  const known = encoding === integers ? [8, 16, 24, 32] : encoding === floatingPoint ? [32, 64] : [];
+  if (!known.includes(bits)) return refuse(`its samples are of encoding ${encoding} with ${bits} bits`);
   if (channels < 1 || channels > 64 || rate < 1_000 || rate > 768_000) {
     return refuse(`it has ${channels} channels of ${rate} samples a second`);
   }
-  return { kind, channels, rate, bits };
+  return averaged(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), header);
 }
 
-function averaged(view: DataView, start: number, length: number, { kind, channels, rate, bits }: Format): Samples {
+function averaged(view: DataView, { encoding, channels, rate, bits, dataStart, dataBytes }: WavHeader): Samples {
   const bytesOfSample = bits / 8;
+  const length = Math.min(dataBytes, view.byteLength - dataStart);
   const count = Math.floor(length / (bytesOfSample * channels));
   const data = new Float32Array(count);
   const sample = (at: number): number => {
-    if (kind === floatingPoint) return bits === 32 ? view.getFloat32(at, true) : view.getFloat64(at, true);
+    if (encoding === floatingPoint) return bits === 32 ? view.getFloat32(at, true) : view.getFloat64(at, true);
     if (bits === 8) return (view.getUint8(at) - 128) / 128;
     if (bits === 16) return view.getInt16(at, true) / 32_768;
     if (bits === 24) return (view.getUint16(at, true) + view.getInt8(at + 2) * 65_536) / 8_388_608;
@@ -65,7 +38,7 @@ function averaged(view: DataView, start: number, length: number, { kind, channel
   for (let frame = 0; frame < count; frame += 1) {
     let sum = 0;
     for (let channel = 0; channel < channels; channel += 1) {
-      sum += sample(start + (frame * channels + channel) * bytesOfSample);
+      sum += sample(dataStart + (frame * channels + channel) * bytesOfSample);
     }
     const mean = sum / channels;
     data[frame] = Number.isFinite(mean) ? mean : 0;
