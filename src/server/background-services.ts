@@ -5,10 +5,16 @@ import type { TableService } from '../tables/table-service.ts';
 import { TtlSweeper } from '../tables/ttl-sweeper.ts';
 import type { DatabaseCore } from './database-core.ts';
 
+/** Ranges that were closed cleanly, but before their indexes showed everything. */
+function closedBehind(tables: TableService, pool: RangePool): number[] {
+  const rangeIds = tables.all().flatMap(({ ranges }) => ranges.map(({ rangeId }) => rangeId));
+  return rangeIds.filter((rangeId) => pool.knownClosed(rangeId)?.indexes.some(({ lag }) => lag > 0));
+}
+
 /** Brings the indexes up that an unclean stop has left behind their ranges. */
 export function buildReplay({ storage, logger }: DatabaseCore, tables: TableService, pool: RangePool): StartReplay {
   return new StartReplay({
-    rangeIds: storage.start.unclean,
+    rangeIds: [...new Set([...storage.start.unclean, ...closedBehind(tables, pool)])],
     lease: (rangeId) => pool.lease(rangeId),
     closing: (rangeId) => tables.findOwner(rangeId)?.closing,
     onFailed: (range_id, error) =>

@@ -99,3 +99,24 @@ test('after a clean stop nothing has to replay', async () => {
   expect((await server.send('GET', '/readyz')).status).toBe(200);
   expect((await query(server, { count: true })).hits.total).toEqual({ value: 1, relation: 'exact' });
 });
+
+test('a stop before the indexes have replayed is no end of it', async () => {
+  using directory = new TemporaryDirectory();
+  await killedDirectory(directory.path, 10);
+  const addon = nativeAddon() as { applyFrame: (...parts: unknown[]) => Promise<unknown> };
+  const { applyFrame } = addon;
+  try {
+    addon.applyFrame = () => Promise.reject(new Error('no room'));
+    {
+      await using server = await startTestServer({ directory: directory.path });
+      await until(async () => server.logLines.some((line) => line.includes('an index failed')));
+    }
+    await using server = await startTestServer({ directory: directory.path });
+    expect((await server.send('GET', '/readyz')).body).toMatchObject({ failing: ['replaying'] });
+    addon.applyFrame = applyFrame;
+    await until(async () => (await server.send('GET', '/readyz')).status === 200);
+    expect((await query(server, { count: true })).hits.total).toEqual({ value: 10, relation: 'exact' });
+  } finally {
+    addon.applyFrame = applyFrame;
+  }
+});
