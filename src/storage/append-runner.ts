@@ -2,6 +2,7 @@ import { must } from '../lib/assert.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { TransferList } from '../runtime/worker-channel.ts';
+import type { AcknowledgedHeads } from './acknowledged-heads.ts';
 import type { CatalogFile, RedoRow } from './catalog-file.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { DiskSpace } from './disk-space.ts';
@@ -29,6 +30,7 @@ export interface AppendParts {
   commits: CommitLog;
   redo: RedoRunner;
   space: DiskSpace;
+  heads: AcknowledgedHeads;
   report: ReportFailure;
 }
 
@@ -141,6 +143,7 @@ export class AppendRunner {
     file.commit();
     failpoint('storage.after-commit');
     range.wal.wrote(file.takeWrittenBytes(), file.state.nextSequence - firstSequence);
+    this.#parts.heads.note(file.rangeId, file.state.nextSequence - 1);
   }
 
   /** Requests over several ranges, evaluated together and committed by one redo transaction. */

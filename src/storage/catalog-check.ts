@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { catalogMigrations } from './catalog-migrations.ts';
 import { catalogReading } from './catalog-reading.ts';
 import type { RangeRecord, TableRecord } from './catalog-records.ts';
 import { openReader, schemaVersion } from './connection.ts';
 import type { DataDirectory } from './data-directory.ts';
+import type { RangeId } from './entry-group.ts';
 import { decodeRedo } from './redo-record.ts';
 import { inspectWal } from './wal-inspection.ts';
 
@@ -11,16 +12,21 @@ export interface CatalogCheck {
   findings: string[];
   /** Empty when the catalog cannot be read. */
   tables: TableRecord[];
-  /** Writes over several ranges that are committed and that the next start will finish. */
-  unfinishedWrites: number;
+  /** The last sequence that each range is known to have acknowledged. */
+  acknowledgedHeads: ReadonlyMap<RangeId, number>;
+  /** What the next start will do by itself. */
+  notes: string[];
 }
+
+/** The step of the schema that brings acknowledged heads. */
+const headsVersion = 3;
 
 /**
  * Verifies `catalog.db` of a directory that no process holds: SQLite's own checks, the records, and that the ranges of
  * every table cover the key space without gaps and have their files. Changes nothing.
  */
 export function checkCatalog(directory: DataDirectory): CatalogCheck {
-  const result: CatalogCheck = { findings: [], tables: [], unfinishedWrites: 0 };
+  const result: CatalogCheck = { findings: [], tables: [], acknowledgedHeads: new Map(), notes: [] };
   const { findings } = result;
   const path = directory.catalogFile;
   if (!existsSync(path)) {
@@ -40,13 +46,13 @@ export function checkCatalog(directory: DataDirectory): CatalogCheck {
 }
 
 function readCatalog(path: string, result: CatalogCheck): void {
-  const { findings, tables } = result;
+  const { findings, tables, notes } = result;
   const database = openReader(path);
   try {
     const version = schemaVersion(database);
-    if (version !== catalogMigrations.length) {
-      findings.push(`the catalog has format ${version}; this release writes ${catalogMigrations.length}`);
-    }
+    const known = catalogMigrations.length;
+    if (version > known) findings.push(`the catalog has format ${version}; this release knows formats up to ${known}`);
+    if (version < known) notes.push(`the next start takes the catalog from format ${version} to ${known}`);
     const integrity = database.query('PRAGMA integrity_check(20)').all() as { integrity_check: string }[];
     for (const { integrity_check: line } of integrity) if (line !== 'ok') findings.push(`the catalog: ${line}`);
     if (database.query('PRAGMA foreign_key_check').all().length > 0) {
@@ -57,7 +63,13 @@ function readCatalog(path: string, result: CatalogCheck): void {
     reading.finalize();
     const redo = database.query('SELECT payload FROM redo').all() as { payload: Uint8Array<ArrayBuffer> }[];
     for (const { payload } of redo) decodeRedo(payload);
-    result.unfinishedWrites = redo.length;
+    if (redo.length > 0) notes.push(`the next start finishes ${redo.length} committed writes over several ranges`);
+    if (version >= headsVersion) {
+      const heads = database.query('SELECT range_id AS rangeId, head FROM range_heads').all();
+      result.acknowledgedHeads = new Map(
+        (heads as { rangeId: number; head: number }[]).map((each) => [each.rangeId, each.head]),
+      );
+    }
   } finally {
     database.close();
   }
@@ -74,10 +86,15 @@ function checkTable(table: TableRecord, directory: DataDirectory): string[] {
   for (const { rangeId, startKey, endKey, generation } of ranges) {
     if (startKey !== expected) say(`range ${rangeId} starts at ${JSON.stringify(startKey)}, not where another ends`);
     expected = endKey;
-    if (!existsSync(directory.documentsFile(rangeId, generation))) say(`range ${rangeId} has lost its file`);
+    if (isEmpty(directory.documentsFile(rangeId, generation))) say(`range ${rangeId} has lost its file`);
   }
   if (expected !== null) say('its last range ends before the end of the key space');
   return findings;
+}
+
+/** Missing, or of no length, which SQLite takes for a new file. */
+function isEmpty(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
 function byStart(left: RangeRecord, right: RangeRecord): number {

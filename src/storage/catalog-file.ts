@@ -66,11 +66,24 @@ export class CatalogFile {
     this.noteWallClock(0);
   }
 
+  /** Not synced: a mark that a power failure takes back says less, and nothing untrue. */
+  noteHeads(heads: ReadonlyMap<RangeId, number>): void {
+    this.#database.run('PRAGMA synchronous = NORMAL');
+    try {
+      this.#change(() => {
+        for (const [rangeId, head] of heads) this.#statements.raiseHead.run(head, rangeId);
+      });
+    } finally {
+      this.#database.run('PRAGMA synchronous = FULL');
+    }
+  }
+
   /** `sequenceMark` is the greatest sequence that any range of the table has given. */
   dropTable(tableId: number, sequenceMark: number): void {
     this.#change(() => {
       this.#raise('sequence', sequenceMark);
       this.#statements.dropFacts.run(tableId);
+      this.#statements.dropHeads.run(tableId);
       this.#statements.dropIndexes.run(tableId);
       this.#statements.dropRanges.run(tableId);
       this.#statements.dropTable.run(tableId);
@@ -207,6 +220,11 @@ function prepare(database: Database) {
       'INSERT OR REPLACE INTO range_facts (range_id, stamp, facts) SELECT id, ?, ? FROM ranges WHERE id = ?',
     ),
     dropFacts: statement('DELETE FROM range_facts WHERE range_id IN (SELECT id FROM ranges WHERE table_id = ?)'),
+    raiseHead: statement(
+      'INSERT INTO range_heads (head, range_id) SELECT ?, id FROM ranges WHERE id = ? ' +
+        'ON CONFLICT (range_id) DO UPDATE SET head = max(head, excluded.head)',
+    ),
+    dropHeads: statement('DELETE FROM range_heads WHERE range_id IN (SELECT id FROM ranges WHERE table_id = ?)'),
     dropIndexes: statement('DELETE FROM indexes WHERE table_id = ?'),
     dropRanges: statement('DELETE FROM ranges WHERE table_id = ?'),
     dropTable: statement('DELETE FROM tables WHERE id = ?'),

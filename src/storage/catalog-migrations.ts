@@ -41,4 +41,11 @@ export const catalogMigrations: readonly Migration[] = [
       facts TEXT NOT NULL
     ) STRICT`);
   },
+  (database) => {
+    // How far each range has acknowledged writes, as far as it is known here: a range that ends before has lost some.
+    database.run(`CREATE TABLE range_heads (
+      range_id INTEGER PRIMARY KEY,
+      head INTEGER NOT NULL
+    ) STRICT`);
+  },
 ];

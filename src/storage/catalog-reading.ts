@@ -47,6 +47,11 @@ export function catalogReading(database: Database) {
       using rows = database.prepare('SELECT range_id AS rangeId, stamp, facts FROM range_facts');
       return rows.all() as RangeFactsRecord[];
     },
+    /** The last sequence that the range is known to have acknowledged; undefined before the first. */
+    acknowledgedHead: (rangeId: RangeId): number | undefined => {
+      using row = database.prepare('SELECT head FROM range_heads WHERE range_id = ?');
+      return (row.get(rangeId) as { head: number } | null)?.head;
+    },
     counter: (name: string): number => (counterRow.get(name) as { value: number } | null)?.value ?? 0,
     finalize: (): void => {
       for (const statement of [

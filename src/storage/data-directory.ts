@@ -1,5 +1,6 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { DataDirectoryError } from './data-directory-error.ts';
 import type { RangeId } from './entry-group.ts';
 
 /** Paths inside a data directory. */
@@ -51,6 +52,11 @@ export class DataDirectory {
     return join(this.generationDirectory(rangeId, generation), 'documents.db');
   }
 
+  /** The ranges that have a directory, named by the catalog or not. */
+  rangeIds(): RangeId[] {
+    return listDirectory(this.ranges).map(Number).filter(Number.isSafeInteger);
+  }
+
   /** Where the indexes of a range generation live, one directory each. */
   indexesDirectory(rangeId: RangeId, generation: number): string {
     return join(this.generationDirectory(rangeId, generation), 'indexes');
@@ -61,6 +67,23 @@ export class DataDirectory {
     const hasLog = ([rangeId, generation]: [RangeId, number]) =>
       existsSync(`${this.documentsFile(rangeId, generation)}-wal`);
     return [...current].filter(hasLog).map(([rangeId]) => rangeId);
+  }
+
+  /**
+   * Fails when a directory that has no format yet holds anything that is not ours: what a first start left that was
+   * interrupted is.
+   */
+  refuseForeign(): void {
+    const own =
+      /^(LOCK|LOCK\.pid|LOCK-journal|format\.json\.new|catalog\.db(-wal|-shm)?|ranges|tmp|reserve|lost\+found)$/;
+    const foreign = listDirectory(this.root).filter((name) => !own.test(name));
+    if (foreign.length === 0) return;
+    const names = foreign.slice(0, 3).join(', ') + (foreign.length > 3 ? ', ...' : '');
+    throw new DataDirectoryError(
+      'foreign',
+      `${this.root} is not empty and holds no data of a server: ${names}`,
+      'Give an empty directory, or one that does not exist yet, with --data-dir.',
+    );
   }
 
   /** Removes range generations that no catalog row names, and empties `tmp`. Returns what was removed. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { CatalogReading } from './catalog-reading.ts';
 import { openWriter } from './connection.ts';
@@ -17,6 +17,8 @@ export interface OpenRange {
   ttlDurationMs: number | undefined;
   /** What opening found that an operator should read. */
   readonly warnings: string[];
+  /** Acknowledged changes that it lacks, at least. */
+  readonly missingChanges: number;
 }
 
 /** What the owner of the open ranges hears. */
@@ -62,14 +64,19 @@ export class OpenRanges {
     const record = this.#catalog.range(rangeId);
     if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
     const path = this.#directory.documentsFile(rangeId, record.generation);
-    if (!existsSync(path)) {
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    // SQLite takes an empty file for a new one.
+    if (size === 0) {
       throw new ServiceError('data_corrupted', `range ${rangeId} has lost its file; restore it from a backup`);
     }
-    const { wal, warnings, database } = WalKeeper.open(path, rangeMigrations);
+    const name = `range ${rangeId}`;
+    const { wal, warnings, database } = WalKeeper.open(path, name, rangeMigrations);
     wal.onLong = () => this.#events.onLong(path);
     if (wal.emptying !== 'writable') this.#events.onDisk(wal.emptying);
     const file = new RangeFile(database, (incarnation) => this.#catalog.hasIndex(rangeId, incarnation));
-    const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings };
+    const missingChanges = Math.max(0, (this.#catalog.acknowledgedHead(rangeId) ?? 0) - file.snapshot().head);
+    if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);
+    const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };
     this.#open.set(rangeId, range);
     return range;
   }

@@ -14,6 +14,8 @@ import { type DirectorySecrets, openSecrets } from './directory-secrets.ts';
 import { bytesBelow, fileBytes, fileStamp } from './disk-usage.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
 import { LogCopier } from './log-copier.ts';
+import { lookAtFiles } from './look-at-files.ts';
+import { holdsChanges } from './range-check.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 import { StorageFaults } from './storage-faults.ts';
@@ -70,6 +72,7 @@ export class Storage {
   readonly #faults: StorageFaults;
   readonly #closing = new AbortController();
   #upkeep: Promise<void> | undefined;
+  readonly #looking: Promise<void>;
 
   constructor(parts: StorageParts) {
     const { directory, channel, start, faults } = parts;
@@ -84,6 +87,14 @@ export class Storage {
     // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
     if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
     this.keepUp();
+    this.#looking = this.#lookAtFiles();
+  }
+
+  #lookAtFiles(): Promise<void> {
+    return lookAtFiles(this.directory, this.catalog.ranges(), this.#closing.signal, ({ rangeId, generation }) => {
+      // It may have been dropped meanwhile.
+      if (this.catalog.range(rangeId)?.generation === generation) this.#faults.readsOf(rangeId).fileDamaged?.();
+    });
   }
 
   #generations(): Map<RangeId, number> {
@@ -173,6 +184,7 @@ export class Storage {
     this.#closing.abort();
     try {
       await this.#upkeep;
+      await this.#looking;
       for (const range of this.#open.values()) await range.close();
       this.catalog.close();
       await this.#parts.copier.close();
@@ -191,6 +203,7 @@ export class Storage {
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const directory = new DataDirectory(options.directory);
   const hasFormat = checkDataFormat(directory);
+  if (!hasFormat) directory.refuseForeign();
   if (hasFormat && !existsSync(directory.catalogFile)) {
     throw new DataDirectoryError(
       'damaged',
@@ -229,6 +242,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   try {
     const { failpoint, reserveBytes = 0, clock } = options;
     const report = await channel.call('start', { root: directory.root, failpoint, reserveBytes });
+    refuseShortCatalog(directory, report.lastRangeId);
     for (const rangeId of report.behind) faults.fellBehind(rangeId);
     if (!hasFormat) writeDataFormat(directory);
     syncDirectory(directory.root);
@@ -255,6 +269,17 @@ function isDamage(error: unknown): error is Error {
     error instanceof Error &&
     'code' in error &&
     /^(SQLITE_NOTADB|SQLITE_CORRUPT|data_corrupted)/.test(String(error.code))
+  );
+}
+
+/** A range that the catalog has yet to name is empty; one with documents was named by a change that the catalog has lost. */
+function refuseShortCatalog(directory: DataDirectory, lastRangeId: RangeId): void {
+  const lost = directory.rangeIds().find((rangeId) => rangeId > lastRangeId && holdsChanges(directory, rangeId));
+  if (lost === undefined) return;
+  throw new DataDirectoryError(
+    'damaged',
+    `${directory.catalogFile} has lost its last changes: ${directory.rangeDirectory(lost)} belongs to a table that it does not name`,
+    `Restore catalog.db-wal or the directory from a backup, or move ranges/${lost} elsewhere to go on without it.`,
   );
 }
 

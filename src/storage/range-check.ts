@@ -1,5 +1,7 @@
 import { type Database, SQLiteError } from 'bun:sqlite';
 import { openReader, schemaVersion } from './connection.ts';
+import type { DataDirectory } from './data-directory.ts';
+import type { RangeId } from './entry-group.ts';
 import { rangeMigrations } from './range-migrations.ts';
 import { placeOfVector } from './vector-rows.ts';
 import { inspectWal } from './wal-inspection.ts';
@@ -68,6 +70,21 @@ export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '
   } finally {
     database?.close();
   }
+}
+
+/** Whether a range's file, of whatever generation, holds more than an empty range; true when that cannot be read. */
+export function holdsChanges(directory: DataDirectory, rangeId: RangeId): boolean {
+  const files = new Bun.Glob('*/documents.db').scanSync({ cwd: directory.rangeDirectory(rangeId), absolute: true });
+  for (const path of files) {
+    try {
+      using database = openReader(path);
+      if (database.query('SELECT 1 FROM changes LIMIT 1').get() !== null) return true;
+    } catch (error) {
+      if (!(error instanceof SQLiteError)) throw error;
+      return true;
+    }
+  }
+  return false;
 }
 
 function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]): RangeCheck {

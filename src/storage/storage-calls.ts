@@ -14,6 +14,8 @@ export interface WriterStart {
 export interface StartReport {
   /** Writes over several ranges that start-up finished. */
   redone: number;
+  /** The last id that the catalog has given to a range. */
+  lastRangeId: RangeId;
   /** Ranges that lack a committed write. */
   behind: RangeId[];
   warnings: string[];
@@ -22,6 +24,8 @@ export interface StartReport {
 export interface OpenedRange {
   snapshot: RangeSnapshot;
   warnings: string[];
+  /** Acknowledged changes that the range lacks, at least. */
+  missingChanges: number;
   /** Indexes that have vectors in the range, but are not in the catalog any more. */
   goneIndexes: number[];
 }

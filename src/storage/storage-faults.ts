@@ -4,6 +4,7 @@ import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { DataDirectory } from './data-directory.ts';
 import type { DiskCondition } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
+import type { OpenedRange } from './storage-calls.ts';
 import type { ReadSource } from './storage-error.ts';
 
 /** Says to `health` what the calls of an open data directory meet. */
@@ -59,10 +60,11 @@ export class StorageFaults {
   }
 
   /** Follows the opening of a range. */
-  async opening<T>(rangeId: RangeId, open: Promise<T>): Promise<T> {
+  async opening(rangeId: RangeId, open: Promise<OpenedRange>): Promise<OpenedRange> {
     try {
       const result = await open;
       this.health.clear('file_damaged', { rangeId });
+      if (result.missingChanges > 0) this.health.raise(shortLog(rangeId, result.missingChanges));
       return result;
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'data_corrupted') this.health.raise(damagedFile(rangeId));
@@ -79,6 +81,11 @@ export class StorageFaults {
       documentDamaged: (key) => this.health.documentDamaged(rangeId, key),
     };
   }
+}
+
+function shortLog(rangeId: RangeId, missing: number): Fault {
+  const message = `it lacks at least ${missing} changes that were acknowledged: its write-ahead log was lost or cut`;
+  return { kind: 'log_damaged', rangeId, blocks: 'nothing', message };
 }
 
 function damagedFile(rangeId: RangeId): Fault {

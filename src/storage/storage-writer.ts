@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { armFailpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { CallOf, ChannelServer, IncomingCall } from '../runtime/worker-channel.ts';
+import { AcknowledgedHeads } from './acknowledged-heads.ts';
 import { AppendRunner } from './append-runner.ts';
 import { CatalogFile } from './catalog-file.ts';
 import { catalogMigrations } from './catalog-migrations.ts';
@@ -46,11 +47,13 @@ interface Running {
   redo: RedoRunner;
   runner: AppendRunner;
   space: DiskSpace;
+  heads: AcknowledgedHeads;
 }
 
 /** Owns every SQLite write of a data directory. Lives in a worker thread; its calls arrive in order. */
 export class StorageWriter {
   readonly #server: ChannelServer<StorageEvent>;
+  readonly #clock: Clock;
   readonly #commits: CommitLog;
   #running: Running | undefined;
   /** Set once the disk has failed a sync: what the page cache holds cannot be believed any more. */
@@ -58,6 +61,7 @@ export class StorageWriter {
 
   constructor(server: ChannelServer<StorageEvent>, clock: Clock) {
     this.#server = server;
+    this.#clock = clock;
     this.#commits = new CommitLog(clock, (commits) => server.emit({ kind: 'commits', commits }));
   }
 
@@ -126,7 +130,12 @@ export class StorageWriter {
       range.ttlDurationMs = ttlDurationMs;
       if (ttlDurationMs !== undefined) range.file.indexLifetimes();
       const goneIndexes = range.file.state.vectorIndexes.filter((id) => !catalog.reading.hasIndex(rangeId, id));
-      return { snapshot: range.file.snapshot(), warnings: range.warnings, goneIndexes };
+      return {
+        snapshot: range.file.snapshot(),
+        warnings: range.warnings,
+        missingChanges: range.missingChanges,
+        goneIndexes,
+      };
     },
     setLifetime: ({ rangeId, ttlDurationMs }) => {
       const range = this.#live().ranges.get(rangeId);
@@ -185,7 +194,7 @@ export class StorageWriter {
     const directory = new DataDirectory(root);
     const space = new DiskSpace(directory, reserveBytes, (condition) => this.#server.emit({ kind: 'disk', condition }));
     space.spendWhenFull();
-    const { wal, database, warnings } = WalKeeper.open(directory.catalogFile, catalogMigrations);
+    const { wal, database, warnings } = WalKeeper.open(directory.catalogFile, 'the catalog', catalogMigrations);
     const catalog = new CatalogFile(directory.catalogFile, database, wal);
     const onLong = (path: string) => this.#server.emit({ kind: 'long-log', path });
     wal.onLong = () => onLong(directory.catalogFile);
@@ -193,10 +202,23 @@ export class StorageWriter {
     const ranges = new OpenRanges(directory, catalog.reading, { onLong, onDisk: (condition) => space.note(condition) });
     const report = (error: unknown, path: string) => this.#report(error, path);
     const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
-    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, report });
-    this.#running = { directory, catalog, ranges, redo, runner, space };
+    const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
+    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, heads, report });
+    this.#running = { directory, catalog, ranges, redo, runner, space, heads };
     const finished = redo.finishAtStart();
-    return { ...finished, warnings: [...warnings, ...finished.warnings] };
+    const lastRangeId = catalog.reading.counter('range_id');
+    return { ...finished, lastRangeId, warnings: [...warnings, ...finished.warnings] };
+  }
+
+  #saveHeads(heads: ReadonlyMap<RangeId, number>): void {
+    if (!this.#running || this.#failure) return;
+    const { catalog } = this.#running;
+    try {
+      catalog.noteHeads(heads);
+    } catch (error) {
+      // The next bundle says it again, or a later one.
+      this.#report(error, catalog.path);
+    }
   }
 
   /** Returns when to come again. */
@@ -243,7 +265,8 @@ export class StorageWriter {
     } else ranges.get(rangeId).wal.checkpoint();
   }
 
-  #close({ ranges, catalog, runner }: Running): void {
+  #close({ ranges, catalog, runner, heads }: Running): void {
+    if (!this.#failure) heads.flush();
     this.#running = undefined;
     // After a failed sync nothing is written any more, not even a checkpoint.
     if (this.#failure) return;

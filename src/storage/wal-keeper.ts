@@ -53,12 +53,13 @@ export class WalKeeper {
   }
 
   /**
-   * Opens a file for writing. After an unclean stop its log is walked first: damage in front of a whole transaction
+   * Opens a file for writing; `name` is what people call it. After an unclean stop its log is walked first: damage in front of a whole transaction
    * is refused with `data_corrupted`, a torn end is reported as a warning and cut off. What the log held is then
    * copied into the file, so that nothing rests on pages which only the page cache has.
    */
   static open(
     path: string,
+    name: string,
     migrations: readonly Migration[],
   ): { wal: WalKeeper; database: Database; warnings: string[] } {
     const warnings: string[] = [];
@@ -66,12 +67,13 @@ export class WalKeeper {
     if (found.state === 'damaged') {
       throw new ServiceError(
         'data_corrupted',
-        `the write-ahead log of ${path} is damaged at byte ${found.damagedAtByte}, in front of committed transactions; ` +
-          'the range takes no writes',
+        `the write-ahead log of ${name} is damaged at byte ${found.damagedAtByte}, in front of committed transactions; ` +
+          'no writes are taken',
+        { details: { path } },
       );
     }
     if (found.state === 'torn') {
-      warnings.push(`${path}: the last transaction of the write-ahead log was incomplete and is gone`);
+      warnings.push(`${path}: the end of the write-ahead log is incomplete and was left out`);
     }
     const database = openWriter(path, migrations);
     const wal = new WalKeeper(database, path);

@@ -105,7 +105,7 @@ describe('sundew check', () => {
       bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1);
       writeFileSync(path, bytes);
       const { code, text } = offlineCheck(place.dataDir);
-      expect(text).toMatch(new RegExp(`index "${index}": .*; the next start builds it anew`));
+      expect(text).toMatch(new RegExp(`index "${index}": .*; the next start builds it again`));
       expect(code).toBe(1);
       await using server = await place.start();
       const details = `${server.url}/db/v1/tables/t/indexes/${index}`;
@@ -132,6 +132,44 @@ describe('sundew check', () => {
         code: 1,
         text: expect.stringContaining('range 2 has lost its file'),
       });
+    },
+    timeout,
+  );
+
+  test(
+    'finds an index that has lost its directory, and the next start builds it again',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place);
+      rmSync(`${place.dataDir}/ranges/1/1/indexes/dense@2`, { recursive: true });
+      expect(offlineCheck(place.dataDir)).toEqual({
+        code: 1,
+        text: expect.stringContaining('index "dense": its directory is missing; the next start builds it again'),
+      });
+      {
+        await using server = await place.start();
+        const batch = { inserts: { k: { words: 'birch' } }, sync_level: 'full_index' };
+        expect((await new WireClient(server.url).batch('t', batch)).status).toBe(201);
+        const details = (await (await fetch(`${server.url}/db/v1/tables/t/indexes/dense`)).json()) as Details;
+        expect(details.status.doc_count).toBe(3);
+        await server.stop();
+      }
+      expect(offlineCheck(place.dataDir).code).toBe(0);
+    },
+    timeout,
+  );
+
+  test(
+    'a start refuses a directory that belongs to somebody else, and leaves it as it was',
+    async () => {
+      using place = new FaultPlace();
+      writeFileSync(`${place.dataDir}/letter.txt`, 'mine');
+      const failure = await place.start().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect((failure as { log: string }).log).toContain('is not empty and holds no data of a server: letter.txt');
+      expect(place.files('')).toEqual([`${place.dataDir}/letter.txt`]);
     },
     timeout,
   );

@@ -1,8 +1,9 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
-import type { ChildServer } from '../support/fault/child-server.ts';
+import { ChildServer } from '../support/fault/child-server.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
@@ -52,6 +53,13 @@ async function metricOf(server: ChildServer, name: string): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
 
+/** Changes of the only range that the catalog knows to be acknowledged. */
+function acknowledgedChanges(place: FaultPlace): number {
+  using database = new Database(join(place.dataDir, 'catalog.db'), { readonly: true });
+  const sql = 'SELECT head - first_sequence + 1 AS n FROM range_heads JOIN ranges ON ranges.id = range_id';
+  return (database.query(sql).get() as { n: number } | null)?.n ?? 0;
+}
+
 /** A stopped directory with one table of `count` documents. */
 async function filled(place: FaultPlace, count: number): Promise<void> {
   await using server = await place.start();
@@ -78,6 +86,7 @@ describe('S03 a write-ahead log that is cut', () => {
           const inserts = { [`a${i}`]: { i, pad: 'x'.repeat(900) }, [`b${i}`]: { i } };
           expect((await wire.batch('t', { inserts })).status).toBe(201);
         }
+        await until(async () => acknowledgedChanges(place) === 2 * total);
       }
       const kept = `${place.directory}/kept`;
       cpSync(place.dataDir, kept, { recursive: true });
@@ -88,6 +97,8 @@ describe('S03 a write-ahead log that is cut', () => {
         cpSync(kept, place.dataDir, { recursive: true });
         const cut = round === 0 ? size - 1 : random.between(100, size - 1);
         truncateSync(log, cut);
+        const checked = offlineCheck(place.dataDir);
+        expect(checked.code).toBe(1);
         await using server = await place.start();
         const wire = new WireClient(server.url);
         const found = await wire.scan('t');
@@ -98,10 +109,86 @@ describe('S03 a write-ahead log that is cut', () => {
         expect({ seed, cut, keys: [...found.keys()].sort() }).toEqual({ seed, cut, keys: expected });
         expect(survived).toBeLessThan(total);
         if (round === 0) expect(survived).toBe(total - 1);
-        await until(async () => server.log.includes('was incomplete and is gone'));
+        const missing = `lacks at least ${2 * (total - survived)} `;
+        expect(checked.text).toContain(missing);
+        await until(async () => server.log.includes(missing));
+        const { body } = await wire.send('GET', '/db/v1/status');
+        expect(body).toMatchObject({ health: 'degraded', ranges: [{ message: expect.stringContaining(missing) }] });
         expect((await wire.batch('t', { inserts: { after: { n: 1 } }, sync_level: 'full_text' })).status).toBe(201);
         expect(await wire.count('t')).toBe(found.size + 1);
       }
+    },
+    timeout,
+  );
+
+  test(
+    'a log that is gone is missed, with what it held at least',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        for (let i = 0; i < 10; i += 1) await wire.batch('t', { inserts: { [`k${i}`]: { i } } });
+        await until(async () => acknowledgedChanges(place) === 10);
+      }
+      rmSync(place.file('documents.db-wal'));
+      expect(offlineCheck(place.dataDir)).toEqual({
+        code: 1,
+        text: expect.stringContaining('lacks at least 10 changes'),
+      });
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      expect((await wire.scan('t')).size).toBe(0);
+      expect(server.log).toContain('lacks at least 10 ');
+      expect((await wire.batch('t', { inserts: { after: { n: 1 } } })).status).toBe(201);
+      expect((await wire.lookup('t', 'after'))?.document).toHaveProperty('n', 1);
+    },
+    timeout,
+  );
+
+  test(
+    'a file that was put back to an earlier state is missed after a clean stop',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place, 5);
+      const file = place.file('documents.db');
+      const earlier = readFileSync(file);
+      {
+        await using server = await place.start();
+        await new WireClient(server.url).batch('t', { inserts: { later: { n: 1 } } });
+        expect((await server.stop()).code).toBe(0);
+      }
+      expect(offlineCheck(place.dataDir).code).toBe(0);
+      rmSync(`${file}-wal`, { force: true });
+      writeFileSync(file, earlier);
+      const { code, text } = offlineCheck(place.dataDir);
+      expect(text).toContain('lacks at least 1 changes');
+      expect(code).toBe(1);
+    },
+    timeout,
+  );
+
+  test(
+    "the catalog's log is gone: a table that it named is kept, and the start says what is wrong",
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        expect((await wire.batch('t', { inserts: { k: { n: 1 } } })).status).toBe(201);
+      }
+      rmSync(place.file('catalog.db-wal'));
+      const failure = await place.start().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect((failure as { log: string }).log).toContain('catalog.db has lost its last changes');
+      expect(place.files('documents.db').length).toBeGreaterThan(0);
+      renameSync(join(place.dataDir, 'ranges/1'), join(place.directory, 'put-aside'));
+      await using server = await place.start();
+      await new WireClient(server.url).createTable('t');
     },
     timeout,
   );
@@ -155,6 +242,8 @@ describe('S03 a write-ahead log that is cut', () => {
       const answer = await wire.batch('t', { inserts: { fresh: { n: 1 } } });
       expect(answer.status).toBe(500);
       expect(answer.body).toHaveProperty('code', 'data_corrupted');
+      expect(JSON.stringify(answer.body)).not.toContain(place.directory);
+      expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
     },
     timeout,
   );
@@ -289,6 +378,36 @@ describe('S04 a bit flipped in a stored row', () => {
 });
 
 describe('S05 damage in files', () => {
+  test.each(['zeros', 'nothing'])(
+    'documents.db is %s: that is known before anybody asks for a document, and no answer shows a path',
+    async (what) => {
+      using place = new FaultPlace();
+      await filled(place, 50);
+      const file = place.file('documents.db');
+      writeFileSync(file, what === 'zeros' ? new Uint8Array(readFileSync(file).length) : '');
+      expect(offlineCheck(place.dataDir).code).toBe(1);
+      const server = await ChildServer.spawn({ dataDir: place.dataDir, control: place.control });
+      await using _ = server;
+      const wire = new WireClient(server.url);
+      const status = () => wire.send('GET', '/db/v1/status').catch(() => undefined);
+      await until(async () => JSON.stringify((await status())?.body ?? '').includes('is damaged'));
+      expect(server.log).toContain('is damaged');
+      const answers = [
+        await wire.send('GET', '/db/v1/tables/t/lookup/k0001'),
+        await wire.batch('t', { inserts: { k: { n: 1 } } }),
+        await wire.send('POST', '/db/v1/tables/t/lookup', {}),
+      ];
+      for (const { status: code, body } of answers) {
+        expect(code).toBe(500);
+        expect(body).toHaveProperty('code', 'data_corrupted');
+      }
+      expect(JSON.stringify([answers, (await status())?.body])).not.toContain(place.directory);
+      expect((await fetch(`${server.url}/readyz`)).status).toBe(503);
+      expect(Bun.file(file).size).toBe(what === 'zeros' ? readFileSync(file).length : 0);
+    },
+    timeout,
+  );
+
   test.each(['a segment', 'the checkpoint'])(
     '%s of an index: the index is built again from the documents',
     async (what) => {

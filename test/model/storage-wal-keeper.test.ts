@@ -12,7 +12,7 @@ const timeoutMs = 60_000;
 /** A file with one table of blobs, and its keeper. */
 function keptFile(directory: string) {
   const path = join(directory, 'kept.db');
-  const { wal, database } = WalKeeper.open(path, [(fresh) => fresh.run('CREATE TABLE blobs (bytes BLOB)')]);
+  const { wal, database } = WalKeeper.open(path, 'a file', [(fresh) => fresh.run('CREATE TABLE blobs (bytes BLOB)')]);
   const insert = database.prepare('INSERT INTO blobs VALUES (?)');
   const log = () => must(database.query('PRAGMA wal_checkpoint(NOOP)').values()[0], 'no answer')[1] as number;
   const write = (bytes = rowBytes) => {
