@@ -39,6 +39,10 @@ function rustSteps(): Step[] {
   ];
   if (cargoHas('clippy')) steps.push({ name: 'Rust lint', command: clippy, cwd: native });
   else process.stderr.write('clippy is not installed: Rust is not linted (rustup component add clippy)\n');
+  const deny = ['cargo', 'deny', '--locked', 'check', 'licenses', 'bans', 'sources'];
+  if (cargoHas('deny')) steps.push({ name: 'Rust dependencies', command: deny, cwd: native });
+  else
+    process.stderr.write('cargo-deny is not installed: licences of Rust are not checked (cargo install cargo-deny)\n');
   return steps;
 }
 
