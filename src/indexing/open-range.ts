@@ -1,8 +1,9 @@
 import { type IndexDefinition, vectorIndexIdOf } from '../engine/index-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 import { bytesBelow } from '../storage/disk-usage.ts';
-import type { AppliedWrite, WriteCounts } from '../storage/entry-group.ts';
+import type { EntryListener, WriteCounts } from '../storage/entry-group.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
@@ -23,6 +24,8 @@ export interface RangeBounds extends ApplierBounds {
 
 export interface RangeParts {
   stored: StoredRange;
+  /** Where the entries of the range come from. */
+  log: Pick<RangeLog, 'subscribe'>;
   /** Where the range's indexes live. */
   indexesDirectory: string;
   openIndex: RangeIndexOpener;
@@ -46,6 +49,7 @@ export class OpenRange {
   readonly #parts: RangeParts;
   readonly #indexes = new Map<string, FollowedIndex>();
   readonly #removals: RemovalLog;
+  readonly #unsubscribe: () => void;
   #head: number;
 
   constructor(parts: RangeParts, definitions: IndexDefinition[]) {
@@ -53,6 +57,7 @@ export class OpenRange {
     this.stored = parts.stored;
     this.#head = parts.stored.info().head;
     this.#removals = new RemovalLog(this.#head);
+    this.#unsubscribe = parts.log.subscribe(this.rangeId, (entry) => this.#take(entry));
     for (const definition of definitions) this.addIndex(definition);
   }
 
@@ -163,19 +168,6 @@ export class OpenRange {
     }
   }
 
-  /** Takes the result of a committed write to the indexes. */
-  applied(write: AppliedWrite): void {
-    if (!write.images) return;
-    this.#head = Math.max(this.#head, write.images.lastSequence);
-    this.#noteRemovals(write.counts);
-    const vectorIndexes = this.#vectorIndexCount();
-    const contents = vectorIndexes > 0 ? contentsOf(write.images.frame, vectorIndexes) : undefined;
-    for (const { definition, applier } of this.#indexes.values()) {
-      if (!contents || concerns(definition, contents)) applier.offer(write.images);
-      else applier.pass(write.images);
-    }
-  }
-
   /** Resolves when the named indexes show everything up to `sequence`; an index that is gone by then is not waited for. */
   async waitForIndexes(indexNames: string[] | 'all', sequence: number, signal?: AbortSignal): Promise<void> {
     const names = indexNames === 'all' ? [...this.#indexes.keys()] : indexNames;
@@ -219,6 +211,7 @@ export class OpenRange {
   async close(): Promise<RangeFacts> {
     const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.close()));
+    this.#unsubscribe();
     const oldest = this.#parts.hasLifetimes() ? { oldestLifetimeMs: this.stored.documents.oldestLifetimeMs() } : {};
     await this.stored.close();
     const { documents, bytes } = this.stored.info();
@@ -233,7 +226,20 @@ export class OpenRange {
   /** Closes a range that is about to be removed. */
   async discard(): Promise<void> {
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.discard()));
+    this.#unsubscribe();
     await this.stored.close();
+  }
+
+  /** Takes an entry that the range has applied to the indexes. */
+  #take({ images, counts }: Parameters<EntryListener>[0]): void {
+    this.#head = Math.max(this.#head, images.lastSequence);
+    this.#noteRemovals(counts);
+    const vectorIndexes = this.#vectorIndexCount();
+    const contents = vectorIndexes > 0 ? contentsOf(images.frame, vectorIndexes) : undefined;
+    for (const { definition, applier } of this.#indexes.values()) {
+      if (!contents || concerns(definition, contents)) applier.offer(images);
+      else applier.pass(images);
+    }
   }
 
   #shown(indexName: string): number {

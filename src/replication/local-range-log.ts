@@ -1,4 +1,4 @@
-import type { AppliedWrite, EntryGroup } from '../storage/entry-group.ts';
+import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from '../storage/entry-group.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { RangeLog } from './range-log.ts';
 
@@ -15,5 +15,9 @@ export class LocalRangeLog implements RangeLog {
 
   append(group: EntryGroup): Promise<AppliedWrite[]> {
     return this.#storage.append(group);
+  }
+
+  subscribe(rangeId: RangeId, listener: EntryListener): () => void {
+    return this.#storage.subscribe(rangeId, listener);
   }
 }

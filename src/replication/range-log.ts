@@ -1,10 +1,18 @@
-import type { AppliedWrite, EntryGroup } from '../storage/entry-group.ts';
+import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from '../storage/entry-group.ts';
 
-/**
- * The ordered logs of the ranges, through which every write goes. What was appended is durable, applied on this node and
- * visible to reads when `append` resolves, over all the ranges that the group names or over none; a request that fails
- * has changed nothing. Answers come in the order of the group's writes.
- */
+/** The ordered logs of the ranges, through which every write goes. */
 export interface RangeLog {
+  /**
+   * What was appended is durable, applied on this node and visible to reads when `append` resolves, over all the ranges
+   * that the group names or over none; a request that fails has changed nothing. Answers come in the order of the group's
+   * writes. An answer with `isLater` is committed as well, and its range takes it as soon as it can.
+   */
   append(group: EntryGroup): Promise<AppliedWrite[]>;
+
+  /**
+   * Calls `listener` with every entry that changes the range from now on, whoever has appended it: in the order of the log,
+   * once it is applied, and before its `append` resolves. Sequences have no gaps: a listener that sees one has missed
+   * entries and reads them from the change feed. Returns what ends the subscription.
+   */
+  subscribe(rangeId: RangeId, listener: EntryListener): () => void;
 }

@@ -7,7 +7,6 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { LocalRangeLog } from '../replication/local-range-log.ts';
 import type { RangeLog } from '../replication/range-log.ts';
-import type { AppliedWrite } from '../storage/entry-group.ts';
 import { openStorage, type Storage } from '../storage/open-storage.ts';
 import { openHealth } from './service-health.ts';
 
@@ -28,17 +27,10 @@ export interface DatabaseCore extends DatabaseOptions {
   readonly log: RangeLog;
 }
 
-export interface CoreEvents {
-  /** A sync has failed. */
-  onFailed(): void;
-  /** A range has taken a committed write later than it was answered. */
-  onRedone(write: AppliedWrite): void;
-}
-
-/** Opens the storage. `tableOf` names the table of a range once tables are known. */
+/** Opens the storage. `onFailed` is told of a failed sync; `tableOf` names the table of a range once tables are known. */
 export async function openCore(
   given: DatabaseOptions,
-  { onFailed, onRedone }: CoreEvents,
+  onFailed: () => void,
   tableOf: (rangeId: number) => string | undefined,
 ): Promise<DatabaseCore> {
   const { options, clock, logger, metrics } = given;
@@ -50,7 +42,6 @@ export async function openCore(
     failpoint,
     reserveBytes,
     health,
-    onRedone,
     onCommit({ requests, durationMs }) {
       metrics.observe('writerGroup', [], requests);
       metrics.observe('writerCommit', [], durationMs / 1_000);

@@ -41,23 +41,15 @@ export interface Database {
 /** Opens the data directory that the options name, and starts what runs in the background. */
 export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
-  // Until both are there, what start-up finishes is found by every index in the feed.
   let tables: TableService | undefined;
-  let pool: RangePool | undefined;
   const core = await openCore(
     given,
-    {
-      onFailed: () => failed.resolve(),
-      onRedone: (write) =>
-        pool
-          ?.openRanges()
-          .find(({ rangeId }) => rangeId === write.rangeId)
-          ?.applied(write),
-    },
+    () => failed.resolve(),
     (rangeId) => tables?.findOwner(rangeId)?.name,
   );
   const opened = await openTables(core);
-  ({ tables, pool } = opened);
+  tables = opened.tables;
+  const { pool } = opened;
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);

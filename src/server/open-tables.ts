@@ -33,6 +33,7 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
     for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
     const parts = {
       stored,
+      log,
       indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
       openIndex,
       removeIndexFiles: (directory: string, definition: IndexDefinition) =>

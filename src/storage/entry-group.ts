@@ -112,6 +112,9 @@ export interface RangeTotals {
   bytes: number;
 }
 
+/** Hears of entries that were applied; `images` is always there. */
+export type EntryListener = (entry: AppliedWrite & { images: PostImages }) => void;
+
 /** Rows as they were stored, in sequence order: what indexes are fed with. */
 export interface PostImages {
   /** Document frame of puts and deletes with ordinals, sequences and checksums filled. */

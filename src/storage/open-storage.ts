@@ -12,7 +12,7 @@ import { checkDataFormat, writeDataFormat } from './data-format.ts';
 import { DataLock } from './data-lock.ts';
 import { type DirectorySecrets, openSecrets } from './directory-secrets.ts';
 import { bytesBelow, fileBytes, fileStamp } from './disk-usage.ts';
-import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
+import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from './entry-group.ts';
 import { LogCopier } from './log-copier.ts';
 import { lookAtFiles } from './look-at-files.ts';
 import { holdsChanges } from './range-check.ts';
@@ -31,8 +31,6 @@ export interface StorageOptions {
   health?: Health;
   /** Bytes of a file that makes room for deletes, committed writes and checkpoints on a full disk; 0 for none. */
   reserveBytes?: number;
-  /** A range has taken a committed write that its disk could not take at first. */
-  onRedone?(write: AppliedWrite): void;
   /** Told of the writer's commits, within a second or so. */
   onCommit?(commit: CommitReport): void;
   /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
@@ -69,6 +67,7 @@ export class Storage {
   readonly #parts: StorageParts;
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #open = new Map<RangeId, StoredRange>();
+  readonly #listeners = new Map<RangeId, Set<EntryListener>>();
   readonly #faults: StorageFaults;
   readonly #closing = new AbortController();
   #upkeep: Promise<void> | undefined;
@@ -125,7 +124,7 @@ export class Storage {
   async append(group: EntryGroup): Promise<AppliedWrite[]> {
     const buffers = new Set(group.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
     const applied = await this.#faults.writing(this.#channel.call('append', group, [...buffers]));
-    for (const write of applied) this.#open.get(write.rangeId)?.noteApplied(write);
+    for (const write of applied) this.#applied(write);
     for (const { rangeId } of applied.filter(({ isLater }) => isLater)) this.#faults.fellBehind(rangeId);
     if (applied.some(({ isLater }) => isLater)) this.keepUp();
     return applied;
@@ -138,7 +137,23 @@ export class Storage {
 
   /** A range has taken what a full disk had kept from it. */
   noteRedone(write: AppliedWrite): void {
-    this.#open.get(write.rangeId)?.noteApplied(write);
+    this.#applied(write);
+  }
+
+  /** Calls `listener` with every entry that the range takes from now on. Returns what ends the subscription. */
+  subscribe(rangeId: RangeId, listener: EntryListener): () => void {
+    const listeners = this.#listeners.get(rangeId) ?? new Set();
+    this.#listeners.set(rangeId, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(rangeId) === listeners) this.#listeners.delete(rangeId);
+    };
+  }
+
+  #applied(write: AppliedWrite): void {
+    const { rangeId, images } = write;
+    this.#open.get(rangeId)?.noteApplied(write);
+    if (images) for (const listener of this.#listeners.get(rangeId) ?? []) listener({ ...write, images });
   }
 
   /** Has the writer do what no request waits for, until nothing is left. */
@@ -228,8 +243,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
         return storage?.keepUp();
       case 'redone':
         faults.caughtUp(event.write.rangeId);
-        storage?.noteRedone(event.write);
-        return options.onRedone?.(event.write);
+        return storage?.noteRedone(event.write);
       case 'fatal':
         return options.onFatal(new ServiceError('storage_failed', event.message));
     }

@@ -177,7 +177,6 @@ export class BatchWriter {
       const table = parts.map((part) => part.table.name).join(', ');
       throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
     });
-    for (const write of applied) ranges.get(write.rangeId)?.applied(write);
     this.#observer.wrote(batchCounts(applied));
     return applied;
   }

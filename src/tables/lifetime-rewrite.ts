@@ -26,13 +26,12 @@ export async function rewriteLifetimes(
     const frame = new FrameBuilder();
     for (const document of page.documents) frame.append(rowKind.transform, document.key, noOperations);
     const timeMs = nowMs();
-    const [applied] = await log.append({
+    await log.append({
       writes: [{ rangeId: range.rangeId, frame: frame.finish(), ttlField }],
       requestId: 'lifetime-rewrite',
       timeMs,
       timestamp: new Date(timeMs).toISOString(),
     });
-    if (applied) range.applied(applied);
     if (!page.more) return;
     afterKey = page.lastKey;
   }

@@ -81,9 +81,7 @@ export class TtlSweeper {
         timeMs,
         timestamp: new Date(timeMs).toISOString(),
       });
-      if (!applied) continue;
-      range.applied(applied);
-      removed += applied.counts.deleted;
+      removed += applied?.counts.deleted ?? 0;
     }
     return removed;
   }

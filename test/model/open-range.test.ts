@@ -4,6 +4,7 @@ import { OpenRange } from '../../src/indexing/open-range.ts';
 import type { RangeIndex } from '../../src/indexing/range-index.ts';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
+import { LocalRangeLog } from '../../src/replication/local-range-log.ts';
 import { FakeClock, settle } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 import {
@@ -90,6 +91,7 @@ async function openRange(directory: string) {
   const range = new OpenRange(
     {
       stored,
+      log: new LocalRangeLog(storage),
       indexesDirectory: directory,
       openIndex:
         (_, { name }) =>
@@ -104,7 +106,7 @@ async function openRange(directory: string) {
     definitions,
   );
   await settle();
-  const put = async (content: FrameContent) => range.applied(await write(storage, rangeId(table), content));
+  const put = (content: FrameContent) => write(storage, rangeId(table), content);
   const close = async () => {
     await range.close();
     await storage.close();

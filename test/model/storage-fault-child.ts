@@ -26,6 +26,7 @@ export type FaultStep =
 
 const control = new FaultControl(must(process.argv[3], 'no control file'));
 const fatal: string[] = [];
+/** Ranges whose entries came by themselves, not by an append that was answered. */
 const redone: number[] = [];
 const health = new Health();
 const storage = await openStorage({
@@ -33,11 +34,11 @@ const storage = await openStorage({
   clock: systemClock,
   health,
   reserveBytes: Number(process.argv[4] ?? 0),
-  onRedone: ({ rangeId }) => redone.push(rangeId),
   onFatal: (error) => fatal.push('code' in error ? String(error.code) : error.message),
 });
 const table = storage.catalog.table('things') ?? (await createTable(storage, 'things', 3));
 const reserve = storage.directory.reserveFile;
+for (const { rangeId } of table.ranges) storage.subscribe(rangeId, () => redone.push(rangeId));
 const ranges = await Promise.all(table.ranges.map(({ rangeId }) => storage.openRange(rangeId)));
 
 async function perform(step: FaultStep): Promise<unknown> {
@@ -81,6 +82,7 @@ function outcome(places: number[], frame: () => Uint8Array<ArrayBuffer>): Promis
   const writes = places.map((place) => ({ rangeId: must(ranges[place], 'no such range').rangeId, frame: frame() }));
   return storage.append(group(writes)).then(
     (applied) => {
+      for (const { rangeId, images } of applied) if (images) redone.splice(redone.indexOf(rangeId), 1);
       const later = applied.flatMap(({ rangeId, isLater }) => (isLater ? [rangeId] : []));
       return later.length === 0 ? 'done' : { later };
     },
