@@ -12,6 +12,7 @@ import { hybridQuery } from './cases/hybrid-query.ts';
 import { imageResize } from './cases/image-resize.ts';
 import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
+import { msgpack } from './cases/msgpack.ts';
 import { queryLatency } from './cases/query-latency.ts';
 import { queriesUnderIngest, queryOverHttp } from './cases/query-load.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
@@ -47,6 +48,7 @@ export const benchCases: readonly BenchCase[] = [
   sparseVectors,
   hybridQuery,
   vectorsOverHttp,
+  msgpack,
   vectorScale,
   imageResize,
   embed,

@@ -66,6 +66,7 @@ async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Prom
   const shared = { params: { table }, query: undefined, request: new Request('http://none'), requestId: '', signal };
   const unused = {
     addTiming() {},
+    acceptsMsgpack: false,
     isAlone: () => false,
     openStream() {
       throw new Error('a query answers whole');

@@ -1,5 +1,6 @@
 import type { ServiceError } from '../protocol/service-error.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
+import { namesMsgpack } from './msgpack-answer.ts';
 import type { OpenStream, Route, RouteAnswer, RouteContext } from './route.ts';
 
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
@@ -32,6 +33,10 @@ export class Exchange extends InFlightRequest implements RouteContext<Record<str
     super(request, startedMs);
     this.requestId = requestId;
     this.#host = host;
+  }
+
+  get acceptsMsgpack(): boolean {
+    return this.route?.msgpack === true && namesMsgpack(this.request.headers.get('accept'));
   }
 
   isAlone(): boolean {

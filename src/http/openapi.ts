@@ -15,6 +15,7 @@ import * as predict from '../protocol/inference/predict.ts';
 import * as rerank from '../protocol/inference/rerank.ts';
 import * as seq2seq from '../protocol/inference/seq2seq.ts';
 import * as usage from '../protocol/inference/usage.ts';
+import { msgpackType } from './msgpack-answer.ts';
 import { OpenApiSchemas, pascalCase } from './openapi-schemas.ts';
 import type { Route } from './route.ts';
 
@@ -56,7 +57,7 @@ function operation(route: Route, schemas: OpenApiSchemas): Json {
     const content =
       schema === undefined && contentType === undefined
         ? {}
-        : { content: { [contentType ?? 'application/json']: { schema: rendered } } };
+        : { content: contentOf(contentType ?? 'application/json', rendered, route) };
     answers[status] = { description, ...content };
   }
   const error = isInferencePath(route.path) ? 'InferenceError' : 'Error';
@@ -107,7 +108,11 @@ function requestBody(route: Route, schemas: OpenApiSchemas): Json {
   const schema =
     body.schema === undefined ? {} : schemas.render(body.schema, `${pascalCase(operationId(route))}Request`);
   const required = !(body.kind === 'json' && body.optional === true);
-  return { requestBody: { required, content: { [contentType]: { schema } } } };
+  return { requestBody: { required, content: contentOf(contentType, schema, route) } };
+}
+
+function contentOf(contentType: string, schema: Json, { msgpack }: Route): Json {
+  return { [contentType]: { schema }, ...(msgpack === true ? { [msgpackType]: { schema } } : {}) };
 }
 
 function errorSchema(): Json {

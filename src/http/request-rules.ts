@@ -8,6 +8,8 @@ import { errorReply, inferenceErrorReply, isFault, toServiceError } from './erro
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
 import { readJson, type ScanJson } from './json-reader.ts';
+import { msgpackReply, namesMsgpack } from './msgpack-answer.ts';
+import { msgpackToJson } from './msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
 import { readQuery } from './query-parameters.ts';
 import { Reply } from './reply.ts';
@@ -90,7 +92,11 @@ export class RequestRules implements ExchangeHost {
     const { body } = route;
     return async ({ exchange, params }) => {
       this.#enter(exchange, route, params);
-      const bytes = await exchange.until(this.#readBody(body, exchange));
+      const isMsgpack = namesMsgpack(exchange.request.headers.get('content-type'));
+      if (isMsgpack && route.msgpack !== true) throw noMsgpack();
+      const sent = await exchange.until(this.#readBody(body, exchange));
+      const { jsonDepthMax: depthMax } = this.#options.limits;
+      const bytes = isMsgpack ? msgpackToJson(sent, { bytesMax: body.bytesMax, depthMax }) : sent;
       exchange.body = body.kind === 'bytes' ? bytes : this.#parse(bytes, body);
     };
   }
@@ -227,9 +233,11 @@ export class RequestRules implements ExchangeHost {
   }
 }
 
-function toReply(answer: RouteAnswer, { route }: Exchange): Reply | Response {
+function toReply(answer: RouteAnswer, exchange: Exchange): Reply | Response {
   if (answer instanceof Reply || answer instanceof Response) return answer;
-  return new Reply(route?.successStatus ?? 200, answer === undefined ? null : JSON.stringify(answer));
+  const status = exchange.route?.successStatus ?? 200;
+  if (answer === undefined) return new Reply(status, null);
+  return exchange.acceptsMsgpack ? msgpackReply(status, answer) : new Reply(status, JSON.stringify(answer));
 }
 
 function toResponse(answer: Reply | Response): Response {
@@ -241,6 +249,10 @@ function toResponse(answer: Reply | Response): Response {
   const response = new Response(text, { status, headers: text === null ? emptyHeaders : jsonHeaders });
   for (const name in headers) response.headers.set(name, headers[name] ?? '');
   return response;
+}
+
+function noMsgpack(): ServiceError {
+  return new ServiceError('unsupported_media_type', 'this route takes JSON, not MessagePack');
 }
 
 function wantsClose(request: Request): boolean {

@@ -55,6 +55,8 @@ export interface RouteContext<Params, Query, Body> {
   readonly requestId: string;
   /** Aborted when the client leaves or the request's deadline passes. */
   readonly signal: AbortSignal;
+  /** Whether the answer is to be MessagePack; a plain value is written as such by itself. Only where the route has it. */
+  readonly acceptsMsgpack: boolean;
   /** Whether no other client waits for an answer, as far as can be told. */
   isAlone(): boolean;
   /** Adds a stage to the `server-timing` header. */
@@ -92,6 +94,8 @@ export interface RouteSpec<Path extends string, Query extends TObject, Body exte
   readonly body?: Body;
   /** By status. The lowest 2xx is the status of a handler that returns a plain value. Errors need not be listed. */
   readonly responses: Readonly<Record<number, ResponseSpec>>;
+  /** Bodies and answers may also be MessagePack, by `Content-Type` and `Accept`. */
+  readonly msgpack?: boolean;
   /** Keeps the route out of the published interface. */
   readonly hidden?: boolean;
   /** Answered also while the server is full or stopping: probes. */

@@ -4,6 +4,7 @@ import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
 import type { DocumentReads } from '../../tables/document-reads.ts';
 import { refuseMisspelt } from '../../tables/misspelt-members.ts';
+import { msgpackType, packedDocument, toMsgpack } from '../msgpack-answer.ts';
 import { rawJson } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 
@@ -35,10 +36,12 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       tag: 'documents',
       body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBytesMax, optional: true },
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
-      handler: async ({ params, body, request, signal }) => {
+      msgpack: true,
+      handler: async ({ params, body, request, signal, acceptsMsgpack }) => {
         refuseMisspelt(body ?? {}, Object.keys(scanRequest.properties), 'The body');
         const asArray = request.headers.get('accept') === 'application/json';
         const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), signal));
+        if (acceptsMsgpack) return new Response(msgpackStream(pages), { headers: { 'content-type': msgpackType } });
         return new Response(asArray ? arrayStream(pages) : lineStream(pages), {
           headers: { 'content-type': asArray ? 'application/json' : 'application/x-ndjson' },
         });
@@ -66,6 +69,11 @@ function lineStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array>
   return pullStream(pages, (lines) => `${lines.join('\n')}\n`, '', '');
 }
 
+/** One value after another. */
+function msgpackStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
+  return pullStream(pages, (lines) => Buffer.concat(lines.map((line) => toMsgpack(packedDocument(line)))), '', '');
+}
+
 function arrayStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
   let first = true;
   const render = (lines: string[]) => {
@@ -78,7 +86,7 @@ function arrayStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array
 
 function pullStream(
   pages: AsyncGenerator<string[]>,
-  render: (lines: string[]) => string,
+  render: (lines: string[]) => string | Uint8Array,
   prologue: string,
   epilogue: string,
 ): ReadableStream<Uint8Array> {
@@ -90,7 +98,10 @@ function pullStream(
     async pull(controller) {
       try {
         const next = await pages.next();
-        if (!next.done) return controller.enqueue(encoder.encode(render(next.value)));
+        if (!next.done) {
+          const page = render(next.value);
+          return controller.enqueue(typeof page === 'string' ? encoder.encode(page) : page);
+        }
         if (epilogue !== '') controller.enqueue(encoder.encode(epilogue));
         controller.close();
       } catch (error) {

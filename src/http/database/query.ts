@@ -1,8 +1,9 @@
 import { limits } from '../../config/limits.ts';
 import { queryRequest, queryResponse } from '../../protocol/database/query.ts';
 import type { TableQueries } from '../../tables/table-queries.ts';
+import { msgpackReply, packedResult } from '../msgpack-answer.ts';
 import { rawJson } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, type RouteContext } from '../route.ts';
 
 export function queryRoutes(queries: TableQueries): Route[] {
   const body = { kind: 'bytes', schema: queryRequest, bytesMax: limits.queryBodyBytesMax } as const;
@@ -17,6 +18,7 @@ export function queryRoutes(queries: TableQueries): Route[] {
       description,
       tag: 'query',
       body,
+      msgpack: true,
       responses,
       handler: (context) => answer(queries, undefined, context),
     }),
@@ -27,6 +29,7 @@ export function queryRoutes(queries: TableQueries): Route[] {
       description,
       tag: 'query',
       body,
+      msgpack: true,
       responses,
       handler: (context) => answer(queries, context.params.table, context),
     }),
@@ -36,9 +39,10 @@ export function queryRoutes(queries: TableQueries): Route[] {
 async function answer(
   queries: TableQueries,
   table: string | undefined,
-  context: { body: Uint8Array; request: Request; signal: AbortSignal },
+  context: RouteContext<object, unknown, Uint8Array>,
 ) {
   const results = await queries.run(table, context.body, context);
+  if (context.acceptsMsgpack) return msgpackReply(200, { responses: results.map(packedResult) });
   if (results.length > 1 && context.request.headers.get('accept') === 'application/x-ndjson') {
     return rawJson(200, `${results.join('\n')}\n`, { 'content-type': 'application/x-ndjson' });
   }

@@ -24,7 +24,8 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       path: '/db/v1/tables/:table/batch',
       summary: 'Insert, delete and transform documents, all or nothing',
       tag: 'documents',
-      body: { kind: 'bytes', schema: batchRequest, bytesMax },
+      body: { kind: 'bytes', schema: batchRequest, bytesMax, gzip: true },
+      msgpack: true,
       responses: { 201: { description: 'Committed', schema: batchResponse }, 202: { ...later, schema: batchResponse } },
       handler: async ({ params, body, requestId }) => {
         const outcome = await writer.batch(params.table, body, requestId);
@@ -36,7 +37,8 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       path: '/db/v1/batch',
       summary: 'Write to several tables, all or nothing',
       tag: 'documents',
-      body: { kind: 'bytes', schema: multiBatchRequest, bytesMax },
+      body: { kind: 'bytes', schema: multiBatchRequest, bytesMax, gzip: true },
+      msgpack: true,
       responses: {
         201: { description: 'Committed', schema: multiBatchResponse },
         202: { ...later, schema: multiBatchResponse },
@@ -51,7 +53,8 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       path: '/db/v1/transactions/commit',
       summary: 'Write to several tables if what was read has not changed since',
       tag: 'documents',
-      body: { kind: 'bytes', schema: commitRequest, bytesMax },
+      body: { kind: 'bytes', schema: commitRequest, bytesMax, gzip: true },
+      msgpack: true,
       responses: {
         200: { description: 'Committed', schema: multiBatchResponse },
         202: { ...later, schema: multiBatchResponse },
@@ -74,6 +77,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       summary: 'Make a range of keys equal to a page of an outside source',
       tag: 'documents',
       body: { kind: 'bytes', schema: mergeRequest, bytesMax, gzip: true },
+      msgpack: true,
       responses: { 200: { description: 'What was done, or would be done', schema: mergeResponse } },
       handler: ({ params, body, requestId }) => writer.merge(params.table, body, requestId),
     }),

@@ -13,6 +13,7 @@ import {
 } from '../../protocol/inference/embeddings.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../error-response.ts';
+import { bytesOf } from '../msgpack-answer.ts';
 import { Reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { timed } from './admitted.ts';
@@ -32,13 +33,15 @@ export function embeddingRoutes(inference: Inference): Route[] {
       description:
         'As the OpenAI interface has it. Sparse models answer `{indices, values}`. With `Accept: application/octet-stream` the answer is packed: count and dimension as 64-bit integers, then 32-bit floating point numbers, all little-endian.',
       body: inferenceBody(embeddingsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
+      msgpack: true,
       responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
       handler: (context) =>
         timed(inference, context, async () => {
           const { body, request, signal } = context;
           const packed = (request.headers.get('accept') ?? '').includes(packedType);
           const embeddings = await own.embed(embedRequest(body, packed), { signal });
-          return packed ? packedReply(embeddings) : jsonAnswer(embeddings, body.encoding_format ?? 'float');
+          if (packed) return packedReply(embeddings);
+          return listAnswer(embeddings, context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float'));
         }),
     });
   return [at('/ai/v1/embeddings'), at('/ai/v1/embed')];
@@ -113,7 +116,9 @@ function taskOf({ task_type, input_type }: EmbeddingsRequest): EmbedTask | undef
   return task_type ?? other;
 }
 
-function jsonAnswer({ model, vectors, tokens, faults }: Embeddings, format: 'float' | 'base64'): object {
+type WireFormat = 'float' | 'base64' | 'bytes';
+
+function listAnswer({ model, vectors, tokens, faults }: Embeddings, format: WireFormat): object {
   const data = vectors.flatMap((vector, index) =>
     vector === undefined ? [] : [{ object: 'embedding', embedding: wireForm(vector, format), index }],
   );
@@ -131,12 +136,17 @@ function jsonAnswer({ model, vectors, tokens, faults }: Embeddings, format: 'flo
   };
 }
 
-function wireForm(vector: Float32Array | SparseVector, format: 'float' | 'base64'): string | number[] | object {
+function wireForm(vector: Float32Array | SparseVector, format: WireFormat): string | number[] | object {
   if (!(vector instanceof Float32Array)) {
+    if (format === 'bytes') {
+      const indices = Uint32Array.from(vector.indices);
+      return { packed_indices: bytesOf(indices), packed_values: bytesOf(Float32Array.from(vector.values)) };
+    }
     if (format === 'float') return { indices: [...vector.indices], values: [...vector.values] };
     throw new ServiceError('invalid_request', 'sparse vectors have no base64 form; "encoding_format" has to be float');
   }
   if (format === 'float') return Array.from(vector);
+  if (format === 'bytes') return bytesOf(vector);
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
 }
 
