@@ -6,6 +6,7 @@ import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { clusteredVectors } from '../workloads/clustered-vectors.ts';
+import { readRows } from '../workloads/vector-set.ts';
 
 const turnMs = { smoke: 500, full: 2_000, scale: 4_000 } as const;
 const rows = 200;
@@ -24,7 +25,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   await using server = await SundewServer.start({ placement });
   const index = { type: 'embeddings', external: true, dimension, distance_metric: 'cosine' };
   await server.createTable(table, { indexes: { dense: index } });
-  const { vectors } = clusteredVectors({ rows, queries: 1, dimension, seed });
+  const vectors = readRows(clusteredVectors({ rows, queries: 1, dimension, seed }), 0, rows);
   const batch = (form: (vector: Float32Array) => unknown) => ({
     inserts: Object.fromEntries(
       Array.from({ length: rows }, (_, at) => [
