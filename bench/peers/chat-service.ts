@@ -5,11 +5,11 @@
  */
 import { limitsOf, loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
+import { readChatRequest } from '../../src/http/inference/chat-request.ts';
 import { generateRoutes } from '../../src/http/inference/generate.ts';
 import { checkValue } from '../../src/http/json-reader.ts';
 import { ServerListener } from '../../src/http/server-listener.ts';
 import { generate } from '../../src/inference/generation/generate.ts';
-import { readGenerationRequest } from '../../src/inference/generation/generation-request.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { GenerateResult } from '../../src/model-host/operations/generate.ts';
 import { createLogger, writeToStandardError } from '../../src/observability/line-logger.ts';
@@ -66,7 +66,7 @@ function state() {
 }
 
 async function consume(body: object): Promise<ChatTurn> {
-  const request = readGenerationRequest(checkValue(body, generateRequestSchema));
+  const request = readChatRequest(checkValue(body, generateRequestSchema));
   const before = process.cpuUsage();
   const startMs = performance.now();
   let firstMs = 0;

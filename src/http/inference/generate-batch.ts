@@ -1,8 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import type { Finished } from '../../inference/admission.ts';
-import { completionBody } from '../../inference/generation/completion-body.ts';
 import { type BatchOutcome, generateBatch } from '../../inference/generation/generate-batch.ts';
-import { type GenerationRequest, readGenerationRequest } from '../../inference/generation/generation-request.ts';
+import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
 import { loadMedia } from '../../inference/generation/load-media.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { generateRequestSchema } from '../../protocol/inference/generate.ts';
@@ -17,7 +16,8 @@ import { errorBody } from '../error-response.ts';
 import { checkValue } from '../json-reader.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { admitted } from './admitted.ts';
-import { newCallId, newHead } from './generate.ts';
+import { readChatRequest } from './chat-request.ts';
+import { completionBody, newCallId, newHead } from './completion-body.ts';
 import { inferenceBody, prepareBody } from './inference-body.ts';
 
 export function generateBatchRoutes(inference: Inference): Route[] {
@@ -79,7 +79,7 @@ async function readItem(
 ): Promise<GenerationRequest | ServiceError> {
   try {
     prepareBody(body, generateRequestSchema);
-    const request = readGenerationRequest(checkValue(body, generateRequestSchema));
+    const request = readChatRequest(checkValue(body, generateRequestSchema));
     if (request.stream) throw new ServiceError('invalid_request', 'stream: an item of a batch is not streamed');
     await loadMedia(request, inference, signal);
     return request;

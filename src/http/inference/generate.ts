@@ -1,8 +1,6 @@
 import { limits } from '../../config/limits.ts';
 import { clientLeft } from '../../inference/admission.ts';
-import { type CompletionHead, completionBody } from '../../inference/generation/completion-body.ts';
-import { CompletionChunks } from '../../inference/generation/completion-chunks.ts';
-import { type GenerationRequest, readGenerationRequest } from '../../inference/generation/generation-request.ts';
+import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { OwnProvider } from '../../inference/providers/own-provider.ts';
 import { inferenceReason } from '../../protocol/inference/error-body.ts';
@@ -10,6 +8,9 @@ import { generateRequestSchema, generateResponseSchema } from '../../protocol/in
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { type BodyValue, defineRoute, type Route, type RouteContext } from '../route.ts';
 import { SseStream } from '../sse.ts';
+import { readChatRequest } from './chat-request.ts';
+import { completionBody, newCallId, newHead } from './completion-body.ts';
+import { CompletionChunks } from './completion-chunks.ts';
 import { inferenceBody } from './inference-body.ts';
 
 const tag = 'Inference';
@@ -36,24 +37,12 @@ export function generateRoutes(inference: Inference): Route[] {
 }
 
 async function answer(inference: Inference, own: OwnProvider, context: Context): Promise<object> {
-  const request = readGenerationRequest(context.body);
+  const request = readChatRequest(context.body);
   if (request.stream) return await new StreamedAnswer(inference, own, request, context).begin();
   const output = await own.generate(request, { signal: context.signal });
   context.addTiming('prefill', output.result.prefillMs);
   context.addTiming('decode', output.result.decodeMs);
   return completionBody(newHead(inference, request), request, output, newCallId);
-}
-
-export function newHead({ clock }: Inference, { model }: GenerationRequest): CompletionHead {
-  return { id: `chatcmpl-${freshId()}`, created: Math.floor(clock.nowMs() / 1_000), model };
-}
-
-export function newCallId(): string {
-  return `call_${freshId()}`;
-}
-
-function freshId(): string {
-  return crypto.randomUUID().replaceAll('-', '');
 }
 
 /** One answer as events. It begins with the first token, so that what fails before that is an ordinary error. */

@@ -2,8 +2,9 @@ import { specOfModel } from '../../model-host/model-spec.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { textMessage } from '../generation/chat-message.ts';
 import { generate } from '../generation/generate.ts';
-import { readGenerationRequest } from '../generation/generation-request.ts';
+import { generationRequest, usualSampling } from '../generation/generation-request.ts';
 import type { Inference } from '../inference.ts';
 import { extractionPrompt } from './extraction-prompt.ts';
 import { type Extraction, type ExtractionSchema, partsOf } from './extraction-schema.ts';
@@ -93,22 +94,18 @@ async function byGeneration(
   { texts, schema, threshold }: ExtractRequest,
   signal: AbortSignal,
 ): Promise<Extracted> {
-  const format = { type: 'json_schema' as const, json_schema: { schema: outputSchema(schema) } };
+  const format = { kind: 'json_schema', schema: outputSchema(schema), strict: false } as const;
   const system = extractionPrompt(schema);
   const thinks = model.manifest.capabilities.includes('reasoning');
   const one = async (text: string) => {
-    const request = readGenerationRequest({
+    const request = generationRequest({
       model: model.name,
-      messages: [
-        { role: 'system', content: system },
-        { role: 'user', content: text },
-      ],
-      max_tokens: outputTokensMax,
-      temperature: 0,
-      response_format: format,
-      logprobs: true,
-      prompt_cache: true,
-      ...(thinks ? { chat_template_kwargs: { enable_thinking: false } } : {}),
+      messages: [textMessage('system', system), textMessage('user', text)],
+      tokensMax: outputTokensMax,
+      sampling: { ...usualSampling, temperature: 0 },
+      format,
+      topLogprobs: 0,
+      enableThinking: thinks ? false : undefined,
     });
     const { result, deltas } = await generate(request, inference, { signal });
     const output = deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');

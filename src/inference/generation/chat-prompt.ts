@@ -2,7 +2,7 @@ import type { LoadedInfo } from '../../model-host/backend.ts';
 import type { PromptPiece } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type CallForm, callFormOf } from './call-form.ts';
-import type { ChatMessage } from './chat-messages.ts';
+import type { ChatMessage } from './chat-message.ts';
 import { toolForTemplate } from './function-tools.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { PlainText } from './plain-text.ts';

@@ -1,10 +1,7 @@
 import type { CacheType, Sampling } from '../../model-host/operations/generate.ts';
-import type { GenerateBody } from '../../protocol/inference/generate.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import type { MediaReference } from '../media/media-reference.ts';
-import { type ChatMessage, mediaOf, readMessages } from './chat-messages.ts';
-import { type FunctionTool, readToolChoice, readTools, type ToolChoice } from './function-tools.ts';
-import { grammarBounds } from './grammar/grammar-writer.ts';
+import type { ChatMessage } from './chat-message.ts';
+import type { FunctionTool, ToolChoice } from './function-tools.ts';
 
 /** The shape that is asked of the output, beside calls of functions. */
 export type OutputFormat =
@@ -50,158 +47,43 @@ export interface GenerationRequest {
   readonly jsonErrors: boolean;
 }
 
-const defaultTokensMax = 256;
-const defaultTopK = 50;
-const defaultDraftTokens = 4;
-const stopCharsMax = 1_024;
-const biasesMax = 1_024;
+/** How tokens are chosen where a request does not say. */
+export const usualSampling: Sampling = {
+  temperature: 1,
+  topP: 1,
+  topK: 50,
+  minP: 0,
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  seed: undefined,
+  logitBias: [],
+};
 
-function invalid(message: string): ServiceError {
-  return new ServiceError('invalid_request', message);
-}
-
-function impossible(message: string): ServiceError {
-  return new ServiceError('model_not_supported', message);
-}
-
-/** Throws `ServiceError` that names the member which cannot be honoured. */
-export function readGenerationRequest(body: GenerateBody): GenerationRequest {
-  refuseUnknownWays(body);
-  const messages = readMessages(body.messages);
-  const tools = readTools(body.tools ?? []);
-  const toolChoice = readToolChoice(body.tool_choice, tools);
-  const format = readFormat(body);
-  if (format.kind === 'grammar' && tools.length > 0 && toolChoice.mode !== 'none') {
-    throw invalid('grammar: the output cannot follow a grammar and call tools; leave out one of the two');
-  }
-  const { enable_thinking, ...templateVariables } = body.chat_template_kwargs ?? {};
-  const effort = body.reasoning_effort;
+/** A request that is not streamed, with everything at its default that is not given. */
+export function generationRequest(
+  given: Pick<GenerationRequest, 'model' | 'messages'> & Partial<GenerationRequest>,
+): GenerationRequest {
   return {
-    model: body.model,
-    messages,
-    media: mediaOf(messages),
-    tokensMax: tokensMaxOf(body, format.kind !== 'text' || (tools.length > 0 && toolChoice.mode !== 'none')),
-    stop: readStop(body.stop),
-    ignoreEos: body.ignore_eos ?? false,
-    sampling: readSampling(body),
-    topLogprobs: readTopLogprobs(body),
-    promptCache: readPromptCache(body),
-    cacheType: readCacheType(body),
-    speculation: readSpeculation(body),
-    backend: body.backend ?? 'auto',
-    tools: toolChoice.mode === 'none' ? [] : tools,
-    toolChoice,
-    parallelCalls: body.parallel_tool_calls ?? undefined,
-    format,
-    enableThinking: enable_thinking ?? undefined,
-    templateVariables: { ...templateVariables, ...(typeof effort === 'string' ? { reasoning_effort: effort } : {}) },
-    stream: body.stream ?? false,
-    includeUsage: body.stream_options?.include_usage ?? false,
-    jsonErrors: body.stream_options?.error_format === 'json',
+    media: [],
+    tokensMax: undefined,
+    stop: [],
+    ignoreEos: false,
+    sampling: usualSampling,
+    topLogprobs: undefined,
+    promptCache: { key: undefined },
+    cacheType: undefined,
+    speculation: 'not_requested',
+    backend: 'auto',
+    tools: [],
+    toolChoice: { mode: 'auto', names: undefined, single: false },
+    parallelCalls: undefined,
+    format: { kind: 'text' },
+    enableThinking: undefined,
+    templateVariables: {},
+    stream: false,
+    includeUsage: false,
+    jsonErrors: false,
+    ...given,
   };
-}
-
-function refuseUnknownWays(body: GenerateBody): void {
-  if ((body.n ?? 1) > 1) throw invalid('n: one answer is given to a request; send several for more');
-  if (isGiven(body.functions)) throw invalid('functions: use tools');
-  if (isGiven(body.function_call)) throw invalid('function_call: use tool_choice');
-  if (isGiven(body.audio)) throw invalid('audio: answers are text');
-  if (body.modalities?.some((each) => each !== 'text')) throw invalid('modalities: answers are text');
-  if (body.mode === 'compiled') throw impossible('mode: models are not compiled here; use eager');
-  if (isGiven(body.cache_compaction_ratio)) {
-    throw impossible('cache_compaction_ratio: the state of a generation is not compacted here; leave it out');
-  }
-}
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
-/** JSON that is cut off is worth nothing, so that an answer with a shape ends by itself unless it is told otherwise. */
-function tokensMaxOf({ max_tokens, max_completion_tokens }: GenerateBody, isShaped: boolean): number | undefined {
-  if (isGiven(max_tokens) && isGiven(max_completion_tokens) && max_tokens !== max_completion_tokens) {
-    throw invalid('max_completion_tokens: means the same as max_tokens, and they differ; give one of them');
-  }
-  return max_completion_tokens ?? max_tokens ?? (isShaped ? undefined : defaultTokensMax);
-}
-
-function readStop(stop: GenerateBody['stop']): readonly string[] {
-  const texts = typeof stop === 'string' ? [stop] : (stop ?? []);
-  for (const text of texts) {
-    if (text === '') throw invalid('stop: a text is empty');
-    if (text.length > stopCharsMax) throw invalid(`stop: a text is longer than ${stopCharsMax} characters`);
-  }
-  return [...new Set(texts)];
-}
-
-function readSampling(body: GenerateBody): Sampling {
-  return {
-    temperature: body.temperature ?? 1,
-    topP: body.top_p ?? 1,
-    topK: body.top_k ?? defaultTopK,
-    minP: body.min_p ?? 0,
-    repetitionPenalty: body.repetition_penalty ?? 1,
-    frequencyPenalty: body.frequency_penalty ?? 0,
-    presencePenalty: body.presence_penalty ?? 0,
-    seed: typeof body.seed === 'number' ? Number(BigInt.asUintN(32, BigInt(body.seed))) : undefined,
-    logitBias: readLogitBias(body.logit_bias ?? {}),
-  };
-}
-
-function readLogitBias(biases: Readonly<Record<string, number>>): Sampling['logitBias'] {
-  const entries = Object.entries(biases);
-  if (entries.length > biasesMax) throw invalid(`logit_bias: at most ${biasesMax} tokens may be named`);
-  return entries.map(([token, bias]) => {
-    if (!/^\d{1,9}$/.test(token)) throw invalid(`logit_bias: "${token.slice(0, 40)}" is not the number of a token`);
-    return [Number(token), bias] as const;
-  });
-}
-
-function readTopLogprobs({ logprobs, top_logprobs }: GenerateBody): number | undefined {
-  if (logprobs === true) return top_logprobs ?? 0;
-  if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs: needs logprobs: true');
-  return undefined;
-}
-
-function readPromptCache({ prompt_cache, prompt_cache_key }: GenerateBody): GenerationRequest['promptCache'] {
-  const key = prompt_cache_key ?? undefined;
-  return (prompt_cache ?? true) ? { key } : undefined;
-}
-
-function readCacheType({ cache_dtype }: GenerateBody): CacheType | undefined {
-  if (cache_dtype === 'fp8') throw impossible('cache_dtype: fp8 is not to be had; use f32, f16, int8 or int4');
-  return cache_dtype ?? undefined;
-}
-
-function readSpeculation(body: GenerateBody): GenerationRequest['speculation'] {
-  const { draft_model, speculative_k, speculation_policy } = body;
-  if (speculation_policy === 'off') return 'policy_off';
-  if (speculative_k === 0) {
-    if (speculation_policy === 'force') throw invalid('speculative_k: is 0 while speculation_policy is force');
-    return 'policy_off';
-  }
-  if (![draft_model, speculative_k, speculation_policy].some(isGiven)) return 'not_requested';
-  return {
-    policy: speculation_policy ?? 'auto',
-    draftModel: draft_model ?? undefined,
-    tokens: speculative_k ?? defaultDraftTokens,
-  };
-}
-
-function readFormat({ grammar, response_format }: GenerateBody): OutputFormat {
-  if (typeof grammar === 'string') {
-    if (grammar === 'json') return { kind: 'json_object' };
-    if (grammar.length > grammarBounds.chars) {
-      throw new ServiceError(
-        'unsupported_response_format',
-        `grammar: is longer than ${grammarBounds.chars} characters`,
-      );
-    }
-    return { kind: 'grammar', grammar };
-  }
-  const type = response_format?.type ?? 'text';
-  if (type !== 'json_schema') return { kind: type };
-  const schema = response_format?.json_schema?.schema;
-  if (schema === undefined || schema === null) throw invalid('response_format: json_schema.schema is missing');
-  return { kind: 'json_schema', schema, strict: response_format?.json_schema?.strict ?? false };
 }

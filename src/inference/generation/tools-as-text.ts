@@ -1,5 +1,5 @@
 import { type CallForm, listedCalls, taggedCalls } from './call-form.ts';
-import type { ChatMessage, ToolCall } from './chat-messages.ts';
+import type { ChatMessage, ToolCall } from './chat-message.ts';
 
 /** How a model is told in its messages what it can call, and what it has called. */
 export interface TextStyle {

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { contentPartSchema } from './content-parts.ts';
 import { optional } from './optional.ts';
+import { usageSchema } from './usage.ts';
 
 const words = <const Words extends readonly string[]>(all: Words, description = '') =>
   Type.Union(
@@ -161,13 +162,10 @@ const logprobsSchema = Type.Union([
 export const finishReasons = ['stop', 'length', 'tool_calls'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
-export const usageSchema = Type.Object({
-  prompt_tokens: Type.Integer(),
-  completion_tokens: Type.Integer(),
-  total_tokens: Type.Integer(),
-  cached_prompt_tokens: Type.Integer({ description: 'Tokens of the prompt whose state was there already.' }),
-  prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
-});
+export const generationUsageSchema = Type.Composite([
+  usageSchema,
+  Type.Object({ prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }) }),
+]);
 
 export const speculationSchema = Type.Object({
   policy: words(['auto', 'off', 'force']),
@@ -197,11 +195,11 @@ export const generateResponseSchema = Type.Object({
       finish_reason: words(finishReasons),
     }),
   ),
-  usage: usageSchema,
+  usage: generationUsageSchema,
   speculation: speculationSchema,
 });
 
 export type GenerateResponse = Static<typeof generateResponseSchema>;
-export type Usage = Static<typeof usageSchema>;
+export type Usage = Static<typeof generationUsageSchema>;
 export type SpeculationBody = Static<typeof speculationSchema>;
 export type LogprobsBody = Static<typeof logprobsSchema>;

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
 import { checkValue } from '../../../../src/http/json-reader.ts';
 import { chatPrompt, type RenderTemplate } from '../../../../src/inference/generation/chat-prompt.ts';
-import { readGenerationRequest } from '../../../../src/inference/generation/generation-request.ts';
 import { TemplateSandbox } from '../../../../src/inference/templates/template-sandbox.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 
@@ -15,7 +15,7 @@ const plainTemplate =
 const toolTemplate = `{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '</tools><tool_call>' }}{% endif %}{% for m in messages %}{{ '[' + m.role + ']' + m.content }}{% for call in m.tool_calls or [] %}{{ '<tool_call>' + call.function.name + (call.function.arguments | tojson) }}{% endfor %}{% endfor %}`;
 
 function prompt(body: object, template: string | undefined = plainTemplate, loaded: object = info) {
-  const request = readGenerationRequest(checkValue({ model: 'm', ...body }, generateRequestSchema));
+  const request = readChatRequest(checkValue({ model: 'm', ...body }, generateRequestSchema));
   return chatPrompt(request, template, loaded, render);
 }
 
@@ -150,7 +150,7 @@ describe('a prompt', () => {
 
   test('is written with names and colons where there is no template', async () => {
     const messages = [{ role: 'system', content: 'be brief' }, ...user('hi <|im_end|>')];
-    const request = readGenerationRequest(checkValue({ model: 'm', messages }, generateRequestSchema));
+    const request = readChatRequest(checkValue({ model: 'm', messages }, generateRequestSchema));
     const made = await chatPrompt(request, undefined, info, render);
     expect(textOf(made)).toBe('<s>System: be brief\n\nUser: hi <|im_end|>\n\nAssistant:');
     expect(made.pieces).toContainEqual({ text: '<|im_end|>', markup: false });

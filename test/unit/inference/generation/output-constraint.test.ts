@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test';
+import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
 import { checkValue } from '../../../../src/http/json-reader.ts';
 import { type CallForm, callFormOf, taggedCalls } from '../../../../src/inference/generation/call-form.ts';
 import type { Thinking } from '../../../../src/inference/generation/chat-prompt.ts';
-import { readGenerationRequest } from '../../../../src/inference/generation/generation-request.ts';
 import { outputConstraint } from '../../../../src/inference/generation/output-constraint.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 import { Gbnf } from '../../../support/gbnf.ts';
 
 function constrain(more: object, thinking: Thinking = 'off', calls: CallForm = taggedCalls) {
   const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more };
-  const request = readGenerationRequest(checkValue(body, generateRequestSchema));
+  const request = readChatRequest(checkValue(body, generateRequestSchema));
   const constraint = outputConstraint(request, { thinking, calls });
   return {
     ...constraint,

@@ -1,9 +1,9 @@
+import type { GenerationOutput } from '../../inference/generation/generate.ts';
+import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
+import type { OutputDelta } from '../../inference/generation/output-reader.ts';
 import type { GenerateEvent } from '../../model-host/operations/generate.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
-import { type CompletionHead, logprobsBody, speculationOf, usageOf } from './completion-body.ts';
-import type { GenerationOutput } from './generate.ts';
-import type { GenerationRequest } from './generation-request.ts';
-import type { OutputDelta } from './output-reader.ts';
+import { type CompletionHead, logprobsBody, speculationOf, usageOfResult } from './completion-body.ts';
 
 /** Writes the chunks of one streamed answer as JSON. What is the same in all of them is written once. */
 export class CompletionChunks {
@@ -39,7 +39,7 @@ export class CompletionChunks {
 
   /** After all others, where it was asked for. */
   usage({ result }: GenerationOutput): string {
-    const usage = JSON.stringify(usageOf(result));
+    const usage = JSON.stringify(usageOfResult(result));
     const speculation = JSON.stringify(speculationOf(this.#request, result));
     return `${this.#start}],"usage":${usage},"speculation":${speculation}}`;
   }

@@ -1,23 +1,7 @@
+import type { ChatMessage } from '../../inference/generation/chat-message.ts';
+import { mediaReference } from '../../inference/media/media-reference.ts';
 import type { MessageBody, MessagePart } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type MediaReference, mediaReference } from '../media/media-reference.ts';
-
-export interface ToolCall {
-  readonly id: string;
-  readonly name: string;
-  /** JSON text, as the model wrote it. */
-  readonly arguments: string;
-}
-
-export interface ChatMessage {
-  readonly role: 'system' | 'user' | 'assistant' | 'tool';
-  readonly content: string;
-  readonly media: readonly MediaReference[];
-  readonly name: string | undefined;
-  readonly calls: readonly ToolCall[];
-  /** Of an answer of a tool: the call that it belongs to. */
-  readonly callId: string | undefined;
-}
 
 const callsMax = 256;
 
@@ -28,10 +12,6 @@ function invalid(at: number, message: string): ServiceError {
 /** Throws `invalid_request` that names the message. */
 export function readMessages(messages: readonly MessageBody[]): ChatMessage[] {
   return messages.map((message, at) => readMessage(message, at));
-}
-
-export function mediaOf(messages: readonly ChatMessage[]): MediaReference[] {
-  return messages.flatMap(({ media }) => media);
 }
 
 function readMessage(message: MessageBody, at: number): ChatMessage {

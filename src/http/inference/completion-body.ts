@@ -1,8 +1,10 @@
+import type { GenerationOutput } from '../../inference/generation/generate.ts';
+import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
+import type { OutputDelta } from '../../inference/generation/output-reader.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { GenerateEvent, GenerateResult, TokenLogprob } from '../../model-host/operations/generate.ts';
 import type { GenerateResponse, LogprobsBody, SpeculationBody, Usage } from '../../protocol/inference/generate.ts';
-import type { GenerationOutput } from './generate.ts';
-import type { GenerationRequest } from './generation-request.ts';
-import type { OutputDelta } from './output-reader.ts';
+import { usageOf } from '../../protocol/inference/usage.ts';
 
 /** What every answer to one request says of itself. */
 export interface CompletionHead {
@@ -10,6 +12,18 @@ export interface CompletionHead {
   /** Seconds since 1970. */
   readonly created: number;
   readonly model: string;
+}
+
+export function newHead({ clock }: { readonly clock: Clock }, { model }: GenerationRequest): CompletionHead {
+  return { id: `chatcmpl-${freshId()}`, created: Math.floor(clock.nowMs() / 1_000), model };
+}
+
+export function newCallId(): string {
+  return `call_${freshId()}`;
+}
+
+function freshId(): string {
+  return crypto.randomUUID().replaceAll('-', '');
 }
 
 interface WholeMessage {
@@ -47,7 +61,7 @@ export function completionBody(
         finish_reason: finish,
       },
     ],
-    usage: usageOf(result),
+    usage: usageOfResult(result),
     speculation: speculationOf(request, result),
   };
 }
@@ -66,14 +80,9 @@ function joined(deltas: readonly OutputDelta[]): WholeMessage {
   return whole;
 }
 
-export function usageOf({ promptTokens, completionTokens, cachedTokens }: GenerateResult): Usage {
-  return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-    cached_prompt_tokens: cachedTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
-  };
+export function usageOfResult({ promptTokens, completionTokens, cachedTokens }: GenerateResult): Usage {
+  const details = { cached_tokens: cachedTokens };
+  return { ...usageOf(promptTokens, completionTokens, cachedTokens), prompt_tokens_details: details };
 }
 
 export function speculationOf(

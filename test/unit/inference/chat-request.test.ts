@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { checkValue } from '../../../../src/http/json-reader.ts';
-import { readGenerationRequest } from '../../../../src/inference/generation/generation-request.ts';
-import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
-import { ServiceError } from '../../../../src/protocol/service-error.ts';
+import { readChatRequest } from '../../../src/http/inference/chat-request.ts';
+import { checkValue } from '../../../src/http/json-reader.ts';
+import { generateRequestSchema } from '../../../src/protocol/inference/generate.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
 
 const messages = [{ role: 'user', content: 'hi' }];
 const tool = (name: string, more: object = {}) => ({ type: 'function', function: { name, ...more } });
 
 function read(more: object) {
-  return readGenerationRequest(checkValue({ model: 'm', messages, ...more }, generateRequestSchema));
+  return readChatRequest(checkValue({ model: 'm', messages, ...more }, generateRequestSchema));
 }
 
 describe('a request', () => {
