@@ -74,7 +74,7 @@ await serveVectorEngine<NativeHits>({
 });
 
 function vectorDefinition({ dense }: BuildCommand): IndexDefinition {
-  const common = { name: legName, incarnation: indexId, memOnly: false };
+  const common = { name: legName, incarnation: indexId, memOnly: false, partId: indexId };
   if (!dense) return { ...common, kind: 'sparse', minWeight: 0 };
   return { ...common, kind: 'dense', dimension: dense.dimension, metric: 'cosine' };
 }

@@ -15,12 +15,15 @@ interface FullTextDefinition {
 
 interface DenseDefinition {
   kind: 'dense';
+  /** What its vectors are stored under, in every range of the table. */
+  partId: number;
   dimension: number;
   metric: 'l2_squared' | 'cosine' | 'inner_product';
 }
 
 interface SparseDefinition {
   kind: 'sparse';
+  partId: number;
   /** Entries of a smaller absolute weight are not indexed. */
   minWeight: number;
 }
@@ -35,15 +38,17 @@ export function definitionJson(definition: IndexDefinition): string {
     case 'full_text':
       return JSON.stringify({ ...common, type: 'full_text', schema: definition.schema ?? null });
     case 'dense': {
-      const { dimension, metric } = definition;
-      return JSON.stringify({ ...common, type: 'dense', index_id: incarnation, dimension, metric });
+      const { partId, dimension, metric } = definition;
+      return JSON.stringify({ ...common, type: 'dense', index_id: partId, dimension, metric });
     }
-    case 'sparse':
-      return JSON.stringify({ ...common, type: 'sparse', index_id: incarnation, min_weight: definition.minWeight });
+    case 'sparse': {
+      const { partId, minWeight } = definition;
+      return JSON.stringify({ ...common, type: 'sparse', index_id: partId, min_weight: minWeight });
+    }
   }
 }
 
-/** The id of an index in the rows of vectors; undefined for one that follows documents. */
-export function vectorIndexIdOf({ kind, incarnation }: IndexDefinition): number | undefined {
-  return kind === 'full_text' ? undefined : incarnation;
+/** What the vectors of an index are stored under; undefined for one that follows documents. */
+export function partIdOf(definition: IndexDefinition): number | undefined {
+  return definition.kind === 'full_text' ? undefined : definition.partId;
 }

@@ -26,6 +26,6 @@ export function contentsOf(bytes: Uint8Array<ArrayBuffer>, vectorIndexes: number
 }
 
 /** Whether the index has to look at a frame with these contents. */
-export function concerns({ kind, incarnation }: IndexDefinition, { puts, deletes, vectors }: FrameContents): boolean {
-  return deletes || (kind === 'full_text' ? puts : vectors.has(incarnation));
+export function concerns(definition: IndexDefinition, { puts, deletes, vectors }: FrameContents): boolean {
+  return deletes || (definition.kind === 'full_text' ? puts : vectors.has(definition.partId));
 }

@@ -1,4 +1,4 @@
-import { type IndexDefinition, vectorIndexIdOf } from '../engine/index-definition.ts';
+import { type IndexDefinition, partIdOf } from '../engine/index-definition.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
@@ -121,12 +121,12 @@ export class OpenRange {
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;
     const events = this.#parts.onIndexEvent(this.rangeId, definition);
-    const vectorIndexId = vectorIndexIdOf(definition);
+    const partId = partIdOf(definition);
     const applier = new IndexApplier({
       open: this.#parts.openIndex(indexesDirectory, definition),
-      source: { head: () => this.#head, read: (after) => stored.feed.read(after, vectorIndexId) },
+      source: { head: () => this.#head, read: (after) => stored.feed.read(after, partId) },
       clock,
-      bounds: vectorIndexId === undefined ? bounds : { ...bounds, writerIdleMs: bounds.vectorWriterIdleMs },
+      bounds: partId === undefined ? bounds : { ...bounds, writerIdleMs: bounds.vectorWriterIdleMs },
       events: {
         ...events,
         checkpointed: (sequence) => {
@@ -138,16 +138,18 @@ export class OpenRange {
     this.#indexes.set(definition.name, { definition, applier });
   }
 
-  /** Stops to follow an index that is not in the catalog any more; its files go now, its vectors in the background. */
+  /** Stops to follow an index that is not in the catalog any more; its files go now. */
   async removeIndex(indexName: string): Promise<void> {
     const followed = this.#indexes.get(indexName);
     if (!followed) return;
     this.#indexes.delete(indexName);
     await followed.applier.close();
     this.#parts.removeIndexFiles(this.#parts.indexesDirectory, followed.definition);
-    const vectorIndexId = vectorIndexIdOf(followed.definition);
-    if (vectorIndexId === undefined) return;
-    void this.stored.dropVectors(vectorIndexId).catch(() => {
+  }
+
+  /** Begins to remove the vectors of a part that no index has any more. */
+  dropVectors(partId: number): void {
+    void this.stored.dropVectors(partId).catch(() => {
       // What is left is removed when the range is next opened; until then it costs only space.
     });
   }

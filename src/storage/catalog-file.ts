@@ -2,13 +2,13 @@ import type { Database, Statement } from 'bun:sqlite';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type CatalogReading, catalogReading } from './catalog-reading.ts';
-import type { IndexRecord, RangeFactsRecord, TableRecord } from './catalog-records.ts';
+import type { RangeFactsRecord, TableRecord } from './catalog-records.ts';
 import type { RangeId } from './entry-group.ts';
-import type { NewIndex, NewTable, TableChange } from './storage-calls.ts';
+import type { DroppedIndex, NewIndex, NewTable, TableChange, TableChangeReport } from './storage-calls.ts';
 import type { WalKeeper } from './wal-keeper.ts';
 
-/** Incarnations of indexes with vectors stay below this: the row id of a vector is incarnation * 2^32 + ordinal. */
-const vectorIndexIdEnd = 2 ** 20;
+/** Part ids stay below this: the row id of a vector is part id * 2^32 + ordinal. */
+const partIdEnd = 2 ** 20;
 
 /** What one change writes at most, about; redo records are counted by themselves. */
 const changeBytes = 32 * 1_024;
@@ -85,6 +85,7 @@ export class CatalogFile {
       this.#statements.dropFacts.run(tableId);
       this.#statements.dropHeads.run(tableId);
       this.#statements.dropIndexes.run(tableId);
+      this.#statements.dropKeptParts.run(tableId);
       this.#statements.dropRanges.run(tableId);
       this.#statements.dropTable.run(tableId);
     });
@@ -99,20 +100,18 @@ export class CatalogFile {
     });
   }
 
-  changeTable(change: TableChange): IndexRecord[] {
+  changeTable(change: TableChange): TableChangeReport {
     return this.#change(() => {
       const { tableId } = change;
       this.#table(tableId);
       if (change.record !== undefined) this.#statements.setRecord.run(change.record, tableId);
-      for (const name of change.dropIndexes ?? []) {
-        if (this.#statements.dropIndex.run(tableId, name).changes === 0) throw indexNotFound(name);
-      }
+      const goneParts = (change.dropIndexes ?? []).flatMap((index) => this.#dropIndex(tableId, index));
       for (const index of change.addIndexes ?? []) this.#addIndex(tableId, index);
       for (const { name, config, state } of change.updateIndexes ?? []) {
         const updated = this.#statements.updateIndex.run(config ?? null, state ?? null, tableId, name);
         if (updated.changes === 0) throw indexNotFound(name);
       }
-      return this.reading.indexesOf(tableId);
+      return { indexes: this.reading.indexesOf(tableId), goneParts };
     });
   }
 
@@ -165,15 +164,32 @@ export class CatalogFile {
     throw new ServiceError('table_not_found', 'the table does not exist any more');
   }
 
+  /** Gives the parts that have become nobody's; an index that is gone already may have left some. */
+  #dropIndex(tableId: number, { name, keptShape }: DroppedIndex): number[] {
+    const dropped = this.#statements.dropIndex.get(tableId, name) as { partId: number } | null;
+    if (dropped && keptShape !== undefined) {
+      this.#statements.keepPart.run(tableId, name, keptShape, dropped.partId);
+      return [];
+    }
+    const kept = this.#statements.dropKeptPartsOf.all(tableId, name) as { partId: number }[];
+    if (!dropped && kept.length === 0) throw indexNotFound(name);
+    return [...kept, ...(dropped ? [dropped] : [])].map(({ partId }) => partId);
+  }
+
   #addIndex(tableId: number, index: NewIndex): void {
     const incarnation = this.#next('incarnation');
-    if (index.hasVectors && incarnation >= vectorIndexIdEnd) {
+    const kept =
+      index.shape === undefined
+        ? null
+        : (this.#statements.takeKeptPart.get(tableId, index.name, index.shape) as { partId: number } | null);
+    const partId = kept?.partId ?? incarnation;
+    if (index.shape !== undefined && partId >= partIdEnd) {
       const message =
-        `All ${vectorIndexIdEnd - 1} index ids of this data directory are used up: no index "${index.name}" with ` +
+        `All ${partIdEnd - 1} index ids of this data directory are used up: no index "${index.name}" with ` +
         'vectors can be added. Load the table into a fresh data directory.';
       throw new ServiceError('limit_exceeded', message);
     }
-    const added = this.#statements.addIndex.run(tableId, index.name, incarnation, index.config, index.state);
+    const added = this.#statements.addIndex.run(tableId, index.name, incarnation, partId, index.config, index.state);
     if (added.changes === 0) throw new ServiceError('already_exists', `the index "${index.name}" exists already`);
   }
 
@@ -208,13 +224,20 @@ function prepare(database: Database) {
       'INSERT INTO ranges (id, table_id, start_key, end_key, generation, first_sequence) VALUES (?, ?, ?, ?, ?, ?)',
     ),
     addIndex: statement(
-      'INSERT INTO indexes (table_id, name, incarnation, config, state) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+      'INSERT INTO indexes (table_id, name, incarnation, part_id, config, state) VALUES (?, ?, ?, ?, ?, ?) ' +
+        'ON CONFLICT DO NOTHING',
     ),
     updateIndex: statement(
       'UPDATE indexes SET config = coalesce(?, config), state = coalesce(?, state) WHERE table_id = ? AND name = ?',
     ),
     setRecord: statement('UPDATE tables SET record = ? WHERE id = ?'),
-    dropIndex: statement('DELETE FROM indexes WHERE table_id = ? AND name = ?'),
+    dropIndex: statement('DELETE FROM indexes WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
+    keepPart: statement('INSERT INTO kept_parts (table_id, name, shape, part_id) VALUES (?, ?, ?, ?)'),
+    takeKeptPart: statement(
+      'DELETE FROM kept_parts WHERE table_id = ? AND name = ? AND shape = ? RETURNING part_id AS partId',
+    ),
+    dropKeptPartsOf: statement('DELETE FROM kept_parts WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
+    dropKeptParts: statement('DELETE FROM kept_parts WHERE table_id = ?'),
     // A range that was dropped meanwhile has no row any more, and gets none.
     setFacts: statement(
       'INSERT OR REPLACE INTO range_facts (range_id, stamp, facts) SELECT id, ?, ? FROM ranges WHERE id = ?',

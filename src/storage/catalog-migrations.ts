@@ -48,4 +48,17 @@ export const catalogMigrations: readonly Migration[] = [
       head INTEGER NOT NULL
     ) STRICT`);
   },
+  (database) => {
+    // What the vectors of an index are stored under: its incarnation, or that of an earlier index whose vectors it found.
+    database.run('ALTER TABLE indexes ADD COLUMN part_id INTEGER NOT NULL DEFAULT 0');
+    database.run('UPDATE indexes SET part_id = incarnation');
+    // Vectors that were kept when their index was dropped, for the next one of this name and shape.
+    database.run(`CREATE TABLE kept_parts (
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      name TEXT NOT NULL,
+      shape TEXT NOT NULL,
+      part_id INTEGER NOT NULL,
+      PRIMARY KEY (table_id, name, shape)
+    ) STRICT, WITHOUT ROWID`);
+  },
 ];

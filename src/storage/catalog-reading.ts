@@ -6,7 +6,7 @@ const tableColumns = 'id AS tableId, name, created_ms AS createdMs, record';
 const rangeColumns =
   'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
   'first_sequence AS firstSequence';
-const indexColumns = 'table_id AS tableId, name, incarnation, config, state';
+const indexColumns = 'table_id AS tableId, name, incarnation, part_id AS partId, config, state';
 
 /** Queries on a catalog file, by whichever connection. */
 export function catalogReading(database: Database) {
@@ -19,6 +19,8 @@ export function catalogReading(database: Database) {
   const indexesOf = database.prepare(`SELECT ${indexColumns} FROM indexes WHERE table_id = ? ORDER BY name`);
 
   const counterRow = database.prepare('SELECT value FROM counters WHERE name = ?');
+
+  const keptPart = database.prepare('SELECT part_id FROM kept_parts WHERE table_id = ? AND part_id = ?');
 
   const complete = (row: unknown): TableRecord | undefined => {
     if (row === null) return undefined;
@@ -37,11 +39,12 @@ export function catalogReading(database: Database) {
     range,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
-    /** Whether the range's table has an index of this incarnation. */
-    hasIndex: (rangeId: RangeId, incarnation: number): boolean => {
+    /** Whether an index of the range's table has its vectors in this part, or a later one may find them there. */
+    hasPart: (rangeId: RangeId, partId: number): boolean => {
       const record = range(rangeId);
-      const indexes = record ? (indexesOf.all(record.tableId) as IndexRecord[]) : [];
-      return indexes.some((index) => index.incarnation === incarnation);
+      if (!record) return false;
+      const indexes = indexesOf.all(record.tableId) as IndexRecord[];
+      return indexes.some((index) => index.partId === partId) || keptPart.get(record.tableId, partId) !== null;
     },
     rangeFacts: (): RangeFactsRecord[] => {
       using rows = database.prepare('SELECT range_id AS rangeId, stamp, facts FROM range_facts');
@@ -62,6 +65,7 @@ export function catalogReading(database: Database) {
         rangeById,
         rangeRows,
         indexesOf,
+        keptPart,
         counterRow,
       ]) {
         statement.finalize();

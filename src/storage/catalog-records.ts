@@ -37,6 +37,8 @@ export interface IndexRecord {
   name: string;
   /** Never used again, so that a dropped index and its successor have different directories. */
   incarnation: number;
+  /** What its vectors are stored under: `part id * 2^32 + ordinal` is the id of a row. */
+  partId: number;
   /** JSON. */
   config: string;
   /** A word of the index's owner, such as `building` or `ready`. */

@@ -1,9 +1,9 @@
 import type { WorkerChannel } from '../runtime/worker-channel.ts';
 import { type CatalogReading, catalogReading } from './catalog-reading.ts';
-import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import type { RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
 import { openReader } from './connection.ts';
 import type { RangeId } from './entry-group.ts';
-import type { NewTable, StorageCalls, TableChange } from './storage-calls.ts';
+import type { NewTable, StorageCalls, TableChange, TableChangeReport } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 
 const catalogSource = { name: 'the catalog' };
@@ -69,11 +69,11 @@ export class CatalogStore {
   }
 
   /**
-   * Changes the record and the indexes in one transaction: drops, then additions, then updates. Returns the indexes
-   * as they are then. Fails with `table_not_found`, `index_not_found` or `already_exists`.
+   * Changes the record and the indexes in one transaction: drops, then additions, then updates. An index that is
+   * added takes the vectors that one of its name and shape has left. Fails with `table_not_found`, `index_not_found` or `already_exists`.
    */
-  async changeTable(change: TableChange): Promise<IndexRecord[]> {
-    return (await this.#channel.call('changeTable', change)).indexes;
+  changeTable(change: TableChange): Promise<TableChangeReport> {
+    return this.#channel.call('changeTable', change);
   }
 
   /** The greatest wall time that was ever noted, milliseconds since 1970; 0 before the first. */

@@ -73,7 +73,7 @@ export class OpenRanges {
     const { wal, warnings, database } = WalKeeper.open(path, name, rangeMigrations);
     wal.onLong = () => this.#events.onLong(path);
     if (wal.emptying !== 'writable') this.#events.onDisk(wal.emptying);
-    const file = new RangeFile(database, (incarnation) => this.#catalog.hasIndex(rangeId, incarnation));
+    const file = new RangeFile(database, (partId) => this.#catalog.hasPart(rangeId, partId));
     const missingChanges = Math.max(0, (this.#catalog.acknowledgedHead(rangeId) ?? 0) - file.snapshot().head);
     if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);
     const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };

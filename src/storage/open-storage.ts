@@ -110,7 +110,7 @@ export class Storage {
     const onClose = () => this.#open.delete(rangeId);
     const range = reading(source, () => new StoredRange(path, { opened, channel: this.#channel, source, onClose }));
     this.#open.set(rangeId, range);
-    for (const indexId of opened.goneIndexes) {
+    for (const indexId of opened.goneParts) {
       // One that fails is tried again when the range is next opened; until then it costs only space.
       void range.dropVectors(indexId).catch(() => undefined);
     }

@@ -59,17 +59,17 @@ export class RangeFile {
   readonly firstSequence: number;
   state: RangeState;
   readonly #database: Database;
-  readonly #hasIndex: (incarnation: number) => boolean;
+  readonly #hasPart: (partId: number) => boolean;
   readonly #statements: ReturnType<typeof prepare>;
   readonly #vectors: VectorRows;
   #savedSequence: number;
   #writtenBytes = 0;
   #stateAtBegin: RangeState | undefined;
 
-  /** `hasIndex`: whether the catalog has an index of this incarnation for the range. */
-  constructor(database: Database, hasIndex: (incarnation: number) => boolean) {
+  /** `hasPart`: whether the catalog has an index for the range whose vectors are stored under this id. */
+  constructor(database: Database, hasPart: (partId: number) => boolean) {
     this.#database = database;
-    this.#hasIndex = hasIndex;
+    this.#hasPart = hasPart;
     const identity = database.query('SELECT range_id, generation, first_sequence FROM range_identity').get() as {
       range_id: number;
       generation: number;
@@ -222,7 +222,7 @@ export class RangeFile {
   putVector(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number | undefined {
     const { nextSequence: sequence, vectorIndexes } = this.state;
     const indexId = vectorIndexId(body);
-    if (!vectorIndexes.includes(indexId) && !this.#hasIndex(indexId)) return undefined;
+    if (!vectorIndexes.includes(indexId) && !this.#hasPart(indexId)) return undefined;
     this.#putVector(document, sequence, body, crc);
     this.state.nextSequence += 1;
     return sequence;

@@ -26,8 +26,8 @@ export interface OpenedRange {
   warnings: string[];
   /** Acknowledged changes that the range lacks, at least. */
   missingChanges: number;
-  /** Indexes that have vectors in the range, but are not in the catalog any more. */
-  goneIndexes: number[];
+  /** Parts of the range that no index of the catalog has its vectors in, and that nobody asked to be kept. */
+  goneParts: number[];
 }
 
 export interface NewTable {
@@ -45,8 +45,21 @@ export interface NewIndex {
   /** JSON. */
   config: string;
   state: string;
-  /** Vectors are stored under its incarnation, which has to fit into their row ids. */
-  hasVectors?: boolean;
+  /** Of an index of vectors: what two indexes have in common that can have the same vectors, such as their dimension. */
+  shape?: string | undefined;
+}
+
+export interface DroppedIndex {
+  name: string;
+  /** The shape of the index, when its vectors are to be kept for the next one of this name and shape. */
+  keptShape?: string | undefined;
+}
+
+export interface TableChangeReport {
+  /** All that the table has now. */
+  indexes: IndexRecord[];
+  /** Parts whose vectors nobody will find any more. */
+  goneParts: number[];
 }
 
 export interface IndexChange {
@@ -62,7 +75,7 @@ export interface TableChange {
   record?: string;
   addIndexes?: readonly NewIndex[];
   updateIndexes?: readonly Omit<IndexChange, 'tableId'>[];
-  dropIndexes?: readonly string[];
+  dropIndexes?: readonly DroppedIndex[];
 }
 
 export interface PurgeReport {
@@ -85,7 +98,7 @@ export type StorageCalls = {
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, undefined];
   saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];
-  changeTable: [TableChange, { indexes: IndexRecord[] }];
+  changeTable: [TableChange, TableChangeReport];
   /** Raises the high-water mark of the wall clock. */
   noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */

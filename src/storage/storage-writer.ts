@@ -129,12 +129,12 @@ export class StorageWriter {
       const range = ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
       if (ttlDurationMs !== undefined) range.file.indexLifetimes();
-      const goneIndexes = range.file.state.vectorIndexes.filter((id) => !catalog.reading.hasIndex(rangeId, id));
+      const goneParts = range.file.state.vectorIndexes.filter((id) => !catalog.reading.hasPart(rangeId, id));
       return {
         snapshot: range.file.snapshot(),
         warnings: range.warnings,
         missingChanges: range.missingChanges,
-        goneIndexes,
+        goneParts,
       };
     },
     setLifetime: ({ rangeId, ttlDurationMs }) => {
@@ -171,7 +171,7 @@ export class StorageWriter {
     saveRangeFacts: ({ facts }) => {
       this.#live().catalog.saveRangeFacts(facts);
     },
-    changeTable: (change) => ({ indexes: this.#live().catalog.changeTable(change) }),
+    changeTable: (change) => this.#live().catalog.changeTable(change),
     logCopied: ({ path, failure }) => {
       this.#logCopied(this.#live(), path, failure);
     },

@@ -12,8 +12,13 @@ interface StoredIndex {
 
 /** The catalog row of an index to be created. */
 export function newIndex(config: CheckedIndexConfig, schema: TableSchema, role: IndexRole): NewIndex {
-  const hasVectors = config.type === 'embeddings';
-  return { name: config.name, config: indexRecordJson(config, schema), state: role, hasVectors };
+  return { name: config.name, config: indexRecordJson(config, schema), state: role, shape: shapeOf(config) };
+}
+
+/** What an index has to share with an earlier one of its name to have its vectors; undefined for one of documents. */
+export function shapeOf(config: CheckedIndexConfig): string | undefined {
+  if (config.type !== 'embeddings') return undefined;
+  return config.sparse ? 'sparse' : `dense ${config.dimension}`;
 }
 
 export function indexRecordJson(config: CheckedIndexConfig, schema: TableSchema): string {
@@ -29,6 +34,6 @@ export function mappingOf(schema: TableSchema): TableSchema {
 
 export function readIndexRecord(record: IndexRecord): TableIndex {
   const stored = JSON.parse(record.config) as StoredIndex;
-  const { name, incarnation } = record;
-  return { name, incarnation, role: record.state as IndexRole, config: stored.config, schema: stored.schema };
+  const { name, incarnation, partId } = record;
+  return { name, incarnation, partId, role: record.state as IndexRole, config: stored.config, schema: stored.schema };
 }

@@ -6,7 +6,7 @@ import { checkIndexName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { primaryIndexPrefix, readIndexConfig } from './index-config.ts';
-import { newIndex, readIndexRecord } from './index-record.ts';
+import { newIndex, readIndexRecord, shapeOf } from './index-record.ts';
 import { definitionOf, type Table, type TableIndex } from './table.ts';
 import type { TableService } from './table-service.ts';
 
@@ -50,14 +50,14 @@ export class IndexService {
       const existing = table.indexes.find((index) => index.name === indexName);
       if (existing) {
         if (isDeepStrictEqual(existing.config, config)) return { created: false, config: existing.config };
-        const message = `There is an index "${indexName}" with another configuration. Drop it first to change it.`;
+        const message = `There is an index "${indexName}" with another configuration. Drop it first to change it, with "keep_vectors=true" to keep its vectors.`;
         throw new ServiceError('already_exists', message);
       }
       if (table.indexes.length >= limits.indexesPerTableMax) {
         throw new ServiceError('limit_exceeded', `A table has at most ${limits.indexesPerTableMax} indexes.`);
       }
       using lease = await table.lease();
-      const indexes = await this.#storage.catalog.changeTable({
+      const { indexes } = await this.#storage.catalog.changeTable({
         tableId: table.id,
         addIndexes: [newIndex(config, table.settings.schema, 'extra')],
       });
@@ -68,26 +68,42 @@ export class IndexService {
     });
   }
 
-  async drop(tableName: string, indexName: string): Promise<void> {
-    find(this.#tables.get(tableName), indexName);
+  /**
+   * Vectors go with their index unless they are kept: then the next index of the name and shape finds them. Vectors that an
+   * earlier drop has kept go with the next drop of the name. Fails with `index_not_found`.
+   */
+  async drop(tableName: string, indexName: string, keepsVectors = false): Promise<void> {
+    this.#tables.get(tableName);
     await this.#tables.change(tableName, async (table) => {
-      find(table, indexName);
+      const index = table.indexes.find(({ name }) => name === indexName);
+      if (keepsVectors && !index) throw notFound(table, indexName);
       if (indexName.startsWith(primaryIndexPrefix)) {
         const message = `"${indexName}" belongs to the table and cannot be dropped. It goes with the table.`;
         throw new ServiceError('index_in_use', message);
       }
       using lease = await table.lease();
-      const indexes = await this.#storage.catalog.changeTable({ tableId: table.id, dropIndexes: [indexName] });
+      const keptShape = keepsVectors && index ? shapeOf(index.config) : undefined;
+      const { indexes, goneParts } = await this.#storage.catalog.changeTable({
+        tableId: table.id,
+        dropIndexes: [{ name: indexName, keptShape }],
+      });
       table.indexes = indexes.map(readIndexRecord);
-      for (const range of lease.ranges) await range.removeIndex(indexName);
+      for (const range of lease.ranges) {
+        await range.removeIndex(indexName);
+        for (const partId of goneParts) range.dropVectors(partId);
+      }
     });
   }
 }
 
 function find(table: Table, indexName: string): TableIndex {
   const index = table.indexes.find(({ name }) => name === indexName);
-  if (!index) throw new ServiceError('index_not_found', `Table "${table.name}" has no index "${indexName}".`);
+  if (!index) throw notFound(table, indexName);
   return index;
+}
+
+function notFound(table: Table, indexName: string): ServiceError {
+  return new ServiceError('index_not_found', `Table "${table.name}" has no index "${indexName}".`);
 }
 
 async function report(table: Table, index: TableIndex): Promise<IndexReport> {

@@ -84,7 +84,7 @@ export class SchemaChange {
     const settings: TableSettings = { ...table.settings, schema: next };
     const mapping = mappingOf(table.settings.schema);
     const followed = table.indexes.filter((index) => remap && isDeepStrictEqual(index.schema, mapping));
-    const indexes = await this.#storage.catalog.changeTable({
+    const { indexes } = await this.#storage.catalog.changeTable({
       tableId: table.id,
       record: JSON.stringify(settings),
       updateIndexes: followed.map((index) => ({ name: index.name, config: indexRecordJson(index.config, next) })),
@@ -105,10 +105,10 @@ export class SchemaChange {
     updated: { name: string; state: string }[] = [],
     lag: () => Promise<void> | undefined = () => undefined,
   ): Promise<void> {
-    const indexes = await this.#storage.catalog.changeTable({
+    const { indexes } = await this.#storage.catalog.changeTable({
       tableId: table.id,
       record: JSON.stringify(settings),
-      dropIndexes: dropped,
+      dropIndexes: dropped.map((name) => ({ name })),
       addIndexes: added,
       updateIndexes: updated,
     });

@@ -28,7 +28,7 @@ export class ShownVectors {
   static of(projection: Projection, indexes: readonly TableIndex[]): ShownVectors | undefined {
     const shown = indexes.filter(({ name, config }) => config.type === 'embeddings' && projection.showsVectors(name));
     if (shown.length === 0) return undefined;
-    return new ShownVectors(new Map(shown.map(({ name, incarnation }) => [incarnation, JSON.stringify(name)])));
+    return new ShownVectors(new Map(shown.map(({ name, partId }) => [partId, JSON.stringify(name)])));
   }
 
   /** What is shown of the documents with these ordinals. */

@@ -16,6 +16,8 @@ export type IndexRole = 'serving' | 'building' | 'extra';
 export interface TableIndex {
   name: string;
   incarnation: number;
+  /** What its vectors are stored under. */
+  partId: number;
   role: IndexRole;
   config: CheckedIndexConfig;
   /** The schema that maps the fields of full text; undefined for an index of vectors. */
@@ -184,9 +186,9 @@ export function tableNotFound(name: string): ServiceError {
 }
 
 /** The definition under which every range of the table follows this index. */
-export function definitionOf({ name, incarnation, config, schema }: TableIndex): IndexDefinition {
+export function definitionOf({ name, incarnation, partId, config, schema }: TableIndex): IndexDefinition {
   const common = { name, incarnation, memOnly: config.mem_only };
   if (config.type === 'full_text') return { ...common, kind: 'full_text', schema };
-  if (config.sparse) return { ...common, kind: 'sparse', minWeight: config.min_weight };
-  return { ...common, kind: 'dense', dimension: config.dimension, metric: config.distance_metric };
+  if (config.sparse) return { ...common, partId, kind: 'sparse', minWeight: config.min_weight };
+  return { ...common, partId, kind: 'dense', dimension: config.dimension, metric: config.distance_metric };
 }

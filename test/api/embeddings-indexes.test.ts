@@ -145,6 +145,78 @@ describe.each([1, 4])('over %i ranges, an embeddings index', (shards) => {
   });
 });
 
+describe('the vectors of a dropped index that are kept', () => {
+  const drop = (table: string, index: string, more = '', of = server) =>
+    of.send('DELETE', `/db/v1/tables/${table}/indexes/${index}${more}`);
+  const nearest = async (table: string, taste: number[], of = server) => {
+    const body = { embeddings: { taste }, limit: 1 };
+    return hitKeys(await of.send('POST', `/db/v1/tables/${table}/query`, body));
+  };
+
+  test('are found by the next index of the name and dimension, with another metric and after a restart', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sundew-kept-'));
+    try {
+      const indexes = { taste: { ...dense, distance_metric: 'l2_squared' }, tags: sparse };
+      {
+        await using first = await startTestServer({ directory });
+        await first.send('POST', '/db/v1/tables/t', { num_shards: 2, indexes });
+        await write('t', { inserts: { ...inserts, long: { _embeddings: { taste: [9, 9, 1] } } } }, first);
+        expect(await nearest('t', [1, 0.9, 0], first)).toEqual(['apple']);
+        expect((await drop('t', 'taste', '?keep_vectors=true', first)).status).toBe(204);
+        expect((await drop('t', 'tags', '?keep_vectors=true', first)).status).toBe(204);
+        // What goes and what is written without an index changes what the next one finds.
+        await write('t', { deletes: ['melon'], inserts: { zest: { n: 4 } } }, first);
+      }
+      await using second = await startTestServer({ directory });
+      const path = '/db/v1/tables/t/indexes';
+      const other = { ...dense, distance_metric: 'cosine' };
+      expect((await second.send('POST', `${path}/taste`, other)).status).toBe(201);
+      expect((await second.send('POST', `${path}/tags`, sparse)).status).toBe(201);
+      for (const [index, count] of Object.entries({ taste: 2, tags: 1 })) {
+        await until(() => isReady('t', index, second));
+        expect([index, await docCount('t', index, second)]).toEqual([index, count]);
+      }
+      expect(await nearest('t', [1, 0.9, 0], second)).toEqual(['long']);
+      await write('t', { inserts: { zest: { _embeddings: { taste: [1, 0.9, 0] } } } }, second);
+      expect(await nearest('t', [1, 0.9, 0], second)).toEqual(['zest']);
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+
+  test('wait while indexes of another dimension come and go, and leave with the next drop of the name', async () => {
+    await server.send('POST', '/db/v1/tables/waiting', { indexes: { taste: dense, tags: sparse } });
+    expect((await write('waiting', { inserts })).status).toBe(201);
+    expect((await drop('waiting', 'taste', '?keep_vectors=true')).status).toBe(204);
+    expect((await drop('waiting', 'taste', '?keep_vectors=true')).status).toBe(404);
+    await create('waiting', 'taste', { ...dense, dimension: 2 });
+    await until(() => isReady('waiting', 'taste'));
+    expect(await docCount('waiting', 'taste')).toBe(0);
+    expect((await write('waiting', { inserts: { apple: { _embeddings: { taste: [1, 2] } } } })).status).toBe(201);
+    expect((await drop('waiting', 'taste', '?keep_vectors=true')).status).toBe(204);
+    await create('waiting', 'taste', dense);
+    await until(() => isReady('waiting', 'taste'));
+    expect(await docCount('waiting', 'taste')).toBe(2);
+    expect((await drop('waiting', 'taste')).status).toBe(204);
+    expect((await drop('waiting', 'taste')).status).toBe(404);
+    for (const dimension of [2, 3]) {
+      await create('waiting', 'taste', { ...dense, dimension });
+      await until(() => isReady('waiting', 'taste'));
+      expect(await docCount('waiting', 'taste')).toBe(0);
+      expect((await drop('waiting', 'taste')).status).toBe(204);
+    }
+  });
+
+  test('go without an index being made again', async () => {
+    await server.send('POST', '/db/v1/tables/going', { indexes: { taste: dense, tags: sparse } });
+    expect((await write('going', { inserts })).status).toBe(201);
+    expect((await drop('going', 'taste', '?keep_vectors=true')).status).toBe(204);
+    expect((await drop('going', 'taste')).status).toBe(204);
+    expect(await drop('going', 'taste')).toMatchObject({ status: 404, body: { code: 'index_not_found' } });
+    expect((await drop('going', 'taste', '?keep_vectors=perhaps')).status).toBe(400);
+  });
+});
+
 test('after a restart every embeddings index holds what it held, the one in memory included', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'sundew-restart-'));
   const indexes = { taste: dense, tags: sparse, ram: { ...dense, mem_only: true } };

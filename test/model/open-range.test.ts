@@ -74,11 +74,11 @@ class KeepingIndex {
 async function openRange(directory: string) {
   const storage = await openTestStorage(directory);
   const table = await createTable(storage, 'things', 1, ['text', 'dense', 'sparse']);
-  const of = (name: string) => ({
-    name,
-    incarnation: must(table.indexes.find((index) => index.name === name)?.incarnation, 'an index of the table'),
-    memOnly: false,
-  });
+  const of = (name: string) => {
+    const index = table.indexes.find((each) => each.name === name);
+    const { incarnation, partId } = must(index, 'an index of the table');
+    return { name, incarnation, partId, memOnly: false };
+  };
   const definitions: IndexDefinition[] = [
     { ...of('text'), kind: 'full_text', schema: null },
     { ...of('dense'), kind: 'dense', dimension: 2, metric: 'cosine' },
@@ -183,13 +183,14 @@ test('an index that has failed says so until it is open again', async () => {
   await close();
 });
 
-test('an index that is removed takes its stored vectors along', async () => {
+test('an index that is removed goes with its files, and its stored vectors when they are dropped', async () => {
   using directory = temporaryDirectory();
   const { storage, table, range, stored, removed, put, close, dense } = await openRange(directory.path);
   await put({ puts: { a: {} }, vectors: { a: { [dense]: [1, 2] } } });
   const bytes = stored.info().bytes;
-  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: ['dense'] });
+  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: [{ name: 'dense' }] });
   await range.removeIndex('dense');
+  range.dropVectors(dense);
   expect(removed).toEqual(['dense']);
   await until(async () => {
     await put({ puts: { b: {} } });

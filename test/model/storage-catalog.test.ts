@@ -27,7 +27,7 @@ test('tables, ranges and indexes are listed as they were created, also after a r
   ]);
   expect(await failure(createTable(storage, 'b'))).toMatchObject({ code: 'already_exists' });
   const { tableId } = table;
-  const indexes = await storage.catalog.changeTable({
+  const { indexes } = await storage.catalog.changeTable({
     tableId,
     record: '{"v":2}',
     addIndexes: [{ name: 'text', config: '{}', state: 'building' }],
@@ -47,11 +47,19 @@ test('a failed change leaves the table as it was; a new index never takes an old
   const storage = await openTestStorage(directory.path);
   const { tableId } = await createTable(storage);
   const index = { name: 'text', config: '{}', state: 'ready' };
-  const [first] = await storage.catalog.changeTable({ tableId, addIndexes: [index] });
-  const broken = storage.catalog.changeTable({ tableId, record: '{"v":2}', dropIndexes: ['text', 'missing'] });
+  const {
+    indexes: [first],
+  } = await storage.catalog.changeTable({ tableId, addIndexes: [index] });
+  const broken = storage.catalog.changeTable({
+    tableId,
+    record: '{"v":2}',
+    dropIndexes: [{ name: 'text' }, { name: 'missing' }],
+  });
   expect(await failure(broken)).toMatchObject({ code: 'index_not_found' });
   expect(storage.catalog.tableById(tableId)).toMatchObject({ record: '{}', indexes: [{ name: 'text' }] });
-  const [second] = await storage.catalog.changeTable({ tableId, dropIndexes: ['text'], addIndexes: [index] });
+  const {
+    indexes: [second],
+  } = await storage.catalog.changeTable({ tableId, dropIndexes: [{ name: 'text' }], addIndexes: [index] });
   expect(must(second, 'no index').incarnation).toBeGreaterThan(must(first, 'no index').incarnation);
   await storage.close();
 });
@@ -65,11 +73,12 @@ test('an index with vectors takes one of the ids that row ids have room for; whe
   catalog.run(`INSERT OR REPLACE INTO counters (name, value) VALUES ('incarnation', ${2 ** 20 - 2})`);
   catalog.close();
   const storage = await openTestStorage(directory.path);
-  const add = (name: string, hasVectors: boolean) =>
-    storage.catalog.changeTable({ tableId, addIndexes: [{ name, config: '{}', state: 'extra', hasVectors }] });
-  expect((await add('last', true)).map(({ incarnation }) => incarnation)).toEqual([2 ** 20 - 1]);
-  expect(await failure(add('none', true))).toMatchObject({ code: 'limit_exceeded' });
-  expect((await add('text', false)).map(({ name }) => name)).toEqual(['last', 'text']);
+  const add = async (name: string, shape?: string) =>
+    (await storage.catalog.changeTable({ tableId, addIndexes: [{ name, config: '{}', state: 'extra', shape }] }))
+      .indexes;
+  expect((await add('last', 'dense 3')).map(({ incarnation }) => incarnation)).toEqual([2 ** 20 - 1]);
+  expect(await failure(add('none', 'dense 3'))).toMatchObject({ code: 'limit_exceeded' });
+  expect((await add('text')).map(({ name }) => name)).toEqual(['last', 'text']);
   await storage.close();
 });
 

@@ -218,7 +218,7 @@ async function apply(operation: Operation, subject: Subject, model: Model): Prom
       const id = operation.which + 1;
       if (!subject.indexes.delete(id)) return;
       const tableId = must(subject.storage.catalog.table('things'), 'no table').tableId;
-      await subject.storage.catalog.changeTable({ tableId, dropIndexes: [`v${operation.which}`] });
+      await subject.storage.catalog.changeTable({ tableId, dropIndexes: [{ name: `v${operation.which}` }] });
       for (const each of model.values()) each.vectors.delete(id);
       // On even places at once, on odd ones when the range is next opened.
       if (operation.which % 2 === 0) await subject.range.dropVectors(id);
@@ -342,7 +342,7 @@ test('a write that was on its way while its index was dropped leaves no vector o
   const id = rangeId(table);
   const range = await storage.openRange(id);
   await write(storage, id, { puts: { a: {} }, vectors: { a: { 1: [1], 2: [2] } } });
-  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: ['v0'] });
+  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: [{ name: 'v0' }] });
   await range.dropVectors(1);
   await write(storage, id, { puts: { a: {}, b: {} }, vectors: { a: { 1: [3], 2: [4] }, b: { 1: [5], 2: [6] } } });
   const { found } = range.vectors.read([1, 2], [1, 2]);
@@ -367,7 +367,7 @@ test('a drop of an index that was interrupted is finished when the range is open
   const own = Object.fromEntries(keys.map((name) => [name, { 1: [1], 2: [2] }]));
   await write(storage, id, { puts, vectors: own });
   const { bytes } = range.info();
-  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: ['v0'] });
+  await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: [{ name: 'v0' }] });
   // One slice at most is gone when the storage stops.
   void range.dropVectors(1).catch(() => undefined);
   await storage.close();

@@ -8,6 +8,17 @@ import { renderIndexDetails } from './index-details.ts';
 
 const indexDetails = Type.Object({ config: jsonObject, status: jsonObject, shard_status: jsonObject });
 
+const dropQuery = Type.Object({
+  keep_vectors: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'Keep the vectors for the next index of this name and dimension, as when only the metric is to change. They go with ' +
+        'the next drop of the name without this.',
+    }),
+  ),
+});
+
 export function indexRoutes(indexes: IndexService): Route[] {
   return [
     defineRoute({
@@ -44,11 +55,12 @@ export function indexRoutes(indexes: IndexService): Route[] {
     defineRoute({
       method: 'DELETE',
       path: '/db/v1/tables/:table/indexes/:index',
-      summary: 'Drop an index',
+      summary: 'Drop an index, and its vectors unless they are kept for the next one of the name and dimension',
       tag: 'indexes',
+      query: dropQuery,
       responses: { 204: { description: 'Dropped' } },
-      handler: async ({ params }) => {
-        await indexes.drop(params.table, params.index);
+      handler: async ({ params, query }) => {
+        await indexes.drop(params.table, params.index, query.keep_vectors);
         return reply(204, undefined);
       },
     }),

@@ -4,11 +4,12 @@ import { concerns, contentsOf } from '../../../src/indexing/frame-contents.ts';
 import { FrameBuilder, type RowKind, rowKind } from '../../../src/lib/document-frame.ts';
 
 const text: IndexDefinition = { kind: 'full_text', name: 't', incarnation: 1, memOnly: false, schema: null };
-const sparse: IndexDefinition = { kind: 'sparse', name: 's', incarnation: 2, memOnly: false, minWeight: 0 };
+const sparse: IndexDefinition = { kind: 'sparse', name: 's', incarnation: 7, partId: 2, memOnly: false, minWeight: 0 };
 const dense: IndexDefinition = {
   kind: 'dense',
   name: 'd',
-  incarnation: 300,
+  incarnation: 8,
+  partId: 300,
   memOnly: false,
   dimension: 1,
   metric: 'cosine',
