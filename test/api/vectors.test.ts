@@ -194,7 +194,8 @@ test('a vector that was damaged on disk fails the read that shows it, and the sc
   expect(await read(path, 'a', undefined, own)).toMatchObject({ code: 'data_corrupted' });
   expect(await read(path, 'a', 'n', own)).toEqual({ n: 1 });
   expect(await read(path, 'b', undefined, own)).toEqual({ _embeddings: { taste: [1, 2, 3] } });
-  const found = () => own.logLines.filter((line) => line.includes('a stored document or vector does not match its checksum'));
+  const found = () =>
+    own.logLines.filter((line) => line.includes('a stored document or vector does not match its checksum'));
   await clock.advance(1_000);
   await until(async () => {
     await clock.advance(20);
