@@ -30,5 +30,5 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     times.push(performance.now() - started);
   }
   const notes = { documents };
-  return [compare({ name: 'answered', unit: 'ms', ours: times, aim: { kind: 'at_most', value: 300 }, notes })];
+  return [compare({ name: 'answered', unit: 'ms', ours: times, aim: { kind: 'at_most', value: 120 }, notes })];
 }

@@ -46,7 +46,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   );
   const notes = { directory: 'empty', resolutionMs: pollMs };
   return [
-    compare({ name: 'healthz', unit: 'ms', ours: results.health, aim: { kind: 'at_most', value: 80 }, notes }),
+    compare({ name: 'healthz', unit: 'ms', ours: results.health, aim: { kind: 'at_most', value: 60 }, notes }),
     compare({
       name: 'healthz-beside-bare',
       unit: 'ms',
