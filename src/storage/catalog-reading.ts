@@ -1,15 +1,20 @@
 import type { Database } from 'bun:sqlite';
 import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import { schemaVersion } from './connection.ts';
 import type { RangeId } from './entry-group.ts';
 
 const tableColumns = 'id AS tableId, name, created_ms AS createdMs, record';
 const rangeColumns =
   'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
   'first_sequence AS firstSequence';
-const indexColumns = 'table_id AS tableId, name, incarnation, part_id AS partId, config, state';
 
-/** Queries on a catalog file, by whichever connection. */
+/** The format that tells the part of an index from its incarnation. */
+const partsVersion = 4;
+
+/** Queries on a catalog file, by whichever connection. A check reads those of earlier formats too. */
 export function catalogReading(database: Database) {
+  const partId = schemaVersion(database) < partsVersion ? 'incarnation' : 'part_id';
+  const indexColumns = `table_id AS tableId, name, incarnation, ${partId} AS partId, config, state`;
   const tableRows = database.prepare(`SELECT ${tableColumns} FROM tables ORDER BY name`);
   const tableByName = database.prepare(`SELECT ${tableColumns} FROM tables WHERE name = ?`);
   const tableById = database.prepare(`SELECT ${tableColumns} FROM tables WHERE id = ?`);
@@ -19,8 +24,6 @@ export function catalogReading(database: Database) {
   const indexesOf = database.prepare(`SELECT ${indexColumns} FROM indexes WHERE table_id = ? ORDER BY name`);
 
   const counterRow = database.prepare('SELECT value FROM counters WHERE name = ?');
-
-  const keptPart = database.prepare('SELECT part_id FROM kept_parts WHERE table_id = ? AND part_id = ?');
 
   const complete = (row: unknown): TableRecord | undefined => {
     if (row === null) return undefined;
@@ -44,7 +47,9 @@ export function catalogReading(database: Database) {
       const record = range(rangeId);
       if (!record) return false;
       const indexes = indexesOf.all(record.tableId) as IndexRecord[];
-      return indexes.some((index) => index.partId === partId) || keptPart.get(record.tableId, partId) !== null;
+      if (indexes.some((index) => index.partId === partId)) return true;
+      using kept = database.prepare('SELECT part_id FROM kept_parts WHERE table_id = ? AND part_id = ?');
+      return kept.get(record.tableId, partId) !== null;
     },
     rangeFacts: (): RangeFactsRecord[] => {
       using rows = database.prepare('SELECT range_id AS rangeId, stamp, facts FROM range_facts');
@@ -65,7 +70,6 @@ export function catalogReading(database: Database) {
         rangeById,
         rangeRows,
         indexesOf,
-        keptPart,
         counterRow,
       ]) {
         statement.finalize();
