@@ -154,7 +154,7 @@ export class ModelProcess {
     const failed = (error: Error) =>
       error instanceof ServiceError
         ? error
-        : new ServiceError('inference_failed', `${nameOfSpec(this.spec)} failed: ${error.message}`, {
+        : new ServiceError('inference_failed', `${nameOfSpec(this.spec)} failed; the log has the details`, {
             cause: error,
           });
     const { message, arrays } = this.#largeArrays?.lift(input) ?? { message: input };

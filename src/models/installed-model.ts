@@ -58,7 +58,8 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
   for (const other of Object.values(companions)) checkHeader(join(directory, other));
   const found = gguf !== undefined ? fromGguf(kind, gguf) : onnx === undefined ? {} : fromOnnx(kind, onnx, directory);
   const stat = statSync(path);
-  const manifest = { capabilities: [], inputs: ['text' as const], ...found, ...given, kind, variants };
+  const capabilities = [...new Set([...(found.capabilities ?? []), ...(given.capabilities ?? [])])];
+  const manifest = { inputs: ['text' as const], ...found, ...given, capabilities, kind, variants };
   if (companions.vision !== undefined && given.inputs === undefined) manifest.inputs = [...manifest.inputs, 'image'];
   return {
     kind,
@@ -117,13 +118,14 @@ function fromGguf(kind: ModelKind, header: GgufHeader): ModelManifest {
     ...optional('pooling', kind === 'embedders' ? pooling : undefined),
     ...optional('license', typeof license === 'string' ? license : undefined),
     ...optional('chat_template', kind === 'generators' && typeof template === 'string' ? template : undefined),
-    capabilities: kind === 'generators' && typeof template === 'string' ? templateCapabilities(template) : [],
+    capabilities: kind === 'generators' ? generatorCapabilities(template) : [],
   };
 }
 
-function templateCapabilities(template: string): string[] {
-  const has = (word: RegExp, capability: string) => (word.test(template) ? [capability] : []);
-  return [...has(/\btools\b/, 'tools'), ...has(/enable_thinking|<think>/, 'reasoning')];
+/** Calls and schemas are held to grammars, so that any generator can be asked for them; thoughts come from its training. */
+function generatorCapabilities(template: unknown): string[] {
+  const thinks = typeof template === 'string' && /enable_thinking|<think>/.test(template);
+  return ['tools', 'structured_output', ...(thinks ? ['reasoning'] : [])];
 }
 
 function fromOnnx(kind: ModelKind, header: OnnxHeader, directory: string): ModelManifest {

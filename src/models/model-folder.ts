@@ -76,12 +76,21 @@ export function weightFiles(folder: string): string[] {
   });
 }
 
-/** Weights by variant: `i8`, `f16`, `full`, as their names say. Throws where two files have the same right. */
+/** Types of GGUF files, such as `q4_k_m`. */
+const ggufType = /[-_.]((?:i?q\d|tq\d|mxfp4|bf16)[a-z0-9_]*)$/i;
+
+function variantOf(stem: string): string {
+  if (isQuantizedName(stem)) return 'i8';
+  if (/[-_.](?:f16|fp16)$/i.test(stem)) return 'f16';
+  return ggufType.exec(stem)?.[1]?.toLowerCase() ?? 'full';
+}
+
+/** Weights by variant: `i8`, `f16`, a type of GGUF files such as `q4_k_m`, else `full`, as their names say. Throws where two files have the same right. */
 export function variantsOf(files: readonly string[]): Record<string, string> {
   const variants: Record<string, string> = {};
   for (const file of files) {
     const stem = file.replace(/\.(?:gguf|onnx)$/, '');
-    const variant = isQuantizedName(stem) ? 'i8' : /[-_.](?:f16|fp16)$/i.test(stem) ? 'f16' : 'full';
+    const variant = variantOf(stem);
     const other = variants[variant];
     if (other !== undefined) {
       throw new ModelFileError(

@@ -38,7 +38,7 @@ describe('GET /ai/v1/models', () => {
       created: expect.any(Number),
       owned_by: 'local',
       type: 'generators',
-      capabilities: [],
+      capabilities: ['tools', 'structured_output'],
       modalities: ['text'],
       context_length: 4096,
       context_source: 'model',

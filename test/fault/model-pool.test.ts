@@ -225,7 +225,11 @@ describe('a process that goes wrong', () => {
   test('answers errors of one request and goes on', async () => {
     const { pool } = story();
     await expect(ask(pool, 'a', 'fail')).rejects.toThrow(
-      expect.objectContaining({ code: 'inference_failed', message: expect.stringContaining('the matrix is singular') }),
+      expect.objectContaining({
+        code: 'inference_failed',
+        message: 'the model "a" failed; the log has the details',
+        cause: expect.objectContaining({ message: expect.stringContaining('the matrix is singular') }),
+      }),
     );
     await expect(ask(pool, 'a', 'refuse')).rejects.toThrow(failure('context_length_exceeded'));
     expect(await ask(pool, 'a')).toBeGreaterThan(0);

@@ -43,6 +43,9 @@ describe('POST /ai/v1/embeddings with images', () => {
       [0.71, 0.71, 0],
       [0, 0, 1],
     ]);
+    const plain = await send('embeddings', { model: 'tiny-colours', input: [images.red] });
+    const parts = await send('embeddings', { model: 'tiny-colours', input: [image(images.red)] });
+    expect(plain.body.data).toEqual(parts.body.data);
     const alone = await send('embeddings', { model: 'tiny-colours', input: [image(images.half)], dimensions: 2 });
     expect(rounded(alone.body.data[0]?.embedding ?? [])).toEqual([0.71, 0.71]);
   });

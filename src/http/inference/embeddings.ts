@@ -5,7 +5,7 @@ import type { Inference } from '../../inference/inference.ts';
 import { mediaReference } from '../../inference/media/media-reference.ts';
 import { OwnProvider } from '../../inference/providers/own-provider.ts';
 import { must } from '../../lib/assert.ts';
-import type { ContentPart } from '../../protocol/inference/content-parts.ts';
+import { type ContentPart, partOfText } from '../../protocol/inference/content-parts.ts';
 import {
   type EmbeddingsRequest,
   embeddingsRequestSchema,
@@ -98,11 +98,11 @@ function isTokens(input: readonly unknown[]): input is readonly number[] {
 }
 
 function itemOf(item: string | number | readonly number[] | ContentPart, at: number): EmbedItem {
-  if (typeof item === 'string') return item;
   if (typeof item === 'number') return [item];
-  if (!('type' in item)) return item;
-  if (item.type === 'text') return item.text;
-  return must(mediaReference(item, `input[${at}]`), 'what is no text refers to media');
+  const part = typeof item === 'string' ? partOfText(item) : item;
+  if (!('type' in part)) return part;
+  if (part.type === 'text') return part.text;
+  return must(mediaReference(part, `input[${at}]`), 'what is no text refers to media');
 }
 
 function taskOf({ task_type, input_type }: EmbeddingsRequest): EmbedTask | undefined {

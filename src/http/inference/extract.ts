@@ -114,7 +114,6 @@ async function textsOf(
 ): Promise<string[]> {
   const images: MediaReference[] = [];
   const pieces = inputs.map(({ content }, input) => {
-    if (typeof content === 'string') return [content];
     return partsOf(content).map((part, at) => {
       if (part.type === 'text') return part.text;
       const image = mediaReference(part, `inputs[${input}].content[${at}]`);

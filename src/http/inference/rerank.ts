@@ -69,7 +69,6 @@ function scoreList({ model, scores, tokens }: Reranked): object {
 
 /** The words of a document, line by line, and its images. */
 function piecesOf(content: Content, where: string): { text: string; images: MediaReference[] } {
-  if (typeof content === 'string') return { text: content, images: [] };
   const parts = partsOf(content);
   const words = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const images = parts.flatMap((part, at) => mediaReference(part, `${where}[${at}]`) ?? []);

@@ -41,7 +41,13 @@ export type AudioPart = Static<typeof audioPartSchema>;
 export type ContentPart = Static<typeof contentPartSchema>;
 export type Content = Static<typeof contentSchema>;
 
-/** The pieces of what is no plain text. */
-export function partsOf(content: Exclude<Content, string>): readonly ContentPart[] {
+/** The pieces of a content. */
+export function partsOf(content: Content): readonly ContentPart[] {
+  if (typeof content === 'string') return [partOfText(content)];
   return Array.isArray(content) ? content : [content];
+}
+
+/** A string as a part: an image where it is a data URI of one, as many clients send images. */
+export function partOfText(text: string): TextPart | ImagePart {
+  return /^data:image\//i.test(text) ? { type: 'image_url', image_url: text } : { type: 'text', text };
 }

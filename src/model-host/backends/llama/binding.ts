@@ -150,5 +150,5 @@ export async function openModel(
   const model = new binding.AddonModel(path, { useMmap, gpuLayers, addonExports: binding });
   if (await model.init().catch(() => false)) return { model, gpuLayers };
   if (gpuLayers > 0) return await openModel({ binding, gpuLayers: 0 }, path, header);
-  throw new Error('llama.cpp refuses it');
+  throw new Error('llama.cpp refuses its weights, which may be damaged or of a newer kind; the log has the details');
 }

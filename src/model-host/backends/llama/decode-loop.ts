@@ -190,6 +190,7 @@ export class DecodeLoop {
 
 function evaluationFailed(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
-  return new ServiceError('inference_failed', `the model failed on this input: ${reason}`, { cause: error });
+  return new ServiceError('inference_failed', 'the model failed on this input; the log has the details', {
+    cause: error,
+  });
 }

@@ -16,28 +16,27 @@ import { Vocabulary } from './vocabulary.ts';
 /** Their decoder needs the state of an encoder, which the binding cannot run before it. */
 const twoPartArchitectures: readonly string[] = ['t5', 't5encoder'];
 /** Lines of llama.cpp's complaints that are kept. */
-const wordsKept = 4;
+const linesKept = 4;
 
 export const load: LoadBackend = async (spec, memory) => {
-  const words: string[] = [];
+  const lines: string[] = [];
   const opened = await openBinding((text) => {
-    words.push(text.trim());
-    if (words.length > wordsKept) words.shift();
+    lines.push(text.trim());
+    if (lines.length > linesKept) lines.shift();
   });
-  const takeWords = async () => {
+  const takeLines = async () => {
     // They come by way of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
-    return words.splice(0).join('; ');
+    return lines.splice(0).join('; ');
   };
   try {
     return await openBackend(opened, spec, memory);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    const said = error instanceof Error ? error.message : String(error);
-    const reason = [said, await takeWords()].filter((text) => text !== '');
-    throw new ServiceError('model_load_failed', `the model "${spec.name}" could not be loaded: ${reason.join('; ')}`, {
-      cause: error,
-    });
+    const reason = error instanceof Error ? error.message : String(error);
+    // What llama.cpp says of it is for the log.
+    const cause = new Error(await takeLines(), { cause: error });
+    throw new ServiceError('model_load_failed', `the model "${spec.name}" could not be loaded: ${reason}`, { cause });
   }
 };
 
