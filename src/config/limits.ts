@@ -142,6 +142,8 @@ export const limits = {
   busyVisibilityDelayMs: 2 * secondMs,
   visibilityBytesMax: 16 * MiB,
   checkpointIntervalMs: 30 * secondMs,
+  /** Indexes that hold a writer (threads, megabytes) at one time; the one written longest ago gives its own back. */
+  indexWritersMax: 128,
   /** An index's writer is given back after this long without a row. */
   writerIdleMs: 5 * secondMs,
   /** The same for an index of vectors, which until then scans its newest rows in every query. */
@@ -168,6 +170,8 @@ export const limits = {
 
   // Stopping
   drainDeadlineMs: 25 * secondMs,
+  /** For making indexes durable; what an index lacks then is replayed when its range is next opened. */
+  stopCheckpointsMs: 1 * secondMs,
   /** For what follows the drain: indexes, files and models are closed. */
   closeDeadlineMs: 20 * secondMs,
   /** Kubernetes kills thirty seconds after it asks. */
@@ -195,6 +199,7 @@ const relations: readonly Relation[] = [
   [(b) => b.indexWaitMsMax + b.queryDeadlineMs < b.requestDeadlineMs, 'a query that waits answers in time'],
   [(b) => b.syncWaitMs < b.requestDeadlineMs, 'a write answers before its request is given up'],
   [(b) => b.bodyDeadlineMs < b.requestDeadlineMs, 'a slow body is answered before its request is given up'],
+  [(b) => b.stopCheckpointsMs < b.closeDeadlineMs, 'a stop has time for more than checkpoints'],
   [(b) => b.queryNodesMax >= b.queryNestingMax, 'nesting is bounded by the number of nodes'],
   [(b) => b.drainDeadlineMs < b.orchestratorGraceMs, 'a drain ends before the orchestrator kills'],
   [(b) => b.tableNameCharsMax * 4 < 4096, 'a name fits in a path'],

@@ -13,7 +13,7 @@ export interface SavedRangeFacts {
 export interface ClosedRangesParts {
   /** What earlier processes saved. */
   saved: SavedRangeFacts[];
-  /** The state of the range's file now; undefined when it is missing or its log holds what the file does not. */
+  /** The state of the range's files now; undefined when they are missing. */
   stampOf(rangeId: number): string | undefined;
   save(facts: SavedRangeFacts[]): Promise<void>;
 }

@@ -7,6 +7,7 @@ import { takePages } from './coalesce-pages.ts';
 import { IndexProgress } from './index-progress.ts';
 import { type PublishBounds, PublishSchedule } from './publish-schedule.ts';
 import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexStats } from './range-index.ts';
+import type { WriterBudget, WriterHolder } from './writer-budget.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
 export interface ApplierBounds extends PublishBounds {
@@ -49,13 +50,14 @@ const noRows = new FrameBuilder(1, 1).finish();
  * at a time; a failure closes the index and starts again from its last checkpoint, so that replay is the only
  * recovery.
  */
-export class IndexApplier {
+export class IndexApplier implements WriterHolder {
   readonly progress = new IndexProgress();
   readonly #open: OpenRangeIndex;
   readonly #source: IndexSource;
   readonly #clock: Clock;
   readonly #bounds: ApplierBounds;
   readonly #events: ApplierEvents;
+  readonly #writers: WriterBudget | undefined;
   readonly #schedule: PublishSchedule;
   readonly #stop = new AbortController();
   readonly #finished: Promise<void>;
@@ -85,6 +87,8 @@ export class IndexApplier {
   #skippedCount = 0;
   /** The writer was given back since the last row. */
   #isReleased = false;
+  /** Others need the writer. */
+  #isReleaseWanted = false;
   /** What the index holds is not wanted any more. */
   #isDiscarded = false;
   #wake: () => void = () => {};
@@ -96,7 +100,10 @@ export class IndexApplier {
     clock: Clock;
     bounds: ApplierBounds;
     events?: ApplierEvents;
+    /** Shared by all indexes; without one, a writer is kept until it is idle. */
+    writers?: WriterBudget;
   }) {
+    this.#writers = parts.writers;
     this.#open = parts.open;
     this.#source = parts.source;
     this.#clock = parts.clock;
@@ -210,6 +217,11 @@ export class IndexApplier {
   /** As `whenLive`, for `hasReplayed`. */
   whenReplayed(signal: AbortSignal): Promise<boolean> {
     return this.#when(() => this.hasReplayed, signal);
+  }
+
+  releaseWriterSoon(): void {
+    this.#isReleaseWanted = true;
+    this.#wake();
   }
 
   /** Ends the loop, publishes and checkpoints what was applied, and closes the native index. */
@@ -366,6 +378,8 @@ export class IndexApplier {
       return 0;
     }
     this.#isReleased = false;
+    this.#isReleaseWanted = false;
+    this.#writers?.use(this);
     const report = await this.#timed('apply', index.apply(page.frame));
     this.#applied = page.lastSequence;
     this.#schedule.applied(page.frame.byteLength, this.#clock.monotonicMs());
@@ -383,7 +397,7 @@ export class IndexApplier {
     const isAwaited = this.progress.isAwaited(this.#applied);
     const isDue = this.#schedule.isCommitDue(this.#clock.monotonicMs(), isIdle, isAwaited);
     // What needs no commit is shown at once.
-    if (isDue || !this.#schedule.hasUnpublished) await this.#publish();
+    if (isDue || (isIdle && this.#isReleaseWanted) || !this.#schedule.hasUnpublished) await this.#publish();
   }
 
   async #publish(): Promise<void> {
@@ -425,11 +439,16 @@ export class IndexApplier {
     if (this.#stop.signal.aborted || this.#suspect) return;
     if (this.progress.isAwaited(this.#applied)) return;
     const dueMs = this.#schedule.restMs(this.#clock.monotonicMs()) ?? Number.POSITIVE_INFINITY;
-    const idleMs = this.#isReleased ? Number.POSITIVE_INFINITY : this.#bounds.writerIdleMs;
-    const woken = await this.#sleep(Math.min(dueMs, idleMs));
-    if (woken || this.#isReleased || dueMs < idleMs) return;
+    if (!this.#isReleaseWanted) {
+      const idleMs = this.#isReleased ? Number.POSITIVE_INFINITY : this.#bounds.writerIdleMs;
+      const woken = await this.#sleep(Math.min(dueMs, idleMs));
+      if (woken || this.#isReleased || dueMs < idleMs) return;
+    }
+    this.#isReleaseWanted = false;
+    if (this.#isReleased) return;
     await this.#index?.releaseWriter();
     this.#isReleased = true;
+    this.#writers?.released(this);
   }
 
   /** Resolves true when woken, false when `delayMs` has passed; infinity for no delay of its own. */
@@ -486,6 +505,7 @@ export class IndexApplier {
   async #closeQuietly(): Promise<void> {
     const index = this.#index;
     this.#index = undefined;
+    this.#writers?.released(this);
     try {
       await index?.close();
     } catch (error) {

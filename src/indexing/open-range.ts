@@ -11,6 +11,7 @@ import type { RangeIndexReport } from './index-report.ts';
 import type { IndexFacts, RangeFacts } from './range-facts.ts';
 import type { OpenRangeIndex } from './range-index.ts';
 import { RemovalLog } from './removal-log.ts';
+import type { WriterBudget } from './writer-budget.ts';
 
 /** Opens the native index of a definition below a range's directory. */
 export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
@@ -34,6 +35,7 @@ export interface RangeParts {
   clock: Clock;
   bounds: RangeBounds;
   onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
+  writers?: WriterBudget;
   /** Whether the table's documents expire. */
   hasLifetimes(): boolean;
 }
@@ -126,6 +128,7 @@ export class OpenRange {
       open: this.#parts.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after, partId) },
       clock,
+      ...(this.#parts.writers && { writers: this.#parts.writers }),
       bounds: partId === undefined ? bounds : { ...bounds, writerIdleMs: bounds.vectorWriterIdleMs },
       events: {
         ...events,
@@ -210,12 +213,30 @@ export class OpenRange {
   }
 
   /** Makes what the indexes hold durable, and tells what is true of the range until it is opened again. */
-  async close(): Promise<RangeFacts> {
+  close(): Promise<RangeFacts> {
+    return this.#end(
+      (applier) => applier.close(),
+      (stored) => stored.close(),
+    );
+  }
+
+  /** As `close` when the process ends soon: nothing is written, and what is not durable is replayed at the next opening. */
+  leave(): Promise<RangeFacts> {
+    return this.#end(
+      (applier) => applier.discard(),
+      (stored) => stored.leave(),
+    );
+  }
+
+  async #end(
+    endIndex: (applier: IndexApplier) => Promise<void>,
+    endStored: (stored: StoredRange) => Promise<void>,
+  ): Promise<RangeFacts> {
     const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
-    await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.close()));
+    await Promise.all([...this.#indexes.values()].map(({ applier }) => endIndex(applier)));
     this.#unsubscribe();
     const oldest = this.#parts.hasLifetimes() ? { oldestLifetimeMs: this.stored.documents.oldestLifetimeMs() } : {};
-    await this.stored.close();
+    await endStored(this.stored);
     const { documents, bytes } = this.stored.info();
     const indexes = [...this.#indexes].map(([name, { applier }]): IndexFacts => {
       const lag = this.#lag(applier.checkpointedSequence);
@@ -229,7 +250,7 @@ export class OpenRange {
   async discard(): Promise<void> {
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.discard()));
     this.#unsubscribe();
-    await this.stored.close();
+    this.stored.detach();
   }
 
   /** Takes an entry that the range has applied to the indexes. */

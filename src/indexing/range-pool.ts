@@ -139,7 +139,19 @@ export class RangePool {
 
   /** Waits for the users of a range to finish, then closes it. A range that is not open is left alone. */
   async close(rangeId: number): Promise<void> {
-    await this.#end(rangeId, async (range) => this.#parts.closed.note(rangeId, await range.close()));
+    await this.#end(
+      rangeId,
+      this.#noting(rangeId, (range) => range.close()),
+    );
+  }
+
+  #noting(rangeId: number, close: (range: OpenRange) => Promise<RangeFacts>): (range: OpenRange) => Promise<void> {
+    return async (range) => this.#parts.closed.note(rangeId, await close(range));
+  }
+
+  /** The range has taken an entry: what was known of it while it was closed is no longer true. */
+  changed(rangeId: number): void {
+    this.#parts.closed.forget(rangeId);
   }
 
   /**
@@ -156,9 +168,26 @@ export class RangePool {
     return head;
   }
 
-  async closeAll(): Promise<void> {
-    await Promise.all([...this.#slots.keys()].map((rangeId) => this.close(rangeId)));
-    await this.#parts.closed.save();
+  /**
+   * Closes all ranges, those used last first. What has not begun to close within so many milliseconds is left as it is:
+   * the next opening replays what its indexes lack.
+   */
+  async closeAll(withinMs: number): Promise<void> {
+    const { clock, closed } = this.#parts;
+    const endMs = clock.monotonicMs() + withinMs;
+    const waiting = [...this.#slots.keys()].reverse();
+    const closeOne = async () => {
+      for (let rangeId = waiting.shift(); rangeId !== undefined; rangeId = waiting.shift()) {
+        if (clock.monotonicMs() < endMs) await this.close(rangeId);
+        else
+          await this.#end(
+            rangeId,
+            this.#noting(rangeId, (range) => range.leave()),
+          );
+      }
+    };
+    await Promise.all(Array.from({ length: closingsMax }, closeOne));
+    await closed.save();
   }
 
   /** Closes what nobody uses, until the signal is aborted. */

@@ -20,4 +20,8 @@ export class LocalRangeLog implements RangeLog {
   subscribe(rangeId: RangeId, listener: EntryListener): () => void {
     return this.#storage.subscribe(rangeId, listener);
   }
+
+  subscribeAll(listener: EntryListener): void {
+    this.#storage.subscribeAll(listener);
+  }
 }

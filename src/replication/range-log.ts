@@ -15,4 +15,7 @@ export interface RangeLog {
    * entries and reads them from the change feed. Returns what ends the subscription.
    */
   subscribe(rangeId: RangeId, listener: EntryListener): () => void;
+
+  /** As `subscribe`, for the entries of all ranges until the log is closed. */
+  subscribeAll(listener: EntryListener): void;
 }

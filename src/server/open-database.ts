@@ -75,7 +75,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       stopping.abort();
       await Promise.all(background);
       opened.tables.stop();
-      await pool.closeAll();
+      await pool.closeAll(core.limits.stopCheckpointsMs);
       await core.storage.close();
     },
   };

@@ -6,6 +6,7 @@ import { NativeIndex } from '../engine/native-index.ts';
 import { ClosedRanges } from '../indexing/closed-ranges.ts';
 import { OpenRange, type RangeIndexOpener } from '../indexing/open-range.ts';
 import { openRangesFor, RangePool } from '../indexing/range-pool.ts';
+import { WriterBudget } from '../indexing/writer-budget.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { definitionOf } from '../tables/table.ts';
 import { TableService } from '../tables/table-service.ts';
@@ -15,6 +16,7 @@ import { indexEvents } from './index-events.ts';
 /** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
 export async function openTables(core: DatabaseCore): Promise<{ tables: TableService; pool: RangePool }> {
   const { storage, log, clock, limits, logger, metrics, health, options } = core;
+  const writers = new WriterBudget(limits.indexWritersMax);
   const pool = new RangePool({
     open: (rangeId) => openRange(rangeId),
     closed: new ClosedRanges({
@@ -26,6 +28,8 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
     clock,
     onCloseFailed: (range_id, error) => logger.warn('a range at rest could not be closed', { range_id }, error),
   });
+  // A range that is closed may still take what a full disk has kept from it.
+  log.subscribeAll(({ rangeId }) => pool.changed(rangeId));
   const tables = new TableService({ storage, log, pool, clock, defaultShards: options().defaultShardsPerTable });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
@@ -42,6 +46,7 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
       bounds: applierBounds(limits),
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
+      writers,
       hasLifetimes: () => table.ttlDurationMs !== undefined,
     };
     return new OpenRange(parts, table.indexes.map(definitionOf));

@@ -3,6 +3,7 @@ import { type CatalogReading, catalogReading } from './catalog-reading.ts';
 import type { RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
 import { openReader } from './connection.ts';
 import type { RangeId } from './entry-group.ts';
+import type { Removals } from './removals.ts';
 import type { NewTable, StorageCalls, TableChange, TableChangeReport } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 
@@ -12,11 +13,13 @@ const catalogSource = { name: 'the catalog' };
 export class CatalogStore {
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #reading: CatalogReading;
+  readonly #removals: Removals;
   readonly #close: () => void;
 
-  constructor(path: string, channel: WorkerChannel<StorageCalls>) {
+  constructor(path: string, channel: WorkerChannel<StorageCalls>, removals: Removals) {
     const database = openReader(path);
     this.#channel = channel;
+    this.#removals = removals;
     this.#reading = catalogReading(database);
     this.#close = () => {
       this.#reading.finalize();
@@ -54,8 +57,9 @@ export class CatalogStore {
    * Removes the table, its ranges and their files. Close its ranges first. `nowMs` is the wall time, `heads` the last
    * sequences of the ranges where they are known: the others are opened to find theirs.
    */
-  dropTable(tableId: number, nowMs: number, heads: ReadonlyMap<RangeId, number>): Promise<void> {
-    return this.#channel.call('dropTable', { tableId, nowMs, heads });
+  async dropTable(tableId: number, nowMs: number, heads: ReadonlyMap<RangeId, number>): Promise<void> {
+    const { removed } = await this.#channel.call('dropTable', { tableId, nowMs, heads });
+    this.#removals.add(removed);
   }
 
   /** What was last saved of each range, whether it is still true or not. */

@@ -6,7 +6,7 @@ export type Migration = (database: Database) => void;
 
 /** Other connections hold a lock only for moments. */
 const busyTimeoutMs = 5_000;
-const pageBytes = 4_096;
+export const pageBytes = 4_096;
 const writerCacheKib = 32 * 1_024;
 const readerCacheKib = 8 * 1_024;
 /** Switching to WAL needs the file alone for a moment and does not wait by itself. */
@@ -72,7 +72,8 @@ function switchToWal(database: Database): void {
   }
 }
 
-function migrate(database: Database, migrations: readonly Migration[]): void {
+/** Takes a file from the format that it has to the newest, in one transaction. */
+export function migrate(database: Database, migrations: readonly Migration[]): void {
   if (schemaVersion(database) === migrations.length) return;
   database
     .transaction(() => {

@@ -21,11 +21,16 @@ export function fileBytes(path: string): number {
 }
 
 /**
- * Tells one state of a database file from another: its length and when it was last written. Undefined when it is
- * missing, or when its write-ahead log holds anything: the file alone does not say what was committed then.
+ * Tells one state of a database from another by its file and its write-ahead log: their lengths and when they were last
+ * written. Undefined when the file is missing.
  */
 export function fileStamp(path: string): string | undefined {
-  if (fileBytes(`${path}-wal`) > 0) return undefined;
+  const file = stampOf(path);
+  return file && `${file} ${stampOf(`${path}-wal`) ?? ''}`.trimEnd();
+}
+
+/** An empty log says as little as none. */
+function stampOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return found && `${found.size}:${found.mtimeNs}`;
+  return found && found.size > 0n ? `${found.size}:${found.mtimeNs}` : undefined;
 }

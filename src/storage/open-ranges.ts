@@ -1,12 +1,13 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { CatalogReading } from './catalog-reading.ts';
-import { openWriter } from './connection.ts';
 import { type DataDirectory, syncDirectory } from './data-directory.ts';
 import type { DiskCondition } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
+import { writeNewRangeFile } from './new-range-file.ts';
 import { RangeFile } from './range-file.ts';
 import { rangeMigrations } from './range-migrations.ts';
+import { takeAway } from './removals.ts';
 import { WalKeeper } from './wal-keeper.ts';
 
 /** A range that the writer has open. */
@@ -35,6 +36,8 @@ export class OpenRanges {
   readonly #catalog: CatalogReading;
   readonly #events: RangeEvents;
   readonly #open = new Map<RangeId, OpenRange>();
+  /** Kept so that nothing closes them, which would copy their logs. */
+  readonly #left: OpenRange[] = [];
 
   constructor(directory: DataDirectory, catalog: CatalogReading, events: RangeEvents) {
     this.#events = events;
@@ -48,12 +51,7 @@ export class OpenRanges {
     // A crash before the catalog's commit leaves a directory that no row names, under an id that is given again.
     rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
     mkdirSync(directory, { recursive: true });
-    const database = openWriter(this.#directory.documentsFile(rangeId, generation), rangeMigrations);
-    database.run(
-      'INSERT INTO range_identity (id, range_id, generation, first_sequence, purged_through) VALUES (1, ?, ?, ?, 0)',
-      [rangeId, generation, firstSequence],
-    );
-    database.close();
+    writeNewRangeFile(this.#directory.documentsFile(rangeId, generation), rangeId, generation, firstSequence);
     for (const path of [directory, this.#directory.rangeDirectory(rangeId), this.#directory.ranges])
       syncDirectory(path);
   }
@@ -97,10 +95,18 @@ export class OpenRanges {
     range.file.close();
   }
 
-  /** Closes a range and removes its files. */
-  remove(rangeId: RangeId): void {
-    this.#open.get(rangeId)?.file.close();
+  /** Leaves a range as it is until the process ends: its log is copied into its file when it is next opened. */
+  leave(rangeId: RangeId): void {
+    const range = this.#open.get(rangeId);
+    if (!range) return;
     this.#open.delete(rangeId);
-    rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
+    this.#left.push(range);
+  }
+
+  /** Closes a range and takes its files away; returns where they wait for their removal. */
+  remove(rangeId: RangeId): string | undefined {
+    this.#open.get(rangeId)?.file.discard();
+    this.#open.delete(rangeId);
+    return takeAway(this.#directory, rangeId);
   }
 }

@@ -16,6 +16,7 @@ import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from './entry-g
 import { LogCopier } from './log-copier.ts';
 import { lookAtFiles } from './look-at-files.ts';
 import { holdsChanges } from './range-check.ts';
+import { Removals } from './removals.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 import { StorageFaults } from './storage-faults.ts';
@@ -68,7 +69,9 @@ export class Storage {
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #open = new Map<RangeId, StoredRange>();
   readonly #listeners = new Map<RangeId, Set<EntryListener>>();
+  readonly #listenersOfAll: EntryListener[] = [];
   readonly #faults: StorageFaults;
+  readonly #removals = new Removals();
   readonly #closing = new AbortController();
   #upkeep: Promise<void> | undefined;
   readonly #looking: Promise<void>;
@@ -78,7 +81,7 @@ export class Storage {
     this.#parts = parts;
     this.directory = directory;
     this.#faults = faults;
-    this.catalog = new CatalogStore(directory.catalogFile, channel);
+    this.catalog = new CatalogStore(directory.catalogFile, channel, this.#removals);
     this.start = start;
     this.secrets = openSecrets(directory);
     this.#channel = channel;
@@ -150,10 +153,18 @@ export class Storage {
     };
   }
 
+  /** As `subscribe`, for the entries of all ranges, open or not. */
+  subscribeAll(listener: EntryListener): void {
+    this.#listenersOfAll.push(listener);
+  }
+
   #applied(write: AppliedWrite): void {
     const { rangeId, images } = write;
     this.#open.get(rangeId)?.noteApplied(write);
-    if (images) for (const listener of this.#listeners.get(rangeId) ?? []) listener({ ...write, images });
+    if (!images) return;
+    const entry = { ...write, images };
+    for (const listener of this.#listenersOfAll) listener(entry);
+    for (const listener of this.#listeners.get(rangeId) ?? []) listener(entry);
   }
 
   /** Has the writer do what no request waits for, until nothing is left. */
@@ -173,7 +184,7 @@ export class Storage {
     }
   }
 
-  /** Tells one state of a closed range's documents from another; undefined when its file alone does not hold them. */
+  /** Tells one state of a closed range's documents from another; undefined when their file is missing. */
   rangeStamp(rangeId: RangeId): string | undefined {
     const record = this.catalog.range(rangeId);
     return record && fileStamp(this.directory.documentsFile(rangeId, record.generation));
@@ -201,6 +212,7 @@ export class Storage {
       await this.#upkeep;
       await this.#looking;
       for (const range of this.#open.values()) await range.close();
+      await this.#removals.close();
       this.catalog.close();
       await this.#parts.copier.close();
       await this.#channel.call('close', undefined);

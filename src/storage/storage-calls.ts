@@ -92,11 +92,13 @@ export type StorageCalls = {
   openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
   setLifetime: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
   closeRange: [{ rangeId: RangeId }, undefined];
+  /** The process ends soon: the range is left as after a crash. */
+  leaveRange: [{ rangeId: RangeId }, undefined];
   purge: [{ rangeId: RangeId; throughSequence: number }, PurgeReport];
   /** Removes some vectors of an index that is gone. */
   dropVectors: [{ rangeId: RangeId; indexId: number }, { done: boolean }];
   createTable: [NewTable, TableRecord];
-  dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, undefined];
+  dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, { removed: string[] }];
   saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];
   changeTable: [TableChange, TableChangeReport];
   /** Raises the high-water mark of the wall clock. */

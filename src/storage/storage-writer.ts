@@ -145,6 +145,9 @@ export class StorageWriter {
     closeRange: ({ rangeId }) => {
       this.#live().ranges.close(rangeId);
     },
+    leaveRange: ({ rangeId }) => {
+      this.#live().ranges.leave(rangeId);
+    },
     purge: ({ rangeId, throughSequence }) => {
       const { file, wal } = this.#live().ranges.get(rangeId);
       const report = file.purge(throughSequence, purgeRows);
@@ -165,9 +168,7 @@ export class StorageWriter {
       if (space.isSpent) throw insufficientStorage();
       return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
     },
-    dropTable: (request) => {
-      this.#dropTable(this.#live(), request);
-    },
+    dropTable: (request) => ({ removed: this.#dropTable(this.#live(), request) }),
     saveRangeFacts: ({ facts }) => {
       this.#live().catalog.saveRangeFacts(facts);
     },
@@ -240,13 +241,13 @@ export class StorageWriter {
     return space.lacksReserve ? reserveRetryMs : undefined;
   }
 
-  #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): void {
+  #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): string[] {
     const table = catalog.reading.tableById(tableId);
     if (!table) throw new ServiceError('table_not_found', 'the table does not exist any more');
     let mark = nowMs * 1_000;
     for (const { rangeId } of table.ranges) mark = Math.max(mark, heads.get(rangeId) ?? headOrZero(ranges, rangeId));
     catalog.dropTable(tableId, mark);
-    for (const { rangeId } of table.ranges) ranges.remove(rangeId);
+    return table.ranges.flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []);
   }
 
   #logCopied({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {

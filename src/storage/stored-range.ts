@@ -94,11 +94,26 @@ export class StoredRange {
   }
 
   async close(): Promise<void> {
+    this.#closeReaders();
+    await this.#channel.call('closeRange', { rangeId: this.rangeId });
+  }
+
+  /** As `close` when the process ends soon: the log is copied into the file when the range is next opened. */
+  async leave(): Promise<void> {
+    this.#closeReaders();
+    await this.#channel.call('leaveRange', { rangeId: this.rangeId });
+  }
+
+  /** Ends the reads of a range that is about to be removed; the writer closes it then. */
+  detach(): void {
+    this.#closeReaders();
+  }
+
+  #closeReaders(): void {
     this.#isClosed = true;
     this.#onClose();
     this.vectors.close();
     this.feed.close();
     this.documents.close();
-    await this.#channel.call('closeRange', { rangeId: this.rangeId });
   }
 }

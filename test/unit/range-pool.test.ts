@@ -10,9 +10,13 @@ function factsOf(documents: number): RangeFacts {
 }
 
 /** A pool of ranges that open at once and close when told to, or at once. Ranges in `busy` are not at rest. */
-function poolOf(openRangesMax: number, parts: { holdsClosings?: boolean; saved?: SavedRangeFacts[] } = {}) {
+function poolOf(
+  openRangesMax: number,
+  parts: { holdsClosings?: boolean; closingMs?: number; saved?: SavedRangeFacts[] } = {},
+) {
   const opened: number[] = [];
   const closed: number[] = [];
+  const left: number[] = [];
   const closings: (() => void)[] = [];
   const busy = new Set<number>();
   const stamps = new Map<number, string>();
@@ -31,9 +35,14 @@ function poolOf(openRangesMax: number, parts: { holdsClosings?: boolean; saved?:
         async close() {
           if (parts.holdsClosings) await new Promise<void>((resolve) => closings.push(resolve));
           closed.push(rangeId);
+          if (parts.closingMs) await clock.advance(parts.closingMs);
           return factsOf(rangeId);
         },
         discard: async () => void closed.push(rangeId),
+        async leave() {
+          left.push(rangeId);
+          return factsOf(rangeId);
+        },
       } as unknown as OpenRange;
     },
     closed: new ClosedRanges({
@@ -51,7 +60,7 @@ function poolOf(openRangesMax: number, parts: { holdsClosings?: boolean; saved?:
       await settle();
     }
   };
-  return { pool, opened, closed, closings, busy, stamps, saves, clock, use };
+  return { pool, opened, closed, left, closings, busy, stamps, saves, clock, use };
 }
 
 describe('a bound on open ranges', () => {
@@ -166,7 +175,7 @@ describe('what an earlier process saved', () => {
   test('is replaced at a stop, by all ranges that were open in between', async () => {
     const { pool, saves, use } = poolOf(1, { saved });
     await use(1, 3);
-    await pool.closeAll();
+    await pool.closeAll(1_000);
     expect(saves.flat().map(({ rangeId, facts }) => [rangeId, JSON.parse(facts).documents])).toEqual([
       [1, 1],
       [3, 3],
@@ -174,10 +183,29 @@ describe('what an earlier process saved', () => {
   });
 });
 
+test('a stop leaves what it has no time to close, and tells of it as of the rest', async () => {
+  const { pool, closed, left, saves, use } = poolOf(100, { closingMs: 500 });
+  await use(...Array.from({ length: 40 }, (_, at) => at + 1));
+  await pool.closeAll(1_000);
+  // Those used last come first; none is closed after the time has passed, but for those that had begun.
+  expect(closed[0]).toBe(40);
+  expect(closed).toHaveLength(2 * 16);
+  expect([...closed, ...left].sort((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, at) => at + 1));
+  expect(saves.flat()).toHaveLength(40);
+});
+
+test('a range that was written while it was closed is looked at again', async () => {
+  const { pool, opened, use } = poolOf(1);
+  await use(1, 2);
+  pool.changed(1);
+  await pool.facts(1);
+  expect(opened).toEqual([1, 2, 1]);
+});
+
 test('a range that is removed loses what its indexes hold, and tells its head', async () => {
   const { pool, closed, saves, use } = poolOf(10);
   await use(1);
   expect(await pool.discard(1)).toBe(7);
-  await pool.closeAll();
+  await pool.closeAll(1_000);
   expect([closed, saves]).toEqual([[1], []]);
 });
