@@ -16,7 +16,8 @@ const probeBytes = 8_192;
 export function translateStorageError(error: unknown, probePath: string, file = 'a data file'): unknown {
   if (!(error instanceof SQLiteError)) return translateFileError(error);
   const code = error.code ?? '';
-  if (code === 'SQLITE_FULL') return insufficientStorage(error);
+  // The memory that connections share is a file that grows when a database is opened.
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return insufficientStorage(error);
   if (code.startsWith('SQLITE_READONLY')) return readOnly(error);
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
     return new ServiceError('data_corrupted', `${file} is damaged; run \`sundew check\``, { cause: error });

@@ -127,14 +127,20 @@ describe('S07 a full disk', () => {
       await using server = await place.start();
       const wire = new WireClient(server.url);
       await wire.createTable('t', { num_shards: 3 });
-      const full = place.control.arm({ calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' });
       const inserts = Object.fromEntries(['!a', 'm', '~z'].map((key) => [key, { words: 'amber' }]));
+      const full = place.control.arm({ calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' });
+      // A range that cannot even be opened takes no part: nothing is written.
+      const refused = await wire.batch('t', { inserts, sync_level: 'full_text' });
+      expect(refused).toMatchObject({ status: 507, body: { code: 'insufficient_storage' } });
+      full.disarm();
+      expect((await wire.scan('t')).size).toBe(0);
+      const fullAgain = place.control.arm({ calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' });
       const answer = await wire.batch('t', { inserts, sync_level: 'full_text' });
       expect(answer.status).toBe(202);
       expect(answer.body).toMatchObject({ status: 'committed_repair_required', inserted: 3 });
       expect(answer.body).not.toHaveProperty('retryable');
       expect([...(await wire.scan('t')).keys()]).toEqual(['!a', '~z']);
-      full.disarm();
+      fullAgain.disarm();
       await until(async () => (await wire.count('t')) === 3);
       expect((await wire.scan('t')).size).toBe(3);
       expect(server.log).toContain('the disk is full');
