@@ -98,7 +98,7 @@ export class StorageWriter {
 
   #maintainLog(wal: WalKeeper, path: string): void {
     try {
-      wal.maintain();
+      wal.maintain(this.#running?.space.condition === 'writable');
     } catch (error) {
       // A full or read-only disk is met again, and answered, by the next write.
       this.#report(error, path);

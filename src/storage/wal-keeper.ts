@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import { closeSync, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type Migration, openWriter } from './connection.ts';
@@ -98,15 +98,15 @@ export class WalKeeper {
     return this.#framesEstimate > this.#framesDue + slack;
   }
 
-  /** Between writes: has a long log copied, and keeps space ahead of a short one. */
-  maintain(): void {
+  /** Between writes: has a long log copied, and keeps space ahead of a short one where the disk has room for it. */
+  maintain(mayGrow = true): void {
     const { log } = this.#frames();
     this.#framesEstimate = log;
     if (log >= overlongFrames) this.#catchUp();
     else if (log >= longFrames && !this.#isCopying) {
       this.#isCopying = true;
       this.onLong();
-    } else if (log < longFrames && this.isDue) this.#grow();
+    } else if (mayGrow && log < longFrames && this.isDue) this.#grow();
     this.#framesDue = this.#nextLook();
   }
 
@@ -117,7 +117,7 @@ export class WalKeeper {
     this.#framesEstimate = log;
     if (failed) this.#framesDue = log + longFrames;
     else if (log - checkpointed <= remainderFrames) this.checkpoint();
-    else this.maintain();
+    else this.maintain(false);
   }
 
   /** Copies what the log holds into the file. The log begins anew with the next write unless a reader still uses it. */
@@ -162,14 +162,22 @@ export class WalKeeper {
     const descriptor = openSync(`${this.#path}-wal`, 'r+');
     try {
       const { size } = fstatSync(descriptor);
-      if (size < target) {
-        writeSync(descriptor, new Uint8Array(target - size), 0, target - size, size);
-        fdatasyncSync(descriptor);
-      }
+      if (size < target) extend(descriptor, size, target);
     } finally {
       closeSync(descriptor);
     }
     this.#spaceBytes = target;
+  }
+}
+
+/** What does not fit is given back: space ahead only saves time. */
+function extend(descriptor: number, size: number, target: number): void {
+  try {
+    writeSync(descriptor, new Uint8Array(target - size), 0, target - size, size);
+    fdatasyncSync(descriptor);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+    ftruncateSync(descriptor, size);
   }
 }
 
