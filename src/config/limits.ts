@@ -50,6 +50,7 @@ export const limits = {
   memberNameBytesMax: 65_535,
   transformPathSegmentsMax: 32,
   readSetKeysMax: 100_000,
+  idempotencyKeyCharsMax: 255,
 
   // Tables
   tablesMax: 10_000,

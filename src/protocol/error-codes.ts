@@ -34,6 +34,7 @@ export const errorCodes = {
   method_not_allowed: [405, false, 'The route exists, but not for this method.'],
   request_timeout: [408, true, 'The body did not arrive in time.'],
   already_exists: [409, false, 'Something of this name exists already.'],
+  idempotency_conflict: [409, false, 'The idempotency key was used before, for a request with another body.'],
   transaction_conflict: [409, true, 'A document that the write depends on has changed.'],
   index_in_use: [409, false, 'The index cannot be dropped: the table depends on it.'],
   precondition_failed: [412, false, 'The schema is not the one that `If-Match` names; nothing was changed.'],

@@ -7,7 +7,15 @@ import type { CatalogFile, RedoRow } from './catalog-file.ts';
 import type { CommitLog } from './commit-log.ts';
 import type { DiskSpace } from './disk-space.ts';
 import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
-import { evaluateGroup, firstRange, freesSpace, involvedRanges, isSingle } from './group-evaluation.ts';
+import {
+  evaluateGroup,
+  firstRange,
+  freesSpace,
+  involvedRanges,
+  isSingle,
+  type SealedGroup,
+  sealGroup,
+} from './group-evaluation.ts';
 import type { OpenRange, OpenRanges } from './open-ranges.ts';
 import { encodeRedo, type RedoPart } from './redo-record.ts';
 import type { RedoRunner } from './redo-runner.ts';
@@ -118,15 +126,16 @@ export class AppendRunner {
     file.begin();
     try {
       for (const call of calls) {
-        const evaluate = () => evaluateGroup(call.request, [range]);
+        const evaluate = () => evaluated(call.request, [range]);
         try {
-          answers.push({ call, applied: calls.length === 1 ? evaluate() : file.nested(evaluate) });
+          answers.push({ call, ...(calls.length === 1 ? evaluate() : file.nested(evaluate)) });
         } catch (error) {
           if (isSqliteError(error)) throw error;
           failures.push({ call, error });
         }
       }
-      if (file.state.nextSequence === before) file.rollback();
+      const hasWritten = file.state.nextSequence > before || answers.some(({ kept }) => kept);
+      if (!hasWritten) file.rollback();
       else this.#parts.commits.timed(answers.length, () => this.#commit(range, before));
     } catch (error) {
       file.rollback();
@@ -155,7 +164,7 @@ export class AppendRunner {
     try {
       for (const call of calls) {
         try {
-          answers.push({ call, applied: this.#evaluateOver(call.request, opened) });
+          answers.push({ call, ...this.#evaluateOver(call.request, opened) });
         } catch (error) {
           if (isSqliteError(error)) throw error;
           failures.push({ call, error });
@@ -171,7 +180,7 @@ export class AppendRunner {
     return hasWritten;
   }
 
-  #evaluateOver(group: EntryGroup, opened: OpenedRanges): AppliedWrite[] {
+  #evaluateOver(group: EntryGroup, opened: OpenedRanges): SealedGroup {
     const ranges = involvedRanges(group).map((rangeId) => {
       const known = opened.get(rangeId);
       if (known) return known.range;
@@ -180,16 +189,19 @@ export class AppendRunner {
       opened.set(rangeId, { range, before: range.file.state.nextSequence });
       return range;
     });
-    const evaluate = ranges.reduceRight<() => AppliedWrite[]>(
+    const evaluate = ranges.reduceRight<() => SealedGroup>(
       (inner, range) => () => range.file.nested(inner),
-      () => evaluateGroup(group, ranges),
+      () => evaluated(group, ranges),
     );
     return evaluate();
   }
 
   /** Throws as long as nothing is committed; after that every request is answered. True when all ranges took theirs. */
   #commitGroups(opened: OpenedRanges, answers: readonly Answer[]): boolean {
-    const changed = [...opened.values()].filter(({ range, before }) => range.file.state.nextSequence > before);
+    const keeping = new Set(answers.map(({ kept }) => kept?.range));
+    const changed = [...opened.values()].filter(
+      ({ range, before }) => range.file.state.nextSequence > before || keeping.has(range),
+    );
     const transactions = changed.length > 1 ? this.#record(answers, opened) : [];
     const later = new Set<RangeId>();
     let failure: unknown;
@@ -238,10 +250,12 @@ export class AppendRunner {
   #record(answers: readonly Answer[], opened: OpenedRanges): number[] {
     let transactionId = this.#parts.catalog.peekTransactionId();
     const records: RedoRow[] = [];
-    for (const { applied } of answers) {
-      const parts = applied.flatMap(({ rangeId, images, header }): RedoPart[] =>
-        images ? [{ rangeId, generation: header.generation, entryIndex: header.index, frame: images.frame }] : [],
-      );
+    for (const { applied, kept } of answers) {
+      const parts = applied.flatMap(({ rangeId, images, header }): RedoPart[] => {
+        if (!images) return [];
+        const part = { rangeId, generation: header.generation, entryIndex: header.index, frame: images.frame };
+        return [kept?.range.file.rangeId === rangeId ? { ...part, answer: kept.answer } : part];
+      });
       if (parts.length === 0) continue;
       for (const { rangeId } of parts) {
         must(opened.get(rangeId), 'a part of a range that is not open').range.file.state.transactionId = transactionId;
@@ -264,9 +278,12 @@ export class AppendRunner {
 
 type OpenedRanges = Map<RangeId, { range: OpenRange; before: number }>;
 
-interface Answer {
+interface Answer extends SealedGroup {
   call: AppendCall;
-  applied: AppliedWrite[];
+}
+
+function evaluated(group: EntryGroup, ranges: readonly OpenRange[]): SealedGroup {
+  return sealGroup(group, evaluateGroup(group, ranges), ranges);
 }
 
 function answer(call: AppendCall, applied: AppliedWrite[]): void {

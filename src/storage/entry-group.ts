@@ -1,3 +1,5 @@
+import type { RequestKey } from './request-answers.ts';
+
 /** Number of a range, given by the catalog and never used again. */
 export type RangeId = number;
 
@@ -65,6 +67,8 @@ export interface EntryGroup {
   writes: readonly RangeWrite[];
   readSet?: readonly ReadAssertion[];
   requestId: string;
+  /** Of a request that takes effect once, however often it is sent. */
+  key?: RequestKey | undefined;
   /** Wall time of the request in milliseconds: base of lifetimes, and what "expired" is measured against. */
   timeMs: number;
   /** The same instant as RFC 3339 text, for `$currentDate` and missing `_timestamp` members. */
@@ -133,7 +137,9 @@ export interface AppliedWrite {
    * to take the rows.
    */
   images: PostImages | undefined;
+  /** The request was applied before, under the same key; `lastSequence` is of that time, undefined when nothing changed. */
+  repeats?: { lastSequence: number | undefined };
   /** The write is committed, but this range takes its rows only when its disk has room again. */
-  isLater?: true;
+  isLater?: true | undefined;
   totals: RangeTotals;
 }

@@ -1,9 +1,10 @@
 import { assert, must } from '../lib/assert.ts';
 import { readFrame, rowKind } from '../lib/document-frame.ts';
-import { type AppliedWrite, type EntryGroup, entryFormat, type RangeId, type RangeWrite } from './entry-group.ts';
+import { type AppliedWrite, type EntryGroup, entryFormat, type RangeId } from './entry-group.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
 import type { OpenRange } from './open-ranges.ts';
-import { checkReadAssertion, evaluateWrite } from './row-evaluation.ts';
+import type { AnsweredWrite, KeptAnswer } from './request-answers.ts';
+import { checkReadAssertion, type Evaluation, evaluateWrite } from './row-evaluation.ts';
 
 export function firstRange(group: EntryGroup): RangeId {
   return must(group.writes[0]?.rangeId ?? group.readSet?.[0]?.rangeId, 'a request that names no range');
@@ -34,8 +35,28 @@ export function freesSpace(group: EntryGroup): boolean {
   });
 }
 
-/** Checks the read set, then writes in the order given. All ranges involved are in an open transaction. */
-export function evaluateGroup(group: EntryGroup, ranges: readonly OpenRange[]): AppliedWrite[] {
+/** What a request does: the first step of a write, after which its ranges hold its rows, uncommitted. */
+export interface EvaluatedGroup {
+  /** In the order of the request's writes. */
+  writes: (Evaluation & { range: OpenRange })[];
+  /** What an earlier request of the same key did: this one does nothing. */
+  repeated?: readonly AnsweredWrite[];
+}
+
+/** What a request did, ready to be committed and answered. */
+export interface SealedGroup {
+  applied: AppliedWrite[];
+  /** The answer to repetitions, and the range that keeps it. */
+  kept?: { range: OpenRange; answer: KeptAnswer };
+}
+
+/**
+ * Evaluate: checks the key and the read set, then writes in the order given, and takes the images of the rows. All ranges
+ * involved are in an open transaction. Fails with `transaction_conflict` or `idempotency_conflict`.
+ */
+export function evaluateGroup(group: EntryGroup, ranges: readonly OpenRange[]): EvaluatedGroup {
+  const repeated = earlierAnswer(group, ranges);
+  if (repeated) return { writes: [], repeated };
   const byId = new Map(ranges.map((range) => [range.file.rangeId, range]));
   const rangeOf = (rangeId: RangeId) => must(byId.get(rangeId), 'a write to a range that is not open');
   for (const assertion of group.readSet ?? []) {
@@ -43,32 +64,69 @@ export function evaluateGroup(group: EntryGroup, ranges: readonly OpenRange[]): 
     checkReadAssertion(range.file, assertion, contextOf(group, range));
   }
   assert(new Set(group.writes.map((write) => write.rangeId)).size === group.writes.length, 'a range is written twice');
-  return group.writes.map((write) => evaluateEntry(group, write, rangeOf(write.rangeId)));
+  const writes = group.writes.map((write) => {
+    const range = rangeOf(write.rangeId);
+    return { range, ...evaluateWrite(range.file, write, contextOf(group, range)) };
+  });
+  return { writes };
+}
+
+/** Seal: gives each range's part its place in the log of the range, and keeps the answer of a keyed request. */
+export function sealGroup(group: EntryGroup, evaluated: EvaluatedGroup, ranges: readonly OpenRange[]): SealedGroup {
+  if (evaluated.repeated) return { applied: evaluated.repeated.map((write) => repeatedWrite(group, write, ranges)) };
+  const applied = evaluated.writes.map(({ range, counts, images }): AppliedWrite => {
+    const { file } = range;
+    if (images) file.state.entryIndex += 1;
+    const { documents, bytes } = file.state;
+    return { rangeId: file.rangeId, header: headerOf(group, range), counts, images, totals: { documents, bytes } };
+  });
+  if (!group.key) return { applied };
+  const writes = applied.map(
+    ({ rangeId, counts, images }): AnsweredWrite => ({ rangeId, counts, lastSequence: images?.lastSequence }),
+  );
+  const answer = { ...group.key, createdMs: group.timeMs, writes };
+  const range = evaluated.writes.find(({ images }) => images)?.range ?? must(ranges[0], 'a request without a range');
+  range.file.answers.keep(answer);
+  return { applied, kept: { range, answer } };
+}
+
+function earlierAnswer(
+  { key, timeMs }: EntryGroup,
+  ranges: readonly OpenRange[],
+): readonly AnsweredWrite[] | undefined {
+  if (!key) return undefined;
+  for (const { file } of ranges) {
+    const found = file.answers.find(key, timeMs);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function repeatedWrite(group: EntryGroup, write: AnsweredWrite, ranges: readonly OpenRange[]): AppliedWrite {
+  const { rangeId, counts, lastSequence } = write;
+  const range = must(
+    ranges.find(({ file }) => file.rangeId === rangeId),
+    'a repetition of a request to other ranges',
+  );
+  const { documents, bytes } = range.file.state;
+  const repeats = { lastSequence };
+  return { rangeId, header: headerOf(group, range), counts, images: undefined, totals: { documents, bytes }, repeats };
+}
+
+function headerOf({ requestId, timeMs }: EntryGroup, { file }: OpenRange): AppliedWrite['header'] {
+  const { rangeId, generation, state } = file;
+  return {
+    format: entryFormat,
+    kind: 'rows',
+    rangeId,
+    generation,
+    epoch: 0,
+    index: state.entryIndex,
+    requestId,
+    timeMs,
+  };
 }
 
 function contextOf(group: EntryGroup, range: OpenRange): EvaluationContext {
   return { timeMs: group.timeMs, timestamp: group.timestamp, ttlDurationMs: range.ttlDurationMs };
-}
-
-function evaluateEntry(group: EntryGroup, write: RangeWrite, range: OpenRange): AppliedWrite {
-  const { file } = range;
-  const { counts, images } = evaluateWrite(file, write, contextOf(group, range));
-  if (images) file.state.entryIndex += 1;
-  const { documents, bytes, entryIndex } = file.state;
-  return {
-    rangeId: file.rangeId,
-    header: {
-      format: entryFormat,
-      kind: 'rows',
-      rangeId: file.rangeId,
-      generation: file.generation,
-      epoch: 0,
-      index: entryIndex,
-      requestId: group.requestId,
-      timeMs: group.timeMs,
-    },
-    counts,
-    images,
-    totals: { documents, bytes },
-  };
 }

@@ -6,6 +6,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { purgeChanges } from './change-purge.ts';
 import type { RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
+import { RequestAnswers } from './request-answers.ts';
 import type { PurgeReport } from './storage-calls.ts';
 import { VectorRows } from './vector-rows.ts';
 
@@ -57,6 +58,7 @@ export class RangeFile {
   readonly rangeId: RangeId;
   readonly generation: number;
   readonly firstSequence: number;
+  readonly answers: RequestAnswers;
   state: RangeState;
   readonly #database: Database;
   readonly #hasPart: (partId: number) => boolean;
@@ -69,6 +71,7 @@ export class RangeFile {
   /** `hasPart`: whether the catalog has an index for the range whose vectors are stored under this id. */
   constructor(database: Database, hasPart: (partId: number) => boolean) {
     this.#database = database;
+    this.answers = new RequestAnswers(database);
     this.#hasPart = hasPart;
     const identity = database.query('SELECT range_id, generation, first_sequence FROM range_identity').get() as {
       range_id: number;

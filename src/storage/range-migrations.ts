@@ -49,4 +49,16 @@ export const rangeMigrations: readonly Migration[] = [
     // Of a change to a vector; null where it is the document's.
     database.run('ALTER TABLE changes ADD COLUMN index_id INTEGER');
   },
+  (database) => {
+    // What keyed requests did, so that a repetition is answered and not applied again.
+    database.run(`CREATE TABLE request_answers (
+      id INTEGER PRIMARY KEY,
+      client TEXT NOT NULL,
+      request_id TEXT NOT NULL,
+      body_hash BLOB NOT NULL,
+      created_ms INTEGER NOT NULL,
+      answer TEXT NOT NULL,
+      UNIQUE (client, request_id)
+    ) STRICT`);
+  },
 ];

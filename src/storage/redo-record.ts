@@ -1,4 +1,5 @@
 import type { RangeId } from './entry-group.ts';
+import type { KeptAnswer } from './request-answers.ts';
 
 /** One range's part of a write over several ranges: row images, to be applied as they are. */
 export interface RedoPart {
@@ -7,6 +8,8 @@ export interface RedoPart {
   /** Entries in the range's log after this one. */
   entryIndex: number;
   frame: Uint8Array<ArrayBuffer>;
+  /** Kept by this range for repetitions of the request. */
+  answer?: KeptAnswer;
 }
 
 interface PartHead {
@@ -14,6 +17,7 @@ interface PartHead {
   generation: number;
   entryIndex: number;
   frameBytes: number;
+  answer?: Omit<KeptAnswer, 'bodyHash'> & { bodyHash: string };
 }
 
 const formatVersion = 1;
@@ -23,11 +27,12 @@ const decoder = new TextDecoder();
 /** Layout: u16 version, u16 zero, u32 bytes of a JSON list of parts, that list, then the frames one after another. */
 export function encodeRedo(parts: readonly RedoPart[]): Uint8Array {
   const heads = parts.map(
-    ({ rangeId, generation, entryIndex, frame }): PartHead => ({
+    ({ rangeId, generation, entryIndex, frame, answer }): PartHead => ({
       rangeId,
       generation,
       entryIndex,
       frameBytes: frame.byteLength,
+      ...(answer && { answer: { ...answer, bodyHash: Buffer.from(answer.bodyHash).toString('base64') } }),
     }),
   );
   const list = encoder.encode(JSON.stringify(heads));
@@ -51,9 +56,10 @@ export function decodeRedo(bytes: Uint8Array): RedoPart[] {
   if (version !== formatVersion) throw new Error(`a redo record of unknown version ${version}`);
   let at = 8 + view.getUint32(4, true);
   const heads = JSON.parse(decoder.decode(bytes.subarray(8, at))) as PartHead[];
-  return heads.map(({ frameBytes, ...head }) => {
+  return heads.map(({ frameBytes, answer, ...head }) => {
     const frame = bytes.slice(at, at + frameBytes);
     at += frameBytes;
-    return { ...head, frame };
+    if (!answer) return { ...head, frame };
+    return { ...head, frame, answer: { ...answer, bodyHash: new Uint8Array(Buffer.from(answer.bodyHash, 'base64')) } };
   });
 }

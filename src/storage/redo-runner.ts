@@ -123,6 +123,7 @@ export class RedoRunner {
     file.begin();
     try {
       file.applyImages(frame);
+      if (part.answer) file.answers.keep(part.answer);
       file.state.entryIndex = part.entryIndex;
       file.state.transactionId = record.transactionId;
       file.commit();

@@ -4,6 +4,7 @@ import { fileBytes } from './disk-usage.ts';
 import { DocumentStore } from './document-store.ts';
 import type { AppliedWrite, RangeId } from './entry-group.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
+import { RequestAnswers } from './request-answers.ts';
 import type { StorageCalls } from './storage-calls.ts';
 import type { ReadSource } from './storage-error.ts';
 import { VectorStore } from './vector-store.ts';
@@ -14,6 +15,8 @@ export class StoredRange {
   readonly documents: DocumentStore;
   readonly vectors: VectorStore;
   readonly feed: ChangeFeed;
+  /** What keyed requests did. */
+  readonly answers: RequestAnswers;
   /** What opening found that an operator should read. */
   readonly warnings: readonly string[];
   readonly #channel: WorkerChannel<StorageCalls>;
@@ -37,6 +40,7 @@ export class StoredRange {
     this.documents = new DocumentStore(path, source);
     this.vectors = new VectorStore(this.documents.database, source);
     this.feed = new ChangeFeed(this.documents.database, source);
+    this.answers = new RequestAnswers(this.documents.database);
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
     this.#channel = channel;

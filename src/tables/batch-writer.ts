@@ -10,6 +10,7 @@ import {
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
+import { SerialTasks } from '../lib/serial-tasks.ts';
 import {
   type BatchCounts,
   batchRequest,
@@ -21,7 +22,8 @@ import {
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
-import type { AppliedWrite, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
+import type { AppliedWrite, EntryGroup, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
+import type { AnsweredWrite } from '../storage/request-answers.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { refuseMisspelt } from './misspelt-members.ts';
@@ -50,6 +52,13 @@ export interface WriteOutcome<Counts> {
   error?: string;
 }
 
+/** How a request names itself. */
+export interface WriteIdentity {
+  requestId: string;
+  /** The client's name for the request: it takes effect once, however often it is sent. */
+  idempotencyKey?: string | undefined;
+}
+
 /** What metrics want to know of writes. */
 export interface WriteObserver {
   wrote(counts: BatchCounts): void;
@@ -63,6 +72,7 @@ export class BatchWriter {
   readonly #log: RangeLog;
   readonly #clock: Clock;
   readonly #observer: WriteObserver;
+  readonly #keyed = new SerialTasks();
 
   constructor(tables: TableLookup, log: RangeLog, clock: Clock, observer: WriteObserver) {
     this.#tables = tables;
@@ -72,7 +82,11 @@ export class BatchWriter {
   }
 
   /** Inserts, deletes and transforms of one table. */
-  async batch(tableName: string, body: Uint8Array, requestId: string) {
+  batch(tableName: string, body: Uint8Array, identity: WriteIdentity) {
+    return this.#once(`batch ${tableName}`, body, identity, (request) => this.#batch(tableName, body, request));
+  }
+
+  async #batch(tableName: string, body: Uint8Array, request: NamedRequest) {
     const table = this.#tables.get(tableName);
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'batch');
@@ -81,23 +95,29 @@ export class BatchWriter {
     const wait = readSyncLevel(envelope.sync_level, 'propose');
     if (scanned.entries.length === 0) throw noOperations();
     const at = this.#stamp();
-    const writes = await this.#rangeWrites(table, body, scanned, 0, at);
-    const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
-    return this.#settle([{ table, lease, writes }], applied, wait, batchCounts(applied));
+    const repeated = repeatedWrites(request, [lease], at);
+    const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, 0, at);
+    const parts = [{ table, lease, writes }];
+    const applied = repeated ?? (await this.#commit(parts, [], request, at));
+    return this.#settle(parts, applied, wait, batchCounts(applied));
   }
 
   /** Batches of several tables as one write. */
-  async multiBatch(body: Uint8Array, requestId: string) {
-    return this.#writeTables(body, requestId, false);
+  multiBatch(body: Uint8Array, identity: WriteIdentity) {
+    return this.#once('batches', body, identity, (request) => this.#writeTables(body, request, false));
   }
 
   /** As `multiBatch`, if no document of the read set has changed. Fails with `transaction_conflict`. */
-  async commit(body: Uint8Array, requestId: string) {
-    return this.#writeTables(body, requestId, true);
+  commit(body: Uint8Array, identity: WriteIdentity) {
+    return this.#once('commit', body, identity, (request) => this.#writeTables(body, request, true));
   }
 
   /** Makes a range of keys equal to the records of a page. */
-  async merge(tableName: string, body: Uint8Array, requestId: string): Promise<MergeResponse> {
+  merge(tableName: string, body: Uint8Array, identity: WriteIdentity): Promise<MergeResponse> {
+    return this.#once(`merge ${tableName}`, body, identity, (request) => this.#merge(tableName, body, request));
+  }
+
+  async #merge(tableName: string, body: Uint8Array, request: NamedRequest): Promise<MergeResponse> {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName);
     using lease = await table.lease();
@@ -109,14 +129,28 @@ export class BatchWriter {
     const at = this.#stamp();
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
     const { writes, window } = await planMerge(frame, table, envelope);
-    const applied = await this.#commit([{ table, lease, writes }], [], requestId, at);
     const parts = [{ table, lease, writes }];
+    const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at));
     const outcome = await this.#settle(parts, applied, envelope.wait, undefined);
     const tookMs = this.#clock.monotonicMs() - started;
     return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
   }
 
-  async #writeTables(body: Uint8Array, requestId: string, withReadSet: boolean) {
+  /** Runs a request, one of each key at a time. `operation` tells requests with equal bodies apart. */
+  #once<Result>(
+    operation: string,
+    body: Uint8Array,
+    { requestId, idempotencyKey }: WriteIdentity,
+    run: (request: NamedRequest) => Promise<Result>,
+  ): Promise<Result> {
+    if (idempotencyKey === undefined) return run({ requestId });
+    const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0`).update(body).digest();
+    // Without authentication every caller is the same one.
+    const key = { client: '', key: idempotencyKey, bodyHash };
+    return this.#keyed.run(idempotencyKey, () => run({ requestId, key }));
+  }
+
+  async #writeTables(body: Uint8Array, request: NamedRequest, withReadSet: boolean) {
     const scanned = await scanWrite(body, 'tables');
     const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
     refuseMisspelt(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
@@ -131,16 +165,20 @@ export class BatchWriter {
     const at = this.#stamp();
     using leases = new DisposableStack();
     const parts: TableWrites[] = [];
-    for (const [section, name] of scanned.sections.entries()) {
+    for (const name of scanned.sections) {
       const table = this.#tables.get(name);
-      const lease = leases.use(await table.lease());
-      parts.push({ table, lease, writes: await this.#rangeWrites(table, body, scanned, section, at) });
+      parts.push({ table, lease: leases.use(await table.lease()), writes: [] });
+    }
+    const held = parts.map(({ lease }) => lease);
+    const repeated = repeatedWrites(request, held, at);
+    for (const [section, part] of parts.entries()) {
+      part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
     }
     const assertions = readSet.map((item) => this.#assertion(item));
-    const applied = await this.#commit(parts, assertions, requestId, at);
+    const applied = repeated ?? (await this.#commit(parts, assertions, request, at));
     const counts: Record<string, BatchCounts> = {};
-    for (const { table, writes } of parts) {
-      const own = new Set(writes.map((write) => write.rangeId));
+    for (const { table } of parts) {
+      const own = new Set(table.ranges.map(({ rangeId }) => rangeId));
       counts[table.name] = batchCounts(applied.filter((each) => own.has(each.rangeId)));
     }
     return this.#settle(parts, applied, wait, counts);
@@ -167,18 +205,26 @@ export class BatchWriter {
     return buildFrame(body, entries, options, table.compiledSchema);
   }
 
-  async #commit(parts: TableWrites[], readSet: ReadAssertion[], requestId: string, at: Stamp): Promise<AppliedWrite[]> {
+  async #commit(
+    parts: TableWrites[],
+    readSet: ReadAssertion[],
+    request: NamedRequest,
+    at: Stamp,
+  ): Promise<WrittenRange[]> {
     const ranges = rangesOf(parts);
     for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
     const writes = parts.flatMap((part) => part.writes);
     if (writes.length === 0 && readSet.length === 0) return [];
-    const applied = await this.#log.append({ writes, readSet, requestId, ...at }).catch((error: unknown) => {
+    const applied = await this.#log.append({ writes, readSet, ...request, ...at }).catch((error: unknown) => {
       const [only, ...others] = writes;
       const table = parts.map((part) => part.table.name).join(', ');
       throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
     });
-    this.#observer.wrote(batchCounts(applied));
-    return applied;
+    this.#observer.wrote(batchCounts(applied.filter(({ repeats }) => !repeats)));
+    return applied.map(({ rangeId, counts, images, repeats, isLater }) => {
+      const { lastSequence } = images ?? repeats ?? {};
+      return { rangeId, counts, lastSequence, isLater };
+    });
   }
 
   #checkBacklog(range: OpenRange | undefined): void {
@@ -193,7 +239,7 @@ export class BatchWriter {
   /** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
   async #settle<Counts>(
     parts: TableWrites[],
-    applied: AppliedWrite[],
+    applied: WrittenRange[],
     wait: IndexWait,
     counts: Counts,
   ): Promise<WriteOutcome<Counts>> {
@@ -207,12 +253,12 @@ export class BatchWriter {
     const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
     try {
       await Promise.all(
-        applied.map(async ({ rangeId, images }) => {
-          if (!images) return;
+        applied.map(async ({ rangeId, lastSequence }) => {
+          if (lastSequence === undefined) return;
           const range = must(ranges.get(rangeId), 'a range that was written');
           const table = must(tableOf.get(rangeId), 'the table of a range');
-          if (wait === 'all') await range.waitForIndexes('all', images.lastSequence, deadline);
-          else await waitForServing(table, range, images.lastSequence, deadline);
+          if (wait === 'all') await range.waitForIndexes('all', lastSequence, deadline);
+          else await waitForServing(table, range, lastSequence, deadline);
         }),
       );
       return { status: 'committed', counts };
@@ -236,6 +282,22 @@ export class BatchWriter {
     const timeMs = this.#clock.nowMs();
     return { timeMs, timestamp: new Date(timeMs).toISOString() };
   }
+}
+
+/** What a request did to one range. */
+type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'>;
+
+/** A request and, if it has one, its key. */
+type NamedRequest = Pick<EntryGroup, 'requestId' | 'key'>;
+
+/** What the request did when it was sent first, wherever in the tables that it names its answer is kept. */
+function repeatedWrites({ key }: NamedRequest, leases: TableLease[], at: Stamp): WrittenRange[] | undefined {
+  if (!key) return undefined;
+  for (const { stored } of leases.flatMap(({ ranges }) => ranges)) {
+    const found = stored.answers.find(key, at.timeMs);
+    if (found) return [...found];
+  }
+  return undefined;
 }
 
 interface Stamp {
@@ -262,7 +324,7 @@ function strongest(waits: IndexWait[]): IndexWait {
   return waits.includes('all') ? 'all' : waits.includes('full_text') ? 'full_text' : 'none';
 }
 
-function batchCounts(applied: AppliedWrite[]): BatchCounts {
+function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {
   const total: BatchCounts = { inserted: 0, deleted: 0, transformed: 0 };
   for (const { counts } of applied) {
     total.inserted += counts.inserted + counts.updated;

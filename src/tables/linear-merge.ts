@@ -63,7 +63,7 @@ export async function planMerge(
 }
 
 export function renderMerge(
-  applied: AppliedWrite[],
+  applied: readonly Pick<AppliedWrite, 'counts'>[],
   window: MergePage,
   dryRun: boolean,
   tookMs: number,
