@@ -26,7 +26,7 @@ async function loadServer(): Promise<StartServer> {
   const pieces = [
     () => import('@sinclair/typebox'),
     () => import('@sinclair/typebox/compiler'),
-    () => import('./engine/binding.ts'),
+    () => import('./engine/json-scan.ts'),
     () => import('./http/all-routes.ts'),
     () => import('./tables/table-queries.ts'),
   ];

@@ -1,6 +1,6 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Config } from '../config/options.ts';
-import { scanJson } from '../engine/binding.ts';
+import { scanJson } from '../engine/json-scan.ts';
 import { App, type AppDependencies } from '../http/app.ts';
 import { OriginGuard } from '../http/origin-guard.ts';
 import type { Route } from '../http/route.ts';

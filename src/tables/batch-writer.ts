@@ -6,7 +6,7 @@ import {
   type ScannedWrite,
   scanWrite,
   sectionEntries,
-} from '../engine/binding.ts';
+} from '../engine/write-frame.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -1,4 +1,4 @@
-import { renderVector } from '../engine/binding.ts';
+import { renderVector } from '../engine/vector-text.ts';
 import { inSlices } from '../lib/in-slices.ts';
 import type { Hit } from '../query/hydrate.ts';
 import type { Projection } from '../query/projection.ts';

@@ -1,5 +1,5 @@
 import { limits } from '../config/limits.ts';
-import { scanJson } from '../engine/binding.ts';
+import { scanJson } from '../engine/json-scan.ts';
 import { highlightDocuments, matchDocuments } from '../engine/native-query.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';

@@ -1,5 +1,5 @@
 import { limits } from '../config/limits.ts';
-import { namesMatching } from '../engine/binding.ts';
+import { namesMatching } from '../engine/name-pattern.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import { factsOfEmptyRange } from '../indexing/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';

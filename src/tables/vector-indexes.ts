@@ -1,4 +1,4 @@
-import type { VectorIndexSpec } from '../engine/binding.ts';
+import type { VectorIndexSpec } from '../engine/write-frame.ts';
 import type { TableIndex } from './table.ts';
 
 /** What the vectors of a write have to fit. */

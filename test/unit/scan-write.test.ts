@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'bun:test';
+import { awaitNative, callNative } from '../../src/engine/engine-error.ts';
+import { scanJson } from '../../src/engine/json-scan.ts';
+import { nativeAddon } from '../../src/engine/native-addon.ts';
+import { TableSchema } from '../../src/engine/table-schema.ts';
+import { renderVector } from '../../src/engine/vector-text.ts';
 import {
   buildFrame,
-  engineVersion,
   entryWords,
   type FrameOptions,
   holdsVectors,
-  renderVector,
-  scanJson,
   scanWrite,
   sectionEntries,
   type VectorIndexSpec,
-} from '../../src/engine/binding.ts';
-import { awaitNative, callNative } from '../../src/engine/engine-error.ts';
-import { nativeAddon } from '../../src/engine/native-addon.ts';
-import { TableSchema } from '../../src/engine/table-schema.ts';
+} from '../../src/engine/write-frame.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
 import { readVectorBody, vectorIndexId } from '../../src/lib/vector-body.ts';
@@ -42,10 +41,6 @@ async function refusal(work: () => unknown): Promise<ServiceError> {
 }
 
 describe('the native boundary', () => {
-  test('tells its version', () => {
-    expect(engineVersion()).toMatch(/^\d+\.\d+\.\d+$/);
-  });
-
   test('a panic arrives as an error and leaves the process alive', async () => {
     for (const work of [
       () => callNative(() => nativeAddon().provokePanic()),

@@ -1,19 +1,10 @@
 import { awaitNative, callNative } from './engine-error.ts';
+import type { ScanLimits } from './json-scan.ts';
 import { nativeAddon } from './native-addon.ts';
 import type { TableSchema } from './table-schema.ts';
 
 /** What a write request's body is: a batch, several tables' batches, or a page of a linear merge. */
 export type WriteKind = 'batch' | 'tables' | 'merge';
-
-/** Bounds of a scan; what is absent has the documented default. */
-export interface ScanLimits {
-  depthMax?: number;
-  membersMax?: number;
-  memberNameBytesMax?: number;
-  documentBytesMax?: number;
-  keysMax?: number;
-  pathSegmentsMax?: number;
-}
 
 export interface ScannedWrite {
   /** The request as JSON without its documents, keys and transforms; those of single tables under `tables`. */
@@ -56,24 +47,6 @@ export const entryWords = 9;
 
 /** Bodies up to this size are worked on at once: handing them to the thread pool costs more than it saves. */
 const inlineBytesMax = 32 * 1024;
-
-export function engineVersion(): string {
-  return nativeAddon().engineVersion();
-}
-
-/** The names in which a user's regular expression matches. Throws ServiceError `invalid_request` when it is broken. */
-export function namesMatching(pattern: string, names: readonly string[]): string[] {
-  const matches = callNative(() => nativeAddon().matchNames(pattern, [...names]));
-  return names.filter((_, index) => matches[index]);
-}
-
-/**
- * Checks one JSON text on the calling thread (about 1 ms a megabyte).
- * Throws ServiceError `invalid_json`, `json_too_deep`, `number_out_of_range` or `limit_exceeded`.
- */
-export function scanJson(bytes: Uint8Array, limits?: ScanLimits): void {
-  callNative(() => nativeAddon().scanJson(bytes, limits));
-}
 
 /**
  * Checks the body of a write request and finds its parts. `bytes` must neither change nor be transferred until the
@@ -123,11 +96,6 @@ export async function buildFrame(
   const output = new Uint8Array(frameBytesMax(entries, options));
   const length = await awaitNative(() => addon.buildFrame(bytes, entries, options, handle, output));
   return output.subarray(0, length);
-}
-
-/** The JSON text of a stored vector, given as the body of a vector row. */
-export function renderVector(body: Uint8Array): string {
-  return callNative(() => nativeAddon().renderVector(body));
 }
 
 /** A size that the frame of these entries does not exceed, and misses by little. */
