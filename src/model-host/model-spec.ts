@@ -57,10 +57,10 @@ export function specOfModel(model: InstalledModel, settings: HostSettings): Mode
 }
 
 /** Of the state that is open from the start; the model asks before it opens others. */
-function contextBytes({ manifest, stateBytesPerToken = 0 }: InstalledModel, settings: HostSettings): number {
+function contextBytes({ manifest, kvCacheBytesPerToken = 0 }: InstalledModel, settings: HostSettings): number {
   const { contextTokensMax, parallelSequences } = settings;
   const [shortest] = stateLengths(Math.min(manifest.context_length ?? contextTokensMax, contextTokensMax));
-  return stateBytesPerToken * shortest * parallelSequences;
+  return kvCacheBytesPerToken * shortest * parallelSequences;
 }
 
 export function specOfPredictor(predictor: InstalledPredictor, settings: HostSettings): ModelSpec {

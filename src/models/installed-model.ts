@@ -4,7 +4,7 @@ import type { ModelKind } from '../protocol/inference/model-kinds.ts';
 import type { ModelManifest } from '../protocol/inference/model-manifest.ts';
 import { type GgufHeader, readGgufHeader } from './headers/gguf-header.ts';
 import { type OnnxHeader, readOnnxHeader } from './headers/onnx-header.ts';
-import { stateBytesPerToken } from './kv-cache-bytes.ts';
+import { kvCacheBytesPerToken } from './kv-cache-bytes.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { readFolderJson, readManifest, variantsOf, weightFiles } from './model-folder.ts';
 
@@ -24,7 +24,7 @@ export interface InstalledModel {
   readonly bytes: number;
   readonly parameters: number;
   /** Of a generator: memory for each token of a context, in bytes. */
-  readonly stateBytesPerToken?: number;
+  readonly kvCacheBytesPerToken?: number;
   /** Seconds since 1970: when the weights were put there. */
   readonly created: number;
   /** What the manifest says, completed from the files. */
@@ -71,7 +71,7 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
     companions,
     bytes: Object.values(companions).reduce((sum, file) => sum + statSync(join(directory, file)).size, stat.size),
     parameters: gguf?.parameters ?? onnx?.parameters ?? 0,
-    ...(gguf !== undefined && kind === 'generators' ? { stateBytesPerToken: stateBytesPerToken(gguf) } : {}),
+    ...(gguf !== undefined && kind === 'generators' ? { kvCacheBytesPerToken: kvCacheBytesPerToken(gguf) } : {}),
     created: Math.floor(stat.mtimeMs / 1_000),
     manifest,
     contextSource:

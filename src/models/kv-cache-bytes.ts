@@ -7,7 +7,7 @@ const bytesPerNumber = 2;
  * Memory that a generator keeps for each token of a context: keys and values of every layer, in bytes. 0 where the file
  * does not say how it is built.
  */
-export function stateBytesPerToken({ values }: GgufHeader): number {
+export function kvCacheBytesPerToken({ values }: GgufHeader): number {
   const architecture = values.get('general.architecture');
   const own = (key: string) => {
     const value = values.get(`${String(architecture)}.${key}`);

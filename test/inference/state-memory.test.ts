@@ -43,7 +43,7 @@ describe('an output that outgrows its state', () => {
 describe('the memory limit', () => {
   const { model: installed, settings } = fixtureModel('generators', 'chain');
   // The first state, of 512 tokens for each of four sequences, counts as two gibibytes.
-  const model = specOfModel({ ...must(installed, 'it is installed'), stateBytesPerToken: 2 ** 20 }, settings);
+  const model = specOfModel({ ...must(installed, 'it is installed'), kvCacheBytesPerToken: 2 ** 20 }, settings);
   const answer = { text: ' from the chain.' };
 
   test('holds for the states that requests open: what is idle goes, and there are fewer sequences', async () => {

@@ -129,7 +129,7 @@ function readPromptCache({ prompt_cache, prompt_cache_key }: GenerateBody): Gene
 }
 
 function readCacheType({ cache_dtype }: GenerateBody): CacheType | undefined {
-  if (cache_dtype === 'fp8') throw impossible('cache_dtype: fp8 is not to be had; use f32, f16, int8 or int4');
+  if (cache_dtype === 'fp8') throw impossible('cache_dtype: fp8 is not supported; use f32, f16, int8 or int4');
   return cache_dtype ?? undefined;
 }
 

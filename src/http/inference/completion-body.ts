@@ -1,6 +1,6 @@
 import type { GenerationOutput } from '../../inference/generation/generate.ts';
 import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
-import type { OutputDelta } from '../../inference/generation/output-reader.ts';
+import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GenerateEvent, GenerateResult, TokenLogprob } from '../../model-host/operations/generate.ts';
 import type { GenerateResponse, LogprobsBody, SpeculationBody, Usage } from '../../protocol/inference/generate.ts';

@@ -1,6 +1,6 @@
 import type { GenerationOutput } from '../../inference/generation/generate.ts';
 import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
-import type { OutputDelta } from '../../inference/generation/output-reader.ts';
+import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { GenerateEvent } from '../../model-host/operations/generate.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
 import { type CompletionHead, logprobsBody, speculationOf, usageOfResult } from './completion-body.ts';

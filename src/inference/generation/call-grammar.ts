@@ -1,9 +1,9 @@
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type CallForm, callIdMark, type NamedCalls, type ObjectCalls } from './call-form.ts';
 import type { FunctionTool } from './function-tools.ts';
 import { type GrammarWriter, literal, oneOf } from './grammar/grammar-writer.ts';
 import { objectRule } from './grammar/json-rules.ts';
 import { schemaExpression } from './grammar/schema-grammar.ts';
+import { callIdMark, type NamedCalls, type ObjectCalls, type ToolCallFormat } from './tool-call-format.ts';
 
 /** Where an output that is a call as a whole shows that it is one. */
 const bareBeginning = '{"name"';
@@ -29,7 +29,7 @@ export interface CallGrammar {
 
 /** Throws `unsupported_response_format` for the parameters of a strict function that cannot be enforced. */
 export function callGrammar(
-  form: CallForm,
+  form: ToolCallFormat,
   tools: readonly FunctionTool[],
   writer: GrammarWriter,
   { several, loose }: CallGrammarOptions,
@@ -51,7 +51,7 @@ export function callGrammar(
 
 type Given = (tool: FunctionTool) => string;
 
-/** Between the parts of a call there is no more than one space or line break: models at a loss write them without end. */
+/** At most one space or line break between the parts of a call: confused models write white space without end. */
 function gapRule(writer: GrammarWriter): string {
   return writer.rule('gap', '[ \\n]?');
 }

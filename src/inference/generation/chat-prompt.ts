@@ -1,11 +1,11 @@
 import type { LoadedInfo } from '../../model-host/backend.ts';
 import type { PromptPiece } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type CallForm, callFormOf } from './call-form.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { toolForTemplate } from './function-tools.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { PlainText } from './plain-text.ts';
+import { type ToolCallFormat, toolCallFormatOf } from './tool-call-format.ts';
 import { type TextStyle, textStyleOf, toolsAsText } from './tools-as-text.ts';
 
 export type RenderTemplate = (template: string, context: object) => Promise<string>;
@@ -19,7 +19,7 @@ export interface ChatPrompt {
   readonly pieces: readonly PromptPiece[];
   readonly thinking: Thinking;
   /** How the model was told to call functions. */
-  readonly calls: CallForm;
+  readonly calls: ToolCallFormat;
   /** Texts that end the output because of how the prompt is written. */
   readonly stop: readonly string[];
 }
@@ -57,7 +57,7 @@ export async function chatPrompt(
 ): Promise<ChatPrompt> {
   checkThinking(template, request.enableThinking);
   const plain = new PlainText(info.specialTexts ?? []);
-  const native = callFormOf(template);
+  const native = toolCallFormatOf(template);
   const style = textStyleOf(template);
   const given = request.messages.map((message) => plainMessage(withoutThoughts(message), plain));
   const tools = plain.hideAll(request.tools.map(toolForTemplate));
@@ -187,7 +187,7 @@ function thinkingOf(template: string, rendered: string, wanted: boolean | undefi
 
 const speakers = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;
 
-/** For models without a template: who speaks, a colon, what is said, an empty line. */
+/** For models without a template: the speaker, a colon, the text, an empty line. */
 function untemplated(
   messages: readonly ChatMessage[],
   plain: PlainText,

@@ -38,8 +38,8 @@ interface ReadyJob {
 }
 
 /**
- * Generates several answers. Those of one model that can be decoded together are; the others run one after another. What
- * fails, fails by itself; only an aborted signal ends the whole.
+ * Generates several answers. Requests to one model are decoded together where they can be; the others run one after
+ * another. A failed item does not affect the others; only an aborted signal ends the whole batch.
  */
 export async function generateBatch(
   requests: readonly (GenerationRequest | ServiceError)[],
@@ -176,15 +176,15 @@ class Batch {
     this.#outcomes[at] = outcome;
   }
 
-  /** What only concerns one item. Faults of ours, and a caller who left, are the end of the whole. */
+  /** The error of one item. Internal errors, and the abort of the caller, fail the whole batch. */
   #understood(error: unknown): ServiceError {
     if (this.#signal.aborted || !(error instanceof ServiceError)) throw error;
     return error;
   }
 }
 
-function outcomeOf(item: GenerateBatchResult['items'][number], { reader }: PreparedGeneration): BatchOutcome {
-  if ('result' in item) return { output: finished(item.result, reader) };
+function outcomeOf(item: GenerateBatchResult['items'][number], { parser }: PreparedGeneration): BatchOutcome {
+  if ('result' in item) return { output: finished(item.result, parser) };
   const code = isErrorCode(item.error.code) ? item.error.code : 'inference_failed';
   return { error: new ServiceError(code, item.error.message) };
 }

@@ -10,7 +10,7 @@ import type { Inference } from '../inference.ts';
 import { chatPrompt } from './chat-prompt.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { outputConstraint } from './output-constraint.ts';
-import { type OutputDelta, OutputReader } from './output-reader.ts';
+import { type OutputDelta, OutputParser } from './output-parser.ts';
 
 export type GenerationParts = Pick<
   Inference,
@@ -26,7 +26,7 @@ export interface GenerationModels {
 /** A request made ready for its model, and what reads the output. */
 export interface PreparedGeneration {
   readonly input: GenerateInput;
-  readonly reader: OutputReader;
+  readonly parser: OutputParser;
 }
 
 export interface GenerationOptions {
@@ -90,12 +90,12 @@ export async function prepareGeneration(
       typeof speculation === 'string' ? undefined : { policy: speculation.policy, draft, tokens: speculation.tokens },
     stream: request.stream,
   };
-  const reader = new OutputReader({
+  const parser = new OutputParser({
     thinking: prompt.thinking === 'open',
     calls: request.tools.length > 0 ? prompt.calls : undefined,
     functions: request.tools.map(({ name }) => name),
   });
-  return { input, reader };
+  return { input, parser };
 }
 
 /**
@@ -115,13 +115,13 @@ export async function generate(
     const output = await parts.pool.use(
       specOfModel(models.model, parts.settings),
       async (process, info) => {
-        const { input, reader } = await prepareGeneration(request, models, info, parts);
+        const { input, parser } = await prepareGeneration(request, models, info, parts);
         const onEvent = ({ text, logprobs }: GenerateEvent) => {
           watch.token();
-          options.onPiece?.(reader.push(text), logprobs);
+          options.onPiece?.(parser.push(text), logprobs);
         };
         const result = await process.run('generate', input, { ...options, onEvent });
-        return finished(result, reader);
+        return finished(result, parser);
       },
       options,
     );
@@ -134,10 +134,10 @@ export async function generate(
 }
 
 /** What the rest of an output means, and why it ended. */
-export function finished(result: GenerateResult, reader: OutputReader): GenerationOutput {
-  const read = reader.push(result.text);
+export function finished(result: GenerateResult, parser: OutputParser): GenerationOutput {
+  const read = parser.push(result.text);
   // What ends behind the last argument has only lost the end of its mark.
-  const called = reader.callCount > 0 && (result.finish === 'stop' || reader.callsAreWhole);
-  const deltas = [...read, ...reader.finish()];
+  const called = parser.callCount > 0 && (result.finish === 'stop' || parser.callsAreWhole);
+  const deltas = [...read, ...parser.finish()];
   return { result, deltas, finish: called ? 'tool_calls' : result.finish };
 }

@@ -31,7 +31,7 @@ export interface GenerationRequest {
   readonly topLogprobs: number | undefined;
   readonly promptCache: { readonly key: string | undefined } | undefined;
   readonly cacheType: CacheType | undefined;
-  /** Why there is no drafting, where there is none. */
+  /** How to draft, or why nothing is drafted. */
   readonly speculation: SpeculationRequest | 'not_requested' | 'policy_off';
   readonly backend: string;
   readonly tools: readonly FunctionTool[];

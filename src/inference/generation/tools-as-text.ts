@@ -1,9 +1,9 @@
-import { type CallForm, listedCalls, taggedCalls } from './call-form.ts';
 import type { ChatMessage, ToolCall } from './chat-message.ts';
+import { listedCalls, type ToolCallFormat, taggedCalls } from './tool-call-format.ts';
 
 /** How a model is told in its messages what it can call, and what it has called. */
 export interface TextStyle {
-  readonly form: CallForm;
+  readonly form: ToolCallFormat;
   /** Added to what the system says. */
   readonly tools: (tools: readonly object[]) => string;
   readonly calls: (calls: readonly ToolCall[]) => string;

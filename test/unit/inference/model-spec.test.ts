@@ -10,7 +10,7 @@ test('a generator is expected to take its weights and its first, short state', (
     (path) => path.split('/')[0] ?? '',
   );
   const model = describeModel('generators', name, `${directory}${name}`);
-  const perToken = model.stateBytesPerToken ?? 0;
+  const perToken = model.kvCacheBytesPerToken ?? 0;
   expect(perToken).toBeGreaterThan(0);
   expect(specOfModel(model, settings).bytes).toBe(model.bytes + perToken * 512 * 3);
   const short = { ...model, manifest: { ...model.manifest, context_length: 100 } };

@@ -100,7 +100,7 @@ export function typesOf(schema: SchemaObject): SchemaType[] {
   const named = type === undefined ? inferredTypes(schema) : Array.isArray(type) ? type : [type];
   const types = named.map((each: unknown) => {
     const known = schemaTypes.find((candidate) => candidate === each);
-    if (known === undefined) throw unsupported('type', `${JSON.stringify(each) ?? 'undefined'} is no type`);
+    if (known === undefined) throw unsupported('type', `${JSON.stringify(each) ?? 'undefined'} is not a type`);
     return known;
   });
   if (Array.isArray(type) && types.length === 0) throw unsupported('type', 'names no type');

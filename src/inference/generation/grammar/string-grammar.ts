@@ -18,7 +18,7 @@ const hex = '[0-9a-fA-F]';
 const label = '[A-Za-z0-9] ([A-Za-z0-9-]{0,30} [A-Za-z0-9])?';
 
 const host = `${label} ("." ${label}){0,3}`;
-/** Of an address of the web: its last part is no number, and no part is one that stands for other letters. */
+/** Host name of a URL. The last label is not a number, and no label is in Punycode. */
 const webHost =
   '([A-Za-z0-9]{1,24} ("-" [A-Za-z0-9]{1,24}){0,3} "."){0,3} [A-Za-z] [A-Za-z0-9]{0,23} ("-" [A-Za-z0-9]{1,24}){0,3}';
 const group = `${hex}{1,4}`;
@@ -68,7 +68,7 @@ function knownFormat(format: unknown): string {
   throw unsupported('format', `${JSON.stringify(format)} cannot be enforced; ${names} can`);
 }
 
-/** Counts become repetitions, and the engine takes only so many. */
+/** Counts become repetitions, whose number is bounded. */
 export function checkedCount(keyword: string, count: number | undefined): number | undefined {
   if (count === undefined || count <= repetitionsMax) return count;
   throw unsupported(keyword, `can be enforced up to ${repetitionsMax}`);

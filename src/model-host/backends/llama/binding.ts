@@ -5,7 +5,7 @@ import { type GpuKind, gpuKind } from '../../available-backends.ts';
 
 /**
  * What we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
- * They are no part of that package's promise, so its version is pinned exactly.
+ * They are not part of that package's public API, so its version is pinned exactly.
  */
 export interface LlamaBinding {
   readonly AddonModel: new (
@@ -114,7 +114,7 @@ export interface OpenBinding {
 }
 
 const allLayers = 9_999;
-/** llama.cpp arranges weights of these types anew for a processor. */
+/** llama.cpp rearranges weights of these types for the processor. */
 const rearrangedTypes = ['Q4_0', 'Q4_K', 'Q2_K', 'IQ4_NL'] as const;
 
 /**
@@ -145,7 +145,7 @@ export async function openModel(
   header: Pick<GgufHeader, 'weightBytes' | 'typeBytes'>,
 ): Promise<{ model: NativeModel; gpuLayers: number }> {
   const rearranged = rearrangedTypes.reduce((sum, type) => sum + (header.typeBytes.get(type) ?? 0), 0);
-  // What was mapped stays in memory beside the weights that were arranged anew.
+  // A mapped file would stay in memory beside the rearranged weights.
   const useMmap = gpuLayers > 0 || rearranged < header.weightBytes / 2;
   const model = new binding.AddonModel(path, { useMmap, gpuLayers, addonExports: binding });
   if (await model.init().catch(() => false)) return { model, gpuLayers };

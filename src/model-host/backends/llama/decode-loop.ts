@@ -27,7 +27,7 @@ interface Waiting {
 
 /**
  * Runs the generations of one context side by side: each turn evaluates the next token of every output, and a slice of
- * the prompts that are still being read, as one native batch. Who finds no free sequence waits, first come, first served.
+ * the prompts that are still being read, as one native batch. Requests queue for a free sequence in the order of their arrival.
  */
 export class DecodeLoop {
   readonly #context: NativeContext;
@@ -78,12 +78,12 @@ export class DecodeLoop {
 
   async #turn(): Promise<void> {
     this.#turning = true;
-    // What was asked for in the same message starts together.
+    // Requests of one message start together.
     await Promise.resolve();
     for (;;) {
       this.#dropAborted();
       await this.#admit();
-      // Whoever came while others were let in has only been put in the queue.
+      // Requests that arrived while others were admitted have only been queued.
       if (this.#active.length > 0) await this.#step();
       else if (this.#waiting.length === 0) break;
     }
@@ -180,7 +180,7 @@ export class DecodeLoop {
     }
   }
 
-  /** Frees the sequence first: whoever hears of the end may count on it. */
+  /** Frees the sequence before the caller learns of the end, so that it can be used at once. */
   #end(generation: Generation, tell: () => void, keep = true): void {
     this.#active = this.#active.filter((each) => each !== generation);
     this.#slots.release(generation.slot, keep && generation.cache !== undefined);

@@ -1,4 +1,4 @@
-/** Guesses what comes next, so that a model checks several tokens in one go instead of making one after another. */
+/** Drafts tokens that a model then checks in one batch instead of generating them one by one. */
 export interface Drafter {
   /** Up to `count` tokens that may follow all tokens so far, prompt included; none where there is no good guess. */
   draft(tokens: readonly number[], count: number): Promise<readonly number[]>;

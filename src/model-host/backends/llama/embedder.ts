@@ -1,6 +1,6 @@
 import type { OperationContext } from '../../backend.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
-import { cutToFit } from './cut-to-fit.ts';
+import { truncateTokens } from '../truncate-tokens.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -59,7 +59,7 @@ export class Embedder {
     }
     const plain = given ? text : [...this.#vocabulary.plainTokens(text)];
     const marks = given ? 0 : this.#vocabulary.framed([]).length;
-    const kept = cutToFit(plain, this.#contextTokens - marks, truncate);
+    const kept = truncateTokens(plain, this.#contextTokens - marks, truncate);
     if (kept === undefined) {
       const message = `the input has ${plain.length + marks} tokens; the model takes ${this.#contextTokens}`;
       return { code: 'context_length_exceeded', message };

@@ -36,7 +36,7 @@ export interface GenerationParts {
   readonly clock: Clock;
 }
 
-/** One output in the making: what of its prompt was read, what was generated, and when it is over. */
+/** One generation: how much of its prompt has been read, the tokens generated so far, and its end. */
 export class Generation {
   readonly #parts: GenerationParts;
   /** What is to be read before tokens are drawn: the prompt, and what was generated where there was less room. */

@@ -36,7 +36,7 @@ export interface GeneratorParts {
   readonly memory: HostMemory;
   readonly gpuLayers: number;
   /** Whether the model can take back tokens that it has read. */
-  readonly takesBack: boolean;
+  readonly canRewind: boolean;
 }
 
 type Context = Pick<OperationContext<'generate'>, 'signal' | 'emit' | 'progress'>;

@@ -51,7 +51,7 @@ export class LazyPool {
     return this.#entries.has(key);
   }
 
-  /** Leases the one of this key, opened where it is not; undefined where there is no room for it. */
+  /** Leases the value of this key, and opens it first where it is closed; undefined where memory is short. */
   async lease<T>(opening: Opening<T>): Promise<Lease<T> | undefined> {
     const { key, bytes } = opening;
     if (!this.#entries.has(key) && !(await this.#makeRoom(bytes))) return undefined;

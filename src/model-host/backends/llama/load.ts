@@ -57,7 +57,7 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMem
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
   const { name, settings } = spec;
-  const takesBack = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
+  const canRewind = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
   const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
   if (spec.kind === 'embedders') return await openEmbedder(shared, installed.manifest.normalize ?? true);
   if (spec.kind === 'rerankers') {
@@ -65,11 +65,11 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMem
     const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
     return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
   }
-  const tokenBytes = installed.stateBytesPerToken ?? 0;
-  return await openGenerator({ ...shared, takesBack, tokenBytes, memory });
+  const tokenBytes = installed.kvCacheBytesPerToken ?? 0;
+  return await openGenerator({ ...shared, canRewind, tokenBytes, memory });
 }
 
-type SharedParts = Omit<GeneratorParts, 'takesBack' | 'tokenBytes' | 'memory'>;
+type SharedParts = Omit<GeneratorParts, 'canRewind' | 'tokenBytes' | 'memory'>;
 
 async function openPooled(parts: SharedParts, ranking: boolean): Promise<PooledContext> {
   const { binding, model, contextTokens, settings } = parts;

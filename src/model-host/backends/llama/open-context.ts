@@ -2,7 +2,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { CacheType } from '../../operations/generate.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 
-/** Tokens of prompts that are read in one go: between two goes, requests that nobody waits for are dropped. */
+/** Tokens of prompts that are read in one go: between two goes, aborted requests are dropped. */
 export const sliceTokens = 128;
 /** Tokens that may be drafted at a time. */
 export const draftTokensMax = 16;
@@ -21,7 +21,7 @@ export interface ContextParts {
   readonly sequences: number;
 }
 
-/** A context for generations. Throws where there is no room, or the model cannot keep its state like that. */
+/** Opens a context for generations. Throws where memory is short, or the model does not support the type. */
 export async function openContext(parts: ContextParts, type: CacheType): Promise<NativeContext> {
   const { binding, model, sequences, contextTokens, name } = parts;
   const native = new binding.AddonContext(model, {

@@ -11,7 +11,7 @@ interface HeldLogprob {
 
 /**
  * Puts the bytes of tokens together to text that is safe to show: whole characters, and nothing that may turn out to
- * begin a stop text. Bytes that are no UTF-8 show as U+FFFD; a character that never got its last byte is left out.
+ * begin a stop text. Invalid UTF-8 shows as U+FFFD; an incomplete last character is left out.
  */
 export class OutputText {
   /** The stop text that ended the output. */

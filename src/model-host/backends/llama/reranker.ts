@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { OperationContext } from '../../backend.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
-import { cutToFit } from './cut-to-fit.ts';
+import { truncateTokens } from '../truncate-tokens.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -32,7 +32,7 @@ export class Reranker {
     const marks = this.#pair([], []).length;
     const pairs = texts.map((text, index) => {
       const read = [...vocabulary.plainTokens(text)];
-      const kept = cutToFit(read, contextTokens - marks - asked.length, truncate);
+      const kept = truncateTokens(read, contextTokens - marks - asked.length, truncate);
       if (kept !== undefined) return this.#pair(asked, kept);
       throw new ServiceError(
         'context_length_exceeded',

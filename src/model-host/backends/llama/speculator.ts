@@ -20,7 +20,7 @@ export interface SpeculatorParts {
   readonly sequences: number;
   readonly pool: LazyPool;
   /** Whether the model can take back tokens that it has read. */
-  readonly takesBack: boolean;
+  readonly canRewind: boolean;
 }
 
 /** What an output wants drafts for. */
@@ -45,7 +45,7 @@ export class Speculator {
   async begin({ policy, draft, tokens }: Speculation, request: DraftRequest): Promise<RunningSpeculation> {
     const tokensAtOnce = Math.min(tokens, draftTokensMax);
     try {
-      if (!this.#parts.takesBack) throw new Error('it cannot take back tokens that it has read');
+      if (!this.#parts.canRewind) throw new Error('it cannot take back tokens that it has read');
       return { drafter: await this.#drafter(draft, request), tokensAtOnce, disabledReason: undefined };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -68,7 +68,7 @@ export class Speculator {
     const contextTokens = lengths.find((length) => length >= request.tokens) ?? this.#parts.contextTokens;
     const lease = await pool.lease<DraftModel>({
       key: `${join(installed.directory, installed.weights)} ${contextTokens}`,
-      bytes: installed.bytes + (installed.stateBytesPerToken ?? 0) * contextTokens * sequences,
+      bytes: installed.bytes + (installed.kvCacheBytesPerToken ?? 0) * contextTokens * sequences,
       open: () => DraftModel.open({ ...this.#parts, ...request, contextTokens, installed }),
       close: (model) => model.close(),
     });

@@ -19,7 +19,7 @@ export class Vocabulary {
   readonly size: number;
   /** Tokens that end an output. */
   readonly ends: ReadonlySet<number>;
-  /** Tokens that are no text of an output unless somebody asks for them. */
+  /** Control tokens: not part of the text of an output unless a request names them. */
   readonly controlTokens: readonly number[];
   /** Texts that the tokenizer reads as one special token. */
   readonly specialTexts: readonly string[];

@@ -2,9 +2,9 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { truncateTokens } from '../truncate-tokens.ts';
 import { floats } from './onnx-session.ts';
 import { TextEncoder } from './text-encoder.ts';
-import { fitted } from './text-tokenizer.ts';
 
 /** A model that reads query and text together and answers how well they fit: the chance that they do, 0 to 1. */
 export async function loadCrossEncoder(spec: ModelSpec): Promise<Backend> {
@@ -26,7 +26,7 @@ export async function loadCrossEncoder(spec: ModelSpec): Promise<Backend> {
     const asked = tokenizer.plain(query);
     const pairs = texts.map((text, index) => {
       const read = tokenizer.plain(text);
-      const kept = fitted(read, contextTokens - tokenizer.marks(2) - asked.length, truncate);
+      const kept = truncateTokens(read, contextTokens - tokenizer.marks(2) - asked.length, truncate);
       if (kept !== undefined) return tokenizer.framed(asked, kept);
       const tokens = tokenizer.marks(2) + asked.length + read.length;
       throw new ServiceError(

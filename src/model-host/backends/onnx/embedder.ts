@@ -4,11 +4,12 @@ import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
 import type { EmbedImagesInput, EmbedImagesResult } from '../../operations/embed-images.ts';
+import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
 import { normalize, poolRows, type SparseRow, sparseRows } from './pooling.ts';
 import { type EncodedBatch, TextEncoder } from './text-encoder.ts';
-import { type Encoded, fitted } from './text-tokenizer.ts';
+import type { Encoded } from './text-tokenizer.ts';
 
 /** Tokens that are made of texts before the event loop turns. */
 const tokensBetweenTurns = 16_384;
@@ -115,7 +116,7 @@ function encodeText(
     return { code: 'invalid_request', message };
   }
   const marks = given ? 0 : tokenizer.marks(1);
-  const kept = fitted(plain, contextTokens - marks, truncate);
+  const kept = truncateTokens(plain, contextTokens - marks, truncate);
   if (kept === undefined) {
     const message = `the input has ${plain.length + marks} tokens; the model takes ${contextTokens}`;
     return { code: 'context_length_exceeded', message };

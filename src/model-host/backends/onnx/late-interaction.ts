@@ -5,11 +5,12 @@ import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { Pixels } from '../../operations/pixels.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
 import { normalize } from './pooling.ts';
 import { TextEncoder } from './text-encoder.ts';
-import { type Encoded, fitted, type TextTokenizer } from './text-tokenizer.ts';
+import type { Encoded, TextTokenizer } from './text-tokenizer.ts';
 
 /** Vectors of length one, a row for each token that counts. */
 interface TokenVectors {
@@ -57,7 +58,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
   function encoded(text: string, { mark, tokensMax }: Side, what: string, truncate: RerankInput['truncate']): Encoded {
     const plain = tokenizer.plain(text);
     const marks = tokenizer.marks(1) + mark.length;
-    const kept = fitted(plain, tokensMax - marks, truncate);
+    const kept = truncateTokens(plain, tokensMax - marks, truncate);
     if (kept === undefined) {
       const tokens = plain.length + marks;
       throw new ServiceError('context_length_exceeded', `${what} has ${tokens} tokens; the model takes ${tokensMax}`);

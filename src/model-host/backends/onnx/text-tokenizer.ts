@@ -151,14 +151,3 @@ function indexOfRun(ids: readonly number[], run: readonly number[], from: number
   }
   throw new Error('its tokenizer changes what its template surrounds');
 }
-
-/** Ids that fit into `room`, without those at the start or at the end; undefined where nothing may be cut. */
-export function fitted(
-  ids: readonly number[],
-  room: number,
-  truncate: 'start' | 'end' | undefined,
-): readonly number[] | undefined {
-  if (ids.length <= room) return ids;
-  if (truncate === undefined || room < 0) return undefined;
-  return truncate === 'start' ? ids.slice(ids.length - room) : ids.slice(0, room);
-}

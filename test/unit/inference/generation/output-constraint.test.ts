@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'bun:test';
 import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
 import { checkValue } from '../../../../src/http/json-reader.ts';
-import { type CallForm, callFormOf, taggedCalls } from '../../../../src/inference/generation/call-form.ts';
 import type { Thinking } from '../../../../src/inference/generation/chat-prompt.ts';
 import { outputConstraint } from '../../../../src/inference/generation/output-constraint.ts';
+import {
+  type ToolCallFormat,
+  taggedCalls,
+  toolCallFormatOf,
+} from '../../../../src/inference/generation/tool-call-format.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 import { Gbnf } from '../../../support/gbnf.ts';
 
-function constrain(more: object, thinking: Thinking = 'off', calls: CallForm = taggedCalls) {
+function constrain(more: object, thinking: Thinking = 'off', calls: ToolCallFormat = taggedCalls) {
   const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more };
   const request = readChatRequest(checkValue(body, generateRequestSchema));
   const constraint = outputConstraint(request, { thinking, calls });
@@ -63,7 +67,7 @@ describe('what an output is held to', () => {
   });
 
   test('has calls in the form of the template', () => {
-    const form = (template: string) => callFormOf(`{{ tools }} ${template}`) as CallForm;
+    const form = (template: string) => toolCallFormatOf(`{{ tools }} ${template}`) as ToolCallFormat;
     const listed = form("'[TOOL_CALLS] ['");
     const free = constrain({ tools }, 'off', listed);
     expect([free.after, free.marks, free.accepts(` [${add}, ${now}]`), free.accepts(add)]).toEqual([
@@ -104,7 +108,7 @@ describe('what an output is held to', () => {
     ["'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + f.name + '<｜tool▁sep｜>' + f.arguments", separated],
     ["'<｜tool▁calls▁begin｜>' + c.type + '<｜tool▁sep｜>' + f.name + '\\n```json\\n' + f.arguments", fenced],
   ])('has names in front of arguments where %s has', (template, [open, first, second, join, end]) => {
-    const form = callFormOf(`{{ tools }}{{ ${template} }}`);
+    const form = toolCallFormatOf(`{{ tools }}{{ ${template} }}`);
     const free = constrain({ tools }, 'off', form);
     expect([free.after, free.marks?.includes(open)]).toEqual([open, true]);
     expect(free.accepts(`${first}${end}`)).toBe(true);

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { callFormOf, taggedCalls } from '../../../../src/inference/generation/call-form.ts';
 import {
   type OutputDelta,
-  OutputReader,
-  type OutputReaderOptions,
-} from '../../../../src/inference/generation/output-reader.ts';
+  OutputParser,
+  type OutputParserOptions,
+} from '../../../../src/inference/generation/output-parser.ts';
+import { taggedCalls, toolCallFormatOf } from '../../../../src/inference/generation/tool-call-format.ts';
 import { must } from '../../../../src/lib/assert.ts';
 
-const formOf = (template: string) => must(callFormOf(template), 'the template has a form of its own');
+const formOf = (template: string) => must(toolCallFormatOf(template), 'the template has a form of its own');
 
 interface Whole {
   reasoning: string;
@@ -26,8 +26,8 @@ function joined(deltas: readonly OutputDelta[]): Whole {
   return whole;
 }
 
-function read(pieces: readonly string[], options: Partial<OutputReaderOptions> = {}): Whole {
-  const reader = new OutputReader({ thinking: false, calls: undefined, functions: ['f', 'g'], ...options });
+function read(pieces: readonly string[], options: Partial<OutputParserOptions> = {}): Whole {
+  const reader = new OutputParser({ thinking: false, calls: undefined, functions: ['f', 'g'], ...options });
   return joined([...pieces.flatMap((piece) => reader.push(piece)), ...reader.finish()]);
 }
 
@@ -41,7 +41,7 @@ const twoCalls = [
   { name: 'f', arguments: '{"a": "]}[TOOL_CALLS]"}' },
   { name: 'g', arguments: '{}' },
 ];
-const cases: readonly (readonly [text: string, options: Partial<OutputReaderOptions>, whole: Partial<Whole>])[] = [
+const cases: readonly (readonly [text: string, options: Partial<OutputParserOptions>, whole: Partial<Whole>])[] = [
   ['plain text\n', {}, { content: 'plain text\n' }],
   ['  leading space', {}, { content: '  leading space' }],
   ['a < b <thi', {}, { content: 'a < b <thi' }],
@@ -139,7 +139,7 @@ describe('an output', () => {
   });
 
   test('is shown as soon as it can be nothing else', () => {
-    const reader = new OutputReader({ thinking: false, calls: taggedCalls, functions: [] });
+    const reader = new OutputParser({ thinking: false, calls: taggedCalls, functions: [] });
     expect(reader.push('so')).toEqual([{ kind: 'content', text: 'so' }]);
     expect(reader.push(' <tool')).toEqual([]);
     expect(reader.push('box')).toEqual([{ kind: 'content', text: ' <toolbox' }]);

@@ -1,5 +1,5 @@
 /** How a model writes down that it calls functions: JSON objects, and what is around them. */
-export type CallForm = ObjectCalls | NamedCalls;
+export type ToolCallFormat = ObjectCalls | NamedCalls;
 
 /** Each call is an object with a name and arguments. */
 export interface ObjectCalls {
@@ -75,7 +75,7 @@ const fencedCalls: NamedCalls = {
 };
 
 /** The form in which the template itself has functions called; undefined where that is none of these. */
-export function callFormOf(template: string | undefined): CallForm | undefined {
+export function toolCallFormatOf(template: string | undefined): ToolCallFormat | undefined {
   if (template === undefined || !/\btools\b/.test(template)) return undefined;
   if (template.includes(taggedCalls.open)) return taggedCalls;
   if (template.includes('[TOOL_CALLS]')) {

@@ -1,4 +1,4 @@
-import { type CallForm, callIdMark, type NamedCalls, taggedCalls } from './call-form.ts';
+import { callIdMark, type NamedCalls, type ToolCallFormat, taggedCalls } from './tool-call-format.ts';
 
 /** What one piece of output means to the caller. */
 export type OutputDelta =
@@ -7,11 +7,11 @@ export type OutputDelta =
   | { readonly kind: 'call'; readonly index: number; readonly name: string }
   | { readonly kind: 'arguments'; readonly index: number; readonly text: string };
 
-export interface OutputReaderOptions {
+export interface OutputParserOptions {
   /** The prompt ended inside of thoughts. */
   readonly thinking: boolean;
   /** How calls are written, where any are looked for. */
-  readonly calls: CallForm | undefined;
+  readonly calls: ToolCallFormat | undefined;
   /** Names of what can be called. */
   readonly functions: readonly string[];
 }
@@ -31,9 +31,9 @@ type State = 'start' | 'thinking' | 'content' | 'call-head' | 'arguments' | 'cal
  * Tells thoughts, text and calls apart in an output that comes piece by piece. Text that may turn out to be the beginning
  * of a mark is held back until it is known; white space around thoughts and before calls belongs to neither.
  */
-export class OutputReader {
-  readonly #calls: CallForm | undefined;
-  readonly #form: CallForm;
+export class OutputParser {
+  readonly #calls: ToolCallFormat | undefined;
+  readonly #form: ToolCallFormat;
   readonly #functions: readonly string[];
   #state: State;
   #pending = '';
@@ -47,7 +47,7 @@ export class OutputReader {
   readonly #json = new JsonDepth();
   #deltas: OutputDelta[] = [];
 
-  constructor({ thinking, calls, functions }: OutputReaderOptions) {
+  constructor({ thinking, calls, functions }: OutputParserOptions) {
     this.#calls = calls;
     this.#form = calls ?? taggedCalls;
     this.#functions = functions;
@@ -227,7 +227,7 @@ export class OutputReader {
 }
 
 /** What ends a call behind its arguments, or only its object; where another one follows in a list, with the comma. */
-function endOfCall(form: CallForm): RegExp {
+function endOfCall(form: ToolCallFormat): RegExp {
   if (form.close !== '') return new RegExp(RegExp.escape(form.close.trim()));
   if ('beforeName' in form) return /^/;
   return form.list ? listedEnd : bareEnd;
