@@ -76,11 +76,11 @@ function wordsOf(schema: TSchema): string | undefined {
 }
 
 /**
- * Of a union, the branch that was meant says the most: the one whose `type` is that of the value, the one beside `null`,
- * the one that came furthest, or the one for values of this kind.
+ * Of a union, the branch that was meant says the most: the one whose `type` is that of the value, the one that knows most
+ * of its members, the one beside `null`, the one that came furthest, or the one for values of this kind.
  */
 function deepestOf(error: ValueError): ValueError {
-  const typed = typedBranchOf(error);
+  const typed = typedBranchOf(error) ?? memberBranchOf(error);
   if (typed !== undefined) return typed;
   const branches = error.errors.map((branch) => branch.First());
   const others = branches.filter((branch) => branch !== undefined && branch.schema.type !== 'null');
@@ -107,6 +107,19 @@ function typedBranchOf(error: ValueError): ValueError | undefined {
   if (first !== undefined) return deepestOf(first);
   const words = { ...error.schema, anyOf: types.map((type) => ({ const: type })) };
   return { ...error, path: `${error.path}/type`, schema: words };
+}
+
+/** Where one of several kinds of objects has more of the value's members than any other. */
+function memberBranchOf({ value, schema, errors }: ValueError): ValueError | undefined {
+  const choices: unknown = schema.anyOf;
+  if (!Array.isArray(choices) || typeof value !== 'object' || value === null) return undefined;
+  const names = Object.keys(value);
+  const shared = choices.map(({ properties = {} }: TSchema) => names.filter((name) => Object.hasOwn(properties, name)));
+  const most = Math.max(...shared.map(({ length }) => length));
+  const [only, ...others] = [...shared.keys()].filter((at) => shared[at]?.length === most);
+  if (only === undefined || others.length > 0) return undefined;
+  const first = errors[only]?.First();
+  return first === undefined ? undefined : deepestOf(first);
 }
 
 function memberPath(pointer: string): string {

@@ -1,4 +1,6 @@
 import type { TObject } from '@sinclair/typebox';
+import * as clientRerank from '../protocol/clients/rerank.ts';
+import * as clientTei from '../protocol/clients/tei.ts';
 import * as queries from '../protocol/database/query.ts';
 import * as tables from '../protocol/database/tables.ts';
 import * as writes from '../protocol/database/writes.ts';
@@ -23,10 +25,11 @@ type Json = Record<string, unknown>;
 
 const protocol = [tables, writes, queries, usage, contentParts, embeddings, chunk, rerank, generate, generateBatch];
 const tasks = [extract, models, predict, seq2seq];
+const clients = [clientRerank, clientTei];
 
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {
-  const schemas = new OpenApiSchemas([...protocol, ...tasks]);
+  const schemas = new OpenApiSchemas([...protocol, ...tasks, ...clients]);
   schemas.add('Error', errorSchema());
   schemas.add('InferenceError', inferenceErrorSchema());
   const paths: Record<string, Json> = {};

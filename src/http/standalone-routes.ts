@@ -10,7 +10,7 @@ import { notBuiltRoutes } from './not-built.ts';
 import { defineRoute, type Route } from './route.ts';
 
 /** Routes that older clients ask for without the prefix of the plane. */
-const bareSpellings = ['/embed', '/embeddings', '/models'];
+const bareSpellings = ['/embeddings', '/models'];
 const prefix = '/ai/v1';
 
 /** The interface of a server of inference alone. */

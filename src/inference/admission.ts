@@ -48,6 +48,11 @@ export class Admission {
     this.#deps = deps;
   }
 
+  /** Foreground work that may go on at one time; 0 sets no bound. */
+  get concurrentMax(): number {
+    return this.#deps.concurrentMax;
+  }
+
   /** Permits that are taken now. */
   get taken(): number {
     return this.#taken;

@@ -15,7 +15,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../error-response.ts';
 import { bytesOf } from '../msgpack-answer.ts';
 import { Reply } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, type RouteContext } from '../route.ts';
 import { timed } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';
@@ -23,7 +23,7 @@ import { checkTexts, truncation } from './texts-of-request.ts';
 const packedType = 'application/octet-stream';
 
 export function embeddingRoutes(inference: Inference): Route[] {
-  const own = new OwnProvider(inference);
+  const embed = embedder(inference);
   const at = (path: '/ai/v1/embeddings' | '/ai/v1/embed') =>
     defineRoute({
       method: 'POST',
@@ -35,16 +35,23 @@ export function embeddingRoutes(inference: Inference): Route[] {
       body: inferenceBody(embeddingsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       msgpack: true,
       responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
-      handler: (context) =>
-        timed(inference, context, async () => {
-          const { body, request, signal } = context;
-          const packed = (request.headers.get('accept') ?? '').includes(packedType);
-          const embeddings = await own.embed(embedRequest(body, packed), { signal });
-          if (packed) return packedReply(embeddings);
-          return listAnswer(embeddings, context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float'));
-        }),
+      handler: (context) => embed(context.body, context),
     });
   return [at('/ai/v1/embeddings'), at('/ai/v1/embed')];
+}
+
+type Context = Pick<RouteContext<object, object, unknown>, 'request' | 'signal' | 'acceptsMsgpack' | 'addTiming'>;
+
+/** Answers requests for embeddings in the shape of the OpenAI interface. */
+export function embedder(inference: Inference): (body: EmbeddingsRequest, context: Context) => Promise<Reply | object> {
+  const own = new OwnProvider(inference);
+  return (body, context) =>
+    timed(inference, context, async () => {
+      const packed = (context.request.headers.get('accept') ?? '').includes(packedType);
+      const embeddings = await own.embed(embedRequest(body, packed), { signal: context.signal });
+      if (packed) return packedReply(embeddings);
+      return listAnswer(embeddings, context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float'));
+    });
 }
 
 function embedRequest(body: EmbeddingsRequest, packed: boolean): EmbedRequest {

@@ -63,8 +63,9 @@ function prepareObject(
 function branchFor(value: object, schema: TSchema): TSchema | undefined {
   if (!TypeGuard.IsUnion(schema)) return schema;
   const fitting = branchesOf(schema).filter((branch) => fits(value, branch));
-  const known = fitting.filter((branch) => TypeGuard.IsObject(branch) && sharesMember(value, branch.properties));
-  const [only, ...others] = known.length > 0 ? known : fitting;
+  const shared = fitting.map((branch) => (TypeGuard.IsObject(branch) ? sharedMembers(value, branch.properties) : 0));
+  const most = Math.max(...shared);
+  const [only, ...others] = fitting.filter((_, at) => shared[at] === most);
   return others.length === 0 ? only : undefined;
 }
 
@@ -84,6 +85,6 @@ function fits(value: object, branch: TSchema): boolean {
   return type === undefined || !('type' in value) || type === value.type;
 }
 
-function sharesMember(value: object, properties: object): boolean {
-  return Object.keys(value).some((name) => Object.hasOwn(properties, name));
+function sharedMembers(value: object, properties: object): number {
+  return Object.keys(value).filter((name) => Object.hasOwn(properties, name)).length;
 }

@@ -1,4 +1,6 @@
 import type { Inference } from '../../inference/inference.ts';
+import { textRerankRoutes } from '../clients/rerank.ts';
+import { teiRoutes } from '../clients/tei.ts';
 import type { Route } from '../route.ts';
 import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
@@ -10,9 +12,9 @@ import { predictRoutes } from './predict.ts';
 import { rerankRoutes } from './rerank.ts';
 import { seq2seqRoutes } from './seq2seq.ts';
 
-/** The inference plane: `/ai/v1` and `/ml/v1`. */
+/** The inference plane: `/ai/v1` with its alias `/v1`, `/ml/v1`, and routes of other servers that clients know. */
 export function inferenceRoutes(inference: Inference): Route[] {
-  return [
+  const plane = [
     ...modelRoutes(inference),
     ...chunkRoutes(inference),
     ...generateRoutes(inference),
@@ -22,5 +24,15 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...extractRoutes(inference),
     ...predictRoutes(inference),
     ...seq2seqRoutes(inference),
+    ...textRerankRoutes(inference),
+    ...teiRoutes(inference),
   ];
+  return [...plane, ...aliases(plane)];
+}
+
+/** `/v1/...` beside `/ai/v1/...`, where clients look that only know a host. */
+function aliases(plane: readonly Route[]): Route[] {
+  return plane
+    .filter(({ path }) => path.startsWith('/ai/v1/'))
+    .map((route) => ({ ...route, path: route.path.slice('/ai'.length), hidden: true }));
 }

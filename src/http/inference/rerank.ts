@@ -5,11 +5,7 @@ import { mediaReference } from '../../inference/media/media-reference.ts';
 import { OwnProvider } from '../../inference/providers/own-provider.ts';
 import type { Reranked, RerankRequest } from '../../inference/reranking/rerank-texts.ts';
 import { type Content, partsOf } from '../../protocol/inference/content-parts.ts';
-import {
-  rerankMultimodalRequestSchema,
-  rerankRequestSchema,
-  rerankResponseSchema,
-} from '../../protocol/inference/rerank.ts';
+import { rerankMultimodalRequestSchema, rerankResponseSchema } from '../../protocol/inference/rerank.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { timed } from './admitted.ts';
@@ -17,25 +13,11 @@ import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';
 
 const responses = { 200: { description: 'A score for every text', schema: rerankResponseSchema } };
-const bytesMax = limits.inferenceBodyBytesMax;
 
+/** Reranking of documents that are more than texts. */
 export function rerankRoutes(inference: Inference): Route[] {
   const own = new OwnProvider(inference);
   return [
-    defineRoute({
-      method: 'POST',
-      path: '/ai/v1/rerank',
-      tag: 'Inference',
-      summary: 'Score how well texts answer a query',
-      body: inferenceBody(rerankRequestSchema, { bytesMax }),
-      responses,
-      handler: (context) =>
-        timed(inference, context, async () => {
-          const { model, query, prompts, truncate } = context.body;
-          const request = checked({ model, query, texts: prompts, truncate: truncation(truncate) });
-          return scoreList(await own.rerank(request, { signal: context.signal }));
-        }),
-    }),
     defineRoute({
       method: 'POST',
       path: '/ai/v1/rerank_multimodal',
@@ -62,7 +44,8 @@ function checked(request: RerankRequest): RerankRequest {
   return request;
 }
 
-function scoreList({ model, scores, tokens }: Reranked): object {
+/** A score for each text, in their order. */
+export function scoreList({ model, scores, tokens }: Reranked): object {
   const data = Array.from(scores, (score, index) => ({ object: 'rerank.score', index, score }));
   return { object: 'list', data, model, usage: usageOf(tokens) };
 }

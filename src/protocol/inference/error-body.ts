@@ -25,7 +25,10 @@ export function inferenceReason({ code, status }: ServiceError): string {
   return code;
 }
 
+/** Routes outside of the prefixes, which clients of other servers ask for. */
+const bareRoutes = /^\/(?:rerank|v2\/rerank|embed|info|tokenize|detokenize|api\/.*)$/;
+
 /** Whether the path belongs to the inference plane, whose errors have a body of their own. */
 export function isInferencePath(path: string): boolean {
-  return /^\/+(?:ai|ml)\/+v1(?:\/|$)/.test(path);
+  return /^\/+(?:(?:ai|ml)\/+)?v1(?:\/|$)/.test(path) || bareRoutes.test(path);
 }

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const dense = await Bun.file(`${fixtures}embedders/tiny-bert/reference.json`).json();
+
+/** A server of one embedder and one reranker, as servers of a single model are asked. */
+let sole: TestServer;
+/** A server of several of each. */
+let several: TestServer;
+const directory = new TemporaryDirectory();
+
+beforeAll(async () => {
+  for (const model of ['embedders/tiny-bert', 'rerankers/tiny-cross']) {
+    cpSync(`${fixtures}${model}`, join(directory.path, model), { recursive: true });
+  }
+  sole = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
+  several = await startTestServer({ set: { '--models-dir': fixtures, '--allow-downloads': 'false' } });
+});
+afterAll(async () => {
+  await sole[Symbol.asyncDispose]();
+  await several[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
+
+const query = 'the quick fox';
+const documents = ['a cat sat', 'the quick brown fox', 'the mat'];
+
+async function scores(): Promise<number[]> {
+  const { body } = await several.send<{ data: { score: number }[] }>('POST', '/ai/v1/rerank', {
+    model: 'tiny-cross',
+    query,
+    prompts: documents,
+  });
+  return body.data.map(({ score }) => score);
+}
+
+/** Places of the documents, the best first. */
+const order = (all: number[]) => [...all.keys()].sort((a, b) => (all[b] ?? 0) - (all[a] ?? 0));
+
+describe('/v1 is another name of /ai/v1', () => {
+  test('for every route, errors included', async () => {
+    const client = new OpenAI({ baseURL: `${sole.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    const { data } = await client.embeddings.create({ model: 'tiny-bert', input: dense.text });
+    expect(data[0]?.embedding[0]).toBeCloseTo(dense.mean_pooled[0], 5);
+    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['tiny-bert']);
+    expect(await client.models.retrieve('tiny-bert')).toMatchObject({ id: 'tiny-bert', context_length: 64 });
+    const gone = await client.embeddings.create({ model: 'gone', input: 'a' }).catch((error: unknown) => error);
+    expect(String(gone)).toContain('model_not_found');
+    const unknown = await sole.send('GET', '/v1/nothing');
+    expect([unknown.status, unknown.body.reason]).toEqual([404, 'not_found']);
+  });
+});
+
+describe('reranking', () => {
+  test('of documents, as Cohere and Jina have it, answers the best first', async () => {
+    const wanted = await scores();
+    for (const path of ['/rerank', '/v1/rerank', '/v2/rerank', '/ai/v1/rerank']) {
+      const { status, body } = await several.send('POST', path, { model: 'tiny-cross', query, documents });
+      expect([path, status, body.object, body.model]).toEqual([path, 200, 'list', 'tiny-cross']);
+      expect(body.results).toEqual(order(wanted).map((index) => ({ index, relevance_score: wanted[index] })));
+      expect(body.usage).toEqual({ prompt_tokens: expect.any(Number), total_tokens: expect.any(Number) });
+    }
+    const asked = {
+      query,
+      documents: [{ text: 'a cat sat' }, ...documents.slice(1)],
+      top_n: 2,
+      return_documents: true,
+    };
+    const { body } = await sole.send<{ results: object[] }>('POST', '/rerank', asked);
+    expect(body.results).toEqual(
+      order(wanted)
+        .slice(0, 2)
+        .map((index) => ({ index, relevance_score: wanted[index], document: { text: documents[index] } })),
+    );
+  });
+
+  test('of texts, as Text Embeddings Inference has it, answers a list', async () => {
+    const wanted = await scores();
+    const plain = await sole.send('POST', '/rerank', { query, texts: documents });
+    expect(plain.body).toEqual(order(wanted).map((index) => ({ index, score: wanted[index] })) as never);
+    const { body } = await sole.send<{ text: string }[]>('POST', '/rerank', {
+      query,
+      texts: documents,
+      return_text: true,
+    });
+    expect(body.map(({ text }) => text)).toEqual(order(wanted).map((index) => documents[index] ?? ''));
+  });
+
+  test('refuses what it cannot do, by name', async () => {
+    const cases: [object, number, string][] = [
+      [{ query, documents }, 400, 'member "model" is missing; the rerankers are "tiny-cross", '],
+      [{ query, texts: documents, raw_scores: true }, 400, 'raw_scores'],
+      [{ model: 'tiny-cross', query, documents, top_n: 0 }, 400, 'top_n'],
+      [{ model: 'tiny-cross', query, documents, return_document: true }, 400, 'did you mean "return_documents"?'],
+      [{ model: 'tiny-cross', query, documents: [] }, 400, 'documents'],
+      [{ model: 'gone', query, documents }, 404, 'model_not_found'],
+    ];
+    for (const [body, status, words] of cases) {
+      const { status: found, body: answer } = await several.send('POST', '/rerank', body);
+      expect([found, String(answer.error).includes(words) ? words : answer.error]).toEqual([status, words]);
+    }
+  });
+});
+
+describe('Text Embeddings Inference', () => {
+  test('/embed answers bare vectors, for one text and for several', async () => {
+    for (const inputs of [dense.text, [dense.text]]) {
+      const { status, body } = await sole.send<number[][]>('POST', '/embed', { inputs });
+      expect([status, body.length, body[0]?.length]).toEqual([200, 1, 32]);
+      for (const [at, value] of dense.mean_pooled.entries()) expect(body[0]?.[at]).toBeCloseTo(value, 5);
+    }
+    const short = await sole.send<number[][]>('POST', '/embed', { inputs: ['a', 'b'], dimensions: 8, truncate: true });
+    expect(short.body.map(({ length }) => length)).toEqual([8, 8]);
+    const open = await sole.send('POST', '/embed', { model: 'tiny-bert', input: dense.text });
+    expect([open.status, open.body.object]).toEqual([200, 'list']);
+  });
+
+  test('/embed refuses what it cannot do, by name', async () => {
+    const cases: [object, number, string][] = [
+      [{ inputs: 'a' }, 400, 'member "model" is missing; the embedders are'],
+      [{ model: 'tiny-sparse', inputs: 'a' }, 400, 'makes sparse vectors'],
+      [{ model: 'tiny-bert', inputs: 'a', normalize: false }, 400, 'normalize'],
+      [{ model: 'tiny-bert', inputs: 'a', prompt_name: 'query' }, 400, 'prompt_name'],
+      [{ model: 'tiny-bert', inputs: 'the '.repeat(100) }, 400, 'context_length_exceeded'],
+      [{ model: 'tiny-bert', inputs: [] }, 400, 'inputs'],
+    ];
+    for (const [body, status, words] of cases) {
+      const { status: found, body: answer } = await several.send('POST', '/embed', body);
+      expect([found, String(answer.error).includes(words) ? words : answer.error]).toEqual([status, words]);
+    }
+  });
+
+  test('/info names the model and its limits', async () => {
+    expect((await sole.send('GET', '/info')).body).toEqual({
+      model_id: 'tiny-bert',
+      model_type: { embedding: { pooling: 'mean' } },
+      max_input_length: 64,
+      max_concurrent_requests: 64,
+      max_client_batch_size: 2_048,
+      version: expect.any(String),
+    });
+    expect((await several.send('GET', '/info')).status).toBe(400);
+  });
+});
