@@ -3,6 +3,7 @@
  * A turn of that caller is asked for at a port of its own, as a `ServiceTurn`.
  * `--directory DIRECTORY --port PORT --metrics PORT --control PORT`
  */
+import { serverCaller } from '../../src/access/principal.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
 import type { App } from '../../src/http/app.ts';
@@ -67,7 +68,7 @@ async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Prom
   const unused = {
     addTiming() {},
     acceptsMsgpack: false,
-    isAlone: () => false,
+    caller: { ...serverCaller('', signal), isAlone: () => false },
     openStream() {
       throw new Error('a query answers whole');
     },

@@ -39,6 +39,7 @@ export function docsRoutes(routes: readonly Route[], version: string): Route[] {
   const openApi: Route = defineRoute({
     method: 'GET',
     path: '/openapi.json',
+    access: 'open',
     tag: 'Operations',
     summary: 'This interface as OpenAPI 3.1.',
     responses: { 200: { description: 'The document.', contentType: 'application/json' } },
@@ -66,6 +67,7 @@ function asset(path: string, contentType: string, content: () => string | Bun.Bu
   return defineRoute({
     method: 'GET',
     path,
+    access: 'open',
     tag: 'Operations',
     summary: 'The documentation page.',
     hidden: true,

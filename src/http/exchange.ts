@@ -1,3 +1,4 @@
+import type { Caller, Principal, RowFilters } from '../access/principal.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
 import { namesMsgpack } from './msgpack-answer.ts';
@@ -13,7 +14,12 @@ export interface ExchangeHost {
 }
 
 /** One request and what is known of it: the context that handlers get, filled stage by stage. */
-export class Exchange extends InFlightRequest implements RouteContext<Record<string, string>, unknown, unknown> {
+export class Exchange
+  extends InFlightRequest
+  implements Caller, RouteContext<Record<string, string>, unknown, unknown>
+{
+  readonly principal: Principal;
+  readonly rowFilter: RowFilters | undefined = undefined;
   readonly requestId: string;
   /** Set once the request has reached its route. */
   route: Route | undefined = undefined;
@@ -29,10 +35,15 @@ export class Exchange extends InFlightRequest implements RouteContext<Record<str
   response: Response | undefined = undefined;
   readonly #host: ExchangeHost;
 
-  constructor(request: Request, startedMs: number, requestId: string, host: ExchangeHost) {
+  constructor(request: Request, startedMs: number, by: Pick<Caller, 'principal' | 'requestId'>, host: ExchangeHost) {
     super(request, startedMs);
-    this.requestId = requestId;
+    this.principal = by.principal;
+    this.requestId = by.requestId;
     this.#host = host;
+  }
+
+  get caller(): this {
+    return this;
   }
 
   get acceptsMsgpack(): boolean {

@@ -31,6 +31,7 @@ export function healthRoutes(readiness: Readiness, facts: () => object = () => (
     defineRoute({
       method: 'GET',
       path,
+      access: 'open',
       tag: 'Operations',
       summary: 'Liveness: the process answers.',
       always: true,
@@ -40,6 +41,7 @@ export function healthRoutes(readiness: Readiness, facts: () => object = () => (
   const ready = defineRoute({
     method: 'GET',
     path: '/readyz',
+    access: 'open',
     tag: 'Operations',
     summary: 'Readiness: the server is open, writable and not stopping.',
     always: true,

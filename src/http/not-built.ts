@@ -112,6 +112,8 @@ function notBuiltRoute(part: string, route: string): Route {
   return defineRoute({
     method,
     path,
+    // Says nothing but that it is not there; whoever builds it says who may call it.
+    access: 'authenticated',
     tag: 'Not built yet',
     summary: `${part}: not built yet.`,
     responses: { 501: { description: '`not_implemented`; the part is named.' } },

@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia';
+import { everyone, type Principal } from '../access/principal.ts';
 import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -16,6 +17,7 @@ import { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
 import { checkDecoding, pathOf } from './request-path.ts';
 import type { BodySpec, JsonBody, Route, RouteAnswer } from './route.ts';
+import { requireAccess } from './route-access.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
 export interface RequestObservation {
@@ -41,6 +43,8 @@ export interface RequestRuleOptions {
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
   readonly connectionOf?: ConnectionOf;
+  /** Who asks, by the credential of the request; everyone without it. */
+  readonly principalOf?: (headers: Headers) => Principal;
   /** Says which hosts and web pages may ask; all may where there is none. */
   readonly guard?: OriginGuard;
   /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
@@ -102,9 +106,10 @@ export class RequestRules implements ExchangeHost {
   }
 
   begin(request: Request): Exchange {
-    const { clock, limits, freshId } = this.#options;
+    const { clock, limits, freshId, principalOf } = this.#options;
     const requestId = requestIdOf(request.headers, limits.requestIdBytesMax, freshId);
-    return new Exchange(request, clock.monotonicMs(), requestId, this);
+    const principal = principalOf?.(request.headers) ?? everyone;
+    return new Exchange(request, clock.monotonicMs(), { principal, requestId }, this);
   }
 
   /** Throws `forbidden` for hosts and pages that may not ask, and `unavailable` while the server is full or stopping. */
@@ -138,6 +143,7 @@ export class RequestRules implements ExchangeHost {
       checkDecoding(params, exchange.request);
       exchange.params = params;
     }
+    requireAccess(route.access, exchange, exchange.params);
     if (route.query !== undefined) exchange.query = readQuery(exchange.request.url, route.query);
   }
 

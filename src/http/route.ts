@@ -1,6 +1,8 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import type { Caller } from '../access/principal.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import type { Reply } from './reply.ts';
+import type { RouteAccess } from './route-access.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
@@ -55,10 +57,10 @@ export interface RouteContext<Params, Query, Body> {
   readonly requestId: string;
   /** Aborted when the client leaves or the request's deadline passes. */
   readonly signal: AbortSignal;
+  /** On whose behalf services work. It is alone when no other client waits for an answer, as far as can be told. */
+  readonly caller: Caller & { isAlone(): boolean };
   /** Whether the answer is to be MessagePack; a plain value is written as such by itself. Only where the route has it. */
   readonly acceptsMsgpack: boolean;
-  /** Whether no other client waits for an answer, as far as can be told. */
-  isAlone(): boolean;
   /** Adds a stage to the `server-timing` header. */
   addTiming(stage: string, durationMs: number): void;
   /**
@@ -85,6 +87,8 @@ export interface RouteSpec<Path extends string, Query extends TObject, Body exte
   readonly method: Method;
   /** Full path, parameters as `:name`. */
   readonly path: Path;
+  /** Checked before the body is read. */
+  readonly access: RouteAccess;
   readonly summary: string;
   readonly description?: string;
   /** Group in the documentation. */

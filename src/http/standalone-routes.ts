@@ -40,6 +40,7 @@ function metricsRoute(path: '/metrics' | '/ai/v1/metrics', metrics: Metrics): Ro
   return defineRoute({
     method: 'GET',
     path,
+    access: 'open',
     tag: 'Operations',
     summary: 'The metrics, in the text format of Prometheus.',
     responses: { 200: { description: 'The metrics.', contentType: 'text/plain' } },

@@ -1,3 +1,4 @@
+import { type Caller, nameOf } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import {
   buildFrame,
@@ -29,15 +30,12 @@ import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { refuseMisspelt } from './misspelt-members.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
+import type { TableLookup } from './table-lookup.ts';
 import { vectorIndexOf } from './vector-indexes.ts';
 
 const batchMembers = Object.keys(batchRequest.properties);
 const multiBatchMembers = Object.keys(multiBatchRequest.properties);
 const commitMembers = Object.keys(commitRequest.properties);
-
-export interface TableLookup {
-  get(name: string): Table;
-}
 
 interface TableWrites {
   table: Table;
@@ -50,13 +48,6 @@ export interface WriteOutcome<Counts> {
   status: 'committed' | 'committed_repair_required';
   counts: Counts;
   error?: string;
-}
-
-/** How a request names itself. */
-export interface WriteIdentity {
-  requestId: string;
-  /** The client's name for the request: it takes effect once, however often it is sent. */
-  idempotencyKey?: string | undefined;
 }
 
 /** What metrics want to know of writes. */
@@ -82,12 +73,13 @@ export class BatchWriter {
   }
 
   /** Inserts, deletes and transforms of one table. */
-  batch(tableName: string, body: Uint8Array, identity: WriteIdentity) {
-    return this.#once(`batch ${tableName}`, body, identity, (request) => this.#batch(tableName, body, request));
+  batch(tableName: string, body: Uint8Array, caller: Caller, idempotencyKey?: string) {
+    const run = (request: NamedRequest) => this.#batch(tableName, body, caller, request);
+    return this.#once(`batch ${tableName}`, body, { caller, idempotencyKey }, run);
   }
 
-  async #batch(tableName: string, body: Uint8Array, request: NamedRequest) {
-    const table = this.#tables.get(tableName);
+  async #batch(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest) {
+    const table = this.#tables.get(tableName, caller, 'write');
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'batch');
     const envelope = JSON.parse(scanned.envelopeJson) as { sync_level?: unknown };
@@ -103,23 +95,26 @@ export class BatchWriter {
   }
 
   /** Batches of several tables as one write. */
-  multiBatch(body: Uint8Array, identity: WriteIdentity) {
-    return this.#once('batches', body, identity, (request) => this.#writeTables(body, request, false));
+  multiBatch(body: Uint8Array, caller: Caller, idempotencyKey?: string) {
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, false);
+    return this.#once('batches', body, { caller, idempotencyKey }, run);
   }
 
   /** As `multiBatch`, if no document of the read set has changed. Fails with `transaction_conflict`. */
-  commit(body: Uint8Array, identity: WriteIdentity) {
-    return this.#once('commit', body, identity, (request) => this.#writeTables(body, request, true));
+  commit(body: Uint8Array, caller: Caller, idempotencyKey?: string) {
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, true);
+    return this.#once('commit', body, { caller, idempotencyKey }, run);
   }
 
   /** Makes a range of keys equal to the records of a page. */
-  merge(tableName: string, body: Uint8Array, identity: WriteIdentity): Promise<MergeResponse> {
-    return this.#once(`merge ${tableName}`, body, identity, (request) => this.#merge(tableName, body, request));
+  merge(tableName: string, body: Uint8Array, caller: Caller, idempotencyKey?: string): Promise<MergeResponse> {
+    const run = (request: NamedRequest) => this.#merge(tableName, body, caller, request);
+    return this.#once(`merge ${tableName}`, body, { caller, idempotencyKey }, run);
   }
 
-  async #merge(tableName: string, body: Uint8Array, request: NamedRequest): Promise<MergeResponse> {
+  async #merge(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest): Promise<MergeResponse> {
     const started = this.#clock.monotonicMs();
-    const table = this.#tables.get(tableName);
+    const table = this.#tables.get(tableName, caller, 'write');
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'merge');
     const envelope = readMergeEnvelope(scanned.envelopeJson);
@@ -140,17 +135,18 @@ export class BatchWriter {
   #once<Result>(
     operation: string,
     body: Uint8Array,
-    { requestId, idempotencyKey }: WriteIdentity,
+    { caller, idempotencyKey }: { caller: Caller; idempotencyKey: string | undefined },
     run: (request: NamedRequest) => Promise<Result>,
   ): Promise<Result> {
+    const { requestId } = caller;
     if (idempotencyKey === undefined) return run({ requestId });
     const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0`).update(body).digest();
-    // Without authentication every caller is the same one.
-    const key = { client: '', key: idempotencyKey, bodyHash };
-    return this.#keyed.run(idempotencyKey, () => run({ requestId, key }));
+    const client = nameOf(caller.principal);
+    const key = { client, key: idempotencyKey, bodyHash };
+    return this.#keyed.run(`${client}\0${idempotencyKey}`, () => run({ requestId, key }));
   }
 
-  async #writeTables(body: Uint8Array, request: NamedRequest, withReadSet: boolean) {
+  async #writeTables(body: Uint8Array, caller: Caller, request: NamedRequest, withReadSet: boolean) {
     const scanned = await scanWrite(body, 'tables');
     const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
     refuseMisspelt(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
@@ -166,7 +162,7 @@ export class BatchWriter {
     using leases = new DisposableStack();
     const parts: TableWrites[] = [];
     for (const name of scanned.sections) {
-      const table = this.#tables.get(name);
+      const table = this.#tables.get(name, caller, 'write');
       parts.push({ table, lease: leases.use(await table.lease()), writes: [] });
     }
     const held = parts.map(({ lease }) => lease);
@@ -174,7 +170,7 @@ export class BatchWriter {
     for (const [section, part] of parts.entries()) {
       part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
     }
-    const assertions = readSet.map((item) => this.#assertion(item));
+    const assertions = readSet.map((item) => this.#assertion(item, caller));
     const applied = repeated ?? (await this.#commit(parts, assertions, request, at));
     const counts: Record<string, BatchCounts> = {};
     for (const { table } of parts) {
@@ -268,8 +264,9 @@ export class BatchWriter {
     }
   }
 
-  #assertion(item: ReadSetItem): ReadAssertion {
-    const table = this.#tables.get(item.table);
+  /** What was read may be checked by who may read it. */
+  #assertion(item: ReadSetItem, caller: Caller): ReadAssertion {
+    const table = this.#tables.get(item.table, caller, 'read');
     checkDocumentKey(item.key);
     if (!/^\d{1,16}$/.test(item.version)) {
       throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header.');

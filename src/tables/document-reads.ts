@@ -1,3 +1,4 @@
+import type { Caller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -11,12 +12,12 @@ import { compileProjection, type Projection, withVectors } from '../query/projec
 import { planFilter } from '../query/query-plan.ts';
 import type { DocumentPage, StoredDocument } from '../storage/document-store.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
-import type { TableLookup } from './batch-writer.ts';
 import { synonymsOf } from './document-schema.ts';
 import { intervalOf } from './frame-split.ts';
 import { type ScanFilter, scanFilterOf } from './scan-filter.ts';
 import { ShownVectors } from './shown-vectors.ts';
 import type { Table } from './table.ts';
+import type { TableLookup } from './table-lookup.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -52,8 +53,9 @@ export class DocumentReads {
     tableName: string,
     key: string,
     fields: readonly string[] | undefined,
+    caller: Caller,
   ): Promise<{ json: string; version: number }> {
-    const table = this.#tables.get(tableName);
+    const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
     const projection = compileProjection(fields);
     using lease = await table.lease();
@@ -76,8 +78,8 @@ export class DocumentReads {
    * statement; it is not a snapshot. A damaged document has a line that says so, with its key and `_error`. Bad requests
    * fail before the first page.
    */
-  async scan(tableName: string, request: ScanRequest, signal: AbortSignal): Promise<AsyncGenerator<string[]>> {
-    const table = this.#tables.get(tableName);
+  async scan(tableName: string, request: ScanRequest, caller: Caller): Promise<AsyncGenerator<string[]>> {
+    const table = this.#tables.get(tableName, caller, 'read');
     const projection = compileProjection(request.fields ?? []);
     const nowMs = this.#clock.nowMs();
     const context = { ttlDurationMs: table.ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema) };
@@ -89,7 +91,7 @@ export class DocumentReads {
       render,
       vectors,
       filter,
-      signal,
+      signal: caller.signal,
     });
   }
 

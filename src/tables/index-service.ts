@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Caller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import type { RangeIndexReport } from '../indexing/index-report.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
@@ -27,14 +28,14 @@ export class IndexService {
     this.#storage = storage;
   }
 
-  async list(tableName: string): Promise<IndexReport[]> {
-    const table = this.#tables.get(tableName);
+  async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
+    const table = this.#tables.get(tableName, caller, 'read');
     return Promise.all(table.indexes.map((index) => report(table, index)));
   }
 
   /** Fails with `index_not_found`. */
-  async get(tableName: string, indexName: string): Promise<IndexReport> {
-    const table = this.#tables.get(tableName);
+  async get(tableName: string, indexName: string, caller: Caller): Promise<IndexReport> {
+    const table = this.#tables.get(tableName, caller, 'read');
     return report(table, find(table, indexName));
   }
 
@@ -43,8 +44,9 @@ export class IndexService {
     tableName: string,
     indexName: string,
     requested: IndexConfig,
+    caller: Caller,
   ): Promise<{ created: boolean; config: TableIndex['config'] }> {
-    this.#tables.get(tableName);
+    this.#tables.get(tableName, caller, 'admin');
     const config = readIndexConfig(checkIndexName(indexName), requested);
     return this.#tables.change(tableName, async (table) => {
       const existing = table.indexes.find((index) => index.name === indexName);
@@ -72,8 +74,8 @@ export class IndexService {
    * Vectors go with their index unless they are kept: then the next index of the name and shape finds them. Vectors that an
    * earlier drop has kept go with the next drop of the name. Fails with `index_not_found`.
    */
-  async drop(tableName: string, indexName: string, keepsVectors = false): Promise<void> {
-    this.#tables.get(tableName);
+  async drop(tableName: string, indexName: string, caller: Caller, keepsVectors = false): Promise<void> {
+    this.#tables.get(tableName, caller, 'admin');
     await this.#tables.change(tableName, async (table) => {
       const index = table.indexes.find(({ name }) => name === indexName);
       if (keepsVectors && !index) throw notFound(table, indexName);

@@ -1,3 +1,4 @@
+import type { Caller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { scanJson } from '../engine/json-scan.ts';
 import { highlightDocuments, matchDocuments } from '../engine/native-query.ts';
@@ -25,11 +26,11 @@ import { splitQueryRequests } from '../query/query-requests.ts';
 import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryCaller, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
 import type { QueryIndex } from '../query/query-vector.ts';
-import type { TableLookup } from './batch-writer.ts';
 import { type FramedDocument, framesOf } from './document-frames.ts';
 import { synonymsOf } from './document-schema.ts';
 import { ShownVectors } from './shown-vectors.ts';
 import type { Table, TableIndex } from './table.ts';
+import type { TableLookup } from './table-lookup.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
@@ -57,6 +58,9 @@ export interface TableQueriesParts {
   onFailedAmongSeveral(error: ServiceError, requestId: string | undefined): void;
 }
 
+/** A caller of queries, and whether it is alone. */
+export type CallerOfQueries = Caller & Pick<QueryCaller, 'isAlone'>;
+
 interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
   isOpen(): boolean;
@@ -74,7 +78,7 @@ export class TableQueries {
    * Runs the queries of a body and returns each result as JSON text, in order. A single query that fails, fails the
    * request; among several, a failed one answers in its place.
    */
-  async run(pathTable: string | undefined, body: Uint8Array, caller: QueryCaller): Promise<string[]> {
+  async run(pathTable: string | undefined, body: Uint8Array, caller: CallerOfQueries): Promise<string[]> {
     const requests = await readRequests(body);
     const [only] = requests;
     if (requests.length === 1) return [await this.#one(only, pathTable, caller)];
@@ -84,7 +88,7 @@ export class TableQueries {
     return Promise.all(results);
   }
 
-  async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: QueryCaller): Promise<string> {
+  async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: CallerOfQueries): Promise<string> {
     const started = this.#parts.clock.monotonicMs();
     try {
       return await this.#one(request, pathTable, caller);
@@ -96,7 +100,7 @@ export class TableQueries {
     }
   }
 
-  async #one(request: unknown, pathTable: string | undefined, caller: QueryCaller): Promise<string> {
+  async #one(request: unknown, pathTable: string | undefined, caller: CallerOfQueries): Promise<string> {
     try {
       return await this.#answer(request, pathTable, caller);
     } catch (error) {
@@ -105,10 +109,15 @@ export class TableQueries {
     }
   }
 
-  async #answer(request: unknown, pathTable: string | undefined, caller: QueryCaller, attempt = 1): Promise<string> {
+  async #answer(
+    request: unknown,
+    pathTable: string | undefined,
+    caller: CallerOfQueries,
+    attempt = 1,
+  ): Promise<string> {
     const { clock } = this.#parts;
     const started = clock.monotonicMs();
-    const table = this.#parts.tables.get(queryTable(request, pathTable));
+    const table = this.#parts.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
     const synonyms = synonymsOf(table.settings.schema);
     const indexes = table.indexes.map(queryIndexOf);
@@ -156,7 +165,7 @@ export class TableQueries {
   async #target(
     table: Table,
     ranges: readonly OpenRange[],
-    { planned, nowMs, caller }: { planned: PlannedQuery; nowMs: number; caller: QueryCaller },
+    { planned, nowMs, caller }: { planned: PlannedQuery; nowMs: number; caller: CallerOfQueries },
   ): Promise<OpenTarget> {
     const legNames = (planned.plan.legs ?? []).map((leg) => leg.name);
     const searchedBy = (index: TableIndex): SearchedIndexes => {

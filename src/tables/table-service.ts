@@ -1,3 +1,5 @@
+import type { AccessLevel } from '../access/grants.ts';
+import { type Caller, requireTable, seesTable } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { namesMatching } from '../engine/name-pattern.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
@@ -24,10 +26,11 @@ import { initialIntervals } from './initial-ranges.ts';
 import { refuseMisspelt } from './misspelt-members.ts';
 import { SchemaChange, type SchemaCondition } from './schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
+import type { TableLookup } from './table-lookup.ts';
 import type { TableSettings } from './table-view.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
-export class TableService {
+export class TableService implements TableLookup {
   readonly #storage: Storage;
   readonly #pool: RangePool;
   readonly #clock: Clock;
@@ -59,8 +62,9 @@ export class TableService {
     return [...this.#tables.values()].sort((left, right) => (left.name < right.name ? -1 : 1));
   }
 
-  list(prefix: string | undefined, pattern: string | undefined): Table[] {
-    const found = this.all().filter((table) => table.name.startsWith(prefix ?? ''));
+  /** Those that the caller may know of. */
+  list(prefix: string | undefined, pattern: string | undefined, caller: Caller): Table[] {
+    const found = this.all().filter(({ name }) => name.startsWith(prefix ?? '') && seesTable(caller, name));
     if (pattern === undefined) return found;
     const matching = new Set(
       namesMatching(
@@ -71,10 +75,10 @@ export class TableService {
     return found.filter((table) => matching.has(table.name));
   }
 
-  /** Fails with `table_not_found`. */
-  get(name: string): Table {
-    const table = this.#tables.get(name);
-    if (!table) throw tableNotFound(name);
+  get(name: string, caller: Caller, level: AccessLevel): Table {
+    const table = this.#require(name);
+    if (!seesTable(caller, name)) throw tableNotFound(name);
+    requireTable(caller, name, level);
     return table;
   }
 
@@ -88,7 +92,8 @@ export class TableService {
     return this.#owners.get(rangeId);
   }
 
-  create(name: string, request: CreateTableRequest): Promise<Table> {
+  create(name: string, request: CreateTableRequest, caller: Caller): Promise<Table> {
+    requireTable(caller, name, 'admin');
     checkTableName(name);
     const shards = request.num_shards ?? this.#defaultShards;
     checkCreation(request, shards);
@@ -130,10 +135,10 @@ export class TableService {
   }
 
   /** Removes the table for new requests, lets those under way finish, then drops its data. */
-  async drop(name: string): Promise<void> {
-    this.get(name);
+  async drop(name: string, caller: Caller): Promise<void> {
+    this.get(name, caller, 'admin');
     await this.#changes.run(name, async () => {
-      const table = this.get(name);
+      const table = this.#require(name);
       this.#tables.delete(name);
       table.drop();
       const heads = new Map<number, number>();
@@ -151,21 +156,32 @@ export class TableService {
   }
 
   /** Replaces the schema; returns when the change is durable, while full text may still be rebuilt behind it. */
-  async updateSchema(name: string, requested: TableSchema, condition?: SchemaCondition): Promise<Table> {
-    const table = this.get(name);
+  async updateSchema(
+    name: string,
+    requested: TableSchema,
+    caller: Caller,
+    condition?: SchemaCondition,
+  ): Promise<Table> {
+    const table = this.get(name, caller, 'admin');
     await this.#schemaChange.apply(table, requested, condition);
     return table;
   }
 
   /** Runs a change of a table's indexes when no other change of the table is under way. */
   change<T>(name: string, task: (table: Table) => Promise<T>): Promise<T> {
-    this.get(name);
-    return this.#changes.run(name, () => task(this.get(name)));
+    this.#require(name);
+    return this.#changes.run(name, () => task(this.#require(name)));
   }
 
   /** Ends what runs in the background, so that the ranges can be closed. */
   stop(): void {
     for (const table of this.#tables.values()) table.close();
+  }
+
+  #require(name: string): Table {
+    const table = this.#tables.get(name);
+    if (!table) throw tableNotFound(name);
+    return table;
   }
 
   #adopt(record: TableRecord, settings: TableSettings, compiledSchema: CompiledSchema): Table {

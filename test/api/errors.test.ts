@@ -8,6 +8,7 @@ import { sendRaw } from '../support/raw-http.ts';
 import { testListener } from '../support/test-listener.ts';
 
 const described = {
+  access: 'open',
   summary: 'A route of this test',
   tag: 'test',
   responses: { 200: { description: 'Fine' } },

@@ -57,6 +57,7 @@ describe('draining', () => {
   const wait = defineRoute({
     method: 'GET',
     path: '/wait',
+    access: 'open',
     summary: 'Waits',
     tag: 'test',
     responses: { 200: { description: 'Released' } },

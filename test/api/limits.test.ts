@@ -6,7 +6,12 @@ import { type RawAnswer, sendRaw } from '../support/raw-http.ts';
 import { testListener } from '../support/test-listener.ts';
 
 const mebibyte = 1024 * 1024;
-const described = { summary: 'Counts bytes', tag: 'test', responses: { 200: { description: 'Counted' } } } as const;
+const described = {
+  access: 'open',
+  summary: 'Counts bytes',
+  tag: 'test',
+  responses: { 200: { description: 'Counted' } },
+} as const;
 
 function counting(bytesMax: number, gzip: boolean) {
   const path = gzip ? '/packed' : '/plain';

@@ -8,6 +8,7 @@ import { startTestServer } from '../support/test-server.ts';
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
 const described = {
+  access: 'open',
   summary: 'A route of this test',
   tag: 'test',
   responses: { 200: { description: 'Fine' } },

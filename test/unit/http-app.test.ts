@@ -13,6 +13,7 @@ import { FakeClock } from '../support/fake-clock.ts';
 import { keepingLogger, testApp } from '../support/test-app.ts';
 
 const described = {
+  access: 'open',
   summary: 'A route of this test',
   tag: 'test',
   responses: { 200: { description: 'Fine' } },
@@ -310,7 +311,7 @@ describe('admission and deadlines', () => {
   test('a client is alone from its second request on, until another one asks too', async () => {
     const { release, route } = waiting();
     let connection: number | undefined = 1;
-    const alone = get('/alone', (context) => context.isAlone());
+    const alone = get('/alone', ({ caller }) => caller.isAlone());
     const app = testApp({ routes: [route, alone], connectionOf: () => connection });
     const isAlone = async () => (await app.handle(new Request('http://localhost/alone'))).json();
     expect([await isAlone(), await isAlone(), await isAlone()]).toEqual([false, true, true]);

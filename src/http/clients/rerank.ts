@@ -33,6 +33,7 @@ export function textRerankRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path,
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Score how well texts answer a query',
       description:

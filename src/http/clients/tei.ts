@@ -25,6 +25,7 @@ export function teiRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/embed',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Embed texts, in the shape of Text Embeddings Inference',
       description: 'With `inputs` the answer is an array of vectors. With `input` it is that of `/ai/v1/embeddings`.',
@@ -45,6 +46,7 @@ export function teiRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'GET',
       path: '/info',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'The embedder that is served where a request names none, else the reranker',
       responses: { 200: { description: 'The model and its limits', schema: teiInfoSchema } },

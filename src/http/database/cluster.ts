@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { type Caller, seesTable } from '../../access/principal.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
 import { turn } from '../../lib/in-slices.ts';
@@ -34,6 +35,7 @@ export function clusterRoutes(source: ClusterSource): Route[] {
     defineRoute({
       method: 'GET',
       path: '/db/v1/status',
+      access: 'authenticated',
       summary: 'Health and runtime status of the node',
       tag: 'cluster',
       responses: { 200: { description: 'The status', schema: jsonObject } },
@@ -42,10 +44,11 @@ export function clusterRoutes(source: ClusterSource): Route[] {
     defineRoute({
       method: 'GET',
       path: '/db/v1/cluster',
+      access: 'authenticated',
       summary: 'Status with topology: nodes, ranges, replicas, groups',
       tag: 'cluster',
       responses: { 200: { description: 'Status and topology', schema: jsonObject } },
-      handler: async () => ({ ...renderStatus(source), data: await renderTopology(source) }),
+      handler: async ({ caller }) => ({ ...renderStatus(source), data: await renderTopology(source, caller) }),
     }),
   ];
 }
@@ -84,8 +87,9 @@ function renderStatus(source: ClusterSource) {
   };
 }
 
-async function renderTopology(source: ClusterSource) {
-  const reports = await reportTables(source.tables());
+/** The topology of the tables that the caller may know of. */
+async function renderTopology(source: ClusterSource, caller: Caller) {
+  const reports = await reportTables(source.tables().filter(({ name }) => seesTable(caller, name)));
   const disk = await statfs(source.dataDirectory);
   const { health } = source.health();
   return {

@@ -16,14 +16,15 @@ export function documentRoutes(reads: DocumentReads): Route[] {
     defineRoute({
       method: 'GET',
       path: `/db/v1/tables/:table/${spelling}/:key`,
+      access: { table: 'read' },
       summary: 'Get a document by its key',
       description: 'The header `X-Service-Version` carries the version of the document, for optimistic commits.',
       tag: 'documents',
       query: lookupQuery,
       responses: { 200: { description: 'The document', schema: jsonObject } },
-      handler: async ({ params, query }) => {
+      handler: async ({ params, query, caller }) => {
         const fields = (query.fields ?? '').split(',').filter((field) => field !== '');
-        const found = await reads.lookup(params.table, params.key, fields.length === 0 ? undefined : fields);
+        const found = await reads.lookup(params.table, params.key, fields.length === 0 ? undefined : fields, caller);
         const version = String(found.version);
         return rawJson(200, found.json, { 'x-service-version': version, 'x-antfly-version': version });
       },
@@ -31,16 +32,17 @@ export function documentRoutes(reads: DocumentReads): Route[] {
     defineRoute({
       method: 'POST',
       path: `/db/v1/tables/:table/${spelling}`,
+      access: { table: 'read' },
       summary: 'Scan documents in key order',
       description: 'One JSON object a line; a JSON array when only `application/json` is accepted. Not a snapshot.',
       tag: 'documents',
       body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBytesMax, optional: true },
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
       msgpack: true,
-      handler: async ({ params, body, request, signal, acceptsMsgpack }) => {
+      handler: async ({ params, body, request, caller, acceptsMsgpack }) => {
         refuseMisspelt(body ?? {}, Object.keys(scanRequest.properties), 'The body');
         const asArray = request.headers.get('accept') === 'application/json';
-        const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), signal));
+        const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), caller));
         if (acceptsMsgpack) return new Response(msgpackStream(pages), { headers: { 'content-type': msgpackType } });
         return new Response(asArray ? arrayStream(pages) : lineStream(pages), {
           headers: { 'content-type': asArray ? 'application/json' : 'application/x-ndjson' },

@@ -24,22 +24,25 @@ export function indexRoutes(indexes: IndexService): Route[] {
     defineRoute({
       method: 'GET',
       path: '/db/v1/tables/:table/indexes',
+      access: { table: 'read' },
       summary: "List a table's indexes with their state",
       tag: 'indexes',
       responses: { 200: { description: 'The indexes', schema: Type.Array(indexDetails) } },
-      handler: async ({ params }) => (await indexes.list(params.table)).map(renderIndexDetails),
+      handler: async ({ params, caller }) => (await indexes.list(params.table, caller)).map(renderIndexDetails),
     }),
     defineRoute({
       method: 'GET',
       path: '/db/v1/tables/:table/indexes/:index',
+      access: { table: 'read' },
       summary: 'Get an index with its state',
       tag: 'indexes',
       responses: { 200: { description: 'The index', schema: indexDetails } },
-      handler: async ({ params }) => renderIndexDetails(await indexes.get(params.table, params.index)),
+      handler: async ({ params, caller }) => renderIndexDetails(await indexes.get(params.table, params.index, caller)),
     }),
     defineRoute({
       method: 'POST',
       path: '/db/v1/tables/:table/indexes/:index',
+      access: { table: 'admin' },
       summary: 'Add an index; documents that are there already are indexed in the background',
       tag: 'indexes',
       body: { kind: 'json', schema: indexConfig, bytesMax: limits.smallBodyBytesMax, optional: true },
@@ -47,20 +50,21 @@ export function indexRoutes(indexes: IndexService): Route[] {
         200: { description: 'The index existed with this very configuration', schema: indexConfig },
         201: { description: 'Created', schema: indexConfig },
       },
-      handler: async ({ params, body }) => {
-        const { created, config } = await indexes.create(params.table, params.index, body ?? {});
+      handler: async ({ params, body, caller }) => {
+        const { created, config } = await indexes.create(params.table, params.index, body ?? {}, caller);
         return reply(created ? 201 : 200, config);
       },
     }),
     defineRoute({
       method: 'DELETE',
       path: '/db/v1/tables/:table/indexes/:index',
+      access: { table: 'admin' },
       summary: 'Drop an index, and its vectors unless they are kept for the next one of the name and dimension',
       tag: 'indexes',
       query: dropQuery,
       responses: { 204: { description: 'Dropped' } },
-      handler: async ({ params, query }) => {
-        await indexes.drop(params.table, params.index, query.keep_vectors);
+      handler: async ({ params, query, caller }) => {
+        await indexes.drop(params.table, params.index, caller, query.keep_vectors);
         return reply(204, undefined);
       },
     }),

@@ -14,6 +14,7 @@ export function queryRoutes(queries: TableQueries): Route[] {
     defineRoute({
       method: 'POST',
       path: '/db/v1/query',
+      access: 'tables',
       summary: 'Query a table that the body names',
       description,
       tag: 'query',
@@ -25,6 +26,7 @@ export function queryRoutes(queries: TableQueries): Route[] {
     defineRoute({
       method: 'POST',
       path: '/db/v1/tables/:table/query',
+      access: { table: 'read' },
       summary: 'Query a table',
       description,
       tag: 'query',
@@ -41,7 +43,7 @@ async function answer(
   table: string | undefined,
   context: RouteContext<object, unknown, Uint8Array>,
 ) {
-  const results = await queries.run(table, context.body, context);
+  const results = await queries.run(table, context.body, context.caller);
   if (context.acceptsMsgpack) return msgpackReply(200, { responses: results.map(packedResult) });
   if (results.length > 1 && context.request.headers.get('accept') === 'application/x-ndjson') {
     return rawJson(200, `${results.join('\n')}\n`, { 'content-type': 'application/x-ndjson' });

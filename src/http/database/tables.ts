@@ -13,6 +13,7 @@ export function tableRoutes(tables: TableService): Route[] {
     defineRoute({
       method: 'GET',
       path: '/db/v1/tables',
+      access: 'tables',
       summary: 'List tables, sorted by name',
       tag: 'tables',
       query: Type.Object({
@@ -20,47 +21,51 @@ export function tableRoutes(tables: TableService): Route[] {
         pattern: Type.Optional(Type.String({ maxLength: limits.patternCharsMax })),
       }),
       responses: { 200: { description: 'The tables', schema: Type.Array(tableStatus) } },
-      handler: ({ query }) => renderTables(tables.list(query.prefix, query.pattern)),
+      handler: ({ query, caller }) => renderTables(tables.list(query.prefix, query.pattern, caller)),
     }),
     defineRoute({
       method: 'POST',
       path: '/db/v1/tables/:table',
+      access: 'new-table',
       summary: 'Create a table; an empty body makes one that takes documents of any shape',
       tag: 'tables',
       body: { kind: 'json', schema: createTableRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: async ({ params, body }) => tableReply(await tables.create(params.table, body ?? {})),
+      handler: async ({ params, body, caller }) => tableReply(await tables.create(params.table, body ?? {}, caller)),
     }),
     defineRoute({
       method: 'GET',
       path: '/db/v1/tables/:table',
+      access: { table: 'read' },
       summary: 'Get a table',
       description: 'The header `ETag` is that of its schema.',
       tag: 'tables',
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: ({ params }) => tableReply(tables.get(params.table)),
+      handler: ({ params, caller }) => tableReply(tables.get(params.table, caller, 'read')),
     }),
     defineRoute({
       method: 'DELETE',
       path: '/db/v1/tables/:table',
+      access: { table: 'admin' },
       summary: 'Drop a table with its documents and indexes',
       tag: 'tables',
       responses: { 204: { description: 'Dropped' } },
-      handler: async ({ params }) => {
-        await tables.drop(params.table);
+      handler: async ({ params, caller }) => {
+        await tables.drop(params.table, caller);
         return reply(204, undefined);
       },
     }),
     defineRoute({
       method: 'PUT',
       path: '/db/v1/tables/:table/schema',
+      access: { table: 'admin' },
       summary: 'Replace the schema; a change of document types rebuilds full text in the background',
       description: 'With `If-Match` only when the schema is still that of the `ETag`; 412 when it is not.',
       tag: 'tables',
       body: { kind: 'json', schema: tableSchema, bytesMax: limits.smallBodyBytesMax },
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: async ({ params, body, request }) =>
-        tableReply(await tables.updateSchema(params.table, body, ifMatch(request.headers.get('if-match')))),
+      handler: async ({ params, body, request, caller }) =>
+        tableReply(await tables.updateSchema(params.table, body, caller, ifMatch(request.headers.get('if-match')))),
     }),
   ];
 }

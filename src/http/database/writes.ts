@@ -10,7 +10,7 @@ import {
   multiBatchResponse,
 } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { BatchWriter, WriteIdentity, WriteOutcome } from '../../tables/batch-writer.ts';
+import type { BatchWriter, WriteOutcome } from '../../tables/batch-writer.ts';
 import { idempotencyKeyHelp, idempotencyKeyOf } from '../idempotency-key.ts';
 import { reply } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -23,20 +23,22 @@ export function writeRoutes(writer: BatchWriter): Route[] {
     defineRoute({
       method: 'POST',
       path: '/db/v1/tables/:table/batch',
+      access: { table: 'write' },
       summary: 'Insert, delete and transform documents, all or nothing',
       description: idempotencyKeyHelp,
       tag: 'documents',
       body: { kind: 'bytes', schema: batchRequest, bytesMax, gzip: true },
       msgpack: true,
       responses: { 201: { description: 'Committed', schema: batchResponse }, 202: { ...later, schema: batchResponse } },
-      handler: async ({ params, body, request, requestId }) => {
-        const outcome = await writer.batch(params.table, body, identityOf(request, requestId));
+      handler: async ({ params, body, request, caller }) => {
+        const outcome = await writer.batch(params.table, body, caller, idempotencyKeyOf(request));
         return committed(201, outcome, outcome.counts);
       },
     }),
     defineRoute({
       method: 'POST',
       path: '/db/v1/batch',
+      access: 'tables',
       summary: 'Write to several tables, all or nothing',
       description: idempotencyKeyHelp,
       tag: 'documents',
@@ -46,14 +48,15 @@ export function writeRoutes(writer: BatchWriter): Route[] {
         201: { description: 'Committed', schema: multiBatchResponse },
         202: { ...later, schema: multiBatchResponse },
       },
-      handler: async ({ body, request, requestId }) => {
-        const outcome = await writer.multiBatch(body, identityOf(request, requestId));
+      handler: async ({ body, request, caller }) => {
+        const outcome = await writer.multiBatch(body, caller, idempotencyKeyOf(request));
         return committed(201, outcome, { tables: outcome.counts });
       },
     }),
     defineRoute({
       method: 'POST',
       path: '/db/v1/transactions/commit',
+      access: 'tables',
       summary: 'Write to several tables if what was read has not changed since',
       description: idempotencyKeyHelp,
       tag: 'documents',
@@ -64,9 +67,9 @@ export function writeRoutes(writer: BatchWriter): Route[] {
         202: { ...later, schema: multiBatchResponse },
         409: { description: 'Aborted: a document of the read set has changed', schema: commitConflict },
       },
-      handler: async ({ body, request, requestId }) => {
+      handler: async ({ body, request, caller }) => {
         try {
-          const outcome = await writer.commit(body, identityOf(request, requestId));
+          const outcome = await writer.commit(body, caller, idempotencyKeyOf(request));
           return committed(200, outcome, { tables: outcome.counts });
         } catch (error) {
           if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') throw error;
@@ -78,20 +81,17 @@ export function writeRoutes(writer: BatchWriter): Route[] {
     defineRoute({
       method: 'POST',
       path: '/db/v1/tables/:table/merge',
+      access: { table: 'write' },
       summary: 'Make a range of keys equal to a page of an outside source',
       description: idempotencyKeyHelp,
       tag: 'documents',
       body: { kind: 'bytes', schema: mergeRequest, bytesMax, gzip: true },
       msgpack: true,
       responses: { 200: { description: 'What was done, or would be done', schema: mergeResponse } },
-      handler: ({ params, body, request, requestId }) =>
-        writer.merge(params.table, body, identityOf(request, requestId)),
+      handler: ({ params, body, request, caller }) =>
+        writer.merge(params.table, body, caller, idempotencyKeyOf(request)),
     }),
   ];
-}
-
-function identityOf(request: Request, requestId: string): WriteIdentity {
-  return { requestId, idempotencyKey: idempotencyKeyOf(request) };
 }
 
 /** 202 says that the write is durable and must not be sent again, although not all of it can be seen yet. */

@@ -17,6 +17,7 @@ export function chunkRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/chunk',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Split a text into chunks',
       description:

@@ -28,6 +28,7 @@ export function embeddingRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path,
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Embed texts, and images where the model looks at them',
       description:

@@ -39,7 +39,7 @@ interface Wanted {
 }
 
 export function extractRoutes(inference: Inference): Route[] {
-  const route = { method: 'POST', tag: 'Inference', responses } as const;
+  const route = { method: 'POST', access: { inference: 'read' }, tag: 'Inference', responses } as const;
   return [
     defineRoute({
       ...route,

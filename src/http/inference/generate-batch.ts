@@ -25,6 +25,7 @@ export function generateBatchRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/generate/batch',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Generates several answers, those of one model together',
       description: 'Answers 200 also where items fail; each has a response or an error.',

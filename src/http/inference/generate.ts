@@ -24,6 +24,7 @@ export function generateRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path,
+      access: { inference: 'read' },
       tag,
       summary: 'Generates an answer to a conversation',
       description:

@@ -23,6 +23,7 @@ export function modelRoutes(source: Inference): Route[] {
     defineRoute({
       method: 'GET',
       path,
+      access: { inference: 'read' },
       tag,
       summary: 'One installed model, of any kind',
       description: 'A name with an owner is given as `owner%2Fname` or as `owner/name`.',
@@ -33,6 +34,7 @@ export function modelRoutes(source: Inference): Route[] {
     defineRoute({
       method: 'GET',
       path,
+      access: { inference: 'read' },
       tag,
       summary: 'The installed predictors',
       responses: { 200: { description: 'The predictors by name', schema: predictorListSchema } },
@@ -42,6 +44,7 @@ export function modelRoutes(source: Inference): Route[] {
     defineRoute({
       method: 'GET',
       path: '/ai/v1/models',
+      access: { inference: 'read' },
       tag,
       summary: 'The installed models, by kind',
       responses: { 200: { description: 'The models', schema: modelListSchema } },

@@ -12,6 +12,7 @@ export function predictRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path,
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Run a predictor over rows of features',
       body: inferenceBody(predictRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),

@@ -21,6 +21,7 @@ export function rerankRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/rerank_multimodal',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Score how well documents of content parts answer a query',
       description: 'Images are looked at by late-interaction models that have a part for it.',

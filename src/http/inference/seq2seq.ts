@@ -26,6 +26,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/rewrite',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Write texts anew: translate, shorten, correct, as the model was trained to',
       body: inferenceBody(rewriteRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
@@ -41,6 +42,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/read',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Read what is written in images',
       body: inferenceBody(readRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
@@ -62,6 +64,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/transcribe',
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Write down speech',
       body: inferenceBody(transcribeRequestSchema, { bytesMax: limits.generateBodyBytesMax }),

@@ -1,0 +1,31 @@
+import type { AccessLevel } from '../access/grants.ts';
+import { type Caller, requireAdmin, requireInference, requireTable, seesTable } from '../access/principal.ts';
+import { tableNotFound } from '../tables/table.ts';
+
+/** Who may call a route. */
+export type RouteAccess =
+  /** Anybody, without a credential: probes and documentation. */
+  | 'open'
+  /** Anybody who is known. */
+  | 'authenticated'
+  /** As `authenticated`; the tables that it reaches are checked where each is looked up. */
+  | 'tables'
+  /** An administrator of the table in the path, which need not exist. */
+  | 'new-table'
+  /** A global administrator. */
+  | 'admin'
+  /** The table in the path. */
+  | { readonly table: AccessLevel }
+  | { readonly inference: 'read' | 'write' };
+
+/** Checks a caller before anything of its request is read. Throws `forbidden`, and `table_not_found` for hidden tables. */
+export function requireAccess(access: RouteAccess, caller: Caller, params: Readonly<Record<string, string>>): void {
+  const { table = '' } = params;
+  if (access === 'admin') requireAdmin(caller);
+  else if (access === 'new-table') requireTable(caller, table, 'admin');
+  else if (typeof access === 'object' && 'inference' in access) requireInference(caller, access.inference);
+  else if (typeof access === 'object') {
+    if (!seesTable(caller, table)) throw tableNotFound(table);
+    requireTable(caller, table, access.table);
+  }
+}
