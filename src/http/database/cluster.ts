@@ -9,6 +9,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeRecord } from '../../storage/catalog-records.ts';
 import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../route.ts';
+import { notBuilt, singleNode, storageEngine } from './constant-members.ts';
 
 /** Where status and topology come from; every answer is read anew. */
 export interface ClusterSource {
@@ -26,9 +27,6 @@ export interface NodeHealth {
   disk: { health: HealthState; message: string };
   ranges: { range_id: number; table: string; health: HealthState; message: string }[];
 }
-
-/** A single node is always this one. */
-const nodeId = 1;
 
 export function clusterRoutes(source: ClusterSource): Route[] {
   return [
@@ -57,19 +55,8 @@ function renderStatus(source: ClusterSource) {
   const { generation, hash, lastReloadFailed, stale, reloadSuccesses, reloadFailures } = source.config();
   return {
     ...source.health(),
-    auth_enabled: false,
-    deployment_mode: 'standalone',
-    swarm_mode: true,
-    index_capabilities: { artifact_sources: false, artifact_sources_state: 'unavailable' },
-    secret_store: {
-      generation: 0,
-      supports_source_generation: false,
-      source_generation: '',
-      last_reload_failed: false,
-      stale: false,
-      reload_successes: 0,
-      reload_failures: 0,
-    },
+    ...singleNode.status,
+    ...notBuilt.status,
     runtime_config: {
       generation,
       hash,
@@ -78,12 +65,7 @@ function renderStatus(source: ClusterSource) {
       reload_successes: reloadSuccesses,
       reload_failures: reloadFailures,
     },
-    storage: {
-      engine: 'lite',
-      format: 'sqlite-wal-1',
-      fsync: true,
-      maintenance: { check: true, compact: false, vacuum: false, online: false, asynchronous: false },
-    },
+    storage: storageEngine,
   };
 }
 
@@ -95,21 +77,14 @@ async function renderTopology(source: ClusterSource, caller: Caller) {
   return {
     nodes: [
       {
-        data_id: nodeId,
-        node_id: nodeId,
+        data_id: singleNode.id,
+        node_id: singleNode.id,
         api_url: source.apiUrl(),
-        raft_url: '',
-        role: 'data',
+        ...singleNode.node,
         state: health,
         health_class: health,
-        failure_domain: '',
-        live: true,
-        drain_requested: false,
         capacity_bytes: disk.blocks * disk.bsize,
         available_bytes: disk.bavail * disk.bsize,
-        lease_pressure: 0,
-        read_load: 0,
-        write_load: 0,
         active_backfills: reports.reduce((sum, report) => sum + report.backfills, 0),
       },
     ],
@@ -123,36 +98,29 @@ async function renderTopology(source: ClusterSource, caller: Caller) {
       start_key: report.startKey,
       end_key: report.endKey,
       state: stateOf(report.serving),
-      leader_data_id: nodeId,
-      voter_count: 1,
+      leader_data_id: singleNode.id,
+      ...singleNode.range,
       doc_count: report.documents,
       disk_bytes: report.diskBytes,
       empty: report.empty,
     })),
     replicas: reports.map((report) => ({
       group_id: report.rangeId,
-      data_id: nodeId,
-      node_id: nodeId,
+      data_id: singleNode.id,
+      node_id: singleNode.id,
       replica_id: report.rangeId,
-      peer_node_ids: [nodeId],
+      peer_node_ids: [singleNode.id],
     })),
     groups: reports.map((report) => ({
       group_id: report.rangeId,
-      leader_data_id: nodeId,
-      leader_known: true,
-      voter_count: 1,
-      voter_count_known: true,
-      healthy_voter_reports: 1,
-      joint_consensus: false,
+      leader_data_id: singleNode.id,
+      ...singleNode.group,
       transition_pending: stateOf(report.serving) === 'transitioning',
       replay_required: stateOf(report.serving) === 'replaying',
       replay_caught_up: report.serving === 'live',
-      cutover_ready: true,
-      reads_ready_after_cutover: true,
       doc_count: report.documents,
       disk_bytes: report.diskBytes,
       empty: report.empty,
-      doc_identity_lifecycle: 'ready',
     })),
   };
 }

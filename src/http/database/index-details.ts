@@ -5,6 +5,7 @@ import {
   type Readiness,
   readinessOf,
 } from '../../indexing/index-report.ts';
+import { checkpointFingerprint, notBuilt, repairScan, singleNode, textMerge } from './constant-members.ts';
 
 /** What the wire calls index details (specification 2.5). */
 export interface IndexDetailsSource {
@@ -62,30 +63,28 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     repair: renderRepair(rebuilding, failed !== undefined, skipped),
     ...renderBackfill(ranges, readiness),
     ...renderSequences(ranges, { target, published, checkpointed }),
-    repair_scan_issue_count: 0,
+    ...repairScan,
     repair_issue_count: skipped,
-    repair_issue_count_estimated: false,
     repair_degraded: skipped > 0,
-    repair_summary_ready: true,
     expected_groups: ranges.length,
     reported_groups: ranges.length,
     fresh_groups: ranges.filter(isComplete).length,
     stale_groups: ranges.filter((range) => range.stats !== undefined && !isComplete(range)).length,
     missing_groups: ranges.filter((range) => range.stats === undefined).length,
-    unknown_remote_groups: 0,
+    ...singleNode.index,
     runtime_present: ranges.every((range) => range.stats !== undefined),
     runtime_fresh: readiness.complete,
     runtime_source: catchingUp ? 'startup_catch_up' : 'live_writer_publish',
     runtime_freshness: readiness.complete ? 'fresh' : failed ? 'failed' : catchingUp ? 'catching_up' : 'stale',
-    text_merge: renderTextMerge(),
+    text_merge: textMerge,
     async_indexing: {
       pending_entries: target - published,
       applied_sequence: published,
       target_sequence: target,
       phase: readiness.complete ? 'idle' : 'replay',
     },
-    resolution: renderDerived(target),
-    promotion: renderDerived(target),
+    resolution: renderArtifactStage(target),
+    promotion: renderArtifactStage(target),
   };
 }
 
@@ -146,35 +145,12 @@ function renderSequences(
     projection_checkpoint_generation: checkpointed,
     checkpoint_replay_tail_sequence_count: target - checkpointed,
     projection_checkpoint_status: hasCheckpoint ? (checkpointed < target ? 'stale' : 'valid') : 'none',
-    projection_checkpoint_config_fingerprint: '',
+    ...checkpointFingerprint,
   };
 }
 
-function renderTextMerge() {
-  return {
-    pending_segments: 0,
-    pending_bytes: 0,
-    in_flight_merges: 0,
-    failed_merges: 0,
-    quarantined_merges: 0,
-    quarantined_segments: 0,
-    retry_after_ns: 0,
-    deferred_for_pressure: 0,
-    last_merge_error: '',
-  };
-}
-
-/** Artifact resolution and promotion do not exist yet: they have nothing to do and are never behind. */
-function renderDerived(sequence: number) {
-  return {
-    enabled: false,
-    target_sequence: sequence,
-    applied_sequence: sequence,
-    catch_up_required: false,
-    blocked: false,
-    blocked_reason: '',
-    error_count: 0,
-  };
+function renderArtifactStage(sequence: number) {
+  return { ...notBuilt.artifactStage, target_sequence: sequence, applied_sequence: sequence };
 }
 
 function sum<T>(items: T[], value: (item: T) => number): number {
