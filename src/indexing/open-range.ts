@@ -5,6 +5,7 @@ import type { RangeLog } from '../replication/range-log.ts';
 import { bytesBelow } from '../storage/disk-usage.ts';
 import type { EntryListener, WriteCounts } from '../storage/entry-group.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
+import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
@@ -43,6 +44,8 @@ export interface RangeParts {
 interface FollowedIndex {
   definition: IndexDefinition;
   applier: IndexApplier;
+  /** Lets the feed forget what this index alone needs. */
+  leaveFeed(): void;
 }
 
 /** A range with its documents and the appliers that keep its indexes up to date. */
@@ -50,6 +53,7 @@ export class OpenRange {
   readonly stored: StoredRange;
   readonly #parts: RangeParts;
   readonly #indexes = new Map<string, FollowedIndex>();
+  readonly #consumers = new FeedConsumers();
   readonly #removals: RemovalLog;
   readonly #unsubscribe: () => void;
   #head: number;
@@ -138,7 +142,9 @@ export class OpenRange {
         },
       },
     });
-    this.#indexes.set(definition.name, { definition, applier });
+    // An index that keeps nothing on disk starts from nothing.
+    const neededAfter = () => (definition.memOnly ? applier.progress.published : applier.checkpointedSequence);
+    this.#indexes.set(definition.name, { definition, applier, leaveFeed: this.#consumers.add({ neededAfter }) });
   }
 
   /** Stops to follow an index that is not in the catalog any more; its files go now. */
@@ -146,6 +152,7 @@ export class OpenRange {
     const followed = this.#indexes.get(indexName);
     if (!followed) return;
     this.#indexes.delete(indexName);
+    followed.leaveFeed();
     await followed.applier.close();
     this.#parts.removeIndexFiles(this.#parts.indexesDirectory, followed.definition);
   }
@@ -159,7 +166,9 @@ export class OpenRange {
 
   /** Closes and opens an index again, with the same files and a new definition. */
   async reopenIndex(definition: IndexDefinition): Promise<void> {
-    await this.#indexes.get(definition.name)?.applier.close();
+    const followed = this.#indexes.get(definition.name);
+    await followed?.applier.close();
+    followed?.leaveFeed();
     this.addIndex(definition);
   }
 
@@ -281,14 +290,13 @@ export class OpenRange {
     return count;
   }
 
-  /** Tombstones are needed by an index that stands below them; one that keeps nothing on disk starts from nothing. */
+  /** Keeps tombstones and superseded changes after the sequence in the feed until the pin is released. */
+  pinFeed(afterSequence: number): FeedPin {
+    return this.#consumers.pin(afterSequence);
+  }
+
   #purgeTombstones(): void {
-    let lowest = this.#head;
-    for (const { definition, applier } of this.#indexes.values()) {
-      const durable = definition.memOnly ? applier.progress.published : applier.checkpointedSequence;
-      lowest = Math.min(lowest, durable);
-    }
-    void this.stored.purgeTombstones(lowest).catch(() => {
+    void this.stored.purgeTombstones(this.#consumers.purgeableThrough(this.#head)).catch(() => {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
     });
   }

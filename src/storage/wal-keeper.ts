@@ -24,8 +24,13 @@ const remainderFrames = 2_048;
 const overlongFrames = 4 * longFrames;
 const catchUpPauseMs = 5;
 const catchUpAttemptsMax = 400;
+/** Bytes to which a log grows while a reader keeps it from being copied: a backup that reads one instant of a range. */
+const pinnedBytesMax = 1_024 * 1_024 * 1_024;
+const pinnedFrames = Math.floor(pinnedBytesMax / frameBytes);
 
 interface LogFrames {
+  /** 1 when another connection is copying. */
+  busy: number;
   /** Frames in the log. */
   log: number;
   /** Of these, copied into the file. */
@@ -120,22 +125,29 @@ export class WalKeeper {
     else this.maintain(false);
   }
 
-  /** Copies what the log holds into the file. The log begins anew with the next write unless a reader still uses it. */
-  checkpoint(): void {
+  /**
+   * Copies what the log holds into the file. The log begins again with the next write unless a reader still uses it.
+   * Returns what kept it from copying all.
+   */
+  checkpoint(): 'nothing' | 'reader' | 'copier' {
     failpoint('storage.wal-checkpoint');
     const row = this.#database.query('PRAGMA wal_checkpoint(PASSIVE)').get() as LogFrames;
     this.#framesEstimate = row.log === row.checkpointed ? 0 : row.log;
     this.#framesDue = this.#nextLook();
+    if (row.busy === 1) return 'copier';
+    return row.log === row.checkpointed ? 'nothing' : 'reader';
   }
 
   /**
    * Writes wait here until the log is short: what comes in faster than it can be copied would fill the disk. The other
-   * thread may hold the copy's lock, for which SQLite itself does not wait.
+   * thread may hold the copy's lock, for which SQLite itself does not wait. A reader that pins the log is not waited for
+   * before the log has reached its bound: it may need long.
    */
   #catchUp(): void {
     for (let attempt = 0; attempt < catchUpAttemptsMax; attempt += 1) {
-      this.checkpoint();
+      const kept = this.checkpoint();
       if (this.#framesEstimate < longFrames) return;
+      if (kept === 'reader' && this.#framesEstimate < pinnedFrames) return;
       Bun.sleepSync(catchUpPauseMs);
     }
   }
@@ -147,7 +159,7 @@ export class WalKeeper {
 
   #frames(): LogFrames {
     const row = this.#database.query('PRAGMA wal_checkpoint(NOOP)').get() as LogFrames;
-    return row.log === row.checkpointed ? { log: 0, checkpointed: 0 } : row;
+    return row.log === row.checkpointed ? { ...row, log: 0, checkpointed: 0 } : row;
   }
 
   #nextLook(): number {

@@ -131,6 +131,40 @@ test('every index gets the rows that concern it, and shows the others without wo
   await close();
 });
 
+test('a pin keeps tombstones in the feed after every index has taken them over, until it is released', async () => {
+  using directory = temporaryDirectory();
+  const { range, stored, clock, put, close } = await openRange(directory.path);
+  const tombstones = () => {
+    const page = stored.feed.read(0);
+    const frame = page && readFrame(page.frame);
+    return Array.from({ length: frame?.rowCount ?? 0 }, (_, row) => frame?.kind(row)).filter((kind) => kind === gone);
+  };
+  /** Has every index make a checkpoint, after which the feed is purged. */
+  const checkpoint = async (key: string) => {
+    await put({ puts: { [key]: {} } });
+    await range.waitForIndexes('all', range.head);
+    await clock.advance(bounds.checkpointMs);
+    // The writer answers in order: the purge is behind it.
+    await stored.setLifetime(undefined);
+  };
+  {
+    using pin = range.pinFeed(range.head);
+    await put({ puts: { a: {} } });
+    await put({ deletes: ['a'] });
+    await checkpoint('b');
+    expect(tombstones().length).toBe(1);
+    pin.advance(range.head);
+    await checkpoint('c');
+    expect(tombstones().length).toBe(0);
+    await put({ deletes: ['b'] });
+    await checkpoint('d');
+    expect(tombstones().length).toBe(1);
+  }
+  await checkpoint('e');
+  expect(tombstones().length).toBe(0);
+  await close();
+});
+
 test('nobody waits any longer for an index that is dropped meanwhile', async () => {
   using directory = temporaryDirectory();
   const { range, indexes, put, close, dense } = await openRange(directory.path);

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { expect, test } from 'bun:test';
+import { expect, spyOn, test } from 'bun:test';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
@@ -71,6 +71,35 @@ test(
       kept.write();
     }
     expect(longest * 4_120).toBeLessThan(67 * 1_024 * 1_024);
+  },
+  timeoutMs,
+);
+
+test(
+  'a reader that pins a long log does not hold up writes; when it is gone the log is copied',
+  () => {
+    using directory = temporaryDirectory();
+    using kept = keptFile(directory.path);
+    // Nobody copies but the writer itself.
+    kept.wal.onLong = () => kept.wal.copied(true);
+    kept.write();
+    const reader = new Database(kept.path, { readonly: true });
+    reader.run('BEGIN');
+    const rows = () => (reader.query('SELECT count(*) AS n FROM blobs').get() as { n: number }).n;
+    expect(rows()).toBe(1);
+    const sleeps = spyOn(Bun, 'sleepSync');
+    try {
+      while (kept.log() * 4_120 < 100 * 1_024 * 1_024) kept.write();
+      expect(sleeps).not.toHaveBeenCalled();
+    } finally {
+      sleeps.mockRestore();
+    }
+    expect(rows()).toBe(1);
+    reader.run('COMMIT');
+    reader.close();
+    kept.wal.checkpoint();
+    kept.write(100);
+    expect(kept.log()).toBeLessThan(200);
   },
   timeoutMs,
 );
