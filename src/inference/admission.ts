@@ -1,3 +1,4 @@
+import { type Caller, requireInference } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Priority } from '../model-host/priority.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -6,6 +7,7 @@ const retryAfterMs = 500;
 
 /** Who asks for work with models. */
 export interface InferenceCall {
+  readonly caller: Caller;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   /** `foreground` unless given. */
@@ -59,14 +61,16 @@ export class Admission {
   }
 
   /**
-   * Runs `work` to its end, and counts it once it is finished. Throws `inference_capacity` where no permit is left. After
+   * Runs `work` to its end, and counts it once it is finished. Throws `inference_capacity` where no permit is left and
+   * `forbidden` for a caller who may not work with models. After
    * an abort it throws the signal's reason where that is a `ServiceError` (a deadline, a stop), else `unavailable`.
    */
   async run<T>(
     operation: string,
-    { signal, priority = 'foreground' }: InferenceCall,
+    { caller, signal, priority = 'foreground' }: InferenceCall,
     work: () => Promise<Finished<T>>,
   ): Promise<T> {
+    requireInference(caller, 'read');
     using _permit = priority === 'foreground' ? this.#take() : undefined;
     const { clock, onFinished } = this.#deps;
     const startMs = clock.monotonicMs();

@@ -49,7 +49,7 @@ export function textRerankRoutes(inference: Inference): Route[] {
         timed(inference, context, async () => {
           const { request, answer } = asked(inference, context.body);
           checkTexts([request.query, ...request.texts]);
-          return answer(await own.rerank(request, { signal: context.signal }));
+          return answer(await own.rerank(request, context));
         }),
     });
   return [at('/ai/v1/rerank'), at('/rerank'), at('/v2/rerank')];

@@ -34,11 +34,11 @@ export function teiRoutes(inference: Inference): Route[] {
         200: { description: 'The vectors', schema: Type.Union([vectorsSchema, embeddingsResponseSchema]) },
       },
       handler: (context) => {
-        const { body, signal } = context;
+        const { body } = context;
         if (!('inputs' in body)) return embed(body, context);
         return timed(inference, context, async () => {
           const model = requireEmbedder(inference, body);
-          const vectors = vectorsOf(await own.embed(embedRequest(body, model), { signal }));
+          const vectors = vectorsOf(await own.embed(embedRequest(body, model), context));
           return model.manifest.normalize === false && body.normalize !== false ? vectors.map(unit) : vectors;
         });
       },

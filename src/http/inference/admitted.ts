@@ -1,9 +1,8 @@
-import type { Finished } from '../../inference/admission.ts';
+import type { Finished, InferenceCall } from '../../inference/admission.ts';
 import type { Inference } from '../../inference/inference.ts';
 
 /** What the work for a request sees of its HTTP side. */
-interface Call {
-  readonly signal: AbortSignal;
+interface Call extends InferenceCall {
   addTiming(stage: string, durationMs: number): void;
 }
 
@@ -14,7 +13,7 @@ export function admitted<T>(
   call: Call,
   work: () => Promise<Finished<T>>,
 ): Promise<T> {
-  return timed(inference, call, () => inference.admission.run(operation, { signal: call.signal }, work));
+  return timed(inference, call, () => inference.admission.run(operation, call, work));
 }
 
 /** The timing alone, for work that a provider admits. */

@@ -41,7 +41,10 @@ export function embeddingRoutes(inference: Inference): Route[] {
   return [at('/ai/v1/embeddings'), at('/ai/v1/embed')];
 }
 
-type Context = Pick<RouteContext<object, object, unknown>, 'request' | 'signal' | 'acceptsMsgpack' | 'addTiming'>;
+type Context = Pick<
+  RouteContext<object, object, unknown>,
+  'request' | 'caller' | 'signal' | 'acceptsMsgpack' | 'addTiming'
+>;
 
 /** Answers requests for embeddings in the shape of the OpenAI interface. */
 export function embedder(inference: Inference): (body: EmbeddingsRequest, context: Context) => Promise<Reply | object> {
@@ -49,7 +52,7 @@ export function embedder(inference: Inference): (body: EmbeddingsRequest, contex
   return (body, context) =>
     timed(inference, context, async () => {
       const packed = (context.request.headers.get('accept') ?? '').includes(packedType);
-      const embeddings = await own.embed(embedRequest(body, packed), { signal: context.signal });
+      const embeddings = await own.embed(embedRequest(body, packed), context);
       if (packed) return packedReply(embeddings);
       return listAnswer(embeddings, context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float'));
     });

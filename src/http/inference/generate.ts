@@ -40,7 +40,7 @@ export function generateRoutes(inference: Inference): Route[] {
 async function answer(inference: Inference, own: OwnProvider, context: Context): Promise<object> {
   const request = readChatRequest(context.body);
   if (request.stream) return await new StreamedAnswer(inference, own, request, context).begin();
-  const output = await own.generate(request, { signal: context.signal });
+  const output = await own.generate(request, context);
   context.addTiming('prefill', output.result.prefillMs);
   context.addTiming('decode', output.result.decodeMs);
   return completionBody(newHead(inference, request), request, output, newCallId);
@@ -81,6 +81,7 @@ class StreamedAnswer {
     try {
       const signal = AbortSignal.any([this.#context.signal, this.#stop.signal]);
       const output = await this.#own.generate(this.#request, {
+        caller: this.#context.caller,
         signal,
         onPiece: (deltas, logprobs) => {
           for (const chunk of this.#chunks.pieces(deltas, logprobs)) this.#opened().send(chunk);

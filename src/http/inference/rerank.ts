@@ -34,7 +34,7 @@ export function rerankRoutes(inference: Inference): Route[] {
           const texts = parts.map(({ text }) => text);
           const images = parts.map((part) => part.images);
           const request = checked({ model, query, texts, images, truncate: truncation(truncate) });
-          return scoreList(await own.rerank(request, { signal: context.signal }));
+          return scoreList(await own.rerank(request, context));
         }),
     }),
   ];

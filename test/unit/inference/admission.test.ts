@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'bun:test';
-import { Admission, type Finished, type InferenceWork } from '../../../src/inference/admission.ts';
+import { serverCaller } from '../../../src/access/principal.ts';
+import { Admission, type Finished, type InferenceCall, type InferenceWork } from '../../../src/inference/admission.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 const full = { code: 'inference_capacity', retryable: true, retryAfterMs: expect.any(Number) };
 const { signal } = new AbortController();
+
+function callOf(signal: AbortSignal, more: Partial<InferenceCall> = {}): InferenceCall {
+  return { caller: serverCaller('test', signal), signal, ...more };
+}
 
 function openAdmission(concurrentMax: number) {
   const clock = new FakeClock();
@@ -24,10 +29,18 @@ function openAdmission(concurrentMax: number) {
 const answered = async (value: number): Promise<Finished<number>> => ({ value, items: 2, tokens: 3 });
 const waiting = () => Promise.withResolvers<Finished<number>>();
 
+test('work with models is refused to callers without a grant for it, before any work', async () => {
+  const { admission, finished } = openAdmission(1);
+  const principal = { kind: 'granted', name: 'reader', grants: [] } as const;
+  const call = callOf(signal, { caller: { ...serverCaller('test', signal), principal } });
+  await expect(admission.run('embed', call, () => answered(1))).rejects.toMatchObject({ code: 'forbidden' });
+  expect([admission.taken, finished]).toEqual([0, []]);
+});
+
 describe('a permit', () => {
   test('is held for the length of the work, and counted when the work is finished', async () => {
     const { admission, clock, finished } = openAdmission(1);
-    const answer = admission.run('embed', { signal }, async () => {
+    const answer = admission.run('embed', callOf(signal), async () => {
       expect(admission.taken).toBe(1);
       await clock.advance(7);
       return answered(5);
@@ -39,10 +52,10 @@ describe('a permit', () => {
   test('is refused where none is left, before any work, and given again when one comes back', async () => {
     const { admission, refusals } = openAdmission(1);
     const first = waiting();
-    const working = admission.run('embed', { signal }, () => first.promise);
+    const working = admission.run('embed', callOf(signal), () => first.promise);
     let worked = false;
     const other = () =>
-      admission.run('rerank', { signal }, () => {
+      admission.run('rerank', callOf(signal), () => {
         worked = true;
         return answered(1);
       });
@@ -54,20 +67,20 @@ describe('a permit', () => {
 
   test('comes back when the work fails, which is not counted', async () => {
     const { admission, finished } = openAdmission(1);
-    await expect(admission.run('embed', { signal }, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    await expect(admission.run('embed', callOf(signal), () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect([admission.taken, finished]).toEqual([0, []]);
   });
 
   test('is not needed in the background, and never refused without a bound', async () => {
     const { admission } = openAdmission(1);
     const first = waiting();
-    const working = admission.run('embed', { signal }, () => first.promise);
+    const working = admission.run('embed', callOf(signal), () => first.promise);
     const priority = 'background';
-    expect(await admission.run('embed', { signal, priority }, () => answered(2))).toBe(2);
+    expect(await admission.run('embed', callOf(signal, { priority }), () => answered(2))).toBe(2);
     first.resolve(await answered(1));
     await working;
     const unbounded = openAdmission(0).admission;
-    for (let each = 0; each < 1_000; each += 1) void unbounded.run('embed', { signal }, () => waiting().promise);
+    for (let each = 0; each < 1_000; each += 1) void unbounded.run('embed', callOf(signal), () => waiting().promise);
     expect(unbounded.taken).toBe(1_000);
   });
 });
@@ -77,7 +90,7 @@ describe('what is thrown after an abort', () => {
     const leaving = new AbortController();
     leaving.abort(reason);
     const { admission } = openAdmission(1);
-    return admission.run('embed', { signal: leaving.signal }, () => Promise.reject(new Error('broken')));
+    return admission.run('embed', callOf(leaving.signal), () => Promise.reject(new Error('broken')));
   };
 
   test('is no fault of ours where the client left', async () => {
