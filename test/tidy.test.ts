@@ -28,6 +28,7 @@ const ranks: Readonly<Record<string, number>> = {
   config: 1,
   observability: 1,
   runtime: 2,
+  'index-kinds': 2,
   storage: 3,
   engine: 3,
   access: 3,

@@ -1,9 +1,9 @@
 /** Our indexes through the native calls that the server makes, answering the commands of `vector-engine.ts`. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { IndexDefinition } from '../../src/engine/index-definition.ts';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
 import { NativeIndex } from '../../src/engine/native-index.ts';
+import type { IndexDefinition } from '../../src/index-kinds/all-kinds.ts';
 import { must } from '../../src/lib/assert.ts';
 import { FrameBuilder, type RowKind, rowKind } from '../../src/lib/document-frame.ts';
 import type { NativePlan } from '../../src/query/native-plan.ts';
@@ -23,8 +23,9 @@ const textDefinition: IndexDefinition = {
   kind: 'full_text',
   name: 'text',
   incarnation: 1,
+  partId: 1,
   memOnly: false,
-  schema: null,
+  schema: undefined,
 };
 
 interface Built {
@@ -75,7 +76,7 @@ await serveVectorEngine<NativeHits>({
 
 function vectorDefinition({ dense }: BuildCommand): IndexDefinition {
   const common = { name: legName, incarnation: indexId, memOnly: false, partId: indexId };
-  if (!dense) return { ...common, kind: 'sparse', minWeight: 0 };
+  if (!dense) return { ...common, kind: 'sparse', minWeight: 0, topK: 10 };
   return { ...common, kind: 'dense', dimension: dense.dimension, metric: 'cosine' };
 }
 

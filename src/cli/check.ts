@@ -2,7 +2,6 @@ import { IndexFaultError } from '../engine/engine-error.ts';
 import { NativeIndex } from '../engine/native-index.ts';
 import { type CheckReport, checkDirectory, type IndexChecks } from '../storage/check-directory.ts';
 import { readIndexRecord } from '../tables/index-record.ts';
-import { definitionOf } from '../tables/table.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
@@ -24,7 +23,7 @@ const nativeIndexChecks: IndexChecks = {
   keepsFiles: (record) => readIndexRecord(record).config.mem_only !== true,
   async verify(directory, record) {
     try {
-      const opened = await NativeIndex.open(directory, definitionOf(readIndexRecord(record)), false);
+      const opened = await NativeIndex.open(directory, readIndexRecord(record).definition, false);
       try {
         await opened.verify();
         return { kind: 'sound', sequence: opened.openedAtSequence };

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
+import { definitionJson, type IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { awaitNative, callNative } from './engine-error.ts';
-import { definitionJson, type IndexDefinition } from './index-definition.ts';
 import { nativeAddon } from './native-addon.ts';
 
 interface StatsJson {

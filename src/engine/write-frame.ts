@@ -1,3 +1,4 @@
+import type { WrittenVectors } from '../index-kinds/index-kind.ts';
 import { awaitNative, callNative } from './engine-error.ts';
 import type { ScanLimits } from './json-scan.ts';
 import { nativeAddon } from './native-addon.ts';
@@ -24,19 +25,7 @@ export interface FrameOptions {
   ttlField?: string;
   keyBytesMax?: number;
   /** The table's indexes; needed when `holdsVectors`. */
-  vectorIndexes?: VectorIndexSpec[];
-}
-
-/** An index of a table, as far as the vectors of documents concern it. */
-export interface VectorIndexSpec {
-  name: string;
-  /** Its incarnation. */
-  id: number;
-  /** `managed`: its embedder makes the vectors. `full_text`: it takes none. */
-  kind: 'dense' | 'sparse' | 'managed' | 'full_text';
-  /** Of a dense index. */
-  dimension?: number;
-  metric?: 'l2_squared' | 'cosine' | 'inner_product';
+  vectorIndexes?: WrittenVectors[];
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { IndexDefinition } from '../engine/index-definition.ts';
+import { type IndexDefinition, partIdOf } from '../index-kinds/all-kinds.ts';
 import { readFrame, rowKind } from '../lib/document-frame.ts';
 
 /** What a frame holds, as far as indexes have to tell it apart. */
@@ -27,5 +27,6 @@ export function contentsOf(bytes: Uint8Array<ArrayBuffer>, vectorIndexes: number
 
 /** Whether the index has to look at a frame with these contents. */
 export function concerns(definition: IndexDefinition, { puts, deletes, vectors }: FrameContents): boolean {
-  return deletes || (definition.kind === 'full_text' ? puts : vectors.has(definition.partId));
+  const partId = partIdOf(definition);
+  return deletes || (partId === undefined ? puts : vectors.has(partId));
 }

@@ -1,4 +1,4 @@
-import { type IndexDefinition, partIdOf } from '../engine/index-definition.ts';
+import { type IndexDefinition, kindOf, partIdOf } from '../index-kinds/all-kinds.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
@@ -286,7 +286,7 @@ export class OpenRange {
 
   #vectorIndexCount(): number {
     let count = 0;
-    for (const { definition } of this.#indexes.values()) if (definition.kind !== 'full_text') count += 1;
+    for (const { definition } of this.#indexes.values()) if (kindOf(definition).follows === 'vectors') count += 1;
     return count;
   }
 

@@ -13,9 +13,6 @@ import {
   readString,
 } from './query-members.ts';
 
-/** What the search for text is called among the legs of a query. */
-export const textLegName = 'full_text';
-
 const strategies = ['rrf', 'rsf', 'failover'] as const;
 const defaultRankConstant = 60;
 const weightMax = 1e9;

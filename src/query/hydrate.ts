@@ -1,5 +1,5 @@
+import { textLegName } from '../index-kinds/full-text.ts';
 import { inSlices } from '../lib/in-slices.ts';
-import { textLegName } from './fusion-request.ts';
 import { type NativePlan, textPlan } from './native-plan.ts';
 import {
   type HydratedDocument,

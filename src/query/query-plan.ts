@@ -1,4 +1,5 @@
 import { limits } from '../config/limits.ts';
+import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { queryRequest } from '../protocol/database/query.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { readAggregations } from './aggregation-request.ts';
@@ -22,7 +23,6 @@ import {
 } from './query-members.ts';
 import { readQueryNode } from './query-nodes.ts';
 import { readPage } from './query-page.ts';
-import type { QueryIndex } from './query-vector.ts';
 import type { Synonyms } from './synonyms.ts';
 import { tolerateTypos } from './typo-tolerance.ts';
 import { defaultLimit, readVectorSearch } from './vector-search.ts';
@@ -37,7 +37,7 @@ export interface PlanContext {
   /** What the table takes for the same. */
   synonyms?: Synonyms;
   /** What vectors can be searched in. */
-  indexes?: readonly QueryIndex[];
+  indexes?: readonly IndexDefinition[];
 }
 
 export interface PlannedQuery {

@@ -1,15 +1,10 @@
 import { limits } from '../config/limits.ts';
+import type { VectorIndex } from '../index-kinds/all-kinds.ts';
+import type { DenseDefinition } from '../index-kinds/dense.ts';
+import type { SparseDefinition } from '../index-kinds/sparse.ts';
 import { base64Bytes, decodeBase64Into } from '../lib/base64.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member } from './query-members.ts';
-
-/** An index of a table, as far as a query may name it. */
-export type QueryIndex =
-  | { name: string; kind: 'full_text' }
-  | { name: string; kind: 'dense'; dimension: number; metric: 'l2_squared' | 'cosine' | 'inner_product' }
-  | { name: string; kind: 'sparse'; topK: number };
-
-type DenseIndex = Extract<QueryIndex, { kind: 'dense' }>;
 
 /** Of the longest vectors whose squared distances and dot products a float32 still holds; the same for documents. */
 const squaresMax = 8e37;
@@ -17,11 +12,19 @@ const squaresMax = 8e37;
 const denseForms = 'an array of numbers, or base64 of little-endian float32 values';
 const sparseForms = '{"indices", "values"}, {"packed_indices", "packed_values"}, or an object of token -> weight';
 
+/** The bytes of a query vector, as the engine reads it for this index. Fails with `invalid_query` naming `where`. */
+export function readQueryVector(value: unknown, index: VectorIndex, where: string): Uint8Array {
+  const read = readers[index.kind] as (value: unknown, index: VectorIndex, where: string) => Uint8Array;
+  return read(value, index, where);
+}
+
+const readers = { dense: readDenseVector, sparse: readSparseVector } satisfies Record<VectorIndex['kind'], unknown>;
+
 /**
  * The bytes of a query vector for a dense index: its float32 values, little-endian.
  * Fails with `invalid_query` naming `where`.
  */
-export function readDenseVector(value: unknown, index: DenseIndex, where: string): Uint8Array {
+function readDenseVector(value: unknown, index: DenseDefinition, where: string): Uint8Array {
   const { dimension, metric, name } = index;
   if (!Array.isArray(value) && typeof value !== 'string') {
     throw invalidQuery(where, `index "${name}" is dense: the vector must be ${denseForms}.`);
@@ -48,7 +51,7 @@ export function readDenseVector(value: unknown, index: DenseIndex, where: string
  * The bytes of a query vector for a sparse index: its indices as uint32, ascending, then as many values as float32,
  * little-endian. Zero weights are left out. Fails with `invalid_query` or `limit_exceeded` naming `where`.
  */
-export function readSparseVector(value: unknown, name: string, where: string): Uint8Array {
+function readSparseVector(value: unknown, { name }: SparseDefinition, where: string): Uint8Array {
   if (!isObject(value)) throw invalidQuery(where, `index "${name}" is sparse: the vector must be ${sparseForms}.`);
   const [indices, values] = readSparseForm(value, where);
   if (indices.length !== values.length) {

@@ -1,10 +1,12 @@
 import { limits } from '../config/limits.ts';
+import { type IndexDefinition, isVectorIndex, kindOf, type VectorIndex } from '../index-kinds/all-kinds.ts';
+import { textLegName } from '../index-kinds/full-text.ts';
 import { suggestion } from '../lib/did-you-mean.ts';
-import { readFusion, readPruner, textLegName } from './fusion-request.ts';
+import { readFusion, readPruner } from './fusion-request.ts';
 import type { PlanLeg, PlanVectorSearch } from './native-plan.ts';
 import { invalidQuery, isObject, type Members, member, readNumber, readStrings } from './query-members.ts';
 import { pageLimitDefault, type RequestedPage } from './query-page.ts';
-import { type QueryIndex, readDenseVector, readSparseVector } from './query-vector.ts';
+import { readQueryVector } from './query-vector.ts';
 
 /** The vector searches of a request. */
 export interface VectorSearch {
@@ -32,7 +34,7 @@ const refiningMembers = ['indexes', 'distance_under', 'distance_over'];
  */
 export function readVectorSearch(
   request: Members,
-  indexes: readonly QueryIndex[],
+  indexes: readonly IndexDefinition[],
   shape: SearchShape,
 ): VectorSearch | undefined {
   refuseSemanticSearch(request);
@@ -62,20 +64,25 @@ export function readVectorSearch(
 }
 
 /** Hits of a request that says no `limit`: a sparse index has its own number when it is searched alone. */
-export function defaultLimit(request: Members, indexes: readonly QueryIndex[], hasText: boolean): number | undefined {
+export function defaultLimit(
+  request: Members,
+  indexes: readonly IndexDefinition[],
+  hasText: boolean,
+): number | undefined {
   const embeddings = member(request, 'embeddings');
   if (hasText || !isObject(embeddings)) return undefined;
   const [name, ...others] = namesOf(request, embeddings);
   const index = others.length === 0 ? indexes.find((each) => each.name === name) : undefined;
-  return index?.kind === 'sparse' ? index.topK : undefined;
+  return index && kindOf(index).vectorSearch?.defaultLimit(index);
 }
 
 interface ReadLeg {
+  index: VectorIndex;
   leg: Omit<PlanLeg, 'weight'>;
   vector: Uint8Array;
 }
 
-function readLegs(request: Members, indexes: readonly QueryIndex[], effort: number): ReadLeg[] {
+function readLegs(request: Members, indexes: readonly IndexDefinition[], effort: number): ReadLeg[] {
   const embeddings = member(request, 'embeddings');
   if (embeddings === undefined) return [];
   if (!isObject(embeddings)) throw invalidQuery('embeddings', 'must be an object of index name -> vector.');
@@ -87,12 +94,9 @@ function readLegs(request: Members, indexes: readonly QueryIndex[], effort: numb
       throw invalidQuery('indexes', `"${name}" has no vector in "embeddings", and no embedder to make one.`);
     }
     const at = `embeddings.${name}`;
-    if (index.kind === 'dense') {
-      const vector = readDenseVector(embeddings[name], index, at);
-      return { leg: { name, kind: index.kind, bytes: vector.byteLength, effort }, vector };
-    }
-    const vector = readSparseVector(embeddings[name], name, at);
-    return { leg: { name, kind: index.kind, bytes: vector.byteLength }, vector };
+    const vector = readQueryVector(embeddings[name], index, at);
+    const leg = { name, kind: index.kind, bytes: vector.byteLength };
+    return { index, leg: kindOf(index).vectorSearch?.takesEffort ? { ...leg, effort } : leg, vector };
   });
 }
 
@@ -105,17 +109,13 @@ function namesOf(request: Members, embeddings: Members): string[] {
   return names;
 }
 
-function findIndex(
-  name: string,
-  indexes: readonly QueryIndex[],
-  at: string,
-): Exclude<QueryIndex, { kind: 'full_text' }> {
+function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndex {
   const index = indexes.find((each) => each.name === name);
-  if (index?.kind === 'full_text') {
+  if (index && !isVectorIndex(index)) {
     throw invalidQuery(at, `"${name}" is a full-text index; search it with "full_text_search".`);
   }
   if (index) return index;
-  const others = indexes.flatMap((each) => (each.kind === 'full_text' ? [] : each.name));
+  const others = indexes.filter(isVectorIndex).map((each) => each.name);
   const shown = name.length > 64 ? `${name.slice(0, 64)}...` : name;
   throw invalidQuery(at, `the table has no embeddings index "${shown}".${suggestion(name, others)}`);
 }
@@ -146,7 +146,7 @@ function readDistances(request: Members, legs: ReadLeg[]): Pick<PlanVectorSearch
   const under = readNumber(request, 'distance_under', bounds, where);
   const over = readNumber(request, 'distance_over', bounds, where);
   if (under === undefined && over === undefined) return {};
-  if (legs.every(({ leg }) => leg.kind !== 'dense')) {
+  if (legs.every(({ index }) => !kindOf(index).vectorSearch?.hasDistance)) {
     const name = under === undefined ? 'distance_over' : 'distance_under';
     throw invalidQuery(where, `"${name}" needs a dense index in "embeddings": other searches have no distance.`);
   }

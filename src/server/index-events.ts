@@ -1,4 +1,4 @@
-import type { IndexKind } from '../engine/index-definition.ts';
+import type { IndexKindName } from '../index-kinds/all-kinds.ts';
 import type { ApplierEvents, IndexStage } from '../indexing/index-applier.ts';
 import type { Health } from '../observability/health.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -14,7 +14,7 @@ const stageMetrics: Record<IndexStage, MetricName> = {
 /** What the life of an index tells to the log and to metrics. */
 export function indexEvents(
   { logger, metrics, health }: { logger: Logger; metrics: Metrics; health: Health },
-  where: { table: string; index: string; range_id: number; kind: IndexKind },
+  where: { table: string; index: string; range_id: number; kind: IndexKindName },
 ): ApplierEvents {
   const subject = { rangeId: where.range_id, index: where.index };
   return {

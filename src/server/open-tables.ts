@@ -1,14 +1,13 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LimitOptions } from '../config/limits.ts';
-import type { IndexDefinition } from '../engine/index-definition.ts';
 import { NativeIndex } from '../engine/native-index.ts';
+import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { ClosedRanges } from '../indexing/closed-ranges.ts';
 import { OpenRange, type RangeIndexOpener } from '../indexing/open-range.ts';
 import { openRangesFor, RangePool } from '../indexing/range-pool.ts';
 import { WriterBudget } from '../indexing/writer-budget.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
-import { definitionOf } from '../tables/table.ts';
 import { TableService } from '../tables/table-service.ts';
 import type { DatabaseCore } from './database-core.ts';
 import { indexEvents } from './index-events.ts';
@@ -49,7 +48,10 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
       writers,
       hasLifetimes: () => table.ttlDurationMs !== undefined,
     };
-    return new OpenRange(parts, table.indexes.map(definitionOf));
+    return new OpenRange(
+      parts,
+      table.indexes.map(({ definition }) => definition),
+    );
   };
   await tables.load();
   return { tables, pool };

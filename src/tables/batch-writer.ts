@@ -8,6 +8,7 @@ import {
   scanWrite,
   sectionEntries,
 } from '../engine/write-frame.ts';
+import { writtenVectorsOf } from '../index-kinds/all-kinds.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -31,7 +32,6 @@ import { refuseMisspelt } from './misspelt-members.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
-import { vectorIndexOf } from './vector-indexes.ts';
 
 const batchMembers = Object.keys(batchRequest.properties);
 const multiBatchMembers = Object.keys(multiBatchRequest.properties);
@@ -197,7 +197,8 @@ export class BatchWriter {
       ttlField: table.ttlField,
       keyBytesMax: limits.keyBytesMax,
     };
-    if (holdsVectors(entries)) options.vectorIndexes = table.indexes.map(vectorIndexOf);
+    if (holdsVectors(entries))
+      options.vectorIndexes = table.indexes.map(({ definition }) => writtenVectorsOf(definition));
     return buildFrame(body, entries, options, table.compiledSchema);
   }
 

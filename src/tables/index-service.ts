@@ -1,20 +1,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
+import { kindOf, kindOfConfig } from '../index-kinds/all-kinds.ts';
+import { primaryIndexPrefix, readIndexConfig } from '../index-kinds/index-config.ts';
+import type { CountedStats, IndexCounts } from '../index-kinds/index-kind.ts';
 import type { RangeIndexReport } from '../indexing/index-report.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { checkIndexName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
-import { primaryIndexPrefix, readIndexConfig } from './index-config.ts';
-import { newIndex, readIndexRecord, shapeOf } from './index-record.ts';
-import { definitionOf, type Table, type TableIndex } from './table.ts';
+import { newIndex, readIndexRecord } from './index-record.ts';
+import type { Table, TableIndex } from './table.ts';
 import type { TableService } from './table-service.ts';
 
 /** An index with what its ranges say of it now. */
 export interface IndexReport {
   config: TableIndex['config'];
   incarnation: string;
+  counts(stats: CountedStats): IndexCounts;
   ranges: RangeIndexReport[];
 }
 
@@ -65,7 +68,7 @@ export class IndexService {
       });
       table.indexes = indexes.map(readIndexRecord);
       const added = find(table, indexName);
-      for (const range of lease.ranges) range.addIndex(definitionOf(added));
+      for (const range of lease.ranges) range.addIndex(added.definition);
       return { created: true, config: added.config };
     });
   }
@@ -84,7 +87,7 @@ export class IndexService {
         throw new ServiceError('index_in_use', message);
       }
       using lease = await table.lease();
-      const keptShape = keepsVectors && index ? shapeOf(index.config) : undefined;
+      const keptShape = keepsVectors && index ? kindOfConfig(index.config).shapeOf(index.config) : undefined;
       const { indexes, goneParts } = await this.#storage.catalog.changeTable({
         tableId: table.id,
         dropIndexes: [{ name: indexName, keptShape }],
@@ -111,5 +114,6 @@ function notFound(table: Table, indexName: string): ServiceError {
 async function report(table: Table, index: TableIndex): Promise<IndexReport> {
   using lease = await table.lease();
   const ranges = lease.ranges.flatMap((range) => range.report(index.name) ?? []);
-  return { config: index.config, incarnation: String(index.incarnation), ranges };
+  const { counts } = kindOf(index.definition);
+  return { config: index.config, incarnation: String(index.incarnation), counts, ranges };
 }

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
+import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
+import { primaryIndexConfig } from '../index-kinds/index-config.ts';
 import type { SerialTasks } from '../lib/serial-tasks.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -7,10 +9,9 @@ import type { RangeLog } from '../replication/range-log.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
-import { primaryIndexConfig } from './index-config.ts';
 import { indexRecordJson, mappingOf, newIndex, readIndexRecord } from './index-record.ts';
 import { rewriteLifetimes } from './lifetime-rewrite.ts';
-import { definitionOf, type Table, type TableLease } from './table.ts';
+import type { Table, TableLease } from './table.ts';
 import type { TableSettings } from './table-view.ts';
 
 /** Whether a change may replace this schema. */
@@ -69,7 +70,7 @@ export class SchemaChange {
     const readSchema = table.settings.readSchema ?? table.settings.schema;
     const settings: TableSettings = { ...table.settings, schema: next, readSchema };
     const abandoned = table.indexes.filter((index) => index.role === 'building').map((index) => index.name);
-    const extras = table.indexes.filter((index) => index.role === 'extra' && index.config.type === 'full_text');
+    const extras = table.indexes.filter((index) => index.role === 'extra' && index.definition.kind === 'full_text');
     const added: NewIndex[] = [
       newIndex(primaryIndexConfig(next.version ?? 0), next, 'building'),
       ...extras.map((index) => newIndex(index.config, next, 'extra')),
@@ -83,7 +84,9 @@ export class SchemaChange {
     const remap = !isDeepStrictEqual(table.settings.schema.dynamic_templates, next.dynamic_templates);
     const settings: TableSettings = { ...table.settings, schema: next };
     const mapping = mappingOf(table.settings.schema);
-    const followed = table.indexes.filter((index) => remap && isDeepStrictEqual(index.schema, mapping));
+    const followed = table.indexes.filter(
+      (index) => remap && isDeepStrictEqual(mappedSchemaOf(index.definition), mapping),
+    );
     const { indexes } = await this.#storage.catalog.changeTable({
       tableId: table.id,
       record: JSON.stringify(settings),
@@ -92,7 +95,7 @@ export class SchemaChange {
     table.settings = settings;
     table.indexes = indexes.map(readIndexRecord);
     for (const index of table.indexes.filter(({ name }) => followed.some((each) => each.name === name))) {
-      await Promise.all(lease.ranges.map((range) => range.reopenIndex(definitionOf(index))));
+      await Promise.all(lease.ranges.map((range) => range.reopenIndex(index.definition)));
     }
   }
 
@@ -119,7 +122,7 @@ export class SchemaChange {
     const fresh = table.indexes.filter((index) => added.some((each) => each.name === index.name));
     for (const range of lease.ranges) {
       for (const name of dropped) await range.removeIndex(name);
-      for (const index of fresh) range.addIndex(definitionOf(index));
+      for (const index of fresh) range.addIndex(index.definition);
     }
   }
 

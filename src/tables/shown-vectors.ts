@@ -1,4 +1,5 @@
 import { renderVector } from '../engine/vector-text.ts';
+import { partIdOf } from '../index-kinds/all-kinds.ts';
 import { inSlices } from '../lib/in-slices.ts';
 import type { Hit } from '../query/hydrate.ts';
 import type { Projection } from '../query/projection.ts';
@@ -26,9 +27,12 @@ export class ShownVectors {
 
   /** Undefined when the projection shows none of the table's vectors. */
   static of(projection: Projection, indexes: readonly TableIndex[]): ShownVectors | undefined {
-    const shown = indexes.filter(({ name, config }) => config.type === 'embeddings' && projection.showsVectors(name));
+    const shown = indexes.flatMap(({ name, definition }): [number, string][] => {
+      const partId = partIdOf(definition);
+      return partId !== undefined && projection.showsVectors(name) ? [[partId, JSON.stringify(name)]] : [];
+    });
     if (shown.length === 0) return undefined;
-    return new ShownVectors(new Map(shown.map(({ name, partId }) => [partId, JSON.stringify(name)])));
+    return new ShownVectors(new Map(shown));
   }
 
   /** What is shown of the documents with these ordinals. */

@@ -2,6 +2,7 @@ import type { Caller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { scanJson } from '../engine/json-scan.ts';
 import { highlightDocuments, matchDocuments } from '../engine/native-query.ts';
+import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -25,7 +26,6 @@ import { type PlannedQuery, planQuery, queryTable } from '../query/query-plan.ts
 import { splitQueryRequests } from '../query/query-requests.ts';
 import { renderQueryResult } from '../query/query-result.ts';
 import type { HydratedDocument, QueryCaller, QueryTarget, RunNativeQuery } from '../query/query-target.ts';
-import type { QueryIndex } from '../query/query-vector.ts';
 import { type FramedDocument, framesOf } from './document-frames.ts';
 import { synonymsOf } from './document-schema.ts';
 import { ShownVectors } from './shown-vectors.ts';
@@ -120,7 +120,7 @@ export class TableQueries {
     const table = this.#parts.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
     const synonyms = synonymsOf(table.settings.schema);
-    const indexes = table.indexes.map(queryIndexOf);
+    const indexes = table.indexes.map(({ definition }) => definition);
     const { name, ttlDurationMs } = table;
     const planned = planQuery(request, { name, ttlDurationMs, nowMs, synonyms, indexes });
     const scope = { table: table.name, sort: planned.plan.sort };
@@ -224,7 +224,8 @@ export async function matchStored(
   const matches: boolean[] = [];
   const planJson = JSON.stringify({ ...plan, offset: 0, limit: 0, sort: [] });
   for (const frame of framesOf(documents)) {
-    for (const matched of await matchDocuments(table.servingIndex.schema, planJson, frame)) matches.push(matched === 1);
+    for (const matched of await matchDocuments(mappedSchemaOf(table.servingIndex.definition), planJson, frame))
+      matches.push(matched === 1);
   }
   return matches;
 }
@@ -240,7 +241,12 @@ async function highlightStored(
   const { aggregations: _, cursor: _cursor, ...asked } = textPlan(plan);
   const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
   for (const frame of framesOf(inBytes(documents))) {
-    const rows = await highlightDocuments(table.servingIndex.schema, planJson, JSON.stringify(wanted), frame);
+    const rows = await highlightDocuments(
+      mappedSchemaOf(table.servingIndex.definition),
+      planJson,
+      JSON.stringify(wanted),
+      frame,
+    );
     for (const row of rows) highlights.push(JSON.stringify(row));
   }
   return highlights;
@@ -254,13 +260,6 @@ function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocum
 function tableOf(request: unknown, pathTable: string | undefined): string | undefined {
   const named = typeof request === 'object' && request !== null && 'table' in request ? request.table : undefined;
   return pathTable ?? (typeof named === 'string' ? named : undefined);
-}
-
-/** What of an index a query can ask for. */
-function queryIndexOf({ name, config }: TableIndex): QueryIndex {
-  if (config.type === 'full_text') return { name, kind: 'full_text' };
-  if (config.sparse) return { name, kind: 'sparse', topK: config.top_k };
-  return { name, kind: 'dense', dimension: config.dimension, metric: config.distance_metric };
 }
 
 /** Handle of an index in the native engine. */

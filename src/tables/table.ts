@@ -1,5 +1,5 @@
-import type { IndexDefinition } from '../engine/index-definition.ts';
 import type { TableSchema } from '../engine/table-schema.ts';
+import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
@@ -7,7 +7,6 @@ import { must } from '../lib/assert.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog-records.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
-import type { CheckedIndexConfig } from './index-config.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
 
 /** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */
@@ -16,12 +15,11 @@ export type IndexRole = 'serving' | 'building' | 'extra';
 export interface TableIndex {
   name: string;
   incarnation: number;
-  /** What its vectors are stored under. */
-  partId: number;
   role: IndexRole;
+  /** As it is shown. */
   config: CheckedIndexConfig;
-  /** The schema that maps the fields of full text; undefined for an index of vectors. */
-  schema: TableSettings['schema'] | undefined;
+  /** As everything of ours reads it. */
+  definition: IndexDefinition;
 }
 
 /** All ranges of a table, held open together. */
@@ -183,12 +181,4 @@ export class Table implements TableView {
 
 export function tableNotFound(name: string): ServiceError {
   return new ServiceError('table_not_found', `There is no table ${JSON.stringify(name)}.`);
-}
-
-/** The definition under which every range of the table follows this index. */
-export function definitionOf({ name, incarnation, partId, config, schema }: TableIndex): IndexDefinition {
-  const common = { name, incarnation, memOnly: config.mem_only };
-  if (config.type === 'full_text') return { ...common, kind: 'full_text', schema };
-  if (config.sparse) return { ...common, partId, kind: 'sparse', minWeight: config.min_weight };
-  return { ...common, partId, kind: 'dense', dimension: config.dimension, metric: config.distance_metric };
 }

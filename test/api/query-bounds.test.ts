@@ -35,7 +35,14 @@ afterAll(async () => {
 
 /** An index in memory whose documents share one word. */
 async function largeIndex(documents: number): Promise<NativeIndex> {
-  const options = { kind: 'full_text', name: 'large', incarnation: 1, memOnly: true, schema: null } as const;
+  const options = {
+    kind: 'full_text',
+    name: 'large',
+    incarnation: 1,
+    partId: 1,
+    memOnly: true,
+    schema: undefined,
+  } as const;
   const index = await NativeIndex.open('unused', options, false);
   const builder = new FrameBuilder();
   for (let at = 0; at < documents; at += 1) {

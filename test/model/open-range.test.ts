@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import type { IndexDefinition } from '../../src/engine/index-definition.ts';
+import type { IndexDefinition } from '../../src/index-kinds/all-kinds.ts';
 import { OpenRange } from '../../src/indexing/open-range.ts';
 import type { RangeIndex } from '../../src/indexing/range-index.ts';
 import { must } from '../../src/lib/assert.ts';
@@ -80,9 +80,9 @@ async function openRange(directory: string) {
     return { name, incarnation, partId, memOnly: false };
   };
   const definitions: IndexDefinition[] = [
-    { ...of('text'), kind: 'full_text', schema: null },
+    { ...of('text'), kind: 'full_text', schema: undefined },
     { ...of('dense'), kind: 'dense', dimension: 2, metric: 'cosine' },
-    { ...of('sparse'), kind: 'sparse', minWeight: 0 },
+    { ...of('sparse'), kind: 'sparse', minWeight: 0, topK: 10 },
   ];
   const indexes = { text: new KeepingIndex(), dense: new KeepingIndex(), sparse: new KeepingIndex() };
   const stored = await storage.openRange(rangeId(table));

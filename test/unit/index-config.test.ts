@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
+import { readIndexConfig } from '../../src/index-kinds/index-config.ts';
 import type { IndexConfig } from '../../src/protocol/database/tables.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import { readIndexConfig } from '../../src/tables/index-config.ts';
 
 const common = { name: 'v', description: '', version: 0, enrichments: [], mem_only: false };
 

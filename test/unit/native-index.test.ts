@@ -12,7 +12,14 @@ const open: NativeIndex[] = [];
 const calm = new AbortController();
 
 async function indexOf(documents: object[], firstOrdinal = 0): Promise<NativeIndex> {
-  const options = { kind: 'full_text', name: 'text', incarnation: 1, memOnly: true, schema: null } as const;
+  const options = {
+    kind: 'full_text',
+    name: 'text',
+    incarnation: 1,
+    partId: 1,
+    memOnly: true,
+    schema: undefined,
+  } as const;
   const index = await NativeIndex.open('unused', options, false);
   open.push(index);
   await index.apply(frameOf(documents, firstOrdinal));

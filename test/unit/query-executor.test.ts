@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
+import type { IndexDefinition } from '../../src/index-kinds/all-kinds.ts';
 import type { IndexFreshness } from '../../src/query/index-freshness.ts';
 import type { NativePlan } from '../../src/query/native-plan.ts';
 import { executeQuery } from '../../src/query/query-executor.ts';
 import { planQuery } from '../../src/query/query-plan.ts';
 import type { NativeHits, QueryTarget } from '../../src/query/query-target.ts';
-import type { QueryIndex } from '../../src/query/query-vector.ts';
 
 /** Indexes that show everything. */
 const fresh: IndexFreshness = {
@@ -44,7 +44,9 @@ const target: QueryTarget = {
 };
 
 const caller = new AbortController();
-const indexes: QueryIndex[] = [{ name: 'taste', kind: 'dense', dimension: 1, metric: 'l2_squared' }];
+const indexes: IndexDefinition[] = [
+  { name: 'taste', incarnation: 1, partId: 1, memOnly: false, kind: 'dense', dimension: 1, metric: 'l2_squared' },
+];
 
 /** `count` hits with the ordinals from 0 on, in the given versions, with what legs score them. */
 function nativeHits(

@@ -11,8 +11,8 @@ import {
   holdsVectors,
   scanWrite,
   sectionEntries,
-  type VectorIndexSpec,
 } from '../../src/engine/write-frame.ts';
+import type { WrittenVectors } from '../../src/index-kinds/index-kind.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
 import { readVectorBody, vectorIndexId } from '../../src/lib/vector-body.ts';
@@ -22,7 +22,7 @@ const options: FrameOptions = { timestamp: '2026-05-04T03:02:01.500Z', timestamp
 const bytesOf = (value: unknown) => new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
-async function frameOf(value: unknown, schema?: TableSchema, vectorIndexes?: VectorIndexSpec[]) {
+async function frameOf(value: unknown, schema?: TableSchema, vectorIndexes?: WrittenVectors[]) {
   const bytes = bytesOf(value);
   const scanned = await scanWrite(bytes, 'batch');
   const entries = sectionEntries(scanned, 0);
@@ -95,7 +95,7 @@ describe('scanWrite and buildFrame', () => {
   });
 
   test('vectors become rows behind their document, in a frame of any size', async () => {
-    const indexes: VectorIndexSpec[] = [
+    const indexes: WrittenVectors[] = [
       { name: 'taste', id: 3, kind: 'dense', dimension: 64, metric: 'cosine' },
       { name: 'tags', id: 4, kind: 'sparse' },
     ];

@@ -2,14 +2,15 @@ import { describe, expect, test } from 'bun:test';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 import { type PlanContext, planQuery } from '../../src/query/query-plan.ts';
 
+const identity = { incarnation: 1, partId: 1, memOnly: false };
 const context: PlanContext = {
   name: 'recipes',
   nowMs: 1_000_000,
   indexes: [
-    { name: 'full_text_index_v0', kind: 'full_text' },
-    { name: 'taste', kind: 'dense', dimension: 3, metric: 'cosine' },
-    { name: 'look', kind: 'dense', dimension: 2, metric: 'l2_squared' },
-    { name: 'tags', kind: 'sparse', topK: 25 },
+    { ...identity, name: 'full_text_index_v0', kind: 'full_text', schema: undefined },
+    { ...identity, name: 'taste', kind: 'dense', dimension: 3, metric: 'cosine' },
+    { ...identity, name: 'look', kind: 'dense', dimension: 2, metric: 'l2_squared' },
+    { ...identity, name: 'tags', kind: 'sparse', minWeight: 0, topK: 25 },
   ],
 };
 const taste = [0.25, -0.5, 1];

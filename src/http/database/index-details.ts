@@ -1,3 +1,4 @@
+import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
 import {
   isComplete,
   progressOf,
@@ -14,6 +15,8 @@ export interface IndexDetailsSource {
     unknown
   >;
   incarnation: string;
+  /** The counters that its kind has. */
+  counts(stats: CountedStats): IndexCounts;
   ranges: RangeIndexReport[];
 }
 
@@ -31,7 +34,10 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
   const rebuilding = ranges.some((range) => range.rebuilding && range.state !== 'live');
   const failed = ranges.find((range) => range.state === 'failed');
   const catchingUp = ranges.some((range) => range.state === 'opening' || range.state === 'catching_up');
-  const docCount = sum(ranges, (range) => range.stats?.docCount ?? 0);
+  const counts = source.counts({
+    docCount: sum(ranges, (range) => range.stats?.docCount ?? 0),
+    termCount: sum(ranges, (range) => range.stats?.termCount ?? 0),
+  });
   const blockers = readiness.reasons;
   return {
     index_type: source.config.type,
@@ -53,11 +59,8 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
       complete: { reached: readiness.complete, blockers },
     },
     error: failed?.error ?? '',
-    total_indexed: docCount,
-    doc_count: docCount,
-    term_count: sum(ranges, (range) => range.stats?.termCount ?? 0),
-    edge_count: 0,
-    node_count: 0,
+    total_indexed: counts.doc_count,
+    ...counts,
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),

@@ -1,10 +1,25 @@
 import { expect, test } from 'bun:test';
-import type { IndexDefinition } from '../../../src/engine/index-definition.ts';
+import type { IndexDefinition } from '../../../src/index-kinds/all-kinds.ts';
 import { concerns, contentsOf } from '../../../src/indexing/frame-contents.ts';
 import { FrameBuilder, type RowKind, rowKind } from '../../../src/lib/document-frame.ts';
 
-const text: IndexDefinition = { kind: 'full_text', name: 't', incarnation: 1, memOnly: false, schema: null };
-const sparse: IndexDefinition = { kind: 'sparse', name: 's', incarnation: 7, partId: 2, memOnly: false, minWeight: 0 };
+const text: IndexDefinition = {
+  kind: 'full_text',
+  name: 't',
+  incarnation: 1,
+  partId: 1,
+  memOnly: false,
+  schema: undefined,
+};
+const sparse: IndexDefinition = {
+  kind: 'sparse',
+  name: 's',
+  incarnation: 7,
+  partId: 2,
+  memOnly: false,
+  minWeight: 0,
+  topK: 10,
+};
 const dense: IndexDefinition = {
   kind: 'dense',
   name: 'd',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { renderIndexDetails } from '../../../src/http/database/index-details.ts';
+import { countsOfDocuments } from '../../../src/index-kinds/index-kind.ts';
 import { progressOf, type RangeIndexReport, readinessOf } from '../../../src/indexing/index-report.ts';
 
 const stats = {
@@ -48,7 +49,7 @@ describe('an index of which', () => {
 
   test.each(cases)('%s says the same in every member of its details', (_, ranges, state) => {
     const config = { name: 'i', type: 'full_text', description: '', version: 0, enrichments: [] };
-    const { status } = renderIndexDetails({ config, incarnation: '1', ranges });
+    const { status } = renderIndexDetails({ config, incarnation: '1', counts: countsOfDocuments, ranges });
     const complete = state === 'ready';
     expect(status).toMatchObject({
       readiness: { complete },

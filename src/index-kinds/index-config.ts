@@ -1,21 +1,9 @@
 import { didYouMean, suggestion } from '../lib/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { type EmbeddingsConfig, readEmbeddingsConfig } from './embeddings-config.ts';
-
-/** Members that every checked configuration has. */
-export type CommonIndexConfig = {
-  name: string;
-  description: string;
-  version: number;
-  enrichments: unknown[];
-  mem_only: boolean;
-};
-
-/** A checked configuration of a full-text index, with every member filled. */
-export type FullTextConfig = CommonIndexConfig & { type: 'full_text' };
-
-export type CheckedIndexConfig = FullTextConfig | EmbeddingsConfig;
+import type { CheckedIndexConfig } from './all-kinds.ts';
+import { readEmbeddingsConfig } from './embeddings-config.ts';
+import type { FullTextConfig } from './full-text.ts';
 
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';

@@ -2,33 +2,10 @@ import { limits } from '../config/limits.ts';
 import { suggestion } from '../lib/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { textLegName } from '../query/fusion-request.ts';
-import type { CommonIndexConfig } from './index-config.ts';
-
-export const distanceMetrics = ['l2_squared', 'cosine', 'inner_product'] as const;
-export type DistanceMetric = (typeof distanceMetrics)[number];
-
-/** A checked configuration of an index of dense vectors that come with the documents. */
-export type DenseConfig = CommonIndexConfig & {
-  type: 'embeddings';
-  external: true;
-  sparse: false;
-  dimension: number;
-  distance_metric: DistanceMetric;
-};
-
-/** A checked configuration of an index of sparse vectors that come with the documents. */
-export type SparseConfig = CommonIndexConfig & {
-  type: 'embeddings';
-  external: true;
-  sparse: true;
-  /** Hits of a query that names no limit. */
-  top_k: number;
-  /** Entries of a smaller absolute weight are not indexed. */
-  min_weight: number;
-  /** Kept for clients that send it; the engine sizes its blocks itself. */
-  chunk_size: number;
-};
+import { type DenseConfig, type DistanceMetric, distanceMetrics } from './dense.ts';
+import { textLegName } from './full-text.ts';
+import type { CommonIndexConfig } from './index-kind.ts';
+import type { SparseConfig } from './sparse.ts';
 
 export type EmbeddingsConfig = DenseConfig | SparseConfig;
 

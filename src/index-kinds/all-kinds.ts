@@ -1,0 +1,69 @@
+import type { TableSchema } from '../protocol/database/tables.ts';
+import { type DenseConfig, type DenseDefinition, dense } from './dense.ts';
+import { type FullTextConfig, type FullTextDefinition, fullText } from './full-text.ts';
+import type { CommonDefinition, CommonIndexConfig, Identity, IndexKind, WrittenVectors } from './index-kind.ts';
+import { type SparseConfig, type SparseDefinition, sparse } from './sparse.ts';
+
+/** A checked configuration, with every member filled. */
+export type CheckedIndexConfig = FullTextConfig | DenseConfig | SparseConfig;
+
+/** An index of a table, whatever it holds: everything by which it is opened, fed, written to and searched. */
+export type IndexDefinition = FullTextDefinition | DenseDefinition | SparseDefinition;
+
+/** An index that is searched by vectors. */
+export type VectorIndex = DenseDefinition | SparseDefinition;
+
+export type IndexKindName = IndexDefinition['kind'];
+
+const kinds = { full_text: fullText, dense, sparse };
+
+type AnyKind<Definition extends CommonDefinition> = IndexKind<CommonIndexConfig, Definition>;
+
+/** The kind of an index. */
+export function kindOf<Definition extends IndexDefinition>({ kind }: Definition): AnyKind<Definition> {
+  // Each kind takes its own definitions, which the compiler cannot follow through the table.
+  return kinds[kind] as unknown as AnyKind<Definition>;
+}
+
+/** The definition of an index of this configuration. `schema` maps the fields of full text. */
+export function defineIndex(
+  identity: Identity,
+  config: CheckedIndexConfig,
+  schema: TableSchema | undefined,
+): IndexDefinition {
+  return kindOfConfig(config).define(identity, config, schema);
+}
+
+/** The kind of an index of this configuration. */
+export function kindOfConfig(config: CheckedIndexConfig): IndexKind<CheckedIndexConfig, IndexDefinition> {
+  const kind = config.type === 'full_text' ? fullText : config.sparse ? sparse : dense;
+  return kind as unknown as IndexKind<CheckedIndexConfig, IndexDefinition>;
+}
+
+/** The definition as the engine reads it. */
+export function definitionJson(definition: IndexDefinition): string {
+  const { name, incarnation, memOnly } = definition;
+  const common = { name, incarnation: String(incarnation), mem_only: memOnly };
+  return JSON.stringify({ ...common, ...kindOf(definition).nativeOptions(definition) });
+}
+
+/** What the vectors of an index are stored under; undefined for one that follows documents. */
+export function partIdOf(definition: IndexDefinition): number | undefined {
+  return kindOf(definition).follows === 'vectors' ? definition.partId : undefined;
+}
+
+/** What the vectors that a write names this index with have to fit. */
+export function writtenVectorsOf(definition: IndexDefinition): WrittenVectors {
+  const { name, partId: id } = definition;
+  return { name, id, ...kindOf(definition).writtenVectors(definition) };
+}
+
+/** The schema by which an index maps the fields of documents; undefined for one of vectors. */
+export function mappedSchemaOf(definition: IndexDefinition): TableSchema | undefined {
+  return definition.kind === 'full_text' ? definition.schema : undefined;
+}
+
+/** Whether the index is searched by vectors. */
+export function isVectorIndex(definition: IndexDefinition): definition is VectorIndex {
+  return kindOf(definition).vectorSearch !== undefined;
+}

@@ -1,0 +1,24 @@
+import type { TableSchema } from '../protocol/database/tables.ts';
+import { type CommonDefinition, type CommonIndexConfig, countsOfDocuments, type IndexKind } from './index-kind.ts';
+
+/** What queries call their search for text; no index of vectors may be named so. */
+export const textLegName = 'full_text';
+
+/** A checked configuration of a full-text index. */
+export type FullTextConfig = CommonIndexConfig & { type: 'full_text' };
+
+export interface FullTextDefinition extends CommonDefinition {
+  kind: 'full_text';
+  /** The schema that maps its fields, in its wire form. */
+  schema: TableSchema | undefined;
+}
+
+export const fullText: IndexKind<FullTextConfig, FullTextDefinition> = {
+  kind: 'full_text',
+  follows: 'documents',
+  define: (identity, _, schema) => ({ ...identity, kind: 'full_text', schema }),
+  shapeOf: () => undefined,
+  nativeOptions: ({ schema }) => ({ type: 'full_text', schema: schema ?? null }),
+  writtenVectors: () => ({ kind: 'full_text' }),
+  counts: countsOfDocuments,
+};

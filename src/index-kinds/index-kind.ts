@@ -1,0 +1,84 @@
+import type { TableSchema } from '../protocol/database/tables.ts';
+
+/** Members that the checked configuration of every index has. */
+export type CommonIndexConfig = {
+  name: string;
+  description: string;
+  version: number;
+  enrichments: unknown[];
+  mem_only: boolean;
+};
+
+/** What the definition of every index has. */
+export interface CommonDefinition {
+  kind: string;
+  name: string;
+  /** Changes when the index is made again: a directory that another incarnation wrote is not opened. */
+  incarnation: number;
+  /** What its vectors are stored under, in every range of the table. */
+  partId: number;
+  /** Nothing is written to disk. */
+  memOnly: boolean;
+}
+
+/** What a definition says beside the members of its kind. */
+export type Identity = Omit<CommonDefinition, 'kind'>;
+
+/** What the vectors of a write have to fit, as the engine reads it. */
+export interface WrittenVectors {
+  name: string;
+  /** The index's part. */
+  id: number;
+  /** `managed`: its embedder makes the vectors. `full_text`: it takes none. */
+  kind: 'dense' | 'sparse' | 'managed' | 'full_text';
+  /** Of a dense index. */
+  dimension?: number;
+  metric?: 'l2_squared' | 'cosine' | 'inner_product';
+}
+
+/** The counters of an index that depend on what it holds. */
+export interface IndexCounts {
+  doc_count: number;
+  term_count: number;
+  node_count: number;
+  edge_count: number;
+}
+
+/**
+ * Everything that the server has to know of one kind of index: a new kind is one object of this type, and its native
+ * index. The configuration is read in `index-config.ts`, by the `type` that it has on the wire.
+ */
+export interface IndexKind<Config extends CommonIndexConfig, Definition extends CommonDefinition> {
+  /** Its name in definitions, metrics and profiles. */
+  readonly kind: Definition['kind'];
+  /** The rows that it is built from: documents, or the vectors of its part. Both hear of deletions. */
+  readonly follows: 'documents' | 'vectors';
+  /** `schema` maps the fields of full text. */
+  define(identity: Identity, config: Config, schema: TableSchema | undefined): Definition;
+  /** What an index has to share with an earlier one of its name to have its vectors; undefined for one of documents. */
+  shapeOf(config: Config): string | undefined;
+  /** What the engine opens it by, beside name, incarnation and whether it is kept in memory. */
+  nativeOptions(definition: Definition): object;
+  writtenVectors(definition: Definition): Omit<WrittenVectors, 'name' | 'id'>;
+  /** How it is searched by a vector; undefined when it takes none. */
+  readonly vectorSearch?: {
+    /** Hits have a raw distance, by which they can be cut. */
+    hasDistance: boolean;
+    /** `search_effort` trades time for recall. */
+    takesEffort: boolean;
+    /** Hits of a query that names no limit and searches nothing else; undefined for the limit of all queries. */
+    defaultLimit(definition: Definition): number | undefined;
+  };
+  counts(stats: CountedStats): IndexCounts;
+}
+
+/** What the engine counts. */
+export interface CountedStats {
+  docCount: number;
+  termCount: number;
+}
+
+/** The counters of an index that knows documents and terms. */
+export function countsOfDocuments({ docCount, termCount }: CountedStats): IndexCounts {
+  return { doc_count: docCount, term_count: termCount, node_count: 0, edge_count: 0 };
+}
