@@ -1,6 +1,7 @@
 import type { TObject } from '@sinclair/typebox';
 import * as clientRerank from '../protocol/clients/rerank.ts';
 import * as clientTei from '../protocol/clients/tei.ts';
+import * as clientTokens from '../protocol/clients/tokens.ts';
 import * as queries from '../protocol/database/query.ts';
 import * as tables from '../protocol/database/tables.ts';
 import * as writes from '../protocol/database/writes.ts';
@@ -25,7 +26,7 @@ type Json = Record<string, unknown>;
 
 const protocol = [tables, writes, queries, usage, contentParts, embeddings, chunk, rerank, generate, generateBatch];
 const tasks = [extract, models, predict, seq2seq];
-const clients = [clientRerank, clientTei];
+const clients = [clientRerank, clientTei, clientTokens];
 
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {

@@ -18,6 +18,7 @@ import type { PredictInput, PredictResult } from './operations/predict.ts';
 import type { RerankInput, RerankResult } from './operations/rerank.ts';
 import type { Seq2SeqInput, Seq2SeqResult } from './operations/seq2seq.ts';
 import type { TagEntitiesInput, TagEntitiesResult } from './operations/tag-entities.ts';
+import type { DetokenizeInput, DetokenizeResult, TokenizeInput, TokenizeResult } from './operations/tokenize.ts';
 import type { TranscribeInput, TranscribeResult } from './operations/transcribe.ts';
 
 /**
@@ -31,6 +32,8 @@ export interface Operations {
   predict: { input: PredictInput; event: never; result: PredictResult };
   findBoundaries: { input: FindBoundariesInput; event: never; result: FindBoundariesResult };
   tagEntities: { input: TagEntitiesInput; event: never; result: TagEntitiesResult };
+  tokenize: { input: TokenizeInput; event: never; result: TokenizeResult };
+  detokenize: { input: DetokenizeInput; event: never; result: DetokenizeResult };
   transcribe: { input: TranscribeInput; event: never; result: TranscribeResult };
   seq2seq: { input: Seq2SeqInput; event: never; result: Seq2SeqResult };
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };

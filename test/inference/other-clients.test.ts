@@ -147,3 +147,65 @@ describe('Text Embeddings Inference', () => {
     expect((await several.send('GET', '/info')).status).toBe(400);
   });
 });
+
+describe('tokens', () => {
+  test('of an embedder, with and without those around a text, and back', async () => {
+    for (const path of ['/tokenize', '/v1/tokenize', '/ai/v1/tokenize']) {
+      const { body } = await several.send('POST', path, { model: 'tiny-bert', prompt: dense.text });
+      expect(body).toEqual({
+        model: 'tiny-bert',
+        count: dense.ids.length,
+        max_model_len: 64,
+        tokens: dense.ids,
+        token_strs: null,
+      });
+    }
+    const plain = { model: 'tiny-bert', content: dense.text, add_special: false, return_token_strs: true };
+    const { body } = await several.send('POST', '/tokenize', plain);
+    expect([body.tokens, (body.token_strs as string[]).slice(0, 2)]).toEqual([
+      dense.ids.slice(1, -1),
+      dense.text.toLowerCase().split(' ').slice(0, 2),
+    ]);
+    const back = await several.send('POST', '/detokenize', { model: 'tiny-bert', tokens: dense.ids });
+    expect(back.body).toMatchObject({ model: 'tiny-bert', prompt: back.body.content });
+    expect(String(back.body.prompt).split(' ').slice(0, 2)).toEqual(dense.text.toLowerCase().split(' ').slice(0, 2));
+  });
+
+  test('of a generator are those that its answers are counted in, and text comes back whole', async () => {
+    const content = 'count to three 🎉 <|im_end|>';
+    const { body } = await several.send<{ tokens: number[]; count: number }>('POST', '/tokenize', {
+      model: 'chain',
+      content,
+    });
+    expect(body.count).toBe(body.tokens.length);
+    const back = await several.send('POST', '/detokenize', { model: 'chain', tokens: body.tokens });
+    expect(back.body.content).toBe(content);
+  });
+
+  test('as Text Embeddings Inference has them', async () => {
+    const { body } = await several.send<{ id: number; text: string; special: boolean }[][]>('POST', '/tokenize', {
+      model: 'tiny-bert',
+      inputs: [dense.text, 'a'],
+    });
+    expect(body.map((each) => each.map(({ id }) => id))[0]).toEqual(dense.ids);
+    expect(body[1]).toEqual([
+      { id: dense.ids[0], text: '[CLS]', special: true },
+      { id: expect.any(Number), text: 'a', special: false },
+      { id: dense.ids.at(-1), text: '[SEP]', special: true },
+    ]);
+  });
+
+  test('are refused by name', async () => {
+    const cases: [string, object, number, string][] = [
+      ['/tokenize', { prompt: 'a' }, 400, 'member "model" is missing'],
+      ['/tokenize', { model: 'tiny-bert' }, 400, 'member "prompt" is missing'],
+      ['/tokenize', { model: 'gone', prompt: 'a' }, 404, 'model_not_found'],
+      ['/detokenize', { model: 'tiny-bert', tokens: [1, 100_000] }, 400, 'the token 100000 is not one of'],
+      ['/detokenize', { model: 'tiny-bert', tokens: [-1] }, 400, 'tokens.0'],
+    ];
+    for (const [path, body, status, words] of cases) {
+      const { status: found, body: answer } = await several.send('POST', path, body);
+      expect([found, String(answer.error).includes(words) ? words : answer.error]).toEqual([status, words]);
+    }
+  });
+});

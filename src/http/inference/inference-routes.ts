@@ -1,6 +1,7 @@
 import type { Inference } from '../../inference/inference.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { teiRoutes } from '../clients/tei.ts';
+import { tokenRoutes } from '../clients/tokens.ts';
 import type { Route } from '../route.ts';
 import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
@@ -26,6 +27,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...seq2seqRoutes(inference),
     ...textRerankRoutes(inference),
     ...teiRoutes(inference),
+    ...tokenRoutes(inference),
   ];
   return [...plane, ...aliases(plane)];
 }

@@ -5,6 +5,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
 import type { HostMemory } from '../../host-memory.ts';
 import type { ModelSpec } from '../../model-spec.ts';
+import { tokenHandlers } from '../../token-handlers.ts';
 import { type OpenBinding, openBinding, openModel } from './binding.ts';
 import { Embedder } from './embedder.ts';
 import { Generator, type GeneratorParts } from './generator.ts';
@@ -59,14 +60,20 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMem
   const { name, settings } = spec;
   const canRewind = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
   const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
-  if (spec.kind === 'embedders') return await openEmbedder(shared, installed.manifest.normalize ?? true);
+  if (spec.kind === 'embedders')
+    return withTokens(await openEmbedder(shared, installed.manifest.normalize ?? true), vocabulary);
   if (spec.kind === 'rerankers') {
     const template = header.values.get('tokenizer.chat_template.rerank');
     const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
-    return await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
+    const reranker = await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
+    return withTokens(reranker, vocabulary);
   }
   const tokenBytes = installed.kvCacheBytesPerToken ?? 0;
-  return await openGenerator({ ...shared, canRewind, tokenBytes, memory });
+  return withTokens(await openGenerator({ ...shared, canRewind, tokenBytes, memory }), vocabulary);
+}
+
+function withTokens(backend: Backend, vocabulary: Vocabulary): Backend {
+  return { ...backend, handlers: { ...backend.handlers, ...tokenHandlers(() => vocabulary) } };
 }
 
 type SharedParts = Omit<GeneratorParts, 'canRewind' | 'tokenBytes' | 'memory'>;

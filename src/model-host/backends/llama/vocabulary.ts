@@ -1,4 +1,5 @@
 import type { PromptPiece } from '../../operations/generate.ts';
+import type { TokenizerOfModel } from '../../token-handlers.ts';
 import type { NativeModel } from './binding.ts';
 
 /** Numbers of llama.cpp: kinds of vocabularies, and bits of what a token is. */
@@ -15,7 +16,7 @@ const encoder = new TextEncoder();
 const nothing = new Uint8Array(0);
 
 /** The tokens of one model: texts to tokens, and each token to its exact bytes. */
-export class Vocabulary {
+export class Vocabulary implements TokenizerOfModel {
   readonly size: number;
   /** Tokens that end an output. */
   readonly ends: ReadonlySet<number>;
@@ -53,6 +54,10 @@ export class Vocabulary {
     return tokens;
   }
 
+  encode(text: string): readonly number[] {
+    return [...this.plainTokens(text)];
+  }
+
   plainTokens(text: string): Uint32Array {
     return this.#model.tokenize(text, false);
   }
@@ -77,6 +82,11 @@ export class Vocabulary {
     const between = this.#kind === wordPieces ? [separator] : [end, separator];
     const behind = this.#kind === wordPieces ? separator : end;
     return [begin, ...first, ...between, ...second, behind].filter((token) => token !== undefined);
+  }
+
+  /** The text of tokens, without control tokens. */
+  decode(tokens: readonly number[]): string {
+    return this.#model.detokenize(Uint32Array.from(tokens), false);
   }
 
   /** What the token adds to an output; nothing for control tokens. */

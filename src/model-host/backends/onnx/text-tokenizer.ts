@@ -96,6 +96,11 @@ export class TextTokenizer {
     return this.#tokenizer.token_to_id(token);
   }
 
+  /** The text that stands for an id. */
+  textOf(id: number): string {
+    return this.#tokenizer.id_to_token(id) ?? '';
+  }
+
   /** The text of ids, without special tokens. */
   decode(ids: readonly number[]): string {
     const kept = ids.filter((id) => !this.specialTexts.includes(this.#tokenizer.id_to_token(id) ?? ''));
