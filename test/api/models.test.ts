@@ -42,6 +42,8 @@ describe('GET /ai/v1/models', () => {
       modalities: ['text'],
       context_length: 4096,
       context_source: 'model',
+      max_model_len: 4096,
+      architecture: { input_modalities: ['text'], output_modalities: ['text'] },
       loaded: false,
     } as never);
     expect(body.allow_downloads).toBe(true);

@@ -26,6 +26,7 @@ export function tokenRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path,
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'Cut a text into the tokens of a model',
       description: 'With `inputs`, an array of tokens for each text, as Text Embeddings Inference has it.',
@@ -50,6 +51,7 @@ export function tokenRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path,
+      access: { inference: 'read' },
       tag: 'Inference',
       summary: 'The text of tokens of a model',
       body: inferenceBody(detokenizeSchema, { bytesMax }),

@@ -58,7 +58,8 @@ export function modelRoutes(source: Inference): Route[] {
   ];
 }
 
-function listModels({ registry, pool, backends, allowDownloads }: Inference): object {
+function listModels(inference: Inference): object {
+  const { registry, backends, allowDownloads } = inference;
   registry.rescan();
   const kinds = modelKinds.map((kind) => {
     const entries = byName(
@@ -69,7 +70,7 @@ function listModels({ registry, pool, backends, allowDownloads }: Inference): ob
     return [kind, kind === 'chunkers' ? { [fixedChunker]: fixedEntry, ...entries } : entries] as const;
   });
   const listed = listedKinds.flatMap((kind) => registry.models.filter((model) => model.kind === kind));
-  const data = new Map(listed.toReversed().map((model) => [model.name, modelEntry(model, pool)]));
+  const data = new Map(listed.toReversed().map((model) => [model.name, modelEntry(model, inference)]));
   return {
     object: 'list',
     data: [...data.values()].reverse(),
@@ -93,11 +94,12 @@ function quantizedEmbedders(models: readonly InstalledModel[]): Record<string, C
   );
 }
 
-function findModel({ registry, pool }: Inference, name: string): Model {
+function findModel(inference: Inference, name: string): Model {
+  const { registry } = inference;
   if (name === fixedChunker) return fixedModel;
   registry.rescan();
   const model = registry.findById(name);
-  if (model !== undefined) return modelEntry(model, pool);
+  if (model !== undefined) return modelEntry(model, inference);
   const refused = registry.refused.find((each) => each.name === name && each.kind !== 'predictors');
   if (refused === undefined) {
     throw new ServiceError('model_not_found', `no model named "${name}" is installed; GET /ai/v1/models lists them`);
@@ -116,10 +118,31 @@ const fixedModel: Model = {
   capabilities: [],
   modalities: ['text'],
   context_source: 'unknown',
+  max_model_len: null,
+  architecture: { input_modalities: ['text'], output_modalities: ['text'] },
   loaded: true,
 };
 
-function modelEntry(model: InstalledModel, pool: Inference['pool']): Model {
+/** What comes out of models of a kind, in the words of routers of models. */
+const outputs: Readonly<Record<ModelKind, string[]>> = {
+  chunkers: ['text'],
+  rerankers: ['rerank'],
+  embedders: ['embeddings'],
+  extractors: ['text'],
+  generators: ['text'],
+  rewriters: ['text'],
+  readers: ['text'],
+  transcribers: ['transcription'],
+};
+
+/** Tokens of one request: a generator is given no longer context than the configuration allows. */
+function usableContext({ kind, manifest }: InstalledModel, settings: Inference['settings']): number | null {
+  const { context_length } = manifest;
+  if (kind !== 'generators') return context_length ?? null;
+  return Math.min(context_length ?? settings.contextTokensMax, settings.contextTokensMax);
+}
+
+function modelEntry(model: InstalledModel, { pool, settings }: Pick<Inference, 'pool' | 'settings'>): Model {
   const { name, kind, created, manifest, contextSource } = model;
   const owner = name.includes('/') ? name.slice(0, name.indexOf('/')) : 'local';
   return {
@@ -132,6 +155,8 @@ function modelEntry(model: InstalledModel, pool: Inference['pool']): Model {
     modalities: manifest.inputs,
     ...(manifest.context_length === undefined ? {} : { context_length: manifest.context_length }),
     context_source: contextSource,
+    max_model_len: usableContext(model, settings),
+    architecture: { input_modalities: manifest.inputs, output_modalities: outputs[kind] },
     ...(manifest.dimension === undefined ? {} : { dimensions: manifest.dimension }),
     loaded: pool.isLoaded(model),
   };

@@ -32,6 +32,13 @@ export const modelSchema = Type.Object({
   context_source: Type.String({
     description: 'Where `context_length` is known from: `manifest`, `model` or `unknown`.',
   }),
+  max_model_len: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Tokens that one request may have here; `null` where it is not known.',
+  }),
+  architecture: Type.Object(
+    { input_modalities: Type.Array(Type.String()), output_modalities: Type.Array(Type.String()) },
+    { description: 'As routers of models read it.' },
+  ),
   dimensions: Type.Optional(Type.Integer()),
   loaded: Type.Boolean(),
 });
