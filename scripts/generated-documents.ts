@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { limits } from '../src/config/limits.ts';
 import { type Option, options, variableOf } from '../src/config/options.ts';
-import { allRoutes, type RouteServices } from '../src/http/all-routes.ts';
-import { renderOpenApi } from '../src/http/openapi.ts';
+import { allRoutes, type RouteServices } from '../src/http/routing/all-routes.ts';
+import { renderOpenApi } from '../src/http/routing/openapi.ts';
 import { type MetricDefinition, metricDefinitions } from '../src/observability/metric-definitions.ts';
 import { errorCodes } from '../src/protocol/error-codes.ts';
 

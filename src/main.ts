@@ -27,7 +27,7 @@ async function loadServer(): Promise<StartServer> {
     () => import('@sinclair/typebox'),
     () => import('@sinclair/typebox/compiler'),
     () => import('./engine/json-scan.ts'),
-    () => import('./http/all-routes.ts'),
+    () => import('./http/routing/all-routes.ts'),
     () => import('./tables/table-queries.ts'),
   ];
   for (const load of pieces) {

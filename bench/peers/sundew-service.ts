@@ -6,10 +6,10 @@
 import { serverCaller } from '../../src/access/principal.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
-import type { App } from '../../src/http/app.ts';
-import { Reply } from '../../src/http/reply.ts';
-import type { RouteContext } from '../../src/http/route.ts';
-import { ServerListener } from '../../src/http/server-listener.ts';
+import type { App } from '../../src/http/listener/app.ts';
+import { Reply } from '../../src/http/listener/reply.ts';
+import { ServerListener } from '../../src/http/listener/server-listener.ts';
+import type { RouteContext } from '../../src/http/routing/route.ts';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger, writeToStandardError } from '../../src/observability/line-logger.ts';

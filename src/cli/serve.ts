@@ -1,7 +1,7 @@
 import { limits } from '../config/limits.ts';
 import { type LoadedConfig, limitsOf } from '../config/load.ts';
 import { RunningConfig } from '../config/reload.ts';
-import { ServerListener } from '../http/server-listener.ts';
+import { ServerListener } from '../http/listener/server-listener.ts';
 import { type Clock, systemClock, within } from '../lib/clock.ts';
 import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
 import type { Logger } from '../observability/logger.ts';

@@ -1,9 +1,9 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Config } from '../config/options.ts';
 import { scanJson } from '../engine/json-scan.ts';
-import { App, type AppDependencies } from '../http/app.ts';
-import { OriginGuard } from '../http/origin-guard.ts';
-import type { Route } from '../http/route.ts';
+import { App, type AppDependencies } from '../http/listener/app.ts';
+import { OriginGuard } from '../http/listener/origin-guard.ts';
+import type { Route } from '../http/routing/route.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import type { ServerStart } from './running-server.ts';

@@ -1,4 +1,4 @@
-import type { RequestObservation } from '../http/request-rules.ts';
+import type { RequestObservation } from '../http/listener/request-rules.ts';
 import type { Metrics, Observer } from '../observability/metrics.ts';
 
 interface RouteSeries {

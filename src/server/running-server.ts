@@ -1,5 +1,5 @@
 import type { RunningConfig } from '../config/reload.ts';
-import type { ServerListener } from '../http/server-listener.ts';
+import type { ServerListener } from '../http/listener/server-listener.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 import type { RunningConfig } from '../config/reload.ts';
-import type { App } from '../http/app.ts';
+import type { App } from '../http/listener/app.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Table } from '../tables/table.ts';

@@ -1,6 +1,6 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
-import { standaloneRoutes } from '../http/standalone-routes.ts';
+import { standaloneRoutes } from '../http/routing/standalone-routes.ts';
 import { pause, systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';

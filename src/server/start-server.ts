@@ -1,7 +1,7 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
-import { allRoutes } from '../http/all-routes.ts';
 import type { ClusterSource } from '../http/database/cluster.ts';
+import { allRoutes } from '../http/routing/all-routes.ts';
 import { pause, systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';

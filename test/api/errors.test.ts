@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { docsRoutes } from '../../src/http/docs-page.ts';
-import { notBuiltParts, notBuiltRoutes } from '../../src/http/not-built.ts';
-import { defineRoute } from '../../src/http/route.ts';
-import { ServerListener } from '../../src/http/server-listener.ts';
+import { ServerListener } from '../../src/http/listener/server-listener.ts';
+import { docsRoutes } from '../../src/http/routing/docs-page.ts';
+import { defineRoute } from '../../src/http/routing/route.ts';
+import { unimplementedParts, unimplementedRoutes } from '../../src/http/routing/unimplemented-routes.ts';
 import { checkIndexName, checkTableName } from '../../src/protocol/names.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { testListener } from '../support/test-listener.ts';
@@ -143,10 +143,10 @@ describe('connections', () => {
 });
 
 describe('what is not built', () => {
-  const all = notBuiltParts.flatMap(({ name, routes }) => routes.map((route) => [route, name] as const));
+  const all = unimplementedParts.flatMap(({ name, routes }) => routes.map((route) => [route, name] as const));
 
   test.each(all)('%s answers 501 and names its part', async (route, part) => {
-    await using server = testListener({ routes: notBuiltRoutes() });
+    await using server = testListener({ routes: unimplementedRoutes() });
     const [method = '', path = ''] = route.split(' ');
     const response = await fetch(server.url + path.replaceAll(/:[a-z]+/g, 'x'), { method });
     expect(response.status).toBe(501);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { healthRoutes } from '../../src/http/health.ts';
-import { defineRoute } from '../../src/http/route.ts';
+import { healthRoutes } from '../../src/http/routing/health.ts';
+import { defineRoute } from '../../src/http/routing/route.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { startMetricsServer } from '../../src/observability/metrics-server.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { limits } from '../../src/config/limits.ts';
-import { defineRoute } from '../../src/http/route.ts';
+import { defineRoute } from '../../src/http/routing/route.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type RawAnswer, sendRaw } from '../support/raw-http.ts';
 import { testListener } from '../support/test-listener.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { OriginGuard } from '../../src/http/origin-guard.ts';
-import { defineRoute } from '../../src/http/route.ts';
+import { OriginGuard } from '../../src/http/listener/origin-guard.ts';
+import { defineRoute } from '../../src/http/routing/route.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { testListener } from '../support/test-listener.ts';

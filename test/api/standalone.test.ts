@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
-import { ServerListener } from '../../src/http/server-listener.ts';
+import { ServerListener } from '../../src/http/listener/server-listener.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/observability/line-logger.ts';
 import { startInferenceServer } from '../../src/server/start-inference-server.ts';

@@ -1,5 +1,5 @@
 import { limits } from '../../src/config/limits.ts';
-import { App, type AppDependencies } from '../../src/http/app.ts';
+import { App, type AppDependencies } from '../../src/http/listener/app.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { LogFields, Logger } from '../../src/observability/logger.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';

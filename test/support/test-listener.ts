@@ -1,5 +1,5 @@
-import type { AppDependencies } from '../../src/http/app.ts';
-import { ServerListener } from '../../src/http/server-listener.ts';
+import type { AppDependencies } from '../../src/http/listener/app.ts';
+import { ServerListener } from '../../src/http/listener/server-listener.ts';
 import { testApp } from './test-app.ts';
 
 /** An application behind a real port, closed at the end of the scope. */

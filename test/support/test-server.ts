@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
-import { ServerListener } from '../../src/http/server-listener.ts';
+import { ServerListener } from '../../src/http/listener/server-listener.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/observability/line-logger.ts';
 import type { RunningServer } from '../../src/server/running-server.ts';

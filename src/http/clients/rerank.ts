@@ -17,7 +17,7 @@ import { timed } from '../inference/admitted.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
 import { scoreList } from '../inference/rerank.ts';
 import { checkTexts, truncation } from '../inference/texts-of-request.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { soleModel } from './sole-model.ts';
 
 /** What is asked of the model, and how the answer is written. */

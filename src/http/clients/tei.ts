@@ -12,7 +12,7 @@ import { timed } from '../inference/admitted.ts';
 import { embedder } from '../inference/embeddings.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
 import { checkTexts } from '../inference/texts-of-request.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { soleModel } from './sole-model.ts';
 
 const vectorsSchema = Type.Array(Type.Array(Type.Number()), { description: 'A vector for each of `inputs`.' });

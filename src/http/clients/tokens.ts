@@ -16,7 +16,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { admitted } from '../inference/admitted.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
 import { checkTexts } from '../inference/texts-of-request.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 
 const bytesMax = limits.inferenceBodyBytesMax;
 

@@ -8,7 +8,7 @@ import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeRecord } from '../../storage/catalog-records.ts';
 import type { Table } from '../../tables/table.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { notBuilt, singleNode, storageEngine } from './constant-members.ts';
 
 /** Where status and topology come from; every answer is read anew. */

@@ -4,9 +4,9 @@ import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
 import type { DocumentReads } from '../../tables/document-reads.ts';
 import { refuseMisspelt } from '../../tables/misspelt-members.ts';
-import { msgpackType, packedDocument, toMsgpack } from '../msgpack-answer.ts';
-import { rawJson } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack-answer.ts';
+import { rawJson } from '../listener/reply.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 
 const lookupQuery = Type.Object({ fields: Type.Optional(Type.String()) });
 

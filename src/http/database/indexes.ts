@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { indexConfig, jsonObject } from '../../protocol/database/tables.ts';
 import type { IndexService } from '../../tables/index-service.ts';
-import { reply } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { reply } from '../listener/reply.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { renderIndexDetails } from './index-details.ts';
 
 const indexDetails = Type.Object({ config: jsonObject, status: jsonObject, shard_status: jsonObject });

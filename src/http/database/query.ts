@@ -1,9 +1,9 @@
 import { limits } from '../../config/limits.ts';
 import { queryRequest, queryResponse } from '../../protocol/database/query.ts';
 import type { TableQueries } from '../../tables/table-queries.ts';
-import { msgpackReply, packedResult } from '../msgpack-answer.ts';
-import { rawJson } from '../reply.ts';
-import { defineRoute, type Route, type RouteContext } from '../route.ts';
+import { msgpackReply, packedResult } from '../listener/msgpack-answer.ts';
+import { rawJson } from '../listener/reply.ts';
+import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 
 export function queryRoutes(queries: TableQueries): Route[] {
   const body = { kind: 'bytes', schema: queryRequest, bytesMax: limits.queryBodyBytesMax } as const;

@@ -3,8 +3,8 @@ import { limits } from '../../config/limits.ts';
 import { createTableRequest, tableSchema, tableStatus } from '../../protocol/database/tables.ts';
 import type { Table } from '../../tables/table.ts';
 import type { TableService } from '../../tables/table-service.ts';
-import { type Reply, reply } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { type Reply, reply } from '../listener/reply.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { ifMatch, schemaTag } from './schema-etag.ts';
 import { renderTable, renderTables } from './table-status.ts';
 

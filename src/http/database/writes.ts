@@ -11,9 +11,9 @@ import {
 } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { BatchWriter, WriteOutcome } from '../../tables/batch-writer.ts';
-import { idempotencyKeyHelp, idempotencyKeyOf } from '../idempotency-key.ts';
-import { reply } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { reply } from '../listener/reply.ts';
+import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 
 const later = { description: 'Committed; what cannot be seen yet follows by itself' };
 const bytesMax = limits.batchBodyBytesMax;

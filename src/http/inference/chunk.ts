@@ -6,7 +6,7 @@ import { fixedChunker } from '../../models/model-registry.ts';
 import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
 

@@ -12,10 +12,10 @@ import {
   embeddingsResponseSchema,
 } from '../../protocol/inference/embeddings.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { errorBody } from '../error-response.ts';
-import { bytesOf } from '../msgpack-answer.ts';
-import { Reply } from '../reply.ts';
-import { defineRoute, type Route, type RouteContext } from '../route.ts';
+import { errorBody } from '../listener/error-response.ts';
+import { bytesOf } from '../listener/msgpack-answer.ts';
+import { Reply } from '../listener/reply.ts';
+import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 import { timed } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';

@@ -17,7 +17,7 @@ import {
 } from '../../protocol/inference/extract.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
 import { extractionSchema, flatSchema, isFlat } from './extract-schema.ts';
 import { inferenceBody } from './inference-body.ts';

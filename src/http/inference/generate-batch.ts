@@ -12,9 +12,9 @@ import {
   generateBatchResponseSchema,
 } from '../../protocol/inference/generate-batch.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { errorBody } from '../error-response.ts';
-import { checkValue } from '../json-reader.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { errorBody } from '../listener/error-response.ts';
+import { checkValue } from '../routing/json-reader.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
 import { readChatRequest } from './chat-request.ts';
 import { completionBody, newCallId, newHead } from './completion-body.ts';

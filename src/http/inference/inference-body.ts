@@ -1,7 +1,7 @@
 import { type TSchema, TypeGuard } from '@sinclair/typebox';
 import { didYouMean, memberMeant } from '../../lib/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { JsonBody } from '../route.ts';
+import type { JsonBody } from '../routing/route.ts';
 
 /** The JSON body of a route of the inference plane. */
 export function inferenceBody<const Schema extends TSchema>(

@@ -2,7 +2,7 @@ import type { Inference } from '../../inference/inference.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { teiRoutes } from '../clients/tei.ts';
 import { tokenRoutes } from '../clients/tokens.ts';
-import type { Route } from '../route.ts';
+import type { Route } from '../routing/route.ts';
 import { chunkRoutes } from './chunk.ts';
 import { embeddingRoutes } from './embeddings.ts';
 import { extractRoutes } from './extract.ts';

@@ -12,7 +12,7 @@ import {
   predictorListSchema,
 } from '../../protocol/inference/models.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 
 const tag = 'Inference';
 /** Kinds that clients of the OpenAI interface know what to do with. */

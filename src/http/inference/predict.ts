@@ -3,7 +3,7 @@ import type { Inference } from '../../inference/inference.ts';
 import { predictRows } from '../../inference/prediction/predict-rows.ts';
 import { predictRequestSchema, predictResponseSchema } from '../../protocol/inference/predict.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
 

@@ -7,7 +7,7 @@ import type { Reranked, RerankRequest } from '../../inference/reranking/rerank-t
 import { type Content, partsOf } from '../../protocol/inference/content-parts.ts';
 import { rerankMultimodalRequestSchema, rerankResponseSchema } from '../../protocol/inference/rerank.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { timed } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';

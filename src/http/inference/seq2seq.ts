@@ -13,7 +13,7 @@ import {
 } from '../../protocol/inference/seq2seq.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
 import { inferenceBody } from './inference-body.ts';
 import { checkTexts } from './texts-of-request.ts';

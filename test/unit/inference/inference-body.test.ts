@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { TSchema } from '@sinclair/typebox';
 import { prepareBody } from '../../../src/http/inference/inference-body.ts';
-import { checkValue } from '../../../src/http/json-reader.ts';
+import { checkValue } from '../../../src/http/routing/json-reader.ts';
 import { chunkRequestSchema } from '../../../src/protocol/inference/chunk.ts';
 import { embeddingsRequestSchema } from '../../../src/protocol/inference/embeddings.ts';
 import { extractRequestSchema } from '../../../src/protocol/inference/extract.ts';

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
-import { checkValue } from '../../../../src/http/json-reader.ts';
+import { checkValue } from '../../../../src/http/routing/json-reader.ts';
 import { chatPrompt, type RenderTemplate } from '../../../../src/inference/generation/chat-prompt.ts';
 import { TemplateSandbox } from '../../../../src/inference/templates/template-sandbox.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';

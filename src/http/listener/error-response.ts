@@ -1,6 +1,6 @@
-import { AssertionError } from '../lib/assert.ts';
-import { type InferenceErrorBody, inferenceReason } from '../protocol/inference/error-body.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { AssertionError } from '../../lib/assert.ts';
+import { type InferenceErrorBody, inferenceReason } from '../../protocol/inference/error-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { Reply } from './reply.ts';
 
 /** The error body of the database plane; `error` repeats `message` for clients that read only that. */

@@ -1,23 +1,23 @@
 import { Elysia } from 'elysia';
-import { everyone, type Principal } from '../access/principal.ts';
-import type { LimitOptions } from '../config/limits.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../observability/logger.ts';
-import { isInferencePath } from '../protocol/inference/error-body.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { everyone, type Principal } from '../../access/principal.ts';
+import type { LimitOptions } from '../../config/limits.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { isInferencePath } from '../../protocol/inference/error-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { readJson, type ScanJson } from '../routing/json-reader.ts';
+import { readQuery } from '../routing/query-parameters.ts';
+import type { BodySpec, JsonBody, Route, RouteAnswer } from '../routing/route.ts';
+import { requireAccess } from '../routing/route-access.ts';
 import { errorReply, inferenceErrorReply, isFault, toServiceError } from './error-response.ts';
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
-import { readJson, type ScanJson } from './json-reader.ts';
 import { msgpackReply, namesMsgpack } from './msgpack-answer.ts';
 import { msgpackToJson } from './msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
-import { readQuery } from './query-parameters.ts';
 import { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
 import { checkDecoding, pathOf } from './request-path.ts';
-import type { BodySpec, JsonBody, Route, RouteAnswer } from './route.ts';
-import { requireAccess } from './route-access.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
 export interface RequestObservation {

@@ -1,13 +1,13 @@
-import type { Inference } from '../inference/inference.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { Readiness } from '../observability/readiness.ts';
-import { isInferencePath } from '../protocol/inference/error-body.ts';
-import { modelKinds } from '../protocol/inference/model-kinds.ts';
+import type { Inference } from '../../inference/inference.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Readiness } from '../../observability/readiness.ts';
+import { isInferencePath } from '../../protocol/inference/error-body.ts';
+import { modelKinds } from '../../protocol/inference/model-kinds.ts';
+import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { docsRoutes } from './docs-page.ts';
 import { healthRoutes } from './health.ts';
-import { inferenceRoutes } from './inference/inference-routes.ts';
-import { notBuiltRoutes } from './not-built.ts';
 import { defineRoute, type Route } from './route.ts';
+import { unimplementedRoutes } from './unimplemented-routes.ts';
 
 /** Routes that older clients ask for without the prefix of the plane. */
 const bareSpellings = ['/embeddings', '/models'];
@@ -20,7 +20,7 @@ export function standaloneRoutes(
   metrics: Metrics,
   version: string,
 ): Route[] {
-  const plane = [...inferenceRoutes(inference), ...notBuiltRoutes(isInferencePath)];
+  const plane = [...inferenceRoutes(inference), ...unimplementedRoutes(isInferencePath)];
   const bare = plane
     .filter(({ path }) => bareSpellings.some((spelling) => path === prefix + spelling))
     .map((route) => ({ ...route, path: route.path.slice(prefix.length) }));

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
-import type { Readiness } from '../observability/readiness.ts';
-import { reply } from './reply.ts';
+import type { Readiness } from '../../observability/readiness.ts';
+import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from './route.ts';
 
 const okSchema = Type.Object({ status: Type.Literal('ok') });

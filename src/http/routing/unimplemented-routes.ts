@@ -1,4 +1,4 @@
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Method, type Route } from './route.ts';
 
 interface Part {
@@ -12,7 +12,7 @@ interface Part {
  * Every route of the interface that has no code behind it yet. Each answers 501 `not_implemented` and names its part;
  * the README's table and the tests walk this list. A part that gets built leaves it.
  */
-export const notBuiltParts: readonly Part[] = [
+export const unimplementedParts: readonly Part[] = [
   {
     name: 'Connections to external services',
     routes: ['GET /db/v1/connections', 'POST /db/v1/connections/:connection/inference/:operation'],
@@ -102,12 +102,12 @@ export const notBuiltParts: readonly Part[] = [
 ];
 
 /** One route for each of them. The body is not read. */
-export function notBuiltRoutes(concerns: (path: string) => boolean = () => true): Route[] {
-  const all = notBuiltParts.flatMap(({ name, routes }) => routes.map((route) => notBuiltRoute(name, route)));
+export function unimplementedRoutes(concerns: (path: string) => boolean = () => true): Route[] {
+  const all = unimplementedParts.flatMap(({ name, routes }) => routes.map((route) => unimplementedRoute(name, route)));
   return all.filter(({ path }) => concerns(path));
 }
 
-function notBuiltRoute(part: string, route: string): Route {
+function unimplementedRoute(part: string, route: string): Route {
   const [method, path] = route.split(' ') as [Method, string];
   return defineRoute({
     method,

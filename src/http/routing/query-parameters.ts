@@ -1,5 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { checkValue } from './json-reader.ts';
 
 /**

@@ -1,5 +1,5 @@
-import type { Clock } from '../lib/clock.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 export interface BodyBounds {
   /** Bytes, after inflation. */

@@ -1,4 +1,4 @@
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 export interface OriginRules {
   /** Names that a request may give as its host, besides loopback names and addresses. */

@@ -1,15 +1,15 @@
-import type { Readiness } from '../observability/readiness.ts';
-import { clusterRoutes } from './database/cluster.ts';
-import { documentRoutes } from './database/documents.ts';
-import { indexRoutes } from './database/indexes.ts';
-import { queryRoutes } from './database/query.ts';
-import { tableRoutes } from './database/tables.ts';
-import { writeRoutes } from './database/writes.ts';
+import type { Readiness } from '../../observability/readiness.ts';
+import { clusterRoutes } from '../database/cluster.ts';
+import { documentRoutes } from '../database/documents.ts';
+import { indexRoutes } from '../database/indexes.ts';
+import { queryRoutes } from '../database/query.ts';
+import { tableRoutes } from '../database/tables.ts';
+import { writeRoutes } from '../database/writes.ts';
+import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { docsRoutes } from './docs-page.ts';
 import { healthRoutes } from './health.ts';
-import { inferenceRoutes } from './inference/inference-routes.ts';
-import { notBuiltRoutes } from './not-built.ts';
 import type { Route } from './route.ts';
+import { unimplementedRoutes } from './unimplemented-routes.ts';
 
 /** What stands behind the routes, by group. */
 export interface RouteServices {
@@ -34,7 +34,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...clusterRoutes(services.cluster),
     ...inferenceRoutes(services.inference),
     ...healthRoutes(services.readiness),
-    ...notBuiltRoutes(),
+    ...unimplementedRoutes(),
   ];
   return [...described, ...docsRoutes(described, version)];
 }

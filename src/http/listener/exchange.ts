@@ -1,8 +1,8 @@
-import type { Caller, Principal, RowFilters } from '../access/principal.ts';
-import type { ServiceError } from '../protocol/service-error.ts';
+import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { OpenStream, Route, RouteAnswer, RouteContext } from '../routing/route.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
 import { namesMsgpack } from './msgpack-answer.ts';
-import type { OpenStream, Route, RouteAnswer, RouteContext } from './route.ts';
 
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 

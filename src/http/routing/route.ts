@@ -1,7 +1,7 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
-import type { Caller } from '../access/principal.ts';
-import type { ServiceError } from '../protocol/service-error.ts';
-import type { Reply } from './reply.ts';
+import type { Caller } from '../../access/principal.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { Reply } from '../listener/reply.ts';
 import type { RouteAccess } from './route-access.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';

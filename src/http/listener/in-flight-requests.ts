@@ -1,5 +1,5 @@
-import type { Clock } from '../lib/clock.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { tooSlow } from './request-body.ts';
 
 export interface InFlightBounds {

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
+import { Reply } from '../listener/reply.ts';
 import { renderOpenApi } from './openapi.ts';
-import { Reply } from './reply.ts';
 import { defineRoute, type Route } from './route.ts';
 
 const contentSecurityPolicy = [

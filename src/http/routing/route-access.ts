@@ -1,6 +1,6 @@
-import type { AccessLevel } from '../access/grants.ts';
-import { type Caller, requireAdmin, requireInference, requireTable, seesTable } from '../access/principal.ts';
-import { tableNotFound } from '../tables/table.ts';
+import type { AccessLevel } from '../../access/grants.ts';
+import { type Caller, requireAdmin, requireInference, requireTable, seesTable } from '../../access/principal.ts';
+import { tableNotFound } from '../../tables/table.ts';
 
 /** Who may call a route. */
 export type RouteAccess =

@@ -1,5 +1,5 @@
-import { limits } from '../config/limits.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { limits } from '../../config/limits.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** For the description of a route that takes the header. */
 export const idempotencyKeyHelp =

@@ -1,5 +1,5 @@
-import { isInferencePath } from '../protocol/inference/error-body.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { isInferencePath } from '../../protocol/inference/error-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** The path of an absolute or path-only URL, still percent-encoded. */
 export function pathOf(url: string): string {

@@ -1,7 +1,7 @@
-import { limits } from '../config/limits.ts';
-import type { Clock } from '../lib/clock.ts';
-import { pause, within } from '../lib/clock.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { limits } from '../../config/limits.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { pause, within } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
 

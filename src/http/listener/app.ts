@@ -1,13 +1,13 @@
 import { Elysia } from 'elysia';
-import { assert } from '../lib/assert.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { assert } from '../../lib/assert.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { Method, Route } from '../routing/route.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlightRequests } from './in-flight-requests.ts';
 import { isPreflight, preflightHeaders } from './origin-guard.ts';
 import { Reply } from './reply.ts';
 import { pathOf, withoutEmptySegments } from './request-path.ts';
 import { type RequestRuleOptions, RequestRules } from './request-rules.ts';
-import type { Method, Route } from './route.ts';
 
 export type { RequestObservation } from './request-rules.ts';
 

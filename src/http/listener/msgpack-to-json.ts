@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 export interface MsgpackBounds {
   /** Bytes of the JSON text. */

@@ -1,8 +1,8 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { ValueError } from '@sinclair/typebox/errors';
-import { didYouMean } from '../lib/did-you-mean.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { didYouMean } from '../../lib/did-you-mean.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /**
  * Checks that bytes are one JSON value under the documented policy (UTF-8, no duplicate members, no lone surrogates,
