@@ -73,7 +73,7 @@ async function consume(body: object): Promise<ChatTurn> {
   let pieces = 0;
   const output = await generate(request, inference, {
     signal: new AbortController().signal,
-    onPiece(deltas) {
+    onPiece(_choice, deltas) {
       if (pieces === 0) firstMs = performance.now() - startMs;
       pieces += deltas.length;
     },

@@ -30,6 +30,12 @@ export interface PoolParts extends Omit<ProcessParts, 'onReserve' | 'onRelease'>
 const overheadBytes = 64 * 1024 * 1024;
 const retryAfterMs = 1_000;
 
+/** What a request says of the time after it. */
+export interface KeepAlive {
+  /** How long the model stays loaded without requests, in milliseconds; infinite for ever. */
+  readonly keepAliveMs?: number | undefined;
+}
+
 interface Slot {
   readonly key: string;
   /** False for what only prepares inputs, which takes no model's place. */
@@ -44,6 +50,8 @@ interface Slot {
   /** Requests that hold the slot, those that wait for the load included. */
   users: number;
   lastUsedMs: number;
+  /** How long it stays after its last request, as the last one that said so has it. */
+  keepAliveMs: number;
   cancelIdle: (() => void) | undefined;
 }
 
@@ -89,15 +97,15 @@ export class ModelPool {
   async use<T>(
     spec: HostSpec,
     work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
-    lane: Lane = {},
+    lane: Lane & KeepAlive = {},
   ): Promise<T> {
-    return await this.#lanes.run(lane, () => this.#hold(spec, work, lane.signal));
+    return await this.#lanes.run(lane, () => this.#hold(spec, work, lane));
   }
 
   async #hold<T>(
     spec: HostSpec,
     work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
-    signal: AbortSignal | undefined,
+    { signal, keepAliveMs }: Lane & KeepAlive,
   ): Promise<T> {
     const slot = this.#slotOf(spec);
     slot.users += 1;
@@ -107,6 +115,7 @@ export class ModelPool {
       return await work(process, info);
     } finally {
       slot.users -= 1;
+      slot.keepAliveMs = keepAliveMs ?? slot.keepAliveMs;
       slot.lastUsedMs = this.#clock.monotonicMs();
       this.#waitIdle(slot);
     }
@@ -157,6 +166,7 @@ export class ModelPool {
       process: undefined,
       users: 0,
       lastUsedMs: this.#clock.monotonicMs(),
+      keepAliveMs: this.#parts.pool.keepAliveMs,
       cancelIdle: undefined,
     };
     this.#slots.set(key, slot);
@@ -245,7 +255,8 @@ export class ModelPool {
   #waitIdle(slot: Slot): void {
     if (slot.users > 0 || this.#slots.get(slot.key) !== slot) return;
     slot.cancelIdle?.();
-    slot.cancelIdle = this.#clock.after(this.#parts.pool.keepAliveMs, () => {
+    if (slot.keepAliveMs === Number.POSITIVE_INFINITY) return;
+    slot.cancelIdle = this.#clock.after(slot.keepAliveMs, () => {
       if (slot.users === 0 && this.#slots.get(slot.key) === slot) this.#unload(slot, 'idle');
     });
   }

@@ -152,6 +152,26 @@ describe('a loaded model', () => {
   });
 });
 
+describe('what a request says of the time after it', () => {
+  test('holds until another one says something else', async () => {
+    const { pool, clock } = story({ keepAliveMs: 20_000 });
+    const use = (keepAliveMs?: number) => pool.use(spec('a'), () => Promise.resolve(), { keepAliveMs });
+    await use(10_000);
+    await clock.advance(9_000);
+    await use();
+    await clock.advance(9_000);
+    expect(pool.isLoaded(spec('a'))).toBe(true);
+    await clock.advance(2_000);
+    expect(pool.isLoaded(spec('a'))).toBe(false);
+    await use(Number.POSITIVE_INFINITY);
+    await clock.advance(30_000);
+    expect(pool.isLoaded(spec('a'))).toBe(true);
+    await use(0);
+    await clock.advance(0);
+    expect(pool.isLoaded(spec('a'))).toBe(false);
+  });
+});
+
 describe('a model that nobody waits for any more', () => {
   test('while it still loads is let go, process and all', async () => {
     const { pool, clock, events } = story({ keepAliveMs: 0 });

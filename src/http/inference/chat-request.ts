@@ -5,6 +5,7 @@ import {
   usualSampling,
 } from '../../inference/generation/generation-request.ts';
 import { grammarBounds } from '../../inference/generation/grammar/grammar-writer.ts';
+import { parseDuration } from '../../lib/duration.ts';
 import type { CacheType, Sampling } from '../../model-host/operations/generate.ts';
 import type { GenerateBody } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -41,6 +42,9 @@ export function readChatRequest(body: GenerateBody): GenerationRequest {
     messages,
     media: mediaOf(messages),
     tokensMax: tokensMaxOf(body, format.kind !== 'text' || (tools.length > 0 && toolChoice.mode !== 'none')),
+    choices: body.n ?? 1,
+    continuesFinal: readContinuation(body),
+    keepAliveMs: readKeepAlive(body.keep_alive),
     stop: readStop(body.stop),
     ignoreEos: body.ignore_eos ?? false,
     sampling: readSampling(body),
@@ -62,7 +66,6 @@ export function readChatRequest(body: GenerateBody): GenerationRequest {
 }
 
 function refuseUnknownWays(body: GenerateBody): void {
-  if ((body.n ?? 1) > 1) throw invalid('n: one answer is given to a request; send several for more');
   if (isGiven(body.functions)) throw invalid('functions: use tools');
   if (isGiven(body.function_call)) throw invalid('function_call: use tool_choice');
   if (isGiven(body.audio)) throw invalid('audio: answers are text');
@@ -85,7 +88,29 @@ function tokensMaxOf({ max_tokens, max_completion_tokens }: GenerateBody, isShap
   return max_completion_tokens ?? max_tokens ?? (isShaped ? undefined : defaultTokensMax);
 }
 
-function readStop(stop: GenerateBody['stop']): readonly string[] {
+function readContinuation({ continue_final_message, messages }: GenerateBody): boolean {
+  if (continue_final_message !== true) return false;
+  const last = messages.at(-1);
+  if (last?.role === 'assistant' && (last.tool_calls ?? []).length === 0) return true;
+  throw invalid('continue_final_message: the last message has to be one of the assistant, without tool_calls');
+}
+
+/** Milliseconds; infinite for a number below zero. */
+export function readKeepAlive(keepAlive: GenerateBody['keep_alive']): number | undefined {
+  if (keepAlive === undefined || keepAlive === null) return undefined;
+  const text = String(keepAlive).trim();
+  if (/^-/.test(text)) return Number.POSITIVE_INFINITY;
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000;
+  try {
+    return parseDuration(text);
+  } catch (cause) {
+    throw new ServiceError('invalid_request', `keep_alive: "${text.slice(0, 40)}" is not a duration such as "5m"`, {
+      cause,
+    });
+  }
+}
+
+export function readStop(stop: GenerateBody['stop']): readonly string[] {
   const texts = typeof stop === 'string' ? [stop] : (stop ?? []);
   for (const text of texts) {
     if (text === '') throw invalid('stop: a text is empty');

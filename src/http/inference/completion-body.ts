@@ -1,8 +1,8 @@
-import type { GenerationOutput } from '../../inference/generation/generate.ts';
+import { type GenerationOutput, totalOf } from '../../inference/generation/generate.ts';
 import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
 import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { GenerateEvent, GenerateResult, TokenLogprob } from '../../model-host/operations/generate.ts';
+import type { GenerateEvent, TokenLogprob } from '../../model-host/operations/generate.ts';
 import type { GenerateResponse, LogprobsBody, SpeculationBody, Usage } from '../../protocol/inference/generate.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
 
@@ -36,33 +36,40 @@ interface WholeMessage {
 export function completionBody(
   head: CompletionHead,
   request: GenerationRequest,
-  { result, deltas, finish }: GenerationOutput,
+  outputs: readonly GenerationOutput[],
   newCallId: () => string,
 ): GenerateResponse {
-  const { content, reasoning, calls } = joined(deltas);
   return {
     id: head.id,
     object: 'chat.completion',
     created: head.created,
     model: head.model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: 'assistant',
-          content: content === '' && calls.length > 0 ? null : content,
-          refusal: null,
-          reasoning_content: reasoning === '' ? null : reasoning,
-          ...(calls.length === 0
-            ? {}
-            : { tool_calls: calls.map((call) => ({ id: newCallId(), type: 'function' as const, function: call })) }),
-        },
-        logprobs: logprobsBody(request.topLogprobs === undefined ? undefined : (result.logprobs ?? [])),
-        finish_reason: finish,
-      },
-    ],
-    usage: usageOfResult(result),
-    speculation: speculationOf(request, result),
+    choices: outputs.map((output, index) => choiceBody(request, output, index, newCallId)),
+    usage: usageOfOutputs(outputs),
+    speculation: speculationOf(request, outputs),
+  };
+}
+
+function choiceBody(
+  request: GenerationRequest,
+  { result, deltas, finish }: GenerationOutput,
+  index: number,
+  newCallId: () => string,
+): GenerateResponse['choices'][number] {
+  const { content, reasoning, calls } = joined(deltas);
+  return {
+    index,
+    message: {
+      role: 'assistant',
+      content: content === '' && calls.length > 0 ? null : content,
+      refusal: null,
+      reasoning_content: reasoning === '' ? null : reasoning,
+      ...(calls.length === 0
+        ? {}
+        : { tool_calls: calls.map((call) => ({ id: newCallId(), type: 'function' as const, function: call })) }),
+    },
+    logprobs: logprobsBody(request.topLogprobs === undefined ? undefined : (result.logprobs ?? [])),
+    finish_reason: finish,
   };
 }
 
@@ -80,24 +87,29 @@ function joined(deltas: readonly OutputDelta[]): WholeMessage {
   return whole;
 }
 
-export function usageOfResult({ promptTokens, completionTokens, cachedTokens }: GenerateResult): Usage {
+export function usageOfOutputs(outputs: readonly GenerationOutput[]): Usage {
+  const { promptTokens, completionTokens, cachedTokens } = totalOf(outputs);
   const details = { cached_tokens: cachedTokens };
   return { ...usageOf(promptTokens, completionTokens, cachedTokens), prompt_tokens_details: details };
 }
 
 export function speculationOf(
   { speculation }: GenerationRequest,
-  { speculation: report }: GenerateResult,
+  outputs: readonly GenerationOutput[],
 ): SpeculationBody {
   const asked = typeof speculation !== 'string';
+  const reports = outputs.map(({ result }) => result.speculation);
+  const sum = (count: 'draftedTokens' | 'acceptedTokens') =>
+    reports.reduce((total, report) => total + (report?.[count] ?? 0), 0);
+  const [report] = reports;
   return {
     policy: asked ? speculation.policy : speculation === 'policy_off' ? 'off' : 'auto',
     calibration: 'none',
     decision: report?.decision ?? 'disabled',
     disabled_reason:
       report?.decision === 'enabled' ? null : (report?.disabledReason ?? (asked ? 'unavailable' : speculation)),
-    drafted_tokens: report?.draftedTokens ?? 0,
-    accepted_tokens: report?.acceptedTokens ?? 0,
+    drafted_tokens: sum('draftedTokens'),
+    accepted_tokens: sum('acceptedTokens'),
   };
 }
 

@@ -3,7 +3,7 @@ import type { GenerationRequest } from '../../inference/generation/generation-re
 import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { GenerateEvent } from '../../model-host/operations/generate.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
-import { type CompletionHead, logprobsBody, speculationOf, usageOfResult } from './completion-body.ts';
+import { type CompletionHead, logprobsBody, speculationOf, usageOfOutputs } from './completion-body.ts';
 
 /** Writes the chunks of one streamed answer as JSON. What is the same in all of them is written once. */
 export class CompletionChunks {
@@ -11,8 +11,8 @@ export class CompletionChunks {
   readonly #newCallId: () => string;
   readonly #start: string;
   readonly #end: string;
-  /** Log probabilities of tokens whose text is still held back. */
-  #logprobs: NonNullable<GenerateEvent['logprobs']>[number][] = [];
+  /** By choice: log probabilities of tokens whose text is still held back. */
+  readonly #logprobs = new Map<number, NonNullable<GenerateEvent['logprobs']>>();
 
   constructor({ id, created, model }: CompletionHead, request: GenerationRequest, newCallId: () => string) {
     this.#request = request;
@@ -22,32 +22,34 @@ export class CompletionChunks {
     this.#end = request.includeUsage ? '],"usage":null}' : ']}';
   }
 
-  /** The first chunk. */
-  role(): string {
-    return this.#chunk('{"role":"assistant"}', 'null');
+  /** The first chunk of a choice. */
+  role(choice: number): string {
+    return this.#chunk(choice, '{"role":"assistant"}', 'null');
   }
 
-  pieces(deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {
-    if (logprobs !== undefined) this.#logprobs.push(...logprobs);
-    return deltas.map((delta) => this.#chunk(this.#delta(delta), 'null'));
+  pieces(choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {
+    if (logprobs !== undefined) this.#logprobs.set(choice, [...(this.#logprobs.get(choice) ?? []), ...logprobs]);
+    return deltas.map((delta) => this.#chunk(choice, this.#delta(delta), 'null'));
   }
 
-  /** The last chunk of the answer itself. */
-  finish(reason: FinishReason): string {
-    return this.#chunk('{}', JSON.stringify(reason));
+  /** The last chunk of a choice. */
+  finish(choice: number, reason: FinishReason): string {
+    return this.#chunk(choice, '{}', JSON.stringify(reason));
   }
 
   /** After all others, where it was asked for. */
-  usage({ result }: GenerationOutput): string {
-    const usage = JSON.stringify(usageOfResult(result));
-    const speculation = JSON.stringify(speculationOf(this.#request, result));
+  usage(outputs: readonly GenerationOutput[]): string {
+    const usage = JSON.stringify(usageOfOutputs(outputs));
+    const speculation = JSON.stringify(speculationOf(this.#request, outputs));
     return `${this.#start}],"usage":${usage},"speculation":${speculation}}`;
   }
 
-  #chunk(delta: string, finish: string): string {
-    const logprobs = this.#logprobs.length === 0 ? 'null' : JSON.stringify(logprobsBody(this.#logprobs));
-    if (this.#logprobs.length > 0) this.#logprobs = [];
-    return `${this.#start}{"index":0,"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}}${this.#end}`;
+  #chunk(choice: number, delta: string, finish: string): string {
+    const held = this.#logprobs.get(choice);
+    const logprobs = held === undefined ? 'null' : JSON.stringify(logprobsBody(held));
+    if (held !== undefined) this.#logprobs.delete(choice);
+    const index = `"index":${choice}`;
+    return `${this.#start}{${index},"delta":${delta},"logprobs":${logprobs},"finish_reason":${finish}}${this.#end}`;
   }
 
   #delta(delta: OutputDelta): string {

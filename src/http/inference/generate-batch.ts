@@ -92,7 +92,7 @@ async function readItem(
 
 function itemBody(inference: Inference, outcome: BatchOutcome, request: GenerationRequest | ServiceError | undefined) {
   if ('output' in outcome && request !== undefined && !(request instanceof ServiceError)) {
-    return { response: completionBody(newHead(inference, request), request, outcome.output, newCallId) };
+    return { response: completionBody(newHead(inference, request), request, [outcome.output], newCallId) };
   }
   const error = 'error' in outcome ? outcome.error : new ServiceError('inference_failed', 'there is no answer');
   const { code, message, retryable, retry_after_ms = 0 } = errorBody(error);

@@ -40,10 +40,11 @@ export function generateRoutes(inference: Inference): Route[] {
 async function answer(inference: Inference, own: OwnProvider, context: Context): Promise<object> {
   const request = readChatRequest(context.body);
   if (request.stream) return await new StreamedAnswer(inference, own, request, context).begin();
-  const output = await own.generate(request, context);
-  context.addTiming('prefill', output.result.prefillMs);
-  context.addTiming('decode', output.result.decodeMs);
-  return completionBody(newHead(inference, request), request, output, newCallId);
+  const outputs = await own.generate(request, context);
+  const [first] = outputs;
+  context.addTiming('prefill', first?.result.prefillMs ?? 0);
+  context.addTiming('decode', Math.max(...outputs.map(({ result }) => result.decodeMs)));
+  return completionBody(newHead(inference, request), request, outputs, newCallId);
 }
 
 /** One answer as events. It begins with the first token, so that what fails before that is an ordinary error. */
@@ -80,17 +81,19 @@ class StreamedAnswer {
   async #run(): Promise<void> {
     try {
       const signal = AbortSignal.any([this.#context.signal, this.#stop.signal]);
-      const output = await this.#own.generate(this.#request, {
+      const outputs = await this.#own.generate(this.#request, {
         caller: this.#context.caller,
         signal,
-        onPiece: (deltas, logprobs) => {
-          for (const chunk of this.#chunks.pieces(deltas, logprobs)) this.#opened().send(chunk);
+        onPiece: (choice, deltas, logprobs) => {
+          for (const chunk of this.#chunks.pieces(choice, deltas, logprobs)) this.#opened().send(chunk);
         },
       });
       const stream = this.#opened();
-      for (const chunk of this.#chunks.pieces(output.deltas, output.result.logprobs)) stream.send(chunk);
-      stream.send(this.#chunks.finish(output.finish));
-      if (this.#request.includeUsage) stream.send(this.#chunks.usage(output));
+      for (const [choice, { deltas, result, finish }] of outputs.entries()) {
+        for (const chunk of this.#chunks.pieces(choice, deltas, result.logprobs)) stream.send(chunk);
+        stream.send(this.#chunks.finish(choice, finish));
+      }
+      if (this.#request.includeUsage) stream.send(this.#chunks.usage(outputs));
       stream.send('[DONE]');
       stream.end();
     } catch (error) {
@@ -110,7 +113,7 @@ class StreamedAnswer {
     });
     this.#stream = stream;
     this.#open = this.#context.openStream((error) => this.#stop.abort(error));
-    stream.send(this.#chunks.role());
+    for (let choice = 0; choice < this.#request.choices; choice += 1) stream.send(this.#chunks.role(choice));
     this.#begun.resolve(stream.response);
     return stream;
   }

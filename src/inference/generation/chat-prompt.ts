@@ -61,21 +61,41 @@ export async function chatPrompt(
   const style = textStyleOf(template);
   const given = request.messages.map((message) => plainMessage(withoutThoughts(message), plain));
   const tools = plain.hideAll(request.tools.map(toolForTemplate));
-  const messages = native === undefined ? toolsAsText(given, tools, style) : given;
+  const told = native === undefined ? toolsAsText(given, tools, style) : given;
+  const end = request.continuesFinal ? plain.mark() : undefined;
+  const messages = end === undefined ? told : withEnd(told, end);
   const context = {
     ...plain.hideAll(request.templateVariables),
     tools: native !== undefined && tools.length > 0 ? tools : null,
     documents: null,
-    add_generation_prompt: true,
+    add_generation_prompt: !request.continuesFinal,
     bos_token: info.bosText ?? '',
     eos_token: info.eosText ?? '',
     ...(request.enableThinking === undefined ? {} : { enable_thinking: request.enableThinking }),
   };
-  if (template === undefined) return untemplated(messages, plain, info, style);
-  const rendered = await renderLeniently(template, messages, context, render);
+  if (template === undefined) return untemplated(messages, plain, info, style, end);
+  const rendered = upTo(await renderLeniently(template, messages, context, render), end);
   const pieces = withBeginning(plain.pieces(rendered), info.bosText);
   const thinking = thinkingOf(template, rendered, request.enableThinking);
   return { pieces, thinking, calls: native ?? style.form, stop: [] };
+}
+
+/** The messages with a mark at the end of the last one. */
+function withEnd(messages: readonly ChatMessage[], end: string): readonly ChatMessage[] {
+  return messages.map((message, at) =>
+    at === messages.length - 1 ? { ...message, content: `${message.content}${end}` } : message,
+  );
+}
+
+/** What stands in front of the mark: behind it the template has ended a message that is to go on. */
+function upTo(rendered: string, end: string | undefined): string {
+  if (end === undefined) return rendered;
+  const at = rendered.lastIndexOf(end);
+  if (at >= 0) return rendered.slice(0, at);
+  throw new ServiceError(
+    'model_not_supported',
+    'continue_final_message: the chat template of this model does not show the last message as it is',
+  );
 }
 
 function plainMessage(message: ChatMessage, plain: PlainText): ChatMessage {
@@ -193,8 +213,10 @@ function untemplated(
   plain: PlainText,
   info: LoadedInfo,
   style: TextStyle,
+  end: string | undefined,
 ): ChatPrompt {
-  const said = messages.map(({ role, content }) => `${speakers[role]}: ${content}\n\n`);
-  const pieces = withBeginning(plain.pieces(`${said.join('')}Assistant:`), info.bosText);
+  const said = messages.map(({ role, content }) => `${speakers[role]}: ${content}\n\n`).join('');
+  const rendered = end === undefined ? `${said}Assistant:` : upTo(said, end);
+  const pieces = withBeginning(plain.pieces(rendered), info.bosText);
   return { pieces, thinking: 'off', calls: style.form, stop: ['\nUser:'] };
 }

@@ -183,8 +183,8 @@ class Batch {
   }
 }
 
-function outcomeOf(item: GenerateBatchResult['items'][number], { parser }: PreparedGeneration): BatchOutcome {
-  if ('result' in item) return { output: finished(item.result, parser) };
+function outcomeOf(item: GenerateBatchResult['items'][number], { newParser }: PreparedGeneration): BatchOutcome {
+  if ('result' in item) return { output: finished(item.result, newParser()) };
   const code = isErrorCode(item.error.code) ? item.error.code : 'inference_failed';
   return { error: new ServiceError(code, item.error.message) };
 }

@@ -1,5 +1,6 @@
 import { must } from '../../lib/assert.ts';
 import type { LoadedInfo } from '../../model-host/backend.ts';
+import type { ModelProcess } from '../../model-host/model-process.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { GenerateEvent, GenerateInput, GenerateResult } from '../../model-host/operations/generate.ts';
 import type { Priority } from '../../model-host/priority.ts';
@@ -8,6 +9,7 @@ import type { FinishReason } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Inference } from '../inference.ts';
 import { chatPrompt } from './chat-prompt.ts';
+import type { GenerationWatch } from './generation-metrics.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { outputConstraint } from './output-constraint.ts';
 import { type OutputDelta, OutputParser } from './output-parser.ts';
@@ -23,17 +25,18 @@ export interface GenerationModels {
   readonly draft: InstalledModel | undefined;
 }
 
-/** A request made ready for its model, and what reads the output. */
+/** A request made ready for its model. */
 export interface PreparedGeneration {
   readonly input: GenerateInput;
-  readonly parser: OutputParser;
+  /** A fresh parser for one output. */
+  readonly newParser: () => OutputParser;
 }
 
 export interface GenerationOptions {
   readonly signal: AbortSignal;
   readonly priority?: Priority;
-  /** Called for every piece of a streamed output. */
-  readonly onPiece?: (deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']) => void;
+  /** Called for every piece of a streamed output; `choice` is its place among the answers. */
+  readonly onPiece?: (choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']) => void;
 }
 
 export interface GenerationOutput {
@@ -90,47 +93,87 @@ export async function prepareGeneration(
       typeof speculation === 'string' ? undefined : { policy: speculation.policy, draft, tokens: speculation.tokens },
     stream: request.stream,
   };
-  const parser = new OutputParser({
-    thinking: prompt.thinking === 'open',
-    calls: request.tools.length > 0 ? prompt.calls : undefined,
-    functions: request.tools.map(({ name }) => name),
-  });
-  return { input, parser };
+  const newParser = () =>
+    new OutputParser({
+      thinking: prompt.thinking === 'open',
+      calls: request.tools.length > 0 ? prompt.calls : undefined,
+      functions: request.tools.map(({ name }) => name),
+    });
+  return { input, newParser };
 }
 
-/**
- * Generates one answer. Throws `ServiceError`, or what the signal was aborted with. With `onPiece` the output arrives
- * there, in order and before the promise settles.
- */
+/** Generates one answer. Throws as `generateChoices`. */
 export async function generate(
   request: GenerationRequest,
   parts: GenerationParts,
   options: GenerationOptions,
 ): Promise<GenerationOutput> {
+  const [output] = await generateChoices({ ...request, choices: 1 }, parts, options);
+  return must(output, 'one answer was asked for');
+}
+
+/**
+ * Generates the answers of a request from one prompt, side by side. Throws `ServiceError`, or what the signal was aborted
+ * with. With `onPiece` each output arrives there, in order and before the promise settles.
+ */
+export async function generateChoices(
+  request: GenerationRequest,
+  parts: GenerationParts,
+  options: GenerationOptions,
+): Promise<readonly GenerationOutput[]> {
   const models = findModels(request, parts);
-  const watch = parts.generations.begin(models.model.name);
   // What renders templates starts up while the model is loaded.
   if (!parts.pool.isLoaded(models.model)) parts.templates.render('', {}).catch(() => undefined);
+  const watches = Array.from({ length: request.choices }, () => parts.generations.begin(models.model.name));
+  // One that fails ends the others.
+  const stop = new AbortController();
+  const signal = request.choices === 1 ? options.signal : AbortSignal.any([options.signal, stop.signal]);
   try {
-    const output = await parts.pool.use(
+    const outputs = await parts.pool.use(
       specOfModel(models.model, parts.settings),
       async (process, info) => {
-        const { input, parser } = await prepareGeneration(request, models, info, parts);
-        const onEvent = ({ text, logprobs }: GenerateEvent) => {
-          watch.token();
-          options.onPiece?.(parser.push(text), logprobs);
-        };
-        const result = await process.run('generate', input, { ...options, onEvent });
-        return finished(result, parser);
+        const prepared = await prepareGeneration(request, models, info, parts);
+        return await Promise.all(choicesOf(prepared, watches, process, { ...options, signal }));
       },
-      options,
+      { ...options, keepAliveMs: request.keepAliveMs },
     );
-    watch.finished(output.result, output.finish);
-    return output;
+    for (const [at, { result, finish }] of outputs.entries()) watches[at]?.finished(result, finish);
+    return outputs;
   } catch (error) {
-    watch.failed(options.signal.aborted);
+    stop.abort(error);
+    for (const watch of watches) watch.failed(options.signal.aborted);
     throw error;
   }
+}
+
+/** One output for each watch. All but the first start once its prompt has been read, from a copy of that state. */
+function choicesOf(
+  { input, newParser }: PreparedGeneration,
+  watches: readonly GenerationWatch[],
+  process: ModelProcess,
+  options: GenerationOptions,
+): Promise<GenerationOutput>[] {
+  const read = Promise.withResolvers<void>();
+  const one = async (watch: GenerationWatch, choice: number): Promise<GenerationOutput> => {
+    if (choice > 0) await read.promise;
+    const { seed } = input.sampling;
+    const sampling = seed === undefined ? input.sampling : { ...input.sampling, seed: seed + choice };
+    const tellsPromptRead = choice === 0 && watches.length > 1;
+    const parser = newParser();
+    const onEvent = ({ text, logprobs }: GenerateEvent) => {
+      read.resolve();
+      if (text === '' && logprobs === undefined) return;
+      watch.token();
+      options.onPiece?.(choice, parser.push(text), logprobs);
+    };
+    const result = await process.run('generate', { ...input, sampling, tellsPromptRead }, { ...options, onEvent });
+    return finished(result, parser);
+  };
+  const outputs = watches.map(one);
+  // Without an event from the first one, its end lets the others go.
+  outputs[0]?.then(() => read.resolve(), read.reject);
+  read.promise.catch(() => undefined);
+  return outputs;
 }
 
 /** What the rest of an output means, and why it ended. */
@@ -140,4 +183,13 @@ export function finished(result: GenerateResult, parser: OutputParser): Generati
   const called = parser.callCount > 0 && (result.finish === 'stop' || parser.callsAreWhole);
   const deltas = [...read, ...parser.finish()];
   return { result, deltas, finish: called ? 'tool_calls' : result.finish };
+}
+
+/** Tokens of all answers to one prompt, which counts once. */
+export function totalOf(
+  outputs: readonly GenerationOutput[],
+): Pick<GenerateResult, 'promptTokens' | 'cachedTokens' | 'completionTokens'> {
+  const { result } = must(outputs[0], 'there is an answer at least');
+  const completionTokens = outputs.reduce((sum, output) => sum + output.result.completionTokens, 0);
+  return { promptTokens: result.promptTokens, cachedTokens: result.cachedTokens, completionTokens };
 }

@@ -25,6 +25,12 @@ export interface GenerationRequest {
   readonly media: readonly MediaReference[];
   /** Undefined for the rest of the context. */
   readonly tokensMax: number | undefined;
+  /** Answers to generate from the one prompt. */
+  readonly choices: number;
+  /** The last message is one of the assistant, and the answer goes on where it ends. */
+  readonly continuesFinal: boolean;
+  /** How long the model stays loaded afterwards, in milliseconds; undefined for the usual time. */
+  readonly keepAliveMs: number | undefined;
   readonly stop: readonly string[];
   readonly ignoreEos: boolean;
   readonly sampling: Sampling;
@@ -67,6 +73,9 @@ export function generationRequest(
   return {
     media: [],
     tokensMax: undefined,
+    choices: 1,
+    continuesFinal: false,
+    keepAliveMs: undefined,
     stop: [],
     ignoreEos: false,
     sampling: usualSampling,

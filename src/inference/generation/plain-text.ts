@@ -21,6 +21,11 @@ export class PlainText {
     return text.replaceAll(this.#special, (found) => `${open}${this.#hidden.push(found) - 1}${close}`);
   }
 
+  /** A text that stands for nothing, to find a place by in what is rendered. */
+  mark(): string {
+    return `${open}${this.#hidden.push('') - 1}${close}`;
+  }
+
   /** The same for every text and every name in a JSON value. */
   hideAll<T>(value: T): T {
     return this.#hideValue(value) as T;

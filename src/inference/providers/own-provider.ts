@@ -1,6 +1,6 @@
 import type { InferenceCall } from '../admission.ts';
 import { type Embeddings, type EmbedRequest, embedItems } from '../embeddings/embed-items.ts';
-import { type GenerationOptions, type GenerationOutput, generate } from '../generation/generate.ts';
+import { type GenerationOptions, type GenerationOutput, generateChoices, totalOf } from '../generation/generate.ts';
 import type { GenerationRequest } from '../generation/generation-request.ts';
 import { loadMedia } from '../generation/load-media.ts';
 import type { Inference } from '../inference.ts';
@@ -32,11 +32,12 @@ export class OwnProvider implements Provider {
   generate(
     request: GenerationRequest,
     call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
-  ): Promise<GenerationOutput> {
+  ): Promise<readonly GenerationOutput[]> {
     return this.#inference.admission.run('generate', call, async () => {
       await loadMedia(request, this.#inference, call.signal);
-      const value = await generate(request, this.#inference, call);
-      return { value, items: 1, tokens: value.result.promptTokens + value.result.completionTokens };
+      const value = await generateChoices(request, this.#inference, call);
+      const usage = totalOf(value);
+      return { value, items: value.length, tokens: usage.promptTokens + usage.completionTokens };
     });
   }
 }

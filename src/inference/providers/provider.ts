@@ -11,9 +11,9 @@ import type { Reranked, RerankRequest } from '../reranking/rerank-texts.ts';
 export interface Provider {
   embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings>;
   rerank(request: RerankRequest, call: InferenceCall): Promise<Reranked>;
-  /** With `onPiece` the answer also arrives in pieces, in order and before the promise settles. */
+  /** As many answers as the request asks for. With `onPiece` each also arrives in pieces, before the promise settles. */
   generate(
     request: GenerationRequest,
     call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
-  ): Promise<GenerationOutput>;
+  ): Promise<readonly GenerationOutput[]>;
 }

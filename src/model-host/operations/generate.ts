@@ -65,6 +65,8 @@ export interface GenerateInput {
   readonly speculation: Speculation | undefined;
   /** Whether the output is wanted piece by piece, as events, or whole, in the result. */
   readonly stream: boolean;
+  /** Whether an event without text tells that the prompt has been read: others can start from its state then. */
+  readonly tellsPromptRead?: boolean;
 }
 
 export interface TokenLogprob {

@@ -45,6 +45,11 @@ const namedFunctionSchema = Type.Object({
   function: Type.Object({ name: Type.String() }),
 });
 
+/** As Ollama has it. */
+export const keepAliveSchema = Type.Union([Type.String(), Type.Number()], {
+  description: 'How long the model stays loaded after this request: a duration, or seconds; below 0 for ever.',
+});
+
 export const responseFormatSchema = Type.Object({
   type: words(['text', 'json_object', 'json_schema']),
   json_schema: optional(
@@ -83,7 +88,7 @@ export const generateRequestSchema = Type.Object({
   logprobs: optional(Type.Boolean()),
   top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
   stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
-  n: optional(Type.Integer({ minimum: 1, description: 'One answer is given; more are refused.' })),
+  n: optional(Type.Integer({ minimum: 1, maximum: 8, description: 'Answers to the same messages; 1 unless given.' })),
   ignore_eos: optional(Type.Boolean({ description: 'Go on past the end until `max_tokens`.' })),
   stream: optional(Type.Boolean()),
   stream_options: optional(
@@ -98,6 +103,10 @@ export const generateRequestSchema = Type.Object({
       { description: 'Further members are handed to the chat template of the model.' },
     ),
   ),
+  continue_final_message: optional(
+    Type.Boolean({ description: 'Go on with the last message, which is one of the assistant, where it ends.' }),
+  ),
+  keep_alive: optional(keepAliveSchema),
   reasoning_effort: optional(Type.String({ description: 'Handed to the chat template.' })),
   tools: optional(Type.Array(toolSchema, { maxItems: 128 })),
   tool_choice: optional(

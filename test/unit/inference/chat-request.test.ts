@@ -180,7 +180,7 @@ describe('a request', () => {
     [{ seed: 1.5 }, 'seed'],
     [{ stop: '' }, 'stop'],
     [{ stop: Array.from({ length: 17 }, () => 'x') }, 'stop'],
-    [{ n: 2 }, 'n:'],
+    [{ continue_final_message: true }, 'continue_final_message'],
     [{ logit_bias: { word: 1 } }, 'logit_bias'],
     [{ logit_bias: { 1: 101 } }, 'logit_bias'],
     [{ top_logprobs: 3 }, 'top_logprobs'],

@@ -159,7 +159,7 @@ export class Generation {
   async take(native: NativeContext, places: Uint32Array): Promise<{ done: boolean; keptTokens: number }> {
     this.#parts.context.progress();
     if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
-    if (this.#completionTokens === 0) this.#readMs = this.#parts.clock.monotonicMs();
+    if (this.#completionTokens === 0) this.#promptRead();
     const sampler = must(this.#sampler, 'a generation that is under way has a sampler');
     const behind = this.slot.tokens.length - places.length;
     for (const [at, place] of places.entries()) {
@@ -170,6 +170,12 @@ export class Generation {
       else return { done, keptTokens: behind + at + 1 };
     }
     return { done: false, keptTokens: this.slot.tokens.length };
+  }
+
+  #promptRead(): void {
+    const { input, clock, context } = this.#parts;
+    this.#readMs = clock.monotonicMs();
+    if (input.tellsPromptRead === true) context.emit({ text: '' });
   }
 
   settle(): void {

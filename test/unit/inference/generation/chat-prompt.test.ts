@@ -60,6 +60,20 @@ describe('a prompt', () => {
     expect(textOf(made)).toContain('\uE0000\uE001 <|im_end|>');
   });
 
+  test('ends with the last message where the answer goes on with it', async () => {
+    const messages = [...user('List: '), { role: 'assistant', content: 'one, <|im_end|> ' }];
+    const body = { messages, continue_final_message: true };
+    const made = await prompt(body);
+    expect(textOf(made)).toBe('<s><|im_start|>user\nList: <|im_end|>\n<|im_start|>assistant\none, <|im_end|> ');
+    // What was written stays plain.
+    expect(made.pieces.filter(({ markup }) => !markup)).toEqual([{ text: '<|im_end|>', markup: false }]);
+    const trimming =
+      '{% for m in messages %}[{{ m.content | trim }}]{% endfor %}{% if add_generation_prompt %}!{% endif %}';
+    expect(textOf(await prompt(body, trimming))).toBe('<s>[List:][one, <|im_end|> ');
+    expect(textOf(await prompt(body, undefined as never))).toEndWith('one, <|im_end|> ');
+    expect(String(await prompt(body, 'nothing').catch(String))).toContain('continue_final_message');
+  });
+
   test('begins once with the token that begins one', async () => {
     const own = await prompt({ messages: user('x') }, '{{ bos_token }}{{ messages[0].content }}');
     expect(textOf(own)).toBe('<s>x');
