@@ -88,6 +88,13 @@ const bans: readonly Ban[] = [
   { pattern: /\bDate\.now\(/, use: 'clock.nowMs()', except: /^src\/lib\/clock\.ts$/ },
   { pattern: /\bperformance\.now\(/, use: 'clock.monotonicMs()', except: /^src\/(lib\/clock\.ts$|cli\/demo)/ },
   { pattern: /\bsetTimeout\(|\bsetInterval\(/, use: 'clock.after()', except: /^src\/lib\/clock\.ts$/ },
+  { pattern: /\bAbortSignal\.timeout\(/, use: 'clock.after() and a controller', except: /^$/ },
+  {
+    pattern: /\bsleepSync\(/,
+    use: 'clock.after()',
+    // Only the writer thread waits for SQLite.
+    except: /^src\/storage\/(connection|wal-keeper)\.ts$/,
+  },
   { pattern: /\bMath\.random\(/, use: 'an injected source', except: /^$/ },
   { pattern: /\bprocess\.env\b|\bBun\.env\b/, use: 'Config', except: /^src\/(config\/|cli\/|main\.ts$)/ },
   { pattern: /\bnew Worker\(/, use: 'runtime', except: /^src\/runtime\// },

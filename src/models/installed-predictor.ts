@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type OnnxHeader, type OnnxValue, readOnnxHeader } from './headers/onnx-header.ts';
+import type { OnnxValue } from './headers/onnx-graph.ts';
+import { type OnnxHeader, readOnnxHeader } from './headers/onnx-header.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { weightFiles } from './model-folder.ts';
 

@@ -245,7 +245,8 @@ export class BatchWriter {
       return { status: 'committed_repair_required', counts, error };
     }
     if (wait === 'none') return { status: 'committed', counts };
-    const deadline = AbortSignal.timeout(limits.syncWaitMs);
+    const late = new AbortController();
+    const cancel = this.#clock.after(limits.syncWaitMs, () => late.abort());
     const ranges = rangesOf(parts);
     const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
     try {
@@ -254,14 +255,16 @@ export class BatchWriter {
           if (lastSequence === undefined) return;
           const range = must(ranges.get(rangeId), 'a range that was written');
           const table = must(tableOf.get(rangeId), 'the table of a range');
-          if (wait === 'all') await range.waitForIndexes('all', lastSequence, deadline);
-          else await waitForServing(table, range, lastSequence, deadline);
+          if (wait === 'all') await range.waitForIndexes('all', lastSequence, late.signal);
+          else await waitForServing(table, range, lastSequence, late.signal);
         }),
       );
       return { status: 'committed', counts };
     } catch {
       const error = 'The write is committed; an index that it waits for has not shown it within the time allowed.';
       return { status: 'committed_repair_required', counts, error };
+    } finally {
+      cancel();
     }
   }
 

@@ -1,8 +1,18 @@
 import type { BoundedFile } from './bounded-file.ts';
-import type { OnnxValue } from './onnx-header.ts';
 import { type OnnxTensor, TensorReader } from './onnx-tensor.ts';
 import { type TreeAttributes, treeAttributeNames } from './onnx-trees.ts';
 import type { ProtobufField, ProtobufReader } from './protobuf-reader.ts';
+
+/** A value that goes into a model or comes out of it. */
+export interface OnnxValue {
+  readonly name: string;
+  /** `other` is a sequence, a map or an optional: nothing that can be answered as an array of numbers. */
+  readonly kind: 'tensor' | 'other';
+  /** ONNX number of the element type: 1 float, 7 int64, 8 string, ... */
+  readonly elementType: number;
+  /** Sizes; a size that is only known at run time has its name, or an empty text. */
+  readonly shape: readonly (number | string)[];
+}
 
 const nameBytesMax = 4_096;
 const nodesMax = 500_000;

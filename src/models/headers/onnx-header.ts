@@ -1,18 +1,7 @@
 import { BoundedFile } from './bounded-file.ts';
-import { GraphReader } from './onnx-graph.ts';
+import { GraphReader, type OnnxValue } from './onnx-graph.ts';
 import { checkTrees } from './onnx-trees.ts';
 import { type ProtobufField, ProtobufReader } from './protobuf-reader.ts';
-
-/** A value that goes into a model or comes out of it. */
-export interface OnnxValue {
-  readonly name: string;
-  /** `other` is a sequence, a map or an optional: nothing that can be answered as an array of numbers. */
-  readonly kind: 'tensor' | 'other';
-  /** ONNX number of the element type: 1 float, 7 int64, 8 string, ... */
-  readonly elementType: number;
-  /** Sizes; a size that is only known at run time has its name, or an empty text. */
-  readonly shape: readonly (number | string)[];
-}
 
 export interface OnnxHeader {
   readonly irVersion: number;
