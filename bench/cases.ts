@@ -12,6 +12,7 @@ import { hybridQuery } from './cases/hybrid-query.ts';
 import { imageResize } from './cases/image-resize.ts';
 import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
+import { manyTables } from './cases/many-tables.ts';
 import { msgpack } from './cases/msgpack.ts';
 import { queryLatency } from './cases/query-latency.ts';
 import { queriesUnderIngest, queryOverHttp } from './cases/query-load.ts';
@@ -34,6 +35,7 @@ export const benchCases: readonly BenchCase[] = [
   ingestWordnet,
   ingestGrowth,
   eventLoop,
+  manyTables,
   queryLatency,
   firstQuery,
   textInProcess,

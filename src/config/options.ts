@@ -159,6 +159,13 @@ export const options = {
     help: 'A query that takes longer is logged with its stages.',
     reloadable: true,
   }),
+  slowQueryText: option({
+    key: 'log.slow_query_text',
+    kind: choice(['hash', 'text', 'none']),
+    default: 'hash',
+    help: 'What the line of a slow query shows of it: a hash, by which equal queries are known; the hash and the text, which may hold what nobody else should read; or nothing.',
+    reloadable: true,
+  }),
   defaultShardsPerTable: option({
     key: 'tables.default_shards',
     kind: integer(1, limits.shardsPerTableMax),

@@ -52,6 +52,7 @@ export const metricDefinitions = {
     'Arrival to answer; a stream counts to its first byte.',
     ['route', 'method'],
   ),
+  httpConnections: gauge('sundew_http_connections', 'Connections of clients that are open, idle ones included.'),
   httpInFlight: gauge('sundew_http_requests_in_flight', 'Requests being answered.'),
   faults: counter('sundew_faults_total', 'Faults of the server itself that were answered 500.'),
   configReloads: counter('sundew_config_reloads_total', 'Configuration reloads.', ['result']),

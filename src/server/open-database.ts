@@ -14,6 +14,7 @@ import type { TtlSweeper } from '../tables/ttl-sweeper.ts';
 import { buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
 import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
 import { openTables } from './open-tables.ts';
+import { logSlowQuery } from './slow-query-log.ts';
 
 /** A data directory that is open, with the services over it: no listener, no signal handlers, nothing of the command line. */
 export interface Database {
@@ -83,10 +84,11 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
 
 function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService): BatchWriter {
   return new BatchWriter(tables, log, clock, {
-    wrote({ inserted, deleted, transformed }) {
+    wrote({ inserted, deleted, transformed, failed = 0 }) {
       if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
       if (deleted > 0) metrics.increment('batchDocuments', ['delete', 'ok'], deleted);
       if (transformed > 0) metrics.increment('batchDocuments', ['transform', 'ok'], transformed);
+      if (failed > 0) metrics.increment('batchDocuments', ['transform', 'failed'], failed);
     },
     refused: () => metrics.increment('backpressure'),
   });
@@ -111,13 +113,14 @@ function buildQueries(
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
     queryTimeoutMs: limits.queryDeadlineMs,
-    onQuery({ table, planMs, searchMs, tookMs }) {
+    onQuery(report) {
+      const { planMs, searchMs, tookMs } = report;
       metrics.increment('queries', ['ok']);
       metrics.observe('queryStage', ['plan'], planMs / 1_000);
       metrics.observe('queryStage', ['search'], searchMs / 1_000);
       if (tookMs < options().slowQueryMs) return;
       metrics.increment('slowQueries');
-      logger.warn('slow query', { table, duration_ms: tookMs });
+      logSlowQuery(logger, report, options().slowQueryText);
     },
     onFailure: () => metrics.increment('queries', ['error']),
     onFailedAmongSeveral: (error, request_id) =>

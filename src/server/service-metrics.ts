@@ -3,15 +3,16 @@ import type { RunningConfig } from '../config/reload.ts';
 import type { App } from '../http/listener/app.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { openConnections } from '../observability/open-connections.ts';
 import type { Table } from '../tables/table.ts';
 import type { Database } from './open-database.ts';
 
 /** Refreshes, at every scrape, what is counted elsewhere. No range is opened for it. */
 export function collectServiceMetrics(
   metrics: Metrics,
-  parts: { app: App; config: RunningConfig; database: Database },
+  parts: { app: App; config: RunningConfig; database: Database; port: number },
 ): void {
-  const { app, config, database } = parts;
+  const { app, config, database, port } = parts;
   const { pool, sweeper } = database;
   const { tables } = database.services;
   metrics.onCollect(() => {
@@ -23,6 +24,8 @@ export function collectServiceMetrics(
       all.reduce((total, table) => total + table.ranges.length, 0),
     );
     metrics.set('httpInFlight', [], app.inFlight.count);
+    const connections = openConnections(port);
+    if (connections !== undefined) metrics.set('httpConnections', [], connections);
     const replay = database.replay.progress();
     metrics.set('replayingRanges', [], replay === undefined ? 0 : replay.ranges - replay.rangesDone);
     metrics.set('ttlPaused', [], sweeper.paused ? 1 : 0);

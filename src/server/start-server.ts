@@ -36,7 +36,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   addHealthChecks(readiness, database.health);
   if (options.readyAfterReplay) addReplayCheck(readiness, database.replay);
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
-  collectServiceMetrics(metrics, { app, config, database });
+  collectServiceMetrics(metrics, { app, config, database, port: listener.port });
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);

@@ -83,6 +83,8 @@ export interface WriteCounts {
   deleted: number;
   /** Transforms that found, or with `upsert` made, their document. */
   transformed: number;
+  /** Transforms that changed nothing because no operation fitted the value that it found. */
+  failed: number;
   /** Merge: documents written because they were new or different. */
   upserted: number;
   /** Merge: documents that were equal already. Conditional deletes: documents that had changed. */
@@ -102,6 +104,7 @@ export function zeroCounts(): WriteCounts {
     updated: 0,
     deleted: 0,
     transformed: 0,
+    failed: 0,
     upserted: 0,
     skipped: 0,
     keysScanned: 0,

@@ -127,6 +127,10 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
       ttlField: write.ttlField,
     });
     if (!result) return;
+    if (result === 'unfit') {
+      counts.failed += 1;
+      return;
+    }
     counts.transformed += 1;
     putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
   } else storeVectorWithImage(file, images, frame, row, documentOf(work));

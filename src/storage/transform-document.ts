@@ -32,7 +32,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
 /**
- * The document after a transform row's operations; undefined when there is no document and no `upsert`. Fails with
+ * The document after a transform row's operations; undefined when there is no document and no `upsert`, 'unfit' when no
+ * operation took effect and at least one because of what it found. Fails with
  * `data_corrupted` when the stored bytes do not match their checksum, `limit_exceeded` or `json_too_deep` when the
  * result outgrows a document's bounds, `number_out_of_range` where integers would be rounded.
  */
@@ -40,7 +41,7 @@ export function transformDocument(
   held: StoredRow | undefined,
   instructions: Uint8Array,
   context: TransformContext,
-): TransformedDocument | undefined {
+): TransformedDocument | 'unfit' | undefined {
   const { operations, upsert } = JSON.parse(decoder.decode(instructions)) as {
     operations: TransformOperation[];
     upsert?: boolean;
@@ -52,7 +53,8 @@ export function transformDocument(
     });
   }
   const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
-  applyOperations(document, operations, context.timestamp);
+  const { applied, unfit } = applyOperations(document, operations, context.timestamp);
+  if (applied === 0 && unfit > 0) return 'unfit';
   if (!Object.hasOwn(document, '_timestamp')) document._timestamp = context.timestamp;
   if (isDeeperThan(document, depthMax)) {
     throw new ServiceError(

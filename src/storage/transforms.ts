@@ -9,20 +9,37 @@ export interface TransformOperation {
 
 type Members = Record<string, unknown>;
 
+/** How many operations took effect, and how many did not fit what they found. The others had nothing to do. */
+export interface OperationCounts {
+  applied: number;
+  unfit: number;
+}
+
 /**
  * Applies the operations in order to a parsed document. An operation that does not fit what it finds (a number added
  * to a string, a path through a scalar, a result that is not finite) is left out; the others still happen.
- * Returns how many took effect. `timestamp` is the request's RFC 3339 instant. Fails with `number_out_of_range` where
- * integers would be rounded.
+ * `timestamp` is the request's RFC 3339 instant. Fails with `number_out_of_range` where integers would be rounded.
  */
 export function applyOperations(
   document: Members,
   operations: readonly TransformOperation[],
   timestamp: string,
-): number {
-  let applied = 0;
-  for (const operation of operations) if (applyOne(document, operation, timestamp)) applied += 1;
-  return applied;
+): OperationCounts {
+  const counts: OperationCounts = { applied: 0, unfit: 0 };
+  for (const operation of operations) {
+    const target = valueAt(document, pathSegments(operation.path));
+    if (applyOne(document, operation, timestamp)) counts.applied += 1;
+    else if (target !== absent || !takesAway.has(operation.op)) counts.unfit += 1;
+  }
+  return counts;
+}
+
+/** Operations that have nothing to do where there is nothing. */
+const takesAway: ReadonlySet<string> = new Set(['$unset', '$rename', '$pull', '$pop']);
+
+function valueAt(document: Members, segments: readonly string[]): unknown {
+  const parent = parentOf(document, segments, false);
+  return parent === undefined ? absent : member(parent, last(segments));
 }
 
 /** Path segments of `$.a.b` or `a.b`. */

@@ -327,12 +327,14 @@ function strongest(waits: IndexWait[]): IndexWait {
 
 function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {
   const total: BatchCounts = { inserted: 0, deleted: 0, transformed: 0 };
+  let failed = 0;
   for (const { counts } of applied) {
+    failed += counts.failed;
     total.inserted += counts.inserted + counts.updated;
     total.deleted += counts.deleted;
     total.transformed += counts.transformed;
   }
-  return total;
+  return failed === 0 ? total : { ...total, failed };
 }
 
 function readReadSet(value: unknown): ReadSetItem[] {

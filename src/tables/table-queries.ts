@@ -44,6 +44,8 @@ export interface QueryReport {
   planMs: number;
   searchMs: number;
   tookMs: number;
+  /** The query as it was asked. */
+  request: unknown;
 }
 
 export interface TableQueriesParts {
@@ -149,6 +151,7 @@ export class TableQueries {
       planMs: plannedAt - started,
       searchMs: finished - plannedAt,
       tookMs: finished - started,
+      request,
     };
     this.#parts.onQuery(report);
     return renderQueryResult(executed, {

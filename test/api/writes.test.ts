@@ -40,6 +40,24 @@ describe.each([1, 3])('batches over %d ranges', (num_shards) => {
     expect(await read(path, 'zeta')).toEqual({ n: 7 });
   });
 
+  test('a transform that fits nothing it finds has failed, and changes neither the document nor its version', async () => {
+    const path = await newTable({ num_shards });
+    await server.send('POST', `${path}/batch`, { inserts: { a: { s: 'x', n: 1 }, z: { s: 'x' } } });
+    const version = async () => (await server.send('GET', `${path}/lookup/a`)).headers.get('x-service-version');
+    const before = await version();
+    const inc = (field: string) => ({ op: '$inc', path: field, value: 1 });
+    const answer = await server.send('POST', `${path}/batch`, {
+      transforms: [
+        { key: 'a', operations: [inc('s'), { op: '$push', path: 'n', value: 1 }] },
+        { key: 'z', operations: [inc('s'), inc('n')] },
+        { key: 'never-there', operations: [inc('n')] },
+      ],
+    });
+    expect(answer.body).toEqual({ status: 'committed', inserted: 0, deleted: 0, transformed: 1, failed: 1 });
+    expect([await read(path, 'a'), await version()]).toEqual([{ s: 'x', n: 1 }, before]);
+    expect(await read(path, 'z')).toEqual({ s: 'x', n: 1 });
+  });
+
   test('a refused document refuses the whole batch', async () => {
     const path = await newTable({ num_shards });
     const answer = await server.send('POST', `${path}/batch`, '{"inserts":{"a":{"n":1},"z":{"n":1e400}}}');

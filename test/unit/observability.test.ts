@@ -4,6 +4,8 @@ import { createLogger } from '../../src/observability/line-logger.ts';
 import type { MetricDefinition } from '../../src/observability/metric-definitions.ts';
 import { metricDefinitions } from '../../src/observability/metric-definitions.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { connectionsIn } from '../../src/observability/open-connections.ts';
+import { logSlowQuery } from '../../src/server/slow-query-log.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 
 function logger(format: 'json' | 'text', level: 'debug' | 'info' = 'info') {
@@ -114,6 +116,42 @@ describe('metrics', () => {
 
   test('names are unique', () => {
     expect(new Set(definitions.map(({ name }) => name)).size).toBe(definitions.length);
+  });
+});
+
+test('connections are counted by the port of their own side', () => {
+  const table = [
+    '  sl  local_address rem_address   st tx_queue rx_queue',
+    '   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000',
+    '   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000',
+    '   2: 0100007F:C350 0100007F:1F90 01 00000000:00000000',
+    '   3: 0100007F:1F90 0100007F:C351 06 00000000:00000000',
+    '',
+  ].join('\n');
+  expect([connectionsIn(table, 8_080), connectionsIn(table, 80)]).toEqual([1, 0]);
+});
+
+describe('slow queries', () => {
+  const report = { table: 'books', planMs: 1, searchMs: 2, tookMs: 3, request: { full_text_search: { query: 'x' } } };
+  const lineOf = (shown: 'hash' | 'text' | 'none', request: unknown = report.request) => {
+    const { lines, logger: log } = logger('json');
+    logSlowQuery(log, { ...report, request }, shown);
+    return JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+  };
+
+  test('are logged with their stages and what the option says of them', () => {
+    const line = { msg: 'slow query', table: 'books', duration_ms: 3, plan_ms: 1, search_ms: 2 };
+    expect(lineOf('none')).toMatchObject(line);
+    expect(lineOf('none')).not.toHaveProperty('query_hash');
+    expect(lineOf('hash').query_hash).toMatch(/^[0-9a-f]{16}$/);
+    expect(lineOf('hash')).not.toHaveProperty('query');
+    expect(lineOf('text')).toMatchObject({ ...line, query: '{"full_text_search":{"query":"x"}}' });
+  });
+
+  test('equal ones have equal hashes, long ones are cut', () => {
+    expect(lineOf('hash').query_hash).toBe(lineOf('text').query_hash);
+    expect(lineOf('hash', { limit: 1 }).query_hash).not.toBe(lineOf('hash').query_hash);
+    expect((lineOf('text', { query: 'y'.repeat(10_000) }).query as string).length).toBeLessThan(2_100);
   });
 });
 

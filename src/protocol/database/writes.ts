@@ -27,6 +27,12 @@ export const batchCounts = Type.Object({
   inserted: Type.Integer(),
   deleted: Type.Integer(),
   transformed: Type.Integer(),
+  failed: Type.Optional(
+    Type.Integer({
+      description:
+        'Transforms that changed nothing because no operation fitted the value that it found; absent for none.',
+    }),
+  ),
 });
 export type BatchCounts = Static<typeof batchCounts>;
 

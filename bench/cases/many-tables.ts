@@ -1,0 +1,82 @@
+import { readdirSync } from 'node:fs';
+import type { BenchCase, BenchContext } from '../case.ts';
+import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { type Comparison, compare } from '../measure/comparison.ts';
+import { SundewServer } from '../processes/sundew-server.ts';
+
+const tables = { smoke: 200, full: 1_000, scale: 10_000 } as const;
+const clients = 8;
+
+export const manyTables: BenchCase = {
+  name: 'many-tables',
+  summary: 'a thousand tables of one document: listing, topology, metrics, memory and descriptors at rest, stop, drop',
+  run,
+};
+
+async function run(context: BenchContext): Promise<Comparison[]> {
+  const count = tables[context.tier];
+  const names = Array.from({ length: count }, (_, at) => `t${at}`);
+  const insert = JSON.stringify({ inserts: { a: { title: 'one two three' } } });
+  await using server = await SundewServer.start(context);
+  const residentBefore = server.process.residentBytes();
+  context.progress(`creating and writing ${count} tables`);
+  const create = await sendAll(
+    server,
+    names.map((name) => requestBytes('POST', `/db/v1/tables/${name}`, '{}')),
+  );
+  const write = await sendAll(
+    server,
+    names.map((name) => requestBytes('POST', `/db/v1/tables/${name}/batch`, insert)),
+  );
+  const writing = server.process.residentBytes();
+  const stopped = performance.now();
+  const stop = (await server.restart(context)) - stopped;
+  const [list, topology, metrics]: number[][] = [[], [], []];
+  for (let round = 0; round < context.pairs; round += 1) {
+    list?.push(await took(() => server.request('GET', '/db/v1/tables')));
+    topology?.push(await took(() => server.request('GET', '/db/v1/cluster')));
+    metrics?.push(await took(() => server.metrics()));
+  }
+  const descriptors = readdirSync(`/proc/${server.process.pid}/fd`).length;
+  const resident = server.process.residentBytes() - residentBefore;
+  const drop = await sendAll(
+    server,
+    names.map((name) => requestBytes('DELETE', `/db/v1/tables/${name}`)),
+  );
+  const notes = { tables: count, clients };
+  const atMost = (value: number) => ({ kind: 'at_most', value }) as const;
+  return [
+    compare({ name: 'list', unit: 'ms', ours: list ?? [], aim: atMost(1_000), notes }),
+    compare({ name: 'topology', unit: 'ms', ours: topology ?? [], aim: atMost(1_000), notes }),
+    compare({ name: 'metrics', unit: 'ms', ours: metrics ?? [], notes }),
+    compare({ name: 'memory-at-rest', unit: 'kB', ours: [resident / 1_024 / count], aim: atMost(20), notes }),
+    compare({ name: 'descriptors-at-rest', unit: '', ours: [descriptors], aim: atMost(64), notes }),
+    compare({ name: 'memory-after-writing', unit: 'MiB', ours: [writing / 1_024 / 1_024], notes }),
+    compare({ name: 'stop-after-writing', unit: 'ms', ours: [stop], aim: atMost(2_000), notes }),
+    compare({ name: 'create', unit: 'ms', ours: [create / count], notes }),
+    compare({ name: 'first-write', unit: 'ms', ours: [write / count], notes }),
+    compare({ name: 'drop', unit: 'ms', ours: [drop / count], notes }),
+  ];
+}
+
+async function took(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+/** Sends the messages over some connections; the milliseconds that all of them took. */
+function sendAll(server: SundewServer, messages: Uint8Array[]): Promise<number> {
+  const waiting = [...messages];
+  return took(() =>
+    Promise.all(
+      Array.from({ length: clients }, async () => {
+        const connection = await HttpConnection.open(server.port);
+        for (let message = waiting.shift(); message; message = waiting.shift()) {
+          expectSuccess(await connection.send(message));
+        }
+        connection.close();
+      }),
+    ),
+  );
+}
