@@ -18,8 +18,12 @@ use super::fields::Fields;
 const DOCUMENTS_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Sizes the term table: 32,768 places, and it grows.
+/// Sizes the term table: 32,768 places, and it grows. Clearing it is most of what a commit of one document costs.
 const SEGMENT_BUDGET_BYTES: usize = 1_000_000;
+
+/// As `SEGMENT_BUDGET_BYTES` for little text: 4,096 places.
+const SMALL_SEGMENT_BUDGET_BYTES: usize = 100_000;
+const SMALL_TEXT_BYTES_MAX: usize = 8 * 1024;
 
 /// What is handed over at once: bounded, because it is written as a whole before the thread looks at its budget.
 const HANDED_OVER_MAX: usize = 64;
@@ -111,14 +115,15 @@ impl PendingDocuments {
         if std::mem::take(&mut self.is_large) {
             return self.hand_over_all(writer);
         }
-        self.text_bytes = 0;
+        let is_small = std::mem::take(&mut self.text_bytes) <= SMALL_TEXT_BYTES_MAX;
         let documents = std::mem::take(&mut self.documents);
         if documents.is_empty() {
             return self.hand_over_deletes(writer, fields, None);
         }
         let segment = writer.new_segment();
         self.hand_over_deletes(writer, fields, Some(segment.id()))?;
-        let mut segment_writer = SegmentWriter::for_segment(SEGMENT_BUDGET_BYTES, segment.clone())?;
+        let budget_bytes = if is_small { SMALL_SEGMENT_BUDGET_BYTES } else { SEGMENT_BUDGET_BYTES };
+        let mut segment_writer = SegmentWriter::for_segment(budget_bytes, segment.clone())?;
         for document in documents {
             segment_writer.add_document(AddOperation { opstamp: writer.commit_opstamp(), document })?;
         }
