@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import OpenAI from 'openai';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
+import { tone, wavFile } from '../support/wav-file.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
 const dense = await Bun.file(`${fixtures}embedders/tiny-bert/reference.json`).json();
@@ -207,5 +208,66 @@ describe('tokens', () => {
       const { status: found, body: answer } = await several.send('POST', path, body);
       expect([found, String(answer.error).includes(words) ? words : answer.error]).toEqual([status, words]);
     }
+  });
+});
+
+describe('speech', () => {
+  const rate = 16_000;
+  const spoken = wavFile(
+    new Float32Array([tone(300, 1, rate), tone(3_000, 1, rate), new Float32Array(rate)].flatMap((part) => [...part])),
+    rate,
+  );
+  const file = () => new File([spoken as Uint8Array<ArrayBuffer>], 'spoken.wav');
+  const client = () => new OpenAI({ baseURL: `${several.url}/v1`, apiKey: 'none', maxRetries: 0 });
+  const transcribe = (response_format: 'text' | 'srt' | 'vtt') =>
+    client().audio.transcriptions.create({ file: file(), model: 'tiny-ear', language: 'en', response_format });
+
+  test('is written down for the OpenAI client, in each of its formats', async () => {
+    const { transcriptions } = client().audio;
+    const asked = { file: file(), model: 'tiny-ear', language: 'en' };
+    expect(await transcriptions.create(asked)).toEqual({
+      text: 'red blue',
+      usage: { type: 'duration', seconds: 3 },
+    });
+    expect(await transcriptions.create({ ...asked, response_format: 'verbose_json' })).toMatchObject({
+      task: 'transcribe',
+      language: 'en',
+      duration: 3,
+      text: 'red blue',
+      // The model hears a second at a time.
+      segments: [
+        { id: 0, seek: 0, start: 0, end: 1, text: 'red', temperature: 0 },
+        { id: 1, seek: 100, start: 1, end: 2, text: 'blue', temperature: 0 },
+      ],
+    });
+    expect(await transcribe('text')).toBe('red blue\n');
+    expect(await transcribe('srt')).toBe(
+      '1\n00:00:00,000 --> 00:00:01,000\nred\n\n2\n00:00:01,000 --> 00:00:02,000\nblue\n',
+    );
+    expect(await transcribe('vtt')).toStartWith('WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nred\n');
+  });
+
+  test('is refused by name where it cannot be done', async () => {
+    const { translations, transcriptions } = client().audio;
+    const told = async (work: Promise<unknown>) => String(await work.catch((error: unknown) => error));
+    expect(await told(translations.create({ file: file(), model: 'tiny-ear' }))).toContain('does not translate it');
+    const asked = { file: file(), model: 'tiny-ear' };
+    expect(await told(transcriptions.create({ ...asked, model: 'gone' }))).toContain('model_not_found');
+    expect(await told(transcriptions.create({ ...asked, prompt: 'names' }))).toContain('prompt:');
+    expect(await told(transcriptions.create({ ...asked, temperature: 0.5 }))).toContain('temperature:');
+    const mp3 = new File(['ID3 and so on'], 'a.mp3');
+    expect(await told(transcriptions.create({ ...asked, file: mp3 }))).toContain('sounds are read from WAV files');
+    const form = await fetch(`${several.url}/v1/audio/transcriptions`, { method: 'POST', body: '{}' });
+    expect([form.status, String(Object(await form.json()).error)]).toEqual([
+      415,
+      expect.stringContaining('multipart/form-data'),
+    ]);
+    const empty = new FormData();
+    empty.set('model', 'tiny-ear');
+    const bare = await fetch(`${several.url}/v1/audio/transcriptions`, { method: 'POST', body: empty });
+    expect([bare.status, String(Object(await bare.json()).error)]).toEqual([
+      400,
+      expect.stringContaining('part "file" is missing'),
+    ]);
   });
 });

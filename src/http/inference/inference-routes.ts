@@ -1,4 +1,5 @@
 import type { Inference } from '../../inference/inference.ts';
+import { audioRoutes } from '../clients/audio.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { teiRoutes } from '../clients/tei.ts';
 import { tokenRoutes } from '../clients/tokens.ts';
@@ -28,6 +29,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...textRerankRoutes(inference),
     ...teiRoutes(inference),
     ...tokenRoutes(inference),
+    ...audioRoutes(inference),
   ];
   return [...plane, ...aliases(plane)];
 }

@@ -72,7 +72,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
       handler: (context) =>
         admitted(inference, 'transcribe', context, async () => {
           const { model: name, audio, language: wanted } = context.body;
-          const request = { audio: soundReference(audio), language: wanted };
+          const request = { audio: soundReference(audio), language: wanted, translate: false };
           const { model, text, language, tokens } = await transcribeSound(inference, name, request, context.signal);
           const said = { object: 'transcription', index: 0, text, ...(language === undefined ? {} : { language }) };
           return { value: { object: 'list', data: [said], model, usage: usageOf(0, tokens) }, items: 1, tokens };

@@ -46,7 +46,7 @@ export interface Transcribed extends TranscribeResult {
 export async function transcribeSound(
   { models, media, pool, settings }: Inference,
   name: string,
-  request: { audio: MediaReference; language: string | undefined },
+  request: { audio: MediaReference; language: string | undefined; translate: boolean },
   signal: AbortSignal,
 ): Promise<Transcribed> {
   const model = models.require('transcribers', name);
@@ -54,6 +54,6 @@ export async function transcribeSound(
   if (sound?.mediaType !== 'audio/wav') {
     throw new ServiceError('model_not_supported', `the sound is ${sound?.mediaType}; sounds are read from WAV files`);
   }
-  const input = { audio: sound.bytes, language: request.language };
+  const input = { audio: sound.bytes, language: request.language, translate: request.translate };
   return { model: model.name, ...(await pool.run(specOfModel(model, settings), 'transcribe', input, { signal })) };
 }

@@ -3,9 +3,24 @@ export interface TranscribeInput {
   readonly audio: Uint8Array;
   /** Two or three letters; without it the model guesses. */
   readonly language: string | undefined;
+  /** Write it down in English, whatever was spoken. */
+  readonly translate: boolean;
+}
+
+/** What was said in one stretch of the sound, as long as the model hears at one time. */
+export interface SpokenSegment {
+  /** In seconds from the beginning. */
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  readonly tokens: readonly number[];
 }
 
 export interface TranscribeResult {
+  /** Stretches in which something was said. */
+  readonly segments: readonly SpokenSegment[];
+  /** Of the sound, in seconds. */
+  readonly duration: number;
   readonly text: string;
   /** What was spoken, as far as the model tells languages apart. */
   readonly language: string | undefined;

@@ -6,7 +6,7 @@ import { readFolderJson } from '../../../models/model-folder.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
-import type { TranscribeInput, TranscribeResult } from '../../operations/transcribe.ts';
+import type { SpokenSegment, TranscribeInput, TranscribeResult } from '../../operations/transcribe.ts';
 import { type MelOptions, MelSpectrogram } from './mel-spectrogram.ts';
 import { maskRows, type OnnxSession } from './onnx-session.ts';
 import { openProbed } from './probed-session.ts';
@@ -22,7 +22,7 @@ interface Transcriber {
   readonly mel: MelSpectrogram;
   /** Token of each language; empty where the model knows one only. */
   readonly languages: ReadonlyMap<string, number>;
-  readonly task: readonly number[];
+  readonly task: (translate: boolean) => readonly number[];
 }
 
 interface Hearing extends MelOptions {
@@ -32,6 +32,7 @@ interface Hearing extends MelOptions {
 
 const languageMark = /^<\|([a-z]{2,3})\|>$/;
 const noTimesMark = '<|notimestamps|>';
+const translateMark = '<|translate|>';
 const contextTokensUsual = 448;
 const tokensMaxOfSpan = 448;
 
@@ -61,7 +62,16 @@ export async function loadTranscriber(spec: ModelSpec): Promise<Backend> {
     hearing,
     mel: await MelSpectrogram.open(hearing),
     languages: new Map(several ? languagesOf(tokenizer) : []),
-    task: [several ? '<|transcribe|>' : '', noTimesMark].flatMap((mark) => tokenizer.idOf(mark) ?? []),
+    task(translate) {
+      const mark = translate ? translateMark : several ? '<|transcribe|>' : '';
+      if (translate && (!several || tokenizer.idOf(mark) === undefined)) {
+        throw new ServiceError(
+          'model_not_supported',
+          `the model "${spec.name}" writes down what it hears, and does not translate it`,
+        );
+      }
+      return [mark, noTimesMark].flatMap((each) => tokenizer.idOf(each) ?? []);
+    },
   };
   return {
     info: { contextTokens, threads: { prefill: threads, decode: threads } },
@@ -75,13 +85,14 @@ export async function loadTranscriber(spec: ModelSpec): Promise<Backend> {
 
 async function transcribe(
   transcriber: Transcriber,
-  { audio, language }: TranscribeInput,
+  { audio, language, translate }: TranscribeInput,
   context: OperationContext<'transcribe'>,
 ): Promise<TranscribeResult> {
   const { encoder, decoder, tokenizer, hearing, mel, languages, task } = transcriber;
   let spoken = language === undefined ? undefined : knownLanguage(languages, language);
+  const marks = task(translate);
   const samples = resampled(wavSamples(audio), hearing.rate);
-  const texts: string[] = [];
+  const segments: SpokenSegment[] = [];
   let tokens = 0;
   for (let at = 0; at < samples.length; at += hearing.span) {
     const span = new Float32Array(hearing.span);
@@ -97,11 +108,14 @@ async function transcribe(
     const { start } = decoder.writing;
     if (spoken === undefined && languages.size > 0) spoken = loudest(await decoder.next(start, feeds), languages);
     const mark = spoken === undefined ? [] : [languages.get(spoken) ?? []].flat();
-    const written = await decoder.write(feeds, [...start, ...mark, ...task], tokensMaxOfSpan, context);
-    texts.push(tokenizer.decode(written).trim());
+    const written = await decoder.write(feeds, [...start, ...mark, ...marks], tokensMaxOfSpan, context);
+    const text = tokenizer.decode(written).trim();
+    const end = Math.min(at + hearing.span, samples.length);
+    if (text !== '') segments.push({ start: at / hearing.rate, end: end / hearing.rate, text, tokens: written });
     tokens += written.length;
   }
-  return { text: texts.filter((text) => text !== '').join(' '), language: spoken, tokens };
+  const text = segments.map((each) => each.text).join(' ');
+  return { text, language: spoken, tokens, segments, duration: samples.length / hearing.rate };
 }
 
 function featureTensor(features: Float32Array, bands: number, frames: number): Tensor {
