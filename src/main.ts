@@ -28,7 +28,7 @@ async function loadServer(): Promise<StartServer> {
     () => import('@sinclair/typebox/compiler'),
     () => import('./engine/json-scan.ts'),
     () => import('./http/routing/all-routes.ts'),
-    () => import('./tables/table-queries.ts'),
+    () => import('./query/query-service.ts'),
   ];
   for (const load of pieces) {
     await pause(systemClock, loadPauseMs);

@@ -1,6 +1,44 @@
 import { limits } from '../config/limits.ts';
+import { scanJson } from '../engine/json-scan.ts';
+import { must } from '../lib/assert.ts';
+import { inSlices } from '../lib/in-slices.ts';
 import { skipSpace, skipValue } from '../lib/json-text.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+const encoder = new TextEncoder();
+
+/** The requests of a body, as JSON values, in order. Fails with `invalid_json`, `invalid_request` or `limit_exceeded`. */
+export async function readQueryRequests(body: Uint8Array): Promise<unknown[]> {
+  let text: string;
+  try {
+    text = utf8.decode(body);
+  } catch {
+    throw new ServiceError('invalid_json', 'The body is not valid UTF-8.');
+  }
+  // Nearly always it is one object: then there is nothing to cut.
+  const mayBeOne = body.byteLength <= limits.queryBytesMax && text[skipSpace(text, 0)] === '{';
+  if (mayBeOne && isJson(body)) return [JSON.parse(text)];
+  const texts = splitQueryRequests(text);
+  const requests: unknown[] = [];
+  const read = (index: number) => {
+    const request = must(texts[index], 'a text for each request');
+    scanJson(texts.length === 1 ? body : encoder.encode(request));
+    requests.push(JSON.parse(request));
+  };
+  await inSlices(texts.length, read, 1);
+  return requests;
+}
+
+function isJson(bytes: Uint8Array): boolean {
+  try {
+    scanJson(bytes);
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceError) return false;
+    throw error;
+  }
+}
 
 /**
  * Cuts a body into the JSON texts of its requests: one object, several objects one after the other (on lines of

@@ -1,4 +1,5 @@
 import { limits } from '../config/limits.ts';
+import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { allOf, anyOf, type MatchNode, type PlanNode } from './native-plan.ts';
 import type { QueryBudget } from './query-budget.ts';
@@ -153,4 +154,15 @@ function keyOf(words: Word[]): string {
 
 function invalid(at: string, what: string): ServiceError {
   return new ServiceError('invalid_schema', `synonyms${at} ${what}`);
+}
+
+const compiledSynonyms = new WeakMap<TableSchema, Synonyms>();
+
+/** What the queries of a table take for the same. Fails with `invalid_schema`. */
+export function synonymsOf(schema: TableSchema): Synonyms {
+  const known = compiledSynonyms.get(schema);
+  if (known) return known;
+  const synonyms = new Synonyms(schema.synonyms);
+  compiledSynonyms.set(schema, synonyms);
+  return synonyms;
 }

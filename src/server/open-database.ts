@@ -5,10 +5,10 @@ import type { Health } from '../observability/health.ts';
 import type { LogFields } from '../observability/logger.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import { CursorSeal } from '../query/page-cursor.ts';
+import { QueryService } from '../query/query-service.ts';
 import { BatchWriter } from '../tables/batch-writer.ts';
 import { DocumentReads } from '../tables/document-reads.ts';
 import { IndexService } from '../tables/index-service.ts';
-import { TableQueries } from '../tables/table-queries.ts';
 import type { TableService } from '../tables/table-service.ts';
 import type { TtlSweeper } from '../tables/ttl-sweeper.ts';
 import { buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
@@ -22,7 +22,7 @@ export interface Database {
     readonly tables: TableService;
     readonly writes: BatchWriter;
     readonly documents: DocumentReads;
-    readonly queries: TableQueries;
+    readonly queries: QueryService;
     readonly indexes: IndexService;
   };
   readonly health: Health;
@@ -106,8 +106,8 @@ function whereOf({ details }: ServiceError): LogFields {
 function buildQueries(
   { storage, clock, limits, logger, metrics, options }: DatabaseCore,
   tables: TableService,
-): TableQueries {
-  return new TableQueries({
+): QueryService {
+  return new QueryService({
     tables,
     run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
     clock,

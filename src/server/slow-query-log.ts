@@ -1,6 +1,6 @@
 import type { Config } from '../config/options.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { QueryReport } from '../tables/table-queries.ts';
+import type { QueryReport } from '../query/query-service.ts';
 
 /** Characters of a query that a line shows. */
 const textCharsMax = 2_000;

@@ -10,12 +10,12 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { NativePlan } from '../query/native-plan.ts';
 import { compileProjection, type Projection, withVectors } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
+import { synonymsOf } from '../query/synonyms.ts';
+import { VectorProjection } from '../query/vector-projection.ts';
 import type { DocumentPage, StoredDocument } from '../storage/document-store.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
-import { synonymsOf } from './document-schema.ts';
 import { intervalOf } from './frame-split.ts';
 import { type ScanFilter, scanFilterOf } from './scan-filter.ts';
-import { ShownVectors } from './shown-vectors.ts';
 import type { Table } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
 
@@ -32,7 +32,7 @@ interface ScanBounds {
 /** How a scan makes the lines of a page. */
 interface ScanLines {
   render(document: StoredDocument, embeddings: string | undefined): string;
-  vectors: ShownVectors | undefined;
+  vectors: VectorProjection | undefined;
   /** What the documents are to match. */
   filter: NativePlan | undefined;
   signal: AbortSignal;
@@ -66,7 +66,7 @@ export class DocumentReads {
     }
     const stored = decoder.decode(document.body);
     const json = projection.isWhole ? stored : projection.apply(stored);
-    const vectors = ShownVectors.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
+    const vectors = VectorProjection.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
     if (vectors?.damaged.has(document.ordinal)) {
       throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
     }
@@ -86,7 +86,7 @@ export class DocumentReads {
     const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
     const render = (document: StoredDocument, embeddings: string | undefined) =>
       renderLine(document, projection, embeddings);
-    const vectors = ShownVectors.of(projection, table.indexes);
+    const vectors = VectorProjection.of(projection, table.indexes);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
       vectors,

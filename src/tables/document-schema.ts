@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { DurationError, parseDuration } from '../lib/duration.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { Synonyms } from '../query/synonyms.ts';
+import { synonymsOf } from '../query/synonyms.ts';
 import { checkSchemaMembers } from './schema-members.ts';
 
 /** How long documents live, counted from the time in `field`. */
@@ -21,17 +21,6 @@ export const openSchema: TableSchema = {
   enforce_types: false,
   document_schemas: { doc: { schema: { type: 'object', 'x-service-dynamic-indexing': { mode: 'infer_types' } } } },
 };
-
-const compiledSynonyms = new WeakMap<TableSchema, Synonyms>();
-
-/** What the queries of a table take for the same. Fails with `invalid_schema`. */
-export function synonymsOf(schema: TableSchema): Synonyms {
-  const known = compiledSynonyms.get(schema);
-  if (known) return known;
-  const synonyms = new Synonyms(schema.synonyms);
-  compiledSynonyms.set(schema, synonyms);
-  return synonyms;
-}
 
 /** The lifetime that a schema asks for, in either spelling; undefined when documents do not expire. */
 export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {

@@ -1,9 +1,9 @@
 import { matchingOrdinals } from '../engine/native-query.ts';
 import type { OpenRange } from '../indexing/open-range.ts';
 import type { NativePlan } from '../query/native-plan.ts';
+import { matchStored } from '../query/open-target.ts';
 import type { StoredDocument } from '../storage/document-store.ts';
 import type { Table } from './table.ts';
-import { matchStored } from './table-queries.ts';
 
 /** What an index says of a filter. */
 export interface IndexedMatches {

@@ -1,11 +1,11 @@
 import { limits } from '../../config/limits.ts';
 import { queryRequest, queryResponse } from '../../protocol/database/query.ts';
-import type { TableQueries } from '../../tables/table-queries.ts';
+import type { QueryService } from '../../query/query-service.ts';
 import { msgpackReply, packedResult } from '../listener/msgpack-answer.ts';
 import { rawJson } from '../listener/reply.ts';
 import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 
-export function queryRoutes(queries: TableQueries): Route[] {
+export function queryRoutes(queries: QueryService): Route[] {
   const body = { kind: 'bytes', schema: queryRequest, bytesMax: limits.queryBodyBytesMax } as const;
   const responses = { 200: { description: 'One result for each query, in order', schema: queryResponse } };
   const description =
@@ -39,7 +39,7 @@ export function queryRoutes(queries: TableQueries): Route[] {
 }
 
 async function answer(
-  queries: TableQueries,
+  queries: QueryService,
   table: string | undefined,
   context: RouteContext<object, unknown, Uint8Array>,
 ) {

@@ -1,10 +1,10 @@
 import { renderVector } from '../engine/vector-text.ts';
 import { partIdOf } from '../index-kinds/all-kinds.ts';
 import { inSlices } from '../lib/in-slices.ts';
-import type { Hit } from '../query/hydrate.ts';
-import type { Projection } from '../query/projection.ts';
 import type { StoredRange } from '../storage/stored-range.ts';
-import type { TableIndex } from './table.ts';
+import type { Hit } from './hydrate.ts';
+import type { Projection } from './projection.ts';
+import type { ServingIndex } from './searchable-table.ts';
 
 /** Hits whose vectors are read before other requests get their turn. */
 const sliceHits = 128;
@@ -17,7 +17,7 @@ interface RenderedVectors {
 }
 
 /** Vectors are shown by the server, not stored in documents: this reads those that a projection names. */
-export class ShownVectors {
+export class VectorProjection {
   /** Name of the member by the index's id, in the order of the answer. */
   readonly #names: ReadonlyMap<number, string>;
 
@@ -26,13 +26,13 @@ export class ShownVectors {
   }
 
   /** Undefined when the projection shows none of the table's vectors. */
-  static of(projection: Projection, indexes: readonly TableIndex[]): ShownVectors | undefined {
+  static of(projection: Projection, indexes: readonly ServingIndex[]): VectorProjection | undefined {
     const shown = indexes.flatMap(({ name, definition }): [number, string][] => {
       const partId = partIdOf(definition);
       return partId !== undefined && projection.showsVectors(name) ? [[partId, JSON.stringify(name)]] : [];
     });
     if (shown.length === 0) return undefined;
-    return new ShownVectors(new Map(shown));
+    return new VectorProjection(new Map(shown));
   }
 
   /** What is shown of the documents with these ordinals. */

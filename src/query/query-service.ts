@@ -1,0 +1,165 @@
+import type { Caller } from '../access/principal.ts';
+import type { Clock } from '../lib/clock.ts';
+import { inSlices } from '../lib/in-slices.ts';
+import { errorCodes } from '../protocol/error-codes.ts';
+import { ServiceError, withDetails } from '../protocol/service-error.ts';
+import type { Hit } from './hydrate.ts';
+import { openTarget } from './open-target.ts';
+import type { CursorSeal } from './page-cursor.ts';
+import { type ExecutedQuery, executeQuery } from './query-executor.ts';
+import { planQuery, queryTable } from './query-plan.ts';
+import { readQueryRequests } from './query-requests.ts';
+import { renderQueryResult } from './query-result.ts';
+import type { QueryCaller, RunNativeQuery } from './query-target.ts';
+import type { SearchableTables } from './searchable-table.ts';
+import { synonymsOf } from './synonyms.ts';
+import { VectorProjection } from './vector-projection.ts';
+
+/** Searches of one query when the indexes that it began with are closed under it. */
+const attemptsMax = 3;
+
+/** What a finished query tells to metrics and the slow-query log. */
+export interface QueryReport {
+  table: string;
+  planMs: number;
+  searchMs: number;
+  tookMs: number;
+  /** The query as it was asked. */
+  request: unknown;
+}
+
+export interface QueryServiceParts {
+  tables: SearchableTables;
+  run: RunNativeQuery;
+  clock: Clock;
+  cursors: CursorSeal;
+  queryTimeoutMs: number;
+  onQuery(report: QueryReport): void;
+  onFailure(): void;
+  /** One query of several has failed for a reason of the server's, which its answer says in its place. */
+  onFailedAmongSeveral(error: ServiceError, requestId: string | undefined): void;
+}
+
+/** A caller of queries, and whether it is alone. */
+export type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone'>;
+
+/** Answers query requests: one body, one or many queries. */
+export class QueryService {
+  readonly #parts: QueryServiceParts;
+
+  constructor(parts: QueryServiceParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Runs the queries of a body and returns each result as JSON text, in order. A single query that fails, fails the
+   * request; among several, a failed one answers in its place.
+   */
+  async run(pathTable: string | undefined, body: Uint8Array, caller: ServiceCaller): Promise<string[]> {
+    const requests = await readQueryRequests(body);
+    const [only] = requests;
+    if (requests.length === 1) return [await this.#one(only, pathTable, caller)];
+    const results: Promise<string>[] = [];
+    const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, caller));
+    await inSlices(requests.length, start, 1);
+    return Promise.all(results);
+  }
+
+  async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string> {
+    const started = this.#parts.clock.monotonicMs();
+    try {
+      return await this.#one(request, pathTable, caller);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      // The answer as a whole succeeds, and nothing else would log it.
+      if (error.status >= 500) this.#parts.onFailedAmongSeveral(error, caller.requestId);
+      return renderFailure(error, this.#parts.clock.monotonicMs() - started);
+    }
+  }
+
+  async #one(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string> {
+    try {
+      return await this.#answer(request, pathTable, caller);
+    } catch (error) {
+      this.#parts.onFailure();
+      throw withDetails(error, { table: tableOf(request, pathTable) });
+    }
+  }
+
+  async #answer(request: unknown, pathTable: string | undefined, caller: ServiceCaller, attempt = 1): Promise<string> {
+    const { clock } = this.#parts;
+    const started = clock.monotonicMs();
+    const table = this.#parts.tables.get(queryTable(request, pathTable), caller, 'read');
+    const nowMs = clock.nowMs();
+    const synonyms = synonymsOf(table.settings.schema);
+    const indexes = table.indexes.map(({ definition }) => definition);
+    const { name, ttlDurationMs } = table;
+    const planned = planQuery(request, { name, ttlDurationMs, nowMs, synonyms, indexes });
+    const scope = { table: name, sort: planned.plan.sort };
+    if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
+    const plannedAt = clock.monotonicMs();
+    using lease = await table.lease();
+    const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
+    const { plan } = planned;
+    plan.timeout_ms = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#parts.queryTimeoutMs);
+    let executed: ExecutedQuery;
+    try {
+      executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);
+    } catch (error) {
+      // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
+      if (target.isOpen() || attempt === attemptsMax) throw error;
+      return this.#answer(request, pathTable, caller, attempt + 1);
+    }
+    const stored = lease.ranges.map((range) => range.stored);
+    const vectors = await VectorProjection.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
+    if (vectors && vectors.damaged.size > 0) executed = withoutDamaged(executed, vectors.damaged);
+    const documents = executed.hits.map((hit) => hit.document);
+    const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
+    const finished = clock.monotonicMs();
+    const report = {
+      table: table.name,
+      planMs: plannedAt - started,
+      searchMs: finished - plannedAt,
+      tookMs: finished - started,
+      request,
+    };
+    this.#parts.onQuery(report);
+    return renderQueryResult(executed, {
+      table: table.name,
+      projection: planned.projection,
+      tookMs: report.tookMs,
+      highlights,
+      embeddings: vectors?.shown,
+      seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
+      profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
+    });
+  }
+}
+
+/** The page without hits of which a vector that it shows is damaged. */
+function withoutDamaged(executed: ExecutedQuery, damaged: ReadonlySet<Hit>): ExecutedQuery {
+  const hits = executed.hits.filter((hit) => !damaged.has(hit));
+  return { ...executed, hits, damaged: executed.damaged + damaged.size };
+}
+
+/** For the log: the table that a request names, if it does. */
+function tableOf(request: unknown, pathTable: string | undefined): string | undefined {
+  const named = typeof request === 'object' && request !== null && 'table' in request ? request.table : undefined;
+  return pathTable ?? (typeof named === 'string' ? named : undefined);
+}
+
+function renderFailure(error: ServiceError, tookMs: number): string {
+  return JSON.stringify({
+    hits: { total: { value: 0, relation: 'gte' }, hits: [], max_score: 0 },
+    took: Math.round(tookMs),
+    status: errorCodes[error.code][0],
+    code: error.code,
+    error: error.message,
+  });
+}
+
+function profileOf({ profile }: ExecutedQuery, rangeCount: number, report: QueryReport): string {
+  const shards = { total: rangeCount, successful: rangeCount, failed: 0 };
+  const stages = { plan_ms: report.planMs, search_ms: report.searchMs };
+  return JSON.stringify({ shards, stages, ...(profile === undefined ? {} : JSON.parse(profile)) });
+}

@@ -1,0 +1,30 @@
+import type { AccessLevel } from '../access/grants.ts';
+import type { Caller } from '../access/principal.ts';
+import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
+import type { OpenRange } from '../indexing/open-range.ts';
+import type { TableSchema } from '../protocol/database/tables.ts';
+
+/** An index of a table that is searched. */
+export interface ServingIndex {
+  readonly name: string;
+  readonly definition: IndexDefinition;
+}
+
+/** A table as queries see it. */
+export interface SearchableTable {
+  readonly name: string;
+  readonly settings: { readonly schema: TableSchema };
+  readonly indexes: readonly ServingIndex[];
+  /** The full-text index that answers; another one takes over after a change of the schema. */
+  readonly servingIndex: ServingIndex;
+  readonly ttlDurationMs: number | undefined;
+  /** Documents whose base time is at or before this have expired; undefined when they live for ever. */
+  expiredAtOrBeforeMs(nowMs: number): number | undefined;
+  /** Keeps all ranges open until it is disposed. */
+  lease(): Promise<Disposable & { readonly ranges: readonly OpenRange[] }>;
+}
+
+/** Finds tables; fails with `table_not_found` or `forbidden`. */
+export interface SearchableTables {
+  get(name: string, caller: Caller, level: AccessLevel): SearchableTable;
+}
