@@ -13,6 +13,8 @@ export interface LoadedInfo {
   readonly specialTexts?: readonly string[];
   /** Text of the token that begins every input; absent where the model wants none. A prompt brings it along. */
   readonly bosText?: string;
+  /** Texts of the tokens around what surrounds an output, of models that can fill a gap. */
+  readonly infillTexts?: { readonly prefix: string; readonly suffix: string; readonly middle: string };
   /** Text of the token that ends an output. */
   readonly eosText?: string;
   /** Threads that the probe chose for reading a prompt and for decoding. */

@@ -7,7 +7,7 @@ import {
 import { grammarBounds } from '../../inference/generation/grammar/grammar-writer.ts';
 import { parseDuration } from '../../lib/duration.ts';
 import type { CacheType, Sampling } from '../../model-host/operations/generate.ts';
-import type { GenerateBody } from '../../protocol/inference/generate.ts';
+import type { GenerateBody, sharedMembers } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readMessages } from './chat-messages.ts';
 import { readToolChoice, readTools } from './chat-tools.ts';
@@ -37,28 +37,40 @@ export function readChatRequest(body: GenerateBody): GenerationRequest {
   }
   const { enable_thinking, ...templateVariables } = body.chat_template_kwargs ?? {};
   const effort = body.reasoning_effort;
+  const isShaped = format.kind !== 'text' || (tools.length > 0 && toolChoice.mode !== 'none');
   return {
-    model: body.model,
+    ...readSharedMembers(body, isShaped),
+    format,
+    prompt: undefined,
     messages,
     media: mediaOf(messages),
-    tokensMax: tokensMaxOf(body, format.kind !== 'text' || (tools.length > 0 && toolChoice.mode !== 'none')),
-    choices: body.n ?? 1,
     continuesFinal: readContinuation(body),
+    topLogprobs: readTopLogprobs(body),
+    tools: toolChoice.mode === 'none' ? [] : tools,
+    toolChoice,
+    parallelCalls: body.parallel_tool_calls ?? undefined,
+    enableThinking: enable_thinking ?? undefined,
+    templateVariables: { ...templateVariables, ...(typeof effort === 'string' ? { reasoning_effort: effort } : {}) },
+  };
+}
+
+/** What requests for chat and for the continuation of a text have in common. */
+export type SharedBody = Pick<GenerateBody, keyof typeof sharedMembers>;
+
+/** Throws `ServiceError` that names the member which cannot be honoured. `isShaped`: the answer is JSON or a call. */
+export function readSharedMembers(body: SharedBody & Pick<GenerateBody, 'max_completion_tokens'>, isShaped: boolean) {
+  return {
+    model: body.model,
+    tokensMax: tokensMaxOf(body, isShaped),
+    choices: body.n ?? 1,
     keepAliveMs: readKeepAlive(body.keep_alive),
     stop: readStop(body.stop),
     ignoreEos: body.ignore_eos ?? false,
     sampling: readSampling(body),
-    topLogprobs: readTopLogprobs(body),
     promptCache: readPromptCache(body),
     cacheType: readCacheType(body),
     speculation: readSpeculation(body),
     backend: body.backend ?? 'auto',
-    tools: toolChoice.mode === 'none' ? [] : tools,
-    toolChoice,
-    parallelCalls: body.parallel_tool_calls ?? undefined,
-    format,
-    enableThinking: enable_thinking ?? undefined,
-    templateVariables: { ...templateVariables, ...(typeof effort === 'string' ? { reasoning_effort: effort } : {}) },
     stream: body.stream ?? false,
     includeUsage: body.stream_options?.include_usage ?? false,
     jsonErrors: body.stream_options?.error_format === 'json',
@@ -81,7 +93,10 @@ function isGiven(value: unknown): boolean {
 }
 
 /** JSON that is cut off is worth nothing, so that an answer with a shape ends by itself unless it is told otherwise. */
-function tokensMaxOf({ max_tokens, max_completion_tokens }: GenerateBody, isShaped: boolean): number | undefined {
+function tokensMaxOf(
+  { max_tokens, max_completion_tokens }: Pick<GenerateBody, 'max_tokens' | 'max_completion_tokens'>,
+  isShaped: boolean,
+): number | undefined {
   if (isGiven(max_tokens) && isGiven(max_completion_tokens) && max_tokens !== max_completion_tokens) {
     throw invalid('max_completion_tokens: means the same as max_tokens, and they differ; give one of them');
   }
@@ -119,7 +134,7 @@ export function readStop(stop: GenerateBody['stop']): readonly string[] {
   return [...new Set(texts)];
 }
 
-function readSampling(body: GenerateBody): Sampling {
+function readSampling(body: SharedBody): Sampling {
   return {
     temperature: body.temperature ?? usualSampling.temperature,
     topP: body.top_p ?? usualSampling.topP,
@@ -148,17 +163,17 @@ function readTopLogprobs({ logprobs, top_logprobs }: GenerateBody): number | und
   return undefined;
 }
 
-function readPromptCache({ prompt_cache, prompt_cache_key }: GenerateBody): GenerationRequest['promptCache'] {
+function readPromptCache({ prompt_cache, prompt_cache_key }: SharedBody): GenerationRequest['promptCache'] {
   const key = prompt_cache_key ?? undefined;
   return (prompt_cache ?? true) ? { key } : undefined;
 }
 
-function readCacheType({ cache_dtype }: GenerateBody): CacheType | undefined {
+function readCacheType({ cache_dtype }: SharedBody): CacheType | undefined {
   if (cache_dtype === 'fp8') throw impossible('cache_dtype: fp8 is not supported; use f32, f16, int8 or int4');
   return cache_dtype ?? undefined;
 }
 
-function readSpeculation(body: GenerateBody): GenerationRequest['speculation'] {
+function readSpeculation(body: SharedBody): GenerationRequest['speculation'] {
   const { draft_model, speculative_k, speculation_policy } = body;
   if (speculation_policy === 'off') return 'policy_off';
   if (speculative_k === 0) {
@@ -173,7 +188,10 @@ function readSpeculation(body: GenerateBody): GenerationRequest['speculation'] {
   };
 }
 
-function readFormat({ grammar, response_format }: GenerateBody): OutputFormat {
+export function readFormat({
+  grammar,
+  response_format,
+}: Pick<GenerateBody, 'grammar' | 'response_format'>): OutputFormat {
   if (typeof grammar === 'string') {
     if (grammar === 'json') return { kind: 'json_object' };
     if (grammar.length > grammarBounds.chars) {

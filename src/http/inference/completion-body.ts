@@ -14,8 +14,12 @@ export interface CompletionHead {
   readonly model: string;
 }
 
-export function newHead({ clock }: { readonly clock: Clock }, { model }: GenerationRequest): CompletionHead {
-  return { id: `chatcmpl-${freshId()}`, created: Math.floor(clock.nowMs() / 1_000), model };
+export function newHead(
+  { clock }: { readonly clock: Clock },
+  { model }: Pick<GenerationRequest, 'model'>,
+  prefix = 'chatcmpl',
+): CompletionHead {
+  return { id: `${prefix}-${freshId()}`, created: Math.floor(clock.nowMs() / 1_000), model };
 }
 
 export function newCallId(): string {

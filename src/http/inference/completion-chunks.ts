@@ -4,9 +4,10 @@ import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { GenerateEvent } from '../../model-host/operations/generate.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
 import { type CompletionHead, logprobsBody, speculationOf, usageOfOutputs } from './completion-body.ts';
+import type { ChunkWriter } from './streamed-answer.ts';
 
 /** Writes the chunks of one streamed answer as JSON. What is the same in all of them is written once. */
-export class CompletionChunks {
+export class CompletionChunks implements ChunkWriter {
   readonly #request: GenerationRequest;
   readonly #newCallId: () => string;
   readonly #start: string;
@@ -22,9 +23,10 @@ export class CompletionChunks {
     this.#end = request.includeUsage ? '],"usage":null}' : ']}';
   }
 
-  /** The first chunk of a choice. */
-  role(choice: number): string {
-    return this.#chunk(choice, '{"role":"assistant"}', 'null');
+  /** The first chunk of each choice. */
+  begin(): string[] {
+    const choices = Array.from({ length: this.#request.choices }, (_, choice) => choice);
+    return choices.map((choice) => this.#chunk(choice, '{"role":"assistant"}', 'null'));
   }
 
   pieces(choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {

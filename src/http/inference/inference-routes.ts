@@ -1,5 +1,6 @@
 import type { Inference } from '../../inference/inference.ts';
 import { audioRoutes } from '../clients/audio.ts';
+import { completionRoutes } from '../clients/completions.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { teiRoutes } from '../clients/tei.ts';
 import { tokenRoutes } from '../clients/tokens.ts';
@@ -21,6 +22,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...chunkRoutes(inference),
     ...generateRoutes(inference),
     ...generateBatchRoutes(inference),
+    ...completionRoutes(inference),
     ...embeddingRoutes(inference),
     ...rerankRoutes(inference),
     ...extractRoutes(inference),

@@ -1,5 +1,5 @@
 import type { LoadedInfo } from '../../model-host/backend.ts';
-import type { PromptPiece } from '../../model-host/operations/generate.ts';
+import type { PromptText } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { toolForTemplate } from './function-tools.ts';
@@ -16,7 +16,7 @@ export type RenderTemplate = (template: string, context: object) => Promise<stri
 export type Thinking = 'open' | 'possible' | 'off';
 
 export interface ChatPrompt {
-  readonly pieces: readonly PromptPiece[];
+  readonly pieces: readonly PromptText[];
   readonly thinking: Thinking;
   /** How the model was told to call functions. */
   readonly calls: ToolCallFormat;
@@ -193,7 +193,7 @@ function foldSystem(messages: readonly ChatMessage[]): ChatMessage[] | undefined
   return [{ ...first, content: `${system.content}\n\n${first.content}` }, ...rest];
 }
 
-function withBeginning(pieces: readonly PromptPiece[], bosText: string | undefined): readonly PromptPiece[] {
+function withBeginning(pieces: readonly PromptText[], bosText: string | undefined): readonly PromptText[] {
   const [first] = pieces;
   if (bosText === undefined || bosText === '' || (first?.markup && first.text.startsWith(bosText))) return pieces;
   return [{ text: bosText, markup: true }, ...pieces];

@@ -13,6 +13,7 @@ import type { GenerationWatch } from './generation-metrics.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { outputConstraint } from './output-constraint.ts';
 import { type OutputDelta, OutputParser } from './output-parser.ts';
+import { type RenderedPrompt, rawPrompt } from './raw-prompt.ts';
 
 export type GenerationParts = Pick<
   Inference,
@@ -75,9 +76,12 @@ export async function prepareGeneration(
   info: LoadedInfo,
   { templates }: Pick<Inference, 'templates'>,
 ): Promise<PreparedGeneration> {
-  const prompt = await chatPrompt(request, model.manifest.chat_template, info, (template, context) =>
-    templates.render(template, context),
-  );
+  const prompt: RenderedPrompt =
+    request.prompt === undefined
+      ? await chatPrompt(request, model.manifest.chat_template, info, (template, context) =>
+          templates.render(template, context),
+        )
+      : rawPrompt(request.prompt, info);
   const { speculation } = request;
   const input: GenerateInput = {
     prompt: prompt.pieces,
@@ -95,6 +99,7 @@ export async function prepareGeneration(
   };
   const newParser = () =>
     new OutputParser({
+      plain: request.prompt !== undefined,
       thinking: prompt.thinking === 'open',
       calls: request.tools.length > 0 ? prompt.calls : undefined,
       functions: request.tools.map(({ name }) => name),

@@ -18,10 +18,20 @@ export interface SpeculationRequest {
   readonly tokens: number;
 }
 
+/** What an output goes on with, without a chat template. */
+export interface RawPrompt {
+  /** A text, or tokens of the model. */
+  readonly input: string | readonly number[];
+  /** What is to stand behind the output. */
+  readonly suffix: string | undefined;
+}
+
 /** A request for text as it is meant: aliases and defaults resolved, everything impossible refused. */
 export interface GenerationRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
+  /** A text to go on with, as it is; there are no messages then. */
+  readonly prompt: RawPrompt | undefined;
   readonly media: readonly MediaReference[];
   /** Undefined for the rest of the context. */
   readonly tokensMax: number | undefined;
@@ -71,6 +81,7 @@ export function generationRequest(
   given: Pick<GenerationRequest, 'model' | 'messages'> & Partial<GenerationRequest>,
 ): GenerationRequest {
   return {
+    prompt: undefined,
     media: [],
     tokensMax: undefined,
     choices: 1,

@@ -8,6 +8,8 @@ export type OutputDelta =
   | { readonly kind: 'arguments'; readonly index: number; readonly text: string };
 
 export interface OutputParserOptions {
+  /** All of the output is text: nothing in it means anything else. */
+  readonly plain?: boolean;
   /** The prompt ended inside of thoughts. */
   readonly thinking: boolean;
   /** How calls are written, where any are looked for. */
@@ -47,12 +49,12 @@ export class OutputParser {
   readonly #json = new JsonDepth();
   #deltas: OutputDelta[] = [];
 
-  constructor({ thinking, calls, functions }: OutputParserOptions) {
+  constructor({ plain = false, thinking, calls, functions }: OutputParserOptions) {
     this.#calls = calls;
     this.#form = calls ?? taggedCalls;
     this.#functions = functions;
     this.#callHead = 'beforeName' in this.#form ? namedHead(this.#form) : callHead;
-    this.#state = thinking ? 'thinking' : 'start';
+    this.#state = plain ? 'content' : thinking ? 'thinking' : 'start';
     this.#trimStart = thinking;
   }
 

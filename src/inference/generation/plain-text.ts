@@ -1,4 +1,4 @@
-import type { PromptPiece } from '../../model-host/operations/generate.ts';
+import type { PromptText } from '../../model-host/operations/generate.ts';
 
 /** Private characters around the number of a hidden text; such characters in a text are hidden themselves. */
 const open = '\uE000';
@@ -32,7 +32,7 @@ export class PlainText {
   }
 
   /** What was rendered, hidden texts in their places again. */
-  pieces(rendered: string): PromptPiece[] {
+  pieces(rendered: string): PromptText[] {
     const parts = rendered.split(new RegExp(`${open}(\\d+)${close}`, 'u'));
     return parts.flatMap((part, at) => {
       const markup = at % 2 === 0;

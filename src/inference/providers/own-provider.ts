@@ -40,4 +40,30 @@ export class OwnProvider implements Provider {
       return { value, items: value.length, tokens: usage.promptTokens + usage.completionTokens };
     });
   }
+
+  /** The answers to each request in turn; what fails ends all of them. */
+  generateEach(
+    requests: readonly GenerationRequest[],
+    call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
+  ): Promise<readonly GenerationOutput[]> {
+    return this.#inference.admission.run('generate', call, async () => {
+      const stop = new AbortController();
+      const signal = AbortSignal.any([call.signal, stop.signal]);
+      const one = async (request: GenerationRequest, at: number) => {
+        const before = requests.slice(0, at).reduce((sum, { choices }) => sum + choices, 0);
+        const onPiece: GenerationOptions['onPiece'] = (choice, ...piece) => call.onPiece?.(before + choice, ...piece);
+        return await generateChoices(request, this.#inference, { ...call, signal, onPiece });
+      };
+      try {
+        const answers = await Promise.all(requests.map(one));
+        const totals = answers.map(totalOf);
+        const tokens = totals.reduce((sum, each) => sum + each.promptTokens + each.completionTokens, 0);
+        const value = answers.flat();
+        return { value, items: value.length, tokens };
+      } catch (error) {
+        stop.abort(error);
+        throw error;
+      }
+    });
+  }
 }

@@ -4,10 +4,12 @@ import type { InstalledModel } from '../../models/installed-model.ts';
  * A piece of a prompt. In `markup`, which is what a chat template wrote, the texts of special tokens are those tokens; in
  * everything else, which is what people wrote, they are plain text.
  */
-export interface PromptPiece {
+export interface PromptText {
   readonly text: string;
   readonly markup: boolean;
 }
+
+export type PromptPiece = PromptText | { readonly tokens: readonly number[] };
 
 export interface Sampling {
   /** 0 takes the likeliest token each time. */

@@ -62,16 +62,15 @@ export const responseFormatSchema = Type.Object({
   ),
 });
 
-export const generateRequestSchema = Type.Object({
+/** Members that requests for chat and for the continuation of a text have in common. */
+export const sharedMembers = {
   model: Type.String({ minLength: 1 }),
-  messages: Type.Array(messageSchema, { minItems: 1, maxItems: 16_384 }),
   max_tokens: optional(
     Type.Integer({
       minimum: 1,
       description: 'Tokens to generate at most; 256 unless given, and the rest of the context with tools or a format.',
     }),
   ),
-  max_completion_tokens: optional(Type.Integer({ minimum: 1, description: 'Means `max_tokens`.' })),
   temperature: optional(Type.Number({ minimum: 0, maximum: 2, description: '1 unless given.' })),
   top_p: optional(Type.Number({ minimum: 0, maximum: 1, description: '1 unless given.' })),
   top_k: optional(Type.Integer({ minimum: 0, description: '50 unless given; 0 for no bound.' })),
@@ -85,8 +84,6 @@ export const generateRequestSchema = Type.Object({
       description: 'By token of the model, as a number.',
     }),
   ),
-  logprobs: optional(Type.Boolean()),
-  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
   stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
   n: optional(Type.Integer({ minimum: 1, maximum: 8, description: 'Answers to the same messages; 1 unless given.' })),
   ignore_eos: optional(Type.Boolean({ description: 'Go on past the end until `max_tokens`.' })),
@@ -97,6 +94,26 @@ export const generateRequestSchema = Type.Object({
       error_format: optional(words(['text', 'json'], 'How an error in the middle of a stream is written.')),
     }),
   ),
+  keep_alive: optional(keepAliveSchema),
+  response_format: optional(responseFormatSchema),
+  grammar: optional(Type.String({ minLength: 1, description: 'GBNF, or `json`.' })),
+  draft_model: optional(Type.String({ minLength: 1, description: 'A generator that drafts for this one.' })),
+  speculative_k: optional(
+    Type.Integer({ minimum: 0, maximum: 64, description: 'Tokens drafted at a time; 0 for none.' }),
+  ),
+  speculation_policy: optional(words(['auto', 'off', 'force'])),
+  cache_dtype: optional(words(['f16', 'f32', 'int8', 'fp8', 'int4'], 'Precision of the state; `fp8` is refused.')),
+  prompt_cache_key: optional(Type.String({ minLength: 1, maxLength: 512 })),
+  prompt_cache: optional(Type.Boolean({ description: 'Reuse and keep the state of the prompt; true unless given.' })),
+  backend: optional(words(['auto', 'onnx', 'native', 'metal', 'cuda', 'mlx', 'xla', 'webgpu', 'wasm'])),
+};
+
+export const generateRequestSchema = Type.Object({
+  ...sharedMembers,
+  messages: Type.Array(messageSchema, { minItems: 1, maxItems: 16_384 }),
+  max_completion_tokens: optional(Type.Integer({ minimum: 1, description: 'Means `max_tokens`.' })),
+  logprobs: optional(Type.Boolean()),
+  top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
   chat_template_kwargs: optional(
     Type.Object(
       { enable_thinking: optional(Type.Boolean()) },
@@ -106,7 +123,6 @@ export const generateRequestSchema = Type.Object({
   continue_final_message: optional(
     Type.Boolean({ description: 'Go on with the last message, which is one of the assistant, where it ends.' }),
   ),
-  keep_alive: optional(keepAliveSchema),
   reasoning_effort: optional(Type.String({ description: 'Handed to the chat template.' })),
   tools: optional(Type.Array(toolSchema, { maxItems: 128 })),
   tool_choice: optional(
@@ -125,19 +141,8 @@ export const generateRequestSchema = Type.Object({
   parallel_tool_calls: optional(
     Type.Boolean({ description: 'Several calls in one answer; true unless given, but for calls that are demanded.' }),
   ),
-  response_format: optional(responseFormatSchema),
-  grammar: optional(Type.String({ minLength: 1, description: 'GBNF, or `json`.' })),
-  draft_model: optional(Type.String({ minLength: 1, description: 'A generator that drafts for this one.' })),
-  speculative_k: optional(
-    Type.Integer({ minimum: 0, maximum: 64, description: 'Tokens drafted at a time; 0 for none.' }),
-  ),
-  speculation_policy: optional(words(['auto', 'off', 'force'])),
   speculation_calibration: optional(words(['none'])),
-  cache_dtype: optional(words(['f16', 'f32', 'int8', 'fp8', 'int4'], 'Precision of the state; `fp8` is refused.')),
   cache_compaction_ratio: optional(Type.Number({ minimum: 0, maximum: 1, description: 'Refused.' })),
-  prompt_cache_key: optional(Type.String({ minLength: 1, maxLength: 512 })),
-  prompt_cache: optional(Type.Boolean({ description: 'Reuse and keep the state of the prompt; true unless given.' })),
-  backend: optional(words(['auto', 'onnx', 'native', 'metal', 'cuda', 'mlx', 'xla', 'webgpu', 'wasm'])),
   mode: optional(words(['eager', 'compiled'], '`compiled` is refused.')),
   compiled_target: optional(words(['partitioned', 'whole-model'], 'For `compiled`.')),
   functions: Type.Optional(Type.Unknown({ description: 'Refused: use `tools`.' })),

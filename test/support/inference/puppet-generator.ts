@@ -31,7 +31,7 @@ async function play(
   aborted: Promise<void>,
   emit: (text: string) => void,
 ): Promise<GenerateResult> {
-  const prompt = input.prompt.map(({ text }) => text).join('');
+  const prompt = input.prompt.map((piece) => ('text' in piece ? piece.text : '')).join('');
   const told = (word: string) => prompt.includes(word);
   if (told('refuse'))
     throw new ServiceError('context_length_exceeded', 'the prompt has 101 tokens; the model takes 100');

@@ -29,6 +29,10 @@ export interface NativeModel {
   tokenBos(): number;
   tokenEos(): number;
   sepToken(): number;
+  /** Of models that can fill a gap; -1 for others. */
+  prefixToken(): number;
+  middleToken(): number;
+  suffixToken(): number;
   getTokenString(token: number): string;
   getTokenAttributes(token: number): number;
   isEogToken(token: number): boolean;

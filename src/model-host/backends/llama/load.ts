@@ -129,13 +129,14 @@ function unwatched() {
 async function openGenerator(parts: GeneratorParts): Promise<Backend> {
   const generator = await Generator.open(parts);
   const { prefill, decode } = generator.threads.shapes;
-  const { specialTexts, beginText, endText } = parts.vocabulary;
+  const { specialTexts, beginText, endText, infillTexts } = parts.vocabulary;
   return {
     info: {
       contextTokens: parts.contextTokens,
       specialTexts,
       ...(beginText === undefined ? {} : { bosText: beginText }),
       ...(endText === undefined ? {} : { eosText: endText }),
+      ...(infillTexts === undefined ? {} : { infillTexts }),
       threads: { prefill: prefill.count, decode: decode.count },
     },
     handlers: {

@@ -1,3 +1,4 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
 import type { PromptPiece } from '../../operations/generate.ts';
 import type { TokenizerOfModel } from '../../token-handlers.ts';
 import type { NativeModel } from './binding.ts';
@@ -27,6 +28,8 @@ export class Vocabulary implements TokenizerOfModel {
   /** Text of the token that begins a prompt, where the model wants one. */
   readonly beginText: string | undefined;
   readonly endText: string | undefined;
+  /** Texts of the tokens for filling a gap, where the model has them. */
+  readonly infillTexts: { readonly prefix: string; readonly suffix: string; readonly middle: string } | undefined;
   readonly #model: NativeModel;
   readonly #kind: number;
   readonly #bytes: (Uint8Array | undefined)[] = [];
@@ -41,14 +44,17 @@ export class Vocabulary implements TokenizerOfModel {
     this.specialTexts = this.controlTokens.map((token) => model.getTokenString(token)).filter((text) => text !== '');
     this.beginText = model.shouldPrependBosToken() ? this.#textOrNone(model.tokenBos()) : undefined;
     this.endText = this.#textOrNone(model.tokenEos());
+    const [prefix, suffix, middle] = [model.prefixToken(), model.suffixToken(), model.middleToken()].map((token) =>
+      this.#textOrNone(token),
+    );
+    const fills = prefix !== undefined && suffix !== undefined && middle !== undefined;
+    this.infillTexts = fills ? { prefix, suffix, middle } : undefined;
   }
 
   /** Tokens of a prompt, with the one that begins a text where the model wants it and the prompt does not have it. */
   tokenize(prompt: readonly PromptPiece[]): number[] {
     const tokens: number[] = [];
-    for (const { text, markup } of prompt) {
-      for (const token of text === '' ? [] : this.#model.tokenize(text, markup)) tokens.push(token);
-    }
+    for (const piece of prompt) for (const token of this.#tokensOf(piece)) tokens.push(token);
     const begin = this.#model.tokenBos();
     if (this.beginText !== undefined && tokens[0] !== begin) tokens.unshift(begin);
     return tokens;
@@ -56,6 +62,16 @@ export class Vocabulary implements TokenizerOfModel {
 
   encode(text: string): readonly number[] {
     return [...this.plainTokens(text)];
+  }
+
+  #tokensOf(piece: PromptPiece): Iterable<number> {
+    if ('text' in piece) return piece.text === '' ? [] : this.#model.tokenize(piece.text, piece.markup);
+    const foreign = piece.tokens.find((token) => this.#known(token) === undefined);
+    if (foreign === undefined) return piece.tokens;
+    throw new ServiceError(
+      'invalid_request',
+      `the prompt has the token ${foreign}; this model has ${this.size} tokens`,
+    );
   }
 
   plainTokens(text: string): Uint32Array {

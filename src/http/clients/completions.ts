@@ -1,0 +1,97 @@
+import { limits } from '../../config/limits.ts';
+import { type GenerationRequest, generationRequest } from '../../inference/generation/generation-request.ts';
+import type { Inference } from '../../inference/inference.ts';
+import { OwnProvider } from '../../inference/providers/own-provider.ts';
+import {
+  type CompletionsBody,
+  completionsRequestSchema,
+  completionsResponseSchema,
+} from '../../protocol/clients/completions.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { readFormat, readSharedMembers } from '../inference/chat-request.ts';
+import { newHead } from '../inference/completion-body.ts';
+import { inferenceBody } from '../inference/inference-body.ts';
+import { StreamedAnswer } from '../inference/streamed-answer.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { type TextCompletion, TextCompletionChunks, textCompletionBody } from './text-completion.ts';
+
+/** Answers to all prompts of a request. */
+const answersMax = 128;
+
+/** The continuation of texts, without a chat template, as OpenAI's clients ask for it. */
+export function completionRoutes(inference: Inference): Route[] {
+  const own = new OwnProvider(inference);
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/completions',
+      access: { inference: 'read' },
+      tag: 'Inference',
+      summary: 'Goes on with a text',
+      description: 'With `stream: true` the answer comes as server-sent events, as that of `/ai/v1/chat/completions`.',
+      body: inferenceBody(completionsRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
+      responses: { 200: { description: 'The answer', schema: completionsResponseSchema } },
+      handler: async (context) => {
+        const requests = readRequests(context.body);
+        const [first] = requests;
+        const { choices, includeUsage, stream } = first;
+        const completion: TextCompletion = {
+          head: newHead(inference, first, 'cmpl'),
+          choices,
+          echoes: requests.map(({ prompt }) => (context.body.echo === true ? String(prompt?.input) : '')),
+          wantsLogprobs: first.topLogprobs !== undefined,
+          includeUsage,
+        };
+        if (!stream) return textCompletionBody(completion, await own.generateEach(requests, context));
+        const chunks = new TextCompletionChunks(completion);
+        const { caller } = context;
+        return await new StreamedAnswer(
+          {
+            inference,
+            request: first,
+            chunks,
+            generate: (onPiece, signal) => own.generateEach(requests, { caller, signal, onPiece }),
+          },
+          context,
+        ).begin();
+      },
+    }),
+  ];
+}
+
+/** A request for each prompt. */
+function readRequests(body: CompletionsBody): readonly [GenerationRequest, ...GenerationRequest[]] {
+  const { prompt, suffix, echo, logprobs, best_of, n } = body;
+  if ((best_of ?? 1) > (n ?? 1)) throw invalid('best_of: answers are not ranked; use n');
+  const format = readFormat(body);
+  const shared = {
+    ...readSharedMembers(body, format.kind !== 'text'),
+    messages: [],
+    format,
+    topLogprobs: logprobs ?? undefined,
+  };
+  const inputs = inputsOf(prompt);
+  if (inputs.length * shared.choices > answersMax) throw invalid(`prompt: at most ${answersMax} answers at a time`);
+  if (echo === true && logprobs !== undefined && logprobs !== null) {
+    throw invalid('echo: log probabilities are given for the answer only; leave out one of the two');
+  }
+  const requests = inputs.map((input) => {
+    if (input.length === 0) throw invalid('prompt: a text is empty');
+    if (echo === true && typeof input !== 'string') throw invalid('echo: prompts have to be texts, not tokens');
+    return generationRequest({ ...shared, prompt: { input, suffix: suffix ?? undefined } });
+  });
+  return requests as [GenerationRequest, ...GenerationRequest[]];
+}
+
+function inputsOf(prompt: CompletionsBody['prompt']): readonly (string | readonly number[])[] {
+  if (typeof prompt === 'string') return [prompt];
+  return isTokens(prompt) ? [prompt] : prompt;
+}
+
+function isTokens(prompt: Exclude<CompletionsBody['prompt'], string>): prompt is number[] {
+  return typeof prompt[0] === 'number';
+}
+
+function invalid(message: string): ServiceError {
+  return new ServiceError('invalid_request', message);
+}

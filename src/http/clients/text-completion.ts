@@ -1,0 +1,116 @@
+import type { GenerationOutput } from '../../inference/generation/generate.ts';
+import type { OutputDelta } from '../../inference/generation/output-parser.ts';
+import type { GenerateEvent, TokenLogprob } from '../../model-host/operations/generate.ts';
+import type { CompletionLogprobs, CompletionsResponse } from '../../protocol/clients/completions.ts';
+import type { FinishReason, Usage } from '../../protocol/inference/generate.ts';
+import { type CompletionHead, usageOfOutputs } from '../inference/completion-body.ts';
+import type { ChunkWriter } from '../inference/streamed-answer.ts';
+
+/** What the choices of an answer share. */
+export interface TextCompletion {
+  readonly head: CompletionHead;
+  /** Choices for each prompt. */
+  readonly choices: number;
+  /** What the answers to each prompt begin with. */
+  readonly echoes: readonly string[];
+  readonly wantsLogprobs: boolean;
+  readonly includeUsage: boolean;
+}
+
+/** The whole answer. */
+export function textCompletionBody(of: TextCompletion, outputs: readonly GenerationOutput[]): CompletionsResponse {
+  return {
+    ...of.head,
+    object: 'text_completion',
+    choices: outputs.map(({ result, deltas, finish }, index) => {
+      const echo = echoOf(of, index);
+      return {
+        text: `${echo}${textOf(deltas)}`,
+        index,
+        logprobs: of.wantsLogprobs ? logprobsOf(result.logprobs ?? [], echo.length) : null,
+        finish_reason: finish,
+      };
+    }),
+    usage: usageOfPrompts(of, outputs),
+  };
+}
+
+/** Chunks of a streamed answer, each with the text of one choice. */
+export class TextCompletionChunks implements ChunkWriter {
+  readonly #of: TextCompletion;
+  /** Characters of each choice that were sent. */
+  readonly #lengths: number[];
+
+  constructor(of: TextCompletion) {
+    this.#of = of;
+    this.#lengths = of.echoes.flatMap((echo) => Array.from({ length: of.choices }, () => echo.length));
+  }
+
+  begin(): string[] {
+    const echoed = this.#lengths.map((length, choice) => (length === 0 ? '' : echoOf(this.#of, choice)));
+    return echoed.flatMap((echo, choice) => (echo === '' ? [] : [this.#chunk(choice, echo, null, null)]));
+  }
+
+  pieces(choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {
+    const text = textOf(deltas);
+    if (text === '' && logprobs === undefined) return [];
+    const before = this.#lengths[choice] ?? 0;
+    this.#lengths[choice] = before + text.length;
+    return [this.#chunk(choice, text, logprobs === undefined ? null : logprobsOf(logprobs, before), null)];
+  }
+
+  finish(choice: number, reason: FinishReason): string {
+    return this.#chunk(choice, '', null, reason);
+  }
+
+  usage(outputs: readonly GenerationOutput[]): string {
+    const usage = usageOfPrompts(this.#of, outputs);
+    return JSON.stringify({ ...this.#of.head, object: 'text_completion', choices: [], usage });
+  }
+
+  #chunk(index: number, text: string, logprobs: CompletionLogprobs | null, finish: FinishReason | null): string {
+    const choices = [{ text, index, logprobs, finish_reason: finish }];
+    const usage = this.#of.includeUsage ? { usage: null } : {};
+    return JSON.stringify({ ...this.#of.head, object: 'text_completion', choices, ...usage });
+  }
+}
+
+function echoOf({ echoes, choices }: TextCompletion, choice: number): string {
+  return echoes[Math.floor(choice / choices)] ?? '';
+}
+
+function textOf(deltas: readonly OutputDelta[]): string {
+  return deltas.map((delta) => ('text' in delta ? delta.text : '')).join('');
+}
+
+function usageOfPrompts({ choices }: TextCompletion, outputs: readonly GenerationOutput[]): Usage {
+  const prompts = Array.from({ length: outputs.length / choices }, (_, at) =>
+    usageOfOutputs(outputs.slice(at * choices, (at + 1) * choices)),
+  );
+  const sum = (count: (usage: Usage) => number) => prompts.reduce((total, usage) => total + count(usage), 0);
+  const cached = sum((usage) => usage.cached_prompt_tokens);
+  return {
+    prompt_tokens: sum((usage) => usage.prompt_tokens),
+    completion_tokens: sum((usage) => usage.completion_tokens),
+    total_tokens: sum((usage) => usage.total_tokens),
+    cached_prompt_tokens: cached,
+    prompt_tokens_details: { cached_tokens: cached },
+  };
+}
+
+function logprobsOf(logprobs: NonNullable<GenerateEvent['logprobs']>, offset: number): CompletionLogprobs {
+  let at = offset;
+  const offsets = logprobs.map(({ token }) => {
+    const start = at;
+    at += token.length;
+    return start;
+  });
+  const byToken = (top: readonly TokenLogprob[]) =>
+    Object.fromEntries(top.map(({ token, logprob }) => [token, logprob]));
+  return {
+    tokens: logprobs.map(({ token }) => token),
+    token_logprobs: logprobs.map(({ logprob }) => logprob),
+    top_logprobs: logprobs.map(({ top }) => byToken(top)),
+    text_offset: offsets,
+  };
+}

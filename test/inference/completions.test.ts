@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import OpenAI from 'openai';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+const models = new URL('../fixtures/models', import.meta.url).pathname;
+/** The last word of a prompt chooses the answer of this model. */
+const model = 'chain';
+
+let server: TestServer;
+let client: OpenAI;
+beforeAll(async () => {
+  server = await startTestServer({
+    set: { '--models-dir': models, '--allow-downloads': 'false' },
+    environment: { SUNDEW__INFERENCE__THREADS: '1' },
+  });
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const complete = (more: Partial<OpenAI.CompletionCreateParamsNonStreaming>) =>
+  client.completions.create({ model, prompt: 'hello', temperature: 0, ...more });
+const refusal = (more: Partial<OpenAI.CompletionCreateParamsNonStreaming>) =>
+  complete(more).then(
+    () => 'taken',
+    (error: Error) => error.message,
+  );
+
+describe('POST /v1/completions', () => {
+  test('goes on with a text as it is', async () => {
+    const answer = await complete({});
+    expect(answer).toMatchObject({ id: expect.stringMatching(/^cmpl-/), object: 'text_completion', model });
+    expect(answer.choices).toEqual([
+      { text: ' from the chain.', index: 0, logprobs: null, finish_reason: 'stop' },
+    ] as never);
+    expect(answer.usage).toMatchObject({ completion_tokens: 4, total_tokens: 4 + (answer.usage?.prompt_tokens ?? 0) });
+    expect((await complete({ echo: true })).choices[0]?.text).toBe('hello from the chain.');
+    expect((await complete({ max_tokens: 2 })).choices[0]).toMatchObject({ finish_reason: 'length' });
+  });
+
+  test('answers several prompts, texts and tokens of the model, each n times', async () => {
+    const tokenized = await server.send('POST', '/tokenize', { model, prompt: 'count' });
+    const { tokens } = tokenized.body as unknown as { tokens: number[] };
+    const { choices, usage } = await complete({ prompt: ['hello', 'count'], n: 2 });
+    expect(choices.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+    expect(choices.map(({ text }) => text.slice(0, 5))).toEqual([' from', ' from', ' one ', ' one ']);
+    const single = await complete({ prompt: 'hello' });
+    expect(usage?.completion_tokens).toBeGreaterThan(2 * (single.usage?.completion_tokens ?? 0));
+    const fromTokens = await complete({ prompt: tokens });
+    expect(fromTokens.choices[0]?.text).toBe(choices[2]?.text ?? '');
+    expect((await complete({ prompt: [tokens, tokens] })).choices).toHaveLength(2);
+  });
+
+  test('gives log probabilities of the answer, in the shape of this route', async () => {
+    const [choice] = (await complete({ logprobs: 2 })).choices;
+    const { tokens = [], token_logprobs = [], top_logprobs = [], text_offset = [] } = choice?.logprobs ?? {};
+    expect(tokens.join('')).toBe(choice?.text ?? '');
+    expect(token_logprobs.every((each) => each <= 0)).toBe(true);
+    expect(Object.keys(top_logprobs[0] ?? {})).toHaveLength(2);
+    expect(text_offset.map((at, index) => choice?.text.slice(at).startsWith(tokens[index] ?? '?'))).not.toContain(
+      false,
+    );
+  });
+
+  test('is streamed, each choice in its order', async () => {
+    const stream = await client.completions.create({
+      model,
+      prompt: ['hello', 'count'],
+      temperature: 0,
+      echo: true,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    const texts = ['', ''];
+    const finished: number[] = [];
+    let usage: unknown;
+    for await (const chunk of stream) {
+      for (const { index, text, finish_reason } of chunk.choices) {
+        texts[index] += text;
+        if (finish_reason !== null) finished.push(index);
+      }
+      usage = chunk.usage ?? usage;
+    }
+    expect(texts[0]).toBe('hello from the chain.');
+    expect(texts[1]).toStartWith('count one two');
+    expect(finished.toSorted()).toEqual([0, 1]);
+    expect(usage).toMatchObject({ prompt_tokens: expect.any(Number) });
+  });
+
+  test('refuses by name what cannot be', async () => {
+    expect(await refusal({ suffix: 'behind' })).toContain('suffix: this model was not made to fill a gap');
+    expect(await refusal({ best_of: 3 })).toContain('best_of');
+    expect(await refusal({ echo: true, logprobs: 1 })).toContain('echo');
+    expect(await refusal({ prompt: [1, 2], echo: true })).toContain('echo');
+    expect(await refusal({ prompt: '' })).toContain('prompt');
+    expect(await refusal({ prompt: [999_999] })).toContain('the token 999999');
+    expect(await refusal({ prompt: Array.from({ length: 40 }, () => 'a'), n: 8 })).toContain('128');
+    expect(await refusal({ prompt: ['hello', 'x'.repeat(6_000)] })).toContain('maximum context length is 4096 tokens');
+  });
+});
