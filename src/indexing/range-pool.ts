@@ -3,12 +3,12 @@ import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { SerialTasks } from '../lib/serial-tasks.ts';
 import type { ClosedRanges } from './closed-ranges.ts';
-import type { OpenRange } from './open-range.ts';
+import type { IndexedRange } from './indexed-range.ts';
 import type { RangeFacts } from './range-facts.ts';
 
 /** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
 export interface RangeLease extends Disposable {
-  readonly range: OpenRange;
+  readonly range: IndexedRange;
 }
 
 export interface PoolBounds {
@@ -31,7 +31,7 @@ export function openRangesFor(
 }
 
 export interface PoolParts {
-  open(rangeId: number): Promise<OpenRange>;
+  open(rangeId: number): Promise<IndexedRange>;
   closed: ClosedRanges;
   bounds: PoolBounds;
   clock: Clock;
@@ -40,9 +40,9 @@ export interface PoolParts {
 }
 
 interface Slot {
-  opening: Promise<OpenRange>;
+  opening: Promise<IndexedRange>;
   /** Set when it is open. */
-  range: OpenRange | undefined;
+  range: IndexedRange | undefined;
   leases: number;
   /** When it was last used, monotonic milliseconds. */
   usedMs: number;
@@ -76,7 +76,7 @@ export class RangePool {
   }
 
   /** Ranges that are open now, without keeping them so. */
-  openRanges(): OpenRange[] {
+  openRanges(): IndexedRange[] {
     return [...this.#slots.values()].flatMap(({ range, closed }) => (range && !closed ? [range] : []));
   }
 
@@ -145,7 +145,10 @@ export class RangePool {
     );
   }
 
-  #noting(rangeId: number, close: (range: OpenRange) => Promise<RangeFacts>): (range: OpenRange) => Promise<void> {
+  #noting(
+    rangeId: number,
+    close: (range: IndexedRange) => Promise<RangeFacts>,
+  ): (range: IndexedRange) => Promise<void> {
     return async (range) => this.#parts.closed.note(rangeId, await close(range));
   }
 
@@ -215,14 +218,14 @@ export class RangePool {
     return lease.range.facts();
   }
 
-  async #end(rangeId: number, close: (range: OpenRange) => Promise<void>): Promise<void> {
+  async #end(rangeId: number, close: (range: IndexedRange) => Promise<void>): Promise<void> {
     const slot = this.#slots.get(rangeId);
     if (!slot) return;
     slot.closed ??= this.#whenUnused(rangeId, slot, close);
     await slot.closed;
   }
 
-  async #whenUnused(rangeId: number, slot: Slot, close: (range: OpenRange) => Promise<void>): Promise<void> {
+  async #whenUnused(rangeId: number, slot: Slot, close: (range: IndexedRange) => Promise<void>): Promise<void> {
     try {
       if (slot.leases > 0) {
         await new Promise<void>((resolve) => {
@@ -255,7 +258,7 @@ export class RangePool {
     return slot;
   }
 
-  async #open(rangeId: number): Promise<OpenRange> {
+  async #open(rangeId: number): Promise<IndexedRange> {
     // A range that closes for want of room has no users, so that its end depends on nobody who waits here.
     while (this.#closings.size >= closingsMax) await Promise.race(this.#closings);
     this.#parts.closed.forget(rangeId);

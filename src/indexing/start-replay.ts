@@ -1,5 +1,5 @@
 import { progressOf } from './index-report.ts';
-import type { OpenRange } from './open-range.ts';
+import type { IndexedRange } from './indexed-range.ts';
 import type { RangeLease } from './range-pool.ts';
 
 /** Ranges that replay at one time: each costs an index writer with its memory. */
@@ -28,7 +28,7 @@ export interface ReplayProgress {
  */
 export class StartReplay {
   readonly #parts: StartReplayParts;
-  readonly #working = new Set<OpenRange>();
+  readonly #working = new Set<IndexedRange>();
   #done = 0;
 
   constructor(parts: StartReplayParts) {
@@ -76,7 +76,7 @@ export class StartReplay {
   }
 }
 
-function shareOf(range: OpenRange): number {
+function shareOf(range: IndexedRange): number {
   const reports = range.reports();
   return reports.reduce((sum, report) => sum + progressOf(report), 0) / Math.max(1, reports.length);
 }

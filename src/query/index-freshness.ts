@@ -1,4 +1,4 @@
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { type Clock, pause } from '../lib/clock.ts';
 
 /** How long a search waits for rows that were written before it, so that its answer does not contradict itself. */
@@ -19,7 +19,7 @@ export interface IndexFreshness {
 }
 
 export interface SearchedIndexes {
-  ranges: readonly OpenRange[];
+  ranges: readonly IndexedRange[];
   /** Indexes of each of the ranges. */
   names: readonly string[];
   clock: Clock;
@@ -69,7 +69,7 @@ export function waitUntilShown(searched: SearchedIndexes, heads: readonly number
 async function waitForAll(
   { ranges, names, clock, signal }: SearchedIndexes,
   waitMs: number,
-  wait: (range: OpenRange, name: string, signal: AbortSignal) => Promise<unknown> | undefined,
+  wait: (range: IndexedRange, name: string, signal: AbortSignal) => Promise<unknown> | undefined,
 ): Promise<void> {
   if (waitMs <= 0) return;
   const done = new AbortController();

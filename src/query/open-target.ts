@@ -1,7 +1,7 @@
 import { limits } from '../config/limits.ts';
 import { highlightDocuments, matchDocuments } from '../engine/native-query.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type FramedDocument, framesOf } from './document-frames.ts';
@@ -28,7 +28,7 @@ export interface OpenTarget extends QueryTarget {
 /** A table whose ranges are held open. */
 export interface LeasedTable {
   table: SearchableTable;
-  ranges: readonly OpenRange[];
+  ranges: readonly IndexedRange[];
   clock: Clock;
   signal: AbortSignal;
 }
@@ -122,7 +122,7 @@ function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocum
 }
 
 /** Handle of an index in the native engine. */
-function handleOf(range: OpenRange, indexName: string, table: SearchableTable): number {
+function handleOf(range: IndexedRange, indexName: string, table: SearchableTable): number {
   const native = range.applier(indexName)?.index;
   if (native) return native.handle;
   const message = `The index "${indexName}" of table ${JSON.stringify(table.name)} is not open yet. Try again shortly.`;

@@ -1,7 +1,7 @@
 import type { AccessLevel } from '../access/grants.ts';
 import type { Caller } from '../access/principal.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 
 /** An index of a table that is searched. */
@@ -21,7 +21,7 @@ export interface SearchableTable {
   /** Documents whose base time is at or before this have expired; undefined when they live for ever. */
   expiredAtOrBeforeMs(nowMs: number): number | undefined;
   /** Keeps all ranges open until it is disposed. */
-  lease(): Promise<Disposable & { readonly ranges: readonly OpenRange[] }>;
+  lease(): Promise<Disposable & { readonly ranges: readonly IndexedRange[] }>;
 }
 
 /** Finds tables; fails with `table_not_found` or `forbidden`. */

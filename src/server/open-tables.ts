@@ -4,7 +4,7 @@ import type { LimitOptions } from '../config/limits.ts';
 import { NativeIndex } from '../engine/native-index.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { ClosedRanges } from '../indexing/closed-ranges.ts';
-import { OpenRange, type RangeIndexOpener } from '../indexing/open-range.ts';
+import { IndexedRange, type RangeIndexOpener } from '../indexing/indexed-range.ts';
 import { openRangesFor, RangePool } from '../indexing/range-pool.ts';
 import { WriterBudget } from '../indexing/writer-budget.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
@@ -48,7 +48,7 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
       writers,
       hasLifetimes: () => table.ttlDurationMs !== undefined,
     };
-    return new OpenRange(
+    return new IndexedRange(
       parts,
       table.indexes.map(({ definition }) => definition),
     );

@@ -16,10 +16,10 @@ import {
   type SealedGroup,
   sealGroup,
 } from './group-evaluation.ts';
-import type { OpenRange, OpenRanges } from './open-ranges.ts';
 import { encodeRedo, type RedoPart } from './redo-record.ts';
 import type { RedoRunner } from './redo-runner.ts';
 import { insufficientStorage, isSqliteError } from './storage-error.ts';
+import type { WritableRange, WritableRanges } from './writable-ranges.ts';
 
 /** One request on its way through the writer. */
 export interface AppendCall {
@@ -33,7 +33,7 @@ export type ReportFailure = (error: unknown, path: string) => unknown;
 
 /** What an append runner works on. */
 export interface AppendParts {
-  ranges: OpenRanges;
+  ranges: WritableRanges;
   catalog: CatalogFile;
   commits: CommitLog;
   redo: RedoRunner;
@@ -118,7 +118,7 @@ export class AppendRunner {
   }
 
   /** One transaction for all these requests. A throw fails all of them, with nothing written. */
-  #runRange(range: OpenRange, calls: readonly AppendCall[]): boolean {
+  #runRange(range: WritableRange, calls: readonly AppendCall[]): boolean {
     const { file } = range;
     const answers: Answer[] = [];
     const failures: { call: AppendCall; error: unknown }[] = [];
@@ -146,7 +146,7 @@ export class AppendRunner {
     return file.state.nextSequence > before;
   }
 
-  #commit(range: OpenRange, firstSequence: number): void {
+  #commit(range: WritableRange, firstSequence: number): void {
     const { file } = range;
     failpoint('storage.before-commit');
     file.commit();
@@ -228,7 +228,7 @@ export class AppendRunner {
    * The catalog has committed, so the range follows now, with the room of the reserve, or when the disk takes writes
    * again: until then it takes no other. Returns the failure of a disk that nothing can be expected from.
    */
-  #followLater(range: OpenRange, error: unknown, later: Set<RangeId>): unknown {
+  #followLater(range: WritableRange, error: unknown, later: Set<RangeId>): unknown {
     const { redo, space, report } = this.#parts;
     const { rangeId } = range.file;
     redo.fellBehind(rangeId);
@@ -270,19 +270,19 @@ export class AppendRunner {
   }
 
   /** The range, ready for new writes: what the catalog has committed for it comes first. */
-  #writable(rangeId: RangeId): OpenRange {
+  #writable(rangeId: RangeId): WritableRange {
     this.#parts.redo.catchUp(rangeId);
     return this.#parts.ranges.get(rangeId);
   }
 }
 
-type OpenedRanges = Map<RangeId, { range: OpenRange; before: number }>;
+type OpenedRanges = Map<RangeId, { range: WritableRange; before: number }>;
 
 interface Answer extends SealedGroup {
   call: AppendCall;
 }
 
-function evaluated(group: EntryGroup, ranges: readonly OpenRange[]): SealedGroup {
+function evaluated(group: EntryGroup, ranges: readonly WritableRange[]): SealedGroup {
   return sealGroup(group, evaluateGroup(group, ranges), ranges);
 }
 

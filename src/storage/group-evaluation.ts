@@ -2,9 +2,9 @@ import { assert, must } from '../lib/assert.ts';
 import { readFrame, rowKind } from '../lib/document-frame.ts';
 import { type AppliedWrite, type EntryGroup, entryFormat, type RangeId } from './entry-group.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
-import type { OpenRange } from './open-ranges.ts';
 import type { AnsweredWrite, KeptAnswer } from './request-answers.ts';
 import { checkReadAssertion, type Evaluation, evaluateWrite } from './row-evaluation.ts';
+import type { WritableRange } from './writable-ranges.ts';
 
 export function firstRange(group: EntryGroup): RangeId {
   return must(group.writes[0]?.rangeId ?? group.readSet?.[0]?.rangeId, 'a request that names no range');
@@ -38,7 +38,7 @@ export function freesSpace(group: EntryGroup): boolean {
 /** What a request does: the first step of a write, after which its ranges hold its rows, uncommitted. */
 export interface EvaluatedGroup {
   /** In the order of the request's writes. */
-  writes: (Evaluation & { range: OpenRange })[];
+  writes: (Evaluation & { range: WritableRange })[];
   /** What an earlier request of the same key did: this one does nothing. */
   repeated?: readonly AnsweredWrite[];
 }
@@ -47,14 +47,14 @@ export interface EvaluatedGroup {
 export interface SealedGroup {
   applied: AppliedWrite[];
   /** The answer to repetitions, and the range that keeps it. */
-  kept?: { range: OpenRange; answer: KeptAnswer };
+  kept?: { range: WritableRange; answer: KeptAnswer };
 }
 
 /**
  * Evaluate: checks the key and the read set, then writes in the order given, and takes the images of the rows. All ranges
  * involved are in an open transaction. Fails with `transaction_conflict` or `idempotency_conflict`.
  */
-export function evaluateGroup(group: EntryGroup, ranges: readonly OpenRange[]): EvaluatedGroup {
+export function evaluateGroup(group: EntryGroup, ranges: readonly WritableRange[]): EvaluatedGroup {
   const repeated = earlierAnswer(group, ranges);
   if (repeated) return { writes: [], repeated };
   const byId = new Map(ranges.map((range) => [range.file.rangeId, range]));
@@ -72,7 +72,7 @@ export function evaluateGroup(group: EntryGroup, ranges: readonly OpenRange[]): 
 }
 
 /** Seal: gives each range's part its place in the log of the range, and keeps the answer of a keyed request. */
-export function sealGroup(group: EntryGroup, evaluated: EvaluatedGroup, ranges: readonly OpenRange[]): SealedGroup {
+export function sealGroup(group: EntryGroup, evaluated: EvaluatedGroup, ranges: readonly WritableRange[]): SealedGroup {
   if (evaluated.repeated) return { applied: evaluated.repeated.map((write) => repeatedWrite(group, write, ranges)) };
   const applied = evaluated.writes.map(({ range, counts, images }): AppliedWrite => {
     const { file } = range;
@@ -92,7 +92,7 @@ export function sealGroup(group: EntryGroup, evaluated: EvaluatedGroup, ranges: 
 
 function earlierAnswer(
   { key, timeMs }: EntryGroup,
-  ranges: readonly OpenRange[],
+  ranges: readonly WritableRange[],
 ): readonly AnsweredWrite[] | undefined {
   if (!key) return undefined;
   for (const { file } of ranges) {
@@ -102,7 +102,7 @@ function earlierAnswer(
   return undefined;
 }
 
-function repeatedWrite(group: EntryGroup, write: AnsweredWrite, ranges: readonly OpenRange[]): AppliedWrite {
+function repeatedWrite(group: EntryGroup, write: AnsweredWrite, ranges: readonly WritableRange[]): AppliedWrite {
   const { rangeId, counts, lastSequence } = write;
   const range = must(
     ranges.find(({ file }) => file.rangeId === rangeId),
@@ -113,7 +113,7 @@ function repeatedWrite(group: EntryGroup, write: AnsweredWrite, ranges: readonly
   return { rangeId, header: headerOf(group, range), counts, images: undefined, totals: { documents, bytes }, repeats };
 }
 
-function headerOf({ requestId, timeMs }: EntryGroup, { file }: OpenRange): AppliedWrite['header'] {
+function headerOf({ requestId, timeMs }: EntryGroup, { file }: WritableRange): AppliedWrite['header'] {
   const { rangeId, generation, state } = file;
   return {
     format: entryFormat,
@@ -127,6 +127,6 @@ function headerOf({ requestId, timeMs }: EntryGroup, { file }: OpenRange): Appli
   };
 }
 
-function contextOf(group: EntryGroup, range: OpenRange): EvaluationContext {
+function contextOf(group: EntryGroup, range: WritableRange): EvaluationContext {
   return { timeMs: group.timeMs, timestamp: group.timestamp, ttlDurationMs: range.ttlDurationMs };
 }

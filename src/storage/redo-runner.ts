@@ -2,9 +2,9 @@ import { readFrame } from '../lib/document-frame.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { CatalogFile, RedoRow } from './catalog-file.ts';
 import { type AppliedWrite, entryFormat, type RangeId, zeroCounts } from './entry-group.ts';
-import type { OpenRanges } from './open-ranges.ts';
 import type { RangeFile } from './range-file.ts';
 import { decodeRedo, type RedoPart } from './redo-record.ts';
+import type { WritableRanges } from './writable-ranges.ts';
 
 /** What start-up met while it finished committed writes. */
 export interface RedoReport {
@@ -19,7 +19,7 @@ type Translate = (error: unknown, path: string) => unknown;
 
 /** Brings what the catalog has committed to the ranges that lack it: after a crash, or when a disk has room again. */
 export class RedoRunner {
-  readonly #ranges: OpenRanges;
+  readonly #ranges: WritableRanges;
   readonly #catalog: CatalogFile;
   readonly #translate: Translate;
   readonly #onRedone: (write: AppliedWrite) => void;
@@ -29,7 +29,12 @@ export class RedoRunner {
   readonly #damaged = new Set<RangeId>();
 
   /** `onRedone` hears of what a range has taken later than its write was answered. */
-  constructor(ranges: OpenRanges, catalog: CatalogFile, translate: Translate, onRedone: (write: AppliedWrite) => void) {
+  constructor(
+    ranges: WritableRanges,
+    catalog: CatalogFile,
+    translate: Translate,
+    onRedone: (write: AppliedWrite) => void,
+  ) {
     this.#ranges = ranges;
     this.#catalog = catalog;
     this.#translate = translate;

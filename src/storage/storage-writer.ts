@@ -10,11 +10,11 @@ import { CommitLog } from './commit-log.ts';
 import { DataDirectory } from './data-directory.ts';
 import { DiskSpace } from './disk-space.ts';
 import type { RangeId } from './entry-group.ts';
-import { OpenRanges } from './open-ranges.ts';
 import { RedoRunner } from './redo-runner.ts';
 import type { StartReport, StorageCalls, StorageEvent, WriterStart } from './storage-calls.ts';
 import { insufficientStorage, isSqliteError, translateStorageError } from './storage-error.ts';
 import { WalKeeper } from './wal-keeper.ts';
+import { WritableRanges } from './writable-ranges.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
 type AppendCall = CallOf<StorageCalls, 'append'>;
@@ -43,7 +43,7 @@ const freeingCalls: ReadonlySet<ControlName> = new Set([
 interface Running {
   directory: DataDirectory;
   catalog: CatalogFile;
-  ranges: OpenRanges;
+  ranges: WritableRanges;
   redo: RedoRunner;
   runner: AppendRunner;
   space: DiskSpace;
@@ -200,7 +200,10 @@ export class StorageWriter {
     const onLong = (path: string) => this.#server.emit({ kind: 'long-log', path });
     wal.onLong = () => onLong(directory.catalogFile);
     if (wal.emptying !== 'writable') space.note(wal.emptying);
-    const ranges = new OpenRanges(directory, catalog.reading, { onLong, onDisk: (condition) => space.note(condition) });
+    const ranges = new WritableRanges(directory, catalog.reading, {
+      onLong,
+      onDisk: (condition) => space.note(condition),
+    });
     const report = (error: unknown, path: string) => this.#report(error, path);
     const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
     const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
@@ -293,7 +296,7 @@ export class StorageWriter {
 }
 
 /** A damaged range can be dropped, too; the time of the drop stands in for its head. */
-function headOrZero(ranges: OpenRanges, rangeId: RangeId): number {
+function headOrZero(ranges: WritableRanges, rangeId: RangeId): number {
   try {
     return ranges.get(rangeId).file.snapshot().head;
   } catch (error) {

@@ -9,7 +9,7 @@ import {
   sectionEntries,
 } from '../engine/write-frame.ts';
 import { writtenVectorsOf } from '../index-kinds/all-kinds.ts';
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SerialTasks } from '../lib/serial-tasks.ts';
@@ -224,7 +224,7 @@ export class BatchWriter {
     });
   }
 
-  #checkBacklog(range: OpenRange | undefined): void {
+  #checkBacklog(range: IndexedRange | undefined): void {
     try {
       range?.assertKeepsUp();
     } catch (error) {
@@ -317,7 +317,7 @@ function noOperations(): ServiceError {
   return new ServiceError('invalid_request', message);
 }
 
-function rangesOf(parts: TableWrites[]): Map<number, OpenRange> {
+function rangesOf(parts: TableWrites[]): Map<number, IndexedRange> {
   return new Map(parts.flatMap(({ lease }) => lease.ranges.map((range) => [range.rangeId, range] as const)));
 }
 
@@ -353,7 +353,12 @@ function readReadSet(value: unknown): ReadSetItem[] {
 }
 
 /** Another index may take over while the serving one is waited for: then the new one has to show the rows. */
-async function waitForServing(table: Table, range: OpenRange, sequence: number, deadline: AbortSignal): Promise<void> {
+async function waitForServing(
+  table: Table,
+  range: IndexedRange,
+  sequence: number,
+  deadline: AbortSignal,
+): Promise<void> {
   for (let waited: string | undefined; waited !== table.servingIndex.name; ) {
     const { name } = table.servingIndex;
     waited = name;

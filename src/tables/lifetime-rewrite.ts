@@ -1,5 +1,5 @@
 import { limits } from '../config/limits.ts';
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 
@@ -10,7 +10,7 @@ const noOperations = new TextEncoder().encode('{"operations":[],"upsert":false}'
  * `ttlField`. Documents get new versions; what is written meanwhile is read from the new field anyway.
  */
 export async function rewriteLifetimes(
-  range: OpenRange,
+  range: IndexedRange,
   ttlField: string,
   log: RangeLog,
   nowMs: () => number,

@@ -1,5 +1,5 @@
 import { matchingOrdinals } from '../engine/native-query.ts';
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { NativePlan } from '../query/native-plan.ts';
 import { matchStored } from '../query/open-target.ts';
 import type { StoredDocument } from '../storage/document-store.ts';
@@ -49,7 +49,7 @@ function holds(ordinals: Uint8Array, ordinal: number): boolean {
 }
 
 /** The filter of a plan over one range of a table. */
-export function scanFilterOf(table: Table, range: OpenRange, plan: NativePlan, signal: AbortSignal): ScanFilter {
+export function scanFilterOf(table: Table, range: IndexedRange, plan: NativePlan, signal: AbortSignal): ScanFilter {
   const planJson = JSON.stringify(plan);
   return new ScanFilter({
     async indexed() {

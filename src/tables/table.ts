@@ -1,6 +1,6 @@
 import type { TableSchema } from '../engine/table-schema.ts';
 import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
-import type { OpenRange } from '../indexing/open-range.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
@@ -24,7 +24,7 @@ export interface TableIndex {
 
 /** All ranges of a table, held open together. */
 export interface TableLease extends Disposable {
-  readonly ranges: readonly OpenRange[];
+  readonly ranges: readonly IndexedRange[];
 }
 
 /** A table that exists: its description as of now, and the way to its ranges. */

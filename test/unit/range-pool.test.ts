@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { ClosedRanges, type SavedRangeFacts } from '../../src/indexing/closed-ranges.ts';
-import type { OpenRange } from '../../src/indexing/open-range.ts';
+import type { IndexedRange } from '../../src/indexing/indexed-range.ts';
 import type { RangeFacts } from '../../src/indexing/range-facts.ts';
 import { openRangesFor, RangePool } from '../../src/indexing/range-pool.ts';
 import { FakeClock, settle } from '../support/fake-clock.ts';
@@ -43,7 +43,7 @@ function poolOf(
           left.push(rangeId);
           return factsOf(rangeId);
         },
-      } as unknown as OpenRange;
+      } as unknown as IndexedRange;
     },
     closed: new ClosedRanges({
       saved: parts.saved ?? [],

@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { IndexDefinition } from '../../src/index-kinds/all-kinds.ts';
-import { OpenRange } from '../../src/indexing/open-range.ts';
+import { IndexedRange } from '../../src/indexing/indexed-range.ts';
 import type { RangeIndex } from '../../src/indexing/range-index.ts';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
@@ -88,7 +88,7 @@ async function openRange(directory: string) {
   const stored = await storage.openRange(rangeId(table));
   const removed: string[] = [];
   const clock = new FakeClock();
-  const range = new OpenRange(
+  const range = new IndexedRange(
     {
       stored,
       log: new LocalRangeLog(storage),

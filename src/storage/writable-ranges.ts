@@ -11,7 +11,7 @@ import { takeAway } from './removals.ts';
 import { WalKeeper } from './wal-keeper.ts';
 
 /** A range that the writer has open. */
-export interface OpenRange {
+export interface WritableRange {
   readonly file: RangeFile;
   readonly wal: WalKeeper;
   readonly path: string;
@@ -31,13 +31,13 @@ export interface RangeEvents {
 }
 
 /** The writer's open range files. */
-export class OpenRanges {
+export class WritableRanges {
   readonly #directory: DataDirectory;
   readonly #catalog: CatalogReading;
   readonly #events: RangeEvents;
-  readonly #open = new Map<RangeId, OpenRange>();
+  readonly #open = new Map<RangeId, WritableRange>();
   /** Kept so that nothing closes them, which would copy their logs. */
-  readonly #left: OpenRange[] = [];
+  readonly #left: WritableRange[] = [];
 
   constructor(directory: DataDirectory, catalog: CatalogReading, events: RangeEvents) {
     this.#events = events;
@@ -56,7 +56,7 @@ export class OpenRanges {
       syncDirectory(path);
   }
 
-  get(rangeId: RangeId): OpenRange {
+  get(rangeId: RangeId): WritableRange {
     const open = this.#open.get(rangeId);
     if (open) return open;
     const record = this.#catalog.range(rangeId);
@@ -74,16 +74,16 @@ export class OpenRanges {
     const file = new RangeFile(database, (partId) => this.#catalog.hasPart(rangeId, partId));
     const missingChanges = Math.max(0, (this.#catalog.acknowledgedHead(rangeId) ?? 0) - file.snapshot().head);
     if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);
-    const range: OpenRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };
+    const range: WritableRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };
     this.#open.set(rangeId, range);
     return range;
   }
 
-  find(rangeId: RangeId): OpenRange | undefined {
+  find(rangeId: RangeId): WritableRange | undefined {
     return this.#open.get(rangeId);
   }
 
-  all(): Iterable<OpenRange> {
+  all(): Iterable<WritableRange> {
     return this.#open.values();
   }
 

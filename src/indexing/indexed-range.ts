@@ -49,7 +49,7 @@ interface FollowedIndex {
 }
 
 /** A range with its documents and the appliers that keep its indexes up to date. */
-export class OpenRange {
+export class IndexedRange {
   readonly stored: StoredRange;
   readonly #parts: RangeParts;
   readonly #indexes = new Map<string, FollowedIndex>();
