@@ -100,6 +100,28 @@ describe('an ambiguous grammar holds up nobody', () => {
   });
 });
 
+test('an output whose client has left gives its sequence away within a token, also while it follows a grammar', async () => {
+  const single = fixtureModel('generators', 'chain', { parallelSequences: 1 });
+  const control = new AbortController();
+  const started = Promise.withResolvers<void>();
+  const constraint = { grammar: 'root ::= x*\nx ::= [a-z ] | [a-y ] | [a-x ]', after: undefined };
+  const input = generateInput('forever', { constraint, stream: true, tokensMax: 900 });
+  let events = 0;
+  const running = pool().run(single, 'generate', input, {
+    signal: control.signal,
+    onEvent: () => {
+      events += 1;
+      started.resolve();
+    },
+  });
+  await started.promise;
+  control.abort(new Error('gone'));
+  expect(await running.catch(String)).toBe('Error: gone');
+  // There is one sequence: it would have to wait for 900 tokens.
+  expect(await pool().run(single, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
+  expect(events).toBeLessThan(450);
+});
+
 test('no grammar ends the process', async () => {
   const seed = 20_261_121;
   const random = new SeededRandom(seed);

@@ -19,9 +19,10 @@ function openWorld(bytesMax: number) {
       used -= bytes;
     },
   };
-  const state = (key: string, bytes: number): Opening<string> => ({
+  const state = (key: string, bytes: number, lastStays = true): Opening<string> => ({
     key,
     bytes,
+    lastStays,
     open: async () => {
       open.push(key);
       return key;
@@ -33,10 +34,10 @@ function openWorld(bytesMax: number) {
 
 describe('what a model opens beside its weights', () => {
   test('is opened once for all that want it', async () => {
-    const { pool, open, state } = openWorld(10);
+    const { pool, open, state, used } = openWorld(10);
     const leases = await Promise.all([pool.lease(state('a', 4)), pool.lease(state('a', 4))]);
     expect(leases.map((lease) => lease?.value)).toEqual(['a', 'a']);
-    expect(open).toEqual(['a']);
+    expect([open, used()]).toEqual([['a'], 4]);
   });
 
   test('goes, the least recently used first, where another one needs its room; one in use never', async () => {
@@ -65,10 +66,27 @@ describe('what a model opens beside its weights', () => {
     expect([open, used()]).toEqual([['b'], 4]);
   });
 
+  test('is idle also while it is looked after, and what does not stay goes though it was used last', async () => {
+    const { pool, open, state, clock } = openWorld(10);
+    (await pool.lease(state('a', 2)))?.release();
+    (await pool.lease(state('b', 2)))?.release();
+    (await pool.lease(state('draft', 2, false)))?.release();
+    for (let second = 0; second < 61; second += 1) {
+      const lease = await pool.borrow();
+      expect(lease?.value).toBe('b');
+      lease?.release();
+      await clock.advance(1_000);
+    }
+    expect(open).toEqual(['b']);
+    await pool.close();
+    expect(await pool.borrow()).toBeUndefined();
+  });
+
   test('leaves nothing counted where it cannot be opened', async () => {
     const { pool, state, used } = openWorld(10);
     const broken = { ...state('a', 4), open: () => Promise.reject(new Error('no such state')) };
-    expect(await pool.lease(broken).catch(String)).toBe('Error: no such state');
+    const outcomes = await Promise.all([1, 2].map(() => pool.lease(broken).catch(String)));
+    expect(outcomes).toEqual(['Error: no such state', 'Error: no such state']);
     expect(used()).toBe(0);
     expect((await pool.lease(state('a', 4)))?.value).toBe('a');
   });

@@ -135,12 +135,7 @@ export class Generator {
 
   /** Evaluates one token where that costs nobody the state of a prompt. */
   async canary(): Promise<void> {
-    const lease = await this.#states.lease('f16', 0);
-    try {
-      await lease.value.loop.evaluateNothing();
-    } finally {
-      lease.release();
-    }
+    await this.#states.evaluateNothing();
   }
 
   async close(): Promise<void> {

@@ -6,6 +6,8 @@ export interface Opening<T> {
   readonly key: string;
   /** Memory that it takes. */
   readonly bytes: number;
+  /** Whether the last used of this sort stays however long it is idle. */
+  readonly lastStays: boolean;
   readonly open: () => Promise<T>;
   readonly close: (value: T) => Promise<void>;
 }
@@ -17,6 +19,7 @@ export interface Lease<T> {
 
 interface Entry {
   readonly bytes: number;
+  readonly lastStays: boolean;
   readonly value: Promise<unknown>;
   readonly close: () => Promise<void>;
   users: number;
@@ -24,7 +27,7 @@ interface Entry {
   cancelIdle: (() => void) | undefined;
 }
 
-/** Unused for this long, all but the last used goes, in milliseconds. */
+/** What was unused for this long goes, in milliseconds. */
 const idleMs = 60_000;
 
 /**
@@ -43,8 +46,8 @@ export class LazyPool {
   }
 
   /** Keeps what is open already, and counted. */
-  keep<T>({ key, bytes, close }: Omit<Opening<T>, 'open'>, value: T): void {
-    this.#add(key, bytes, Promise.resolve(value), () => close(value));
+  keep<T>(opening: Omit<Opening<T>, 'open'>, value: T): void {
+    this.#add(opening, Promise.resolve(value));
   }
 
   isOpen(key: string): boolean {
@@ -54,44 +57,61 @@ export class LazyPool {
   /** Leases the value of this key, and opens it first where it is closed; undefined where memory is short. */
   async lease<T>(opening: Opening<T>): Promise<Lease<T> | undefined> {
     const { key, bytes } = opening;
-    if (!this.#entries.has(key) && !(await this.#makeRoom(bytes))) return undefined;
-    // Somebody else may have opened it while room was made.
-    if (this.#entries.has(key)) return await this.#leaseOpen<T>(key);
-    const value = opening.open();
-    this.#add(key, bytes, value, async () => opening.close(await value));
-    try {
-      return await this.#leaseOpen<T>(key);
-    } catch (error) {
-      this.#entries.delete(key);
-      this.#memory.release(bytes);
-      throw error;
+    if (!this.#entries.has(key)) {
+      if (!(await this.#makeRoom(bytes))) return undefined;
+      // Another request may have opened it while room was made.
+      if (this.#entries.has(key)) this.#memory.release(bytes);
+      else this.#add(opening, opening.open());
     }
+    const entry = this.#entries.get(key) as Entry;
+    this.#uses += 1;
+    entry.lastUse = this.#uses;
+    return (await this.#hold(key, entry)) as Lease<T>;
+  }
+
+  /** Leases the last used of those that stay, which does not count as a use; undefined where none is open. */
+  async borrow(): Promise<Lease<unknown> | undefined> {
+    const last = [...this.#entries].find(([, entry]) => this.#isLast(entry));
+    return last === undefined ? undefined : await this.#hold(...last, false);
   }
 
   async close(): Promise<void> {
-    for (const key of [...this.#entries.keys()]) await this.#close(key);
+    for (const [key, entry] of [...this.#entries]) await this.#close(key, entry);
   }
 
-  #add(key: string, bytes: number, value: Promise<unknown>, close: () => Promise<void>): void {
+  #add<T>({ key, bytes, lastStays, close }: Omit<Opening<T>, 'open'>, value: Promise<T>): void {
     this.#uses += 1;
-    this.#entries.set(key, { bytes, value, close, users: 0, lastUse: this.#uses, cancelIdle: undefined });
+    const closeIt = async () => close(await value);
+    const entry: Entry = {
+      bytes,
+      lastStays,
+      value,
+      close: closeIt,
+      users: 0,
+      lastUse: this.#uses,
+      cancelIdle: undefined,
+    };
+    this.#entries.set(key, entry);
+    // What could not be opened takes nothing.
+    value.catch(() => {
+      if (this.#entries.get(key) === entry) this.#forget(key, entry);
+    });
   }
 
-  async #leaseOpen<T>(key: string): Promise<Lease<T>> {
-    const entry = this.#entries.get(key) as Entry;
-    entry.cancelIdle?.();
+  /** `isUse` starts the time of idleness anew when the lease is released. */
+  async #hold(key: string, entry: Entry, isUse = true): Promise<Lease<unknown>> {
+    if (isUse) this.#stopIdle(entry);
     entry.users += 1;
-    this.#uses += 1;
-    entry.lastUse = this.#uses;
     let held = true;
     const release = () => {
       if (!held) return;
       held = false;
       entry.users -= 1;
-      if (entry.users === 0) entry.cancelIdle = this.#clock.after(idleMs, () => void this.#dropIdle(key, entry));
+      if (entry.users > 0 || entry.cancelIdle !== undefined) return;
+      entry.cancelIdle = this.#clock.after(idleMs, () => void this.#dropIdle(key, entry));
     };
     try {
-      return { value: (await entry.value) as T, release };
+      return { value: await entry.value, release };
     } catch (error) {
       entry.users -= 1;
       throw error;
@@ -104,24 +124,37 @@ export class LazyPool {
         .filter(([, { users }]) => users === 0)
         .toSorted(([, a], [, b]) => a.lastUse - b.lastUse)[0];
       if (oldest === undefined) return false;
-      await this.#close(oldest[0]);
+      await this.#close(...oldest);
     }
     return true;
   }
 
-  /** The last used stays: the next request probably wants it. */
   async #dropIdle(key: string, entry: Entry): Promise<void> {
-    const isIdle = entry.users === 0 && this.#entries.get(key) === entry;
-    if (isIdle && entry.lastUse < Math.max(...[...this.#entries.values()].map(({ lastUse }) => lastUse))) {
-      await this.#close(key);
-    }
+    entry.cancelIdle = undefined;
+    if (entry.users > 0 || this.#entries.get(key) !== entry || this.#isLast(entry)) return;
+    await this.#close(key, entry);
   }
 
-  async #close(key: string): Promise<void> {
-    const entry = this.#entries.get(key) as Entry;
+  /** The next request probably wants it. */
+  #isLast({ lastStays, lastUse }: Entry): boolean {
+    const staying = [...this.#entries.values()].filter((each) => each.lastStays);
+    return lastStays && staying.every((each) => each.lastUse <= lastUse);
+  }
+
+  async #close(key: string, entry: Entry): Promise<void> {
     this.#entries.delete(key);
-    entry.cancelIdle?.();
+    this.#stopIdle(entry);
     await entry.close().catch(() => undefined);
     this.#memory.release(entry.bytes);
+  }
+
+  #forget(key: string, entry: Entry): void {
+    this.#entries.delete(key);
+    this.#memory.release(entry.bytes);
+  }
+
+  #stopIdle(entry: Entry): void {
+    entry.cancelIdle?.();
+    entry.cancelIdle = undefined;
   }
 }

@@ -69,6 +69,7 @@ export class Speculator {
     const lease = await pool.lease<DraftModel>({
       key: `${join(installed.directory, installed.weights)} ${contextTokens}`,
       bytes: installed.bytes + (installed.kvCacheBytesPerToken ?? 0) * contextTokens * sequences,
+      lastStays: false,
       open: () => DraftModel.open({ ...this.#parts, ...request, contextTokens, installed }),
       close: (model) => model.close(),
     });

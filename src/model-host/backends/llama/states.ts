@@ -61,6 +61,16 @@ export class States {
     );
   }
 
+  /** Shows that the native code works, where that costs no request a state. */
+  async evaluateNothing(): Promise<void> {
+    const lease = (await this.#parts.pool.borrow()) as Lease<OpenState> | undefined;
+    try {
+      await lease?.value.loop.evaluateNothing();
+    } finally {
+      lease?.release();
+    }
+  }
+
   /** With all sequences, and with fewer where memory is short. */
   #openings(type: CacheType, tokens: number): Opening<OpenState>[] {
     const counts: number[] = [];
@@ -72,6 +82,7 @@ export class States {
     return {
       key: `${type} ${tokens}x${sequences}`,
       bytes: this.#parts.tokenBytes * sizes[type] * tokens * sequences,
+      lastStays: true,
       open: async () => {
         const native = await openContext({ ...this.#parts, contextTokens: tokens, sequences }, type);
         return this.#start(native, tokens, sequences);
