@@ -5,7 +5,7 @@
 //! `dense_bench FILE DIMENSION [METRIC] [filters]` reads raw little-endian float32 rows. The last 500 rows are the queries.
 //! With INDEX_DIRECTORY in the environment the index is kept there, and opened by the next run.
 //! With PACED the rows come so slowly that the graphs keep up; TAIL_BYTES, LINKS, BUILD_CANDIDATES and BUILD_THREADS are
-//! options of the index.
+//! options of the index. Efforts below FIRST_EFFORT are left out.
 //! METRIC is cosine, l2_squared or inner_product. With `off` the queries lie anywhere on the sphere, off all clusters.
 
 use std::collections::BTreeSet;
@@ -305,7 +305,9 @@ fn main() {
     let queries: Vec<usize> = (rows..rows + QUERIES).collect();
     let index = build(&data, rows, metric);
     let nearest = truth(&data, metric, &queries, rows, None);
-    for effort in [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0] {
+    let first = std::env::var("FIRST_EFFORT").ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    for effort in [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0].into_iter().filter(|&effort| effort >= first)
+    {
         show(&format!("effort {effort}"), &measure(&index, &data, &queries, &nearest, effort, None));
     }
     if !has("filters") {

@@ -25,7 +25,7 @@ const DOUBTFUL: f32 = 500.0;
 
 /// Such a walk is followed by a scan of at most so many rows for each node whose cost it has computed, fewer where there is
 /// less doubt and more with more effort. That takes six times as long as the walk.
-const SCANNED_PER_VISIT: f32 = 12.0;
+const SCANNED_PER_VISIT: f32 = 18.0;
 
 /// Where more rows are left, the walk goes on to so many times as many candidates.
 const WIDER: usize = 4;
@@ -147,8 +147,8 @@ impl<'s> GraphSearch<'s, '_> {
                     limit = to;
                     graph.more_starts(query, wider_starts_for(limit), self.scratch);
                     let search = &mut *self.search;
-                    graph.walk_on_widely(query, limit, self.scratch, &mut || search.is_due());
-                    next = Next::Answer;
+                    let is_done = graph.walk_on_widely(query, limit, self.scratch, &mut || search.is_due());
+                    next = if is_done { self.next_at_last(nodes) } else { Next::Answer };
                 }
                 Next::Scan => {
                     let nodes = self.living();
@@ -178,7 +178,8 @@ impl<'s> GraphSearch<'s, '_> {
         let limit = self.search.bounds.limit;
         let candidates = self.search.candidates;
         let scanned = scanned_among(candidates.full, self.search.effort, limit, count, rows);
-        if count <= EXACT_NODES_MAX || count == scanned || self.search.has_inner_bound() {
+        // A walk that turns out to cost more ends in a scan.
+        if count <= EXACT_NODES_MAX || 4 * count <= 5 * scanned || self.search.has_inner_bound() {
             self.search.took("scan");
             return self.scan(&allowed.nodes, wanted);
         }
@@ -203,7 +204,7 @@ impl<'s> GraphSearch<'s, '_> {
                 }
                 (WalkEnd::Done, Next::Widen(to)) => {
                     end = self.walk_until_kept(&allowed.nodes, to, false);
-                    next = Next::Answer;
+                    next = self.next_at_last(count);
                 }
                 (WalkEnd::Done, Next::Scan) => {
                     self.scan_rest(Walked::Kept, &allowed.nodes);
@@ -226,10 +227,10 @@ impl<'s> GraphSearch<'s, '_> {
             candidates,
             around: around(self.search.effort),
             wanted: limit.min(count),
-            ball_max: candidates_worth(2 * count),
+            ball_max: candidates_worth(count),
             thin_ball_max: candidates_worth(count.min(steps_among(count, self.search.candidates.full).1)),
             kept: rescored_for(limit),
-            budget: count as u64,
+            budget: count as u64 / 3,
         }
     }
 
@@ -286,11 +287,10 @@ impl<'s> GraphSearch<'s, '_> {
         if self.search.effort < SURE_EFFORT {
             return Next::Answer;
         }
-        let doubt = self.doubt() / DOUBTFUL;
+        let doubt = self.doubt();
         let wider = if doubt > 1.0 { (WIDER * full).min(WIDER_MAX).max(full) } else { full };
         let more_effort = full as f32 / first as f32;
-        let worth = doubt.min(1.0) * SCANNED_PER_VISIT * self.scratch.progress.visits as f32 * more_effort;
-        if count as f32 <= worth || count <= scanned_for(wider) {
+        if count as f32 <= more_effort * self.scanned_in(doubt) || count <= scanned_for(wider) {
             Next::Scan
         } else if wider > first {
             Next::Widen(wider)
@@ -299,11 +299,22 @@ impl<'s> GraphSearch<'s, '_> {
         }
     }
 
+    /// What follows a walk that has gone on already.
+    fn next_at_last(&self, count: usize) -> Next {
+        let is_sure = self.search.effort < SURE_EFFORT || count as f32 > self.scanned_in(self.doubt());
+        if is_sure { Next::Answer } else { Next::Scan }
+    }
+
+    /// Rows that may be scanned after a walk that is in doubt.
+    fn scanned_in(&self, doubt: f32) -> f32 {
+        doubt.min(1.0) * SCANNED_PER_VISIT * self.scratch.progress.visits as f32
+    }
+
     /// How likely the last walk has missed some of the nearest rows: how late it found the last of those that it did find,
     /// times the local dimension, by which the nodes within a distance grow (Levina and Bickel, "Maximum likelihood
     /// estimation of intrinsic dimension", 2004, from two distances), times how little the walk tells of the nodes around
     /// the query. That is the nodes it met for each that it kept, few where neighbours share their neighbours; or more,
-    /// where a query off all clusters has filled the beam with one of them.
+    /// where a query off all clusters has filled the beam with one of them. From 1 on the walk is not believed.
     fn doubt(&self) -> f32 {
         const INNER: usize = 16;
         const UNTOLD_DIMENSIONS: f32 = 6.0;
@@ -314,7 +325,7 @@ impl<'s> GraphSearch<'s, '_> {
         let progress = &self.scratch.progress;
         let untold = (progress.visits as f32 / kept as f32).max(dimension / UNTOLD_DIMENSIONS);
         // Nodes at the same distance tell nothing.
-        if dimension.is_finite() { progress.until_last_find() * dimension * untold } else { 0.0 }
+        if dimension.is_finite() { progress.until_last_find() * dimension * untold / DOUBTFUL } else { 0.0 }
     }
 
     /// Square of the distance, or a multiple of it, by which the graph was linked.

@@ -78,7 +78,8 @@ impl DenseIndex {
                 let live = part.live_count();
                 let candidates = candidates_in(live, rows, candidates, limit);
                 let scanned = allowed.map_or(scanned_for(candidates), |allowed| {
-                    scanned_among(candidates, effort, limit, allowed.len() * live / rows.max(1), live)
+                    let count = allowed.len() * live / rows.max(1);
+                    count.min(scanned_among(candidates, effort, limit, count, live))
                 });
                 // Of codes, a byte for a dimension.
                 scanned as u64 * (SCANNED_NANOS + dimension / 16)

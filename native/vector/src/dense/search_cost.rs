@@ -70,9 +70,9 @@ fn ball_for(candidates: usize, effort: f32, wanted: usize, count: usize, rows: u
     candidates + (around(effort) * (wanted * rows / count.max(1)) as f32) as usize
 }
 
-/// Rows whose scan costs about what a search among the `count` allowed of `rows` costs.
+/// Rows whose scan costs about what a walk among the `count` allowed of `rows` costs.
 pub fn scanned_among(candidates: usize, effort: f32, limit: usize, count: usize, rows: usize) -> usize {
-    count.min(scanned_for(ball_for(candidates, effort, limit.min(count), count, rows)))
+    scanned_for(ball_for(candidates, effort, limit.min(count), count, rows))
 }
 
 /// Of `count` allowed rows, those from which a walk that steps on allowed ones only begins, and the rows whose scan costs

@@ -158,7 +158,7 @@ impl Graph {
         self.walk_on::<true>(query, 0, scratch, is_due)
     }
 
-    /// Goes on with a walk, from `scratch.starts` too, to more candidates.
+    /// Goes on with a walk, from `scratch.starts` too, to more candidates. The progress is that of all of it.
     pub fn walk_on_widely(
         &self,
         query: &CodedQuery,
@@ -166,8 +166,11 @@ impl Graph {
         scratch: &mut Scratch,
         is_due: &mut dyn FnMut() -> bool,
     ) -> bool {
+        let earlier = scratch.progress.visits;
         scratch.widen(limit);
-        self.walk_on::<true>(query, 0, scratch, is_due)
+        let is_done = self.walk_on::<true>(query, 0, scratch, is_due);
+        scratch.progress.visits += earlier;
+        is_done
     }
 
     /// Sets `scratch.starts` to more nodes of the upper layers, while a walk rests.
