@@ -28,7 +28,8 @@ const rounds = { smoke: 1, full: 2, scale: 2 } as const;
 
 export const denseWords: BenchCase = {
   name: 'dense-words',
-  summary: 'ten nearest of word vectors (100 dimensions, cosine) in process, beside hnswlib and zvec at equal recall',
+  summary:
+    'ten nearest of word vectors (100 dimensions, cosine) in process, beside hnswlib, usearch and zvec at equal recall',
   async run(context) {
     const { tier } = context;
     context.progress('reading the word vectors');
@@ -55,17 +56,20 @@ async function compareEngines(context: BenchContext, name: string, set: VectorSe
   const [truth = []] = exactNeighbours(set);
   await using ours = new VectorEngineProcess('sundew', placement);
   await using hnswlib = new VectorEngineProcess('hnswlib', placement);
+  await using usearch = new VectorEngineProcess('usearch', placement);
   await using zvec = new VectorEngineProcess('zvec', placement);
-  context.progress(`${name}: building ours, then zvec, then hnswlib`);
+  context.progress(`${name}: building ours, then zvec, hnswlib and usearch`);
   const ourBuild = await ours.build({ dense: set });
   const zvecBuild = await zvec.build({ dense: set });
   await hnswlib.build({ dense: set });
+  await usearch.build({ dense: set });
   context.progress(`${name}: searching`);
   const curve = (engine: VectorEngineProcess, efforts: readonly number[]) => () =>
     recallCurve({ engine, efforts, truth, rounds: rounds[tier] });
   const sides = {
     ours: curve(ours, ourEfforts),
     hnswlib: curve(hnswlib, peerCandidates),
+    usearch: curve(usearch, peerCandidates),
     zvec: curve(zvec, peerCandidates),
   };
   // What was just built is read from its files for the first time.
@@ -73,7 +77,7 @@ async function compareEngines(context: BenchContext, name: string, set: VectorSe
   const results = await alternate(sides, context.pairs);
   const rates = (curves: readonly { perSecond: number }[]) => curves.map(({ perSecond }) => perSecond);
   const notes = { rows: set.rows, dimension: set.dimension, queries: set.queries, recall: comparedRecall };
-  const beside = (peer: 'hnswlib' | 'zvec', aim?: number) =>
+  const beside = (peer: 'hnswlib' | 'usearch' | 'zvec', aim?: number) =>
     compare({
       name: `${name}-beside-${peer}`,
       unit: 'queries/s',
@@ -90,5 +94,5 @@ async function compareEngines(context: BenchContext, name: string, set: VectorSe
     aim: { kind: 'at_least', value: 1.2 },
     notes: { ...notes, turns: 1, recallOfBoth: 'see the curves beside zvec' },
   });
-  return [beside('hnswlib', 1.3), beside('zvec'), build];
+  return [beside('hnswlib', 1.3), beside('usearch', 1), beside('zvec'), build];
 }

