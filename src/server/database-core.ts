@@ -8,7 +8,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { LocalRangeLog } from '../replication/local-range-log.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import { openStorage, type Storage } from '../storage/open-storage.ts';
-import { openHealth } from './service-health.ts';
+import { openHealth, type TableOf } from './service-health.ts';
 
 export interface DatabaseOptions {
   /** Asked at every use, so that what can be reloaded takes effect. */
@@ -27,15 +27,15 @@ export interface DatabaseCore extends DatabaseOptions {
   readonly log: RangeLog;
 }
 
-/** Opens the storage. `onFailed` is told of a failed sync; `tableOf` names the table of a range once tables are known. */
+/** Opens the storage. `onFailed` is told of a failed sync; `tablesOpen` names the table of a range once tables are known. */
 export async function openCore(
   given: DatabaseOptions,
   onFailed: () => void,
-  tableOf: (rangeId: number) => string | undefined,
+  tablesOpen: Promise<TableOf>,
 ): Promise<DatabaseCore> {
   const { options, clock, logger, metrics } = given;
   const { dataDir: directory, failpoint, reserveBytes } = options();
-  const health = openHealth(logger, metrics, tableOf);
+  const health = openHealth(logger, metrics, tablesOpen);
   const storage = await openStorage({
     directory,
     clock,

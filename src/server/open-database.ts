@@ -14,6 +14,7 @@ import type { TtlSweeper } from '../tables/ttl-sweeper.ts';
 import { buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
 import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
 import { openTables } from './open-tables.ts';
+import type { TableOf } from './service-health.ts';
 import { logSlowQuery } from './slow-query-log.ts';
 
 /** A data directory that is open, with the services over it: no listener, no signal handlers, nothing of the command line. */
@@ -42,15 +43,7 @@ export interface Database {
 /** Opens the data directory that the options name, and starts what runs in the background. */
 export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
-  let tables: TableService | undefined;
-  const core = await openCore(
-    given,
-    () => failed.resolve(),
-    (rangeId) => tables?.findOwner(rangeId)?.name,
-  );
-  const opened = await openTables(core);
-  tables = opened.tables;
-  const { pool } = opened;
+  const { core, tables, pool } = await openParts(given, () => failed.resolve());
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
@@ -75,11 +68,24 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
     async close() {
       stopping.abort();
       await Promise.all(background);
-      opened.tables.stop();
+      tables.stop();
       await pool.closeAll(core.limits.stopCheckpointsMs);
       await core.storage.close();
     },
   };
+}
+
+async function openParts(given: DatabaseOptions, onFailed: () => void) {
+  const tablesOpen = Promise.withResolvers<TableOf>();
+  try {
+    const core = await openCore(given, onFailed, tablesOpen.promise);
+    const { tables, pool } = await openTables(core);
+    tablesOpen.resolve((rangeId) => tables.findOwner(rangeId)?.name);
+    return { core, tables, pool };
+  } catch (error) {
+    tablesOpen.resolve(() => undefined);
+    throw error;
+  }
 }
 
 function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService): BatchWriter {

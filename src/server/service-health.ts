@@ -1,13 +1,13 @@
 import type { NodeHealth } from '../http/database/cluster.ts';
 import type { ReplayProgress, StartReplay } from '../indexing/start-replay.ts';
-import { type Fault, faultKinds, Health, stateOf } from '../observability/health.ts';
-import type { Logger } from '../observability/logger.ts';
+import { type Fault, type FaultSubject, faultKinds, Health, stateOf } from '../observability/health.ts';
+import type { LogFields, Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Readiness } from '../observability/readiness.ts';
 import type { TableService } from '../tables/table-service.ts';
 
 /** Finds the table of a range; undefined when it is gone. */
-type TableOf = (rangeId: number) => string | undefined;
+export type TableOf = (rangeId: number) => string | undefined;
 
 /** What the health of the node is told from. */
 interface HealthSources {
@@ -16,23 +16,27 @@ interface HealthSources {
   tables: TableService;
 }
 
-/** Health whose faults are logged and counted as they come and go. */
-export function openHealth(logger: Logger, metrics: Metrics, tableOf: TableOf): Health {
-  const where = ({ rangeId, index }: Pick<Fault, 'rangeId' | 'index'>) => ({
-    table: rangeId === undefined ? undefined : tableOf(rangeId),
-    range_id: rangeId,
-    index,
-  });
+/**
+ * Health whose faults are logged and counted as they come and go. What is met before the tables are open is logged then,
+ * with the name of its table.
+ */
+export function openHealth(logger: Logger, metrics: Metrics, tablesOpen: Promise<TableOf>): Health {
+  const whenNamed = ({ rangeId, index }: FaultSubject, log: (where: LogFields) => void) =>
+    void tablesOpen.then((tableOf) => {
+      log({ table: rangeId === undefined ? undefined : tableOf(rangeId), range_id: rangeId, index });
+    });
   const health = new Health({
     raised(fault, isNew) {
       metrics.increment('raisedFaults', [fault.kind]);
-      const facts = { fault: fault.kind, blocks: fault.blocks, ...where(fault), ...fault.details };
-      if (isNew) logger.error(`fault: ${fault.message}`, facts);
+      if (!isNew) return;
+      const facts = { fault: fault.kind, blocks: fault.blocks, ...fault.details };
+      whenNamed(fault, (where) => logger.error(`fault: ${fault.message}`, { ...facts, ...where }));
     },
-    cleared: (fault) => logger.info('a fault is over', { fault: fault.kind, ...where(fault) }),
+    cleared: (fault) => whenNamed(fault, (where) => logger.info('a fault is over', { fault: fault.kind, ...where })),
     documentDamaged(rangeId) {
       metrics.increment('damagedDocuments');
-      logger.error('a stored document or vector does not match its checksum; write it again', where({ rangeId }));
+      const message = 'a stored document or vector does not match its checksum; write it again';
+      whenNamed({ rangeId }, (where) => logger.error(message, where));
     },
   });
   metrics.onCollect(() => {

@@ -74,7 +74,7 @@ describe('everybody hears of', () => {
       await filled(place);
       const [file] = place.files('/ranges/1/1/documents.db');
       writeFileSync(file ?? '', new Uint8Array(statSync(file ?? '').size));
-      await using server = await place.start();
+      await using server = await place.start({ awaitReady: false });
       const wire = new WireClient(server.url);
       const answer = await wire.send('GET', '/db/v1/tables/t/lookup/a', undefined, { 'x-request-id': 'seek-1' });
       expect(answer.body).toMatchObject({ code: 'data_corrupted' });
