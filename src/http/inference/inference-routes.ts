@@ -1,6 +1,9 @@
 import type { Inference } from '../../inference/inference.ts';
 import { audioRoutes } from '../clients/audio.ts';
 import { completionRoutes } from '../clients/completions.ts';
+import { ollamaEmbedRoutes } from '../clients/ollama/embed.ts';
+import { ollamaGenerationRoutes } from '../clients/ollama/generate.ts';
+import { ollamaModelRoutes } from '../clients/ollama/models.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { teiRoutes } from '../clients/tei.ts';
 import { tokenRoutes } from '../clients/tokens.ts';
@@ -32,6 +35,9 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...teiRoutes(inference),
     ...tokenRoutes(inference),
     ...audioRoutes(inference),
+    ...ollamaGenerationRoutes(inference),
+    ...ollamaEmbedRoutes(inference),
+    ...ollamaModelRoutes(inference),
   ];
   return [...plane, ...aliases(plane)];
 }

@@ -1,6 +1,11 @@
 import type { Clock } from '../../lib/clock.ts';
 
+/** Server-sent events, or JSON in lines (NDJSON), which has neither comments nor events by name. */
+export type StreamFraming = 'events' | 'lines';
+
 export interface SseParts {
+  /** `events` unless given. */
+  readonly framing?: StreamFraming;
   readonly clock: Clock;
   /** A comment is sent when nothing else was for so long, in milliseconds: proxies close what is silent. */
   readonly heartbeatMs: number;
@@ -10,15 +15,16 @@ export interface SseParts {
   readonly onGone: () => void;
 }
 
+const mediaTypes = { events: 'text/event-stream; charset=utf-8', lines: 'application/x-ndjson' } as const;
+
 const headers = {
-  'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   // Asks proxies not to collect the events.
   'x-accel-buffering': 'no',
 } as const;
 
 /**
- * An answer of server-sent events. Every event goes out by itself, as soon as it is there. The body is a direct stream of
+ * An answer of server-sent events, or of lines. Every event goes out by itself, as soon as it is there. The body is a direct stream of
  * the runtime, whose writes go to the socket at once: a queue of chunks costs a token 5 us more.
  */
 export class SseStream {
@@ -43,19 +49,21 @@ export class SseStream {
       pull: (sink) => this.#begin(sink),
       cancel: () => this.#gone(),
     });
-    this.response = new Response(body, { headers });
-    this.#beatLater(parts.heartbeatMs);
+    const { framing = 'events', heartbeatMs } = parts;
+    this.response = new Response(body, { headers: { ...headers, 'content-type': mediaTypes[framing] } });
+    if (framing === 'events') this.#beatLater(heartbeatMs);
   }
 
-  /** One event with `data`, which is one line. */
-  send(data: string): void {
-    this.#write(`data: ${data}\n\n`);
+  /** One event with `data`, which is one line, and a name where it has one. */
+  send(data: string, event?: string): void {
+    const name = event === undefined ? '' : `event: ${event}\n`;
+    this.#write(this.#parts.framing === 'lines' ? `${data}\n` : `${name}data: ${data}\n\n`);
   }
 
   /** The last event: something failed. */
   fail(data: string): void {
     const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
-    this.#write(`event: error\n${lines.join('')}\n`);
+    this.#write(this.#parts.framing === 'lines' ? `${data}\n` : `event: error\n${lines.join('')}\n`);
     this.end();
   }
 

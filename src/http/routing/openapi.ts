@@ -1,5 +1,6 @@
 import type { TObject } from '@sinclair/typebox';
 import * as clientAudio from '../../protocol/clients/audio.ts';
+import * as clientOllama from '../../protocol/clients/ollama.ts';
 import * as clientRerank from '../../protocol/clients/rerank.ts';
 import * as clientTei from '../../protocol/clients/tei.ts';
 import * as clientTokens from '../../protocol/clients/tokens.ts';
@@ -27,7 +28,7 @@ type Json = Record<string, unknown>;
 
 const protocol = [tables, writes, queries, usage, contentParts, embeddings, chunk, rerank, generate, generateBatch];
 const tasks = [extract, models, predict, seq2seq];
-const clients = [clientAudio, clientRerank, clientTei, clientTokens];
+const clients = [clientAudio, clientOllama, clientRerank, clientTei, clientTokens];
 
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {

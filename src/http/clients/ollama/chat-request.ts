@@ -1,0 +1,102 @@
+import type { GenerationRequest } from '../../../inference/generation/generation-request.ts';
+import type { OllamaChat, OllamaGenerate, OllamaMessage, OllamaOptions } from '../../../protocol/clients/ollama.ts';
+import type { GenerateBody, MessageBody, MessagePart } from '../../../protocol/inference/generate.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { readChatRequest } from '../../inference/chat-request.ts';
+import { plainName } from './model-names.ts';
+
+/** How Ollama chooses tokens where a request does not say. */
+const usual = { temperature: 0.8, top_k: 40, top_p: 0.9, repeat_penalty: 1.1 };
+
+/** A chat in Ollama's shape as it is meant. Throws `ServiceError` that names the member which cannot be honoured. */
+export function readOllamaChat({ messages = [], tools, ...body }: OllamaChat): GenerationRequest {
+  return readRequest(body, messagesOf(messages), tools);
+}
+
+/** The same of a prompt, which the template of the model makes a message of the user. */
+export function readOllamaPrompt(body: OllamaGenerate): GenerationRequest {
+  const { prompt = '', system, images } = body;
+  if ((body.suffix ?? '') !== '') throw refused('suffix', 'there is nothing that fills a gap');
+  if ((body.template ?? '') !== '') throw refused('template', 'models have their own');
+  if (body.raw === true) throw refused('raw', '/v1/completions takes prompts without a template');
+  if ((body.context ?? []).length > 0) throw refused('context', 'send the messages to /api/chat');
+  const user: OllamaMessage = { role: 'user', content: prompt, ...(images === undefined ? {} : { images }) };
+  const before: OllamaMessage[] = (system ?? '') === '' ? [] : [{ role: 'system', content: system ?? '' }];
+  return readRequest(body, messagesOf([...before, user]), undefined);
+}
+
+function refused(member: string, why: string): ServiceError {
+  return new ServiceError('invalid_request', `${member}: ${why}`);
+}
+
+function readRequest(
+  { model, format, options = {}, stream = true, think, keep_alive }: Omit<OllamaGenerate, 'prompt'>,
+  messages: MessageBody[],
+  tools: GenerateBody['tools'],
+): GenerationRequest {
+  const request = readChatRequest({
+    model: plainName(model),
+    messages,
+    ...(tools === undefined ? {} : { tools }),
+    ...sampling(options),
+    ...(options.stop === undefined ? {} : { stop: options.stop }),
+    ...formatOf(format),
+    ...(think === undefined ? {} : { chat_template_kwargs: { enable_thinking: think !== false } }),
+    ...(keep_alive === undefined ? {} : { keep_alive }),
+    stream,
+  });
+  const { num_predict = -1 } = options;
+  return { ...request, tokensMax: num_predict < 0 ? undefined : Math.max(1, num_predict) };
+}
+
+function sampling(options: OllamaOptions): Partial<GenerateBody> {
+  const { temperature, top_k, top_p, repeat_penalty } = { ...usual, ...options };
+  const { min_p, seed, presence_penalty, frequency_penalty } = options;
+  return {
+    temperature,
+    top_k,
+    top_p,
+    repetition_penalty: repeat_penalty,
+    ...(min_p === undefined ? {} : { min_p }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(presence_penalty === undefined ? {} : { presence_penalty }),
+    ...(frequency_penalty === undefined ? {} : { frequency_penalty }),
+  };
+}
+
+function formatOf(format: unknown): Pick<GenerateBody, 'response_format'> {
+  if (format === undefined || format === '') return {};
+  if (format === 'json') return { response_format: { type: 'json_object' } };
+  if (typeof format === 'object') return { response_format: { type: 'json_schema', json_schema: { schema: format } } };
+  throw refused('format', 'there are "json" and JSON Schemas');
+}
+
+/** Calls have no ids in Ollama's shape: results of tools follow their calls in order. */
+function messagesOf(messages: readonly OllamaMessage[]): MessageBody[] {
+  const open: string[] = [];
+  return messages.map(({ role, content = '', images = [], tool_calls = [], thinking }, at) => {
+    const calls = tool_calls.map(({ function: { name, arguments: given } }, call) => {
+      const id = `call_${at}_${call}`;
+      open.push(id);
+      return { id, type: 'function' as const, function: { name, arguments: JSON.stringify(given) } };
+    });
+    const parts: MessagePart[] = [
+      ...(content === '' ? [] : [{ type: 'text' as const, text: content }]),
+      ...images.map((image) => ({ type: 'image_url' as const, image_url: `data:${imageType(image)};base64,${image}` })),
+    ];
+    return {
+      role: role as MessageBody['role'],
+      content: images.length === 0 ? content : parts,
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      ...(role === 'tool' ? { tool_call_id: open.shift() ?? `call_${at}` } : {}),
+      ...(thinking === undefined ? {} : { reasoning_content: thinking }),
+    };
+  });
+}
+
+/** Of an image in base64, by its first bytes. */
+function imageType(base64: string): string {
+  if (base64.startsWith('/9j/')) return 'image/jpeg';
+  if (base64.startsWith('R0lG')) return 'image/gif';
+  return base64.startsWith('UklGR') ? 'image/webp' : 'image/png';
+}

@@ -1,0 +1,73 @@
+import { limits } from '../../../config/limits.ts';
+import type { Embeddings } from '../../../inference/embeddings/embed-items.ts';
+import type { Inference } from '../../../inference/inference.ts';
+import { OwnProvider } from '../../../inference/providers/own-provider.ts';
+import { ollamaAnswerSchema, ollamaEmbeddingsSchema, ollamaEmbedSchema } from '../../../protocol/clients/ollama.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { timed } from '../../inference/admitted.ts';
+import { inferenceBody } from '../../inference/inference-body.ts';
+import { checkTexts } from '../../inference/texts-of-request.ts';
+import { defineRoute, type Route } from '../../routing/route.ts';
+import { plainName } from './model-names.ts';
+
+/** `/api/embed`, and `/api/embeddings`, its older form for one text. */
+export function ollamaEmbedRoutes(inference: Inference): Route[] {
+  const own = new OwnProvider(inference);
+  const bytesMax = limits.inferenceBodyBytesMax;
+  const shared = {
+    method: 'POST',
+    access: { inference: 'read' },
+    tag: 'Ollama',
+    responses: { 200: { description: 'The vectors', schema: ollamaAnswerSchema } },
+  } as const;
+  return [
+    defineRoute({
+      ...shared,
+      path: '/api/embed',
+      summary: 'Embeds texts',
+      body: inferenceBody(ollamaEmbedSchema, { bytesMax }),
+      handler: (context) =>
+        timed(inference, context, async () => {
+          const { model, input, truncate = true, dimensions } = context.body;
+          const items = typeof input === 'string' ? [input] : input;
+          checkTexts(items);
+          const startMs = inference.clock.monotonicMs();
+          const request = {
+            model: plainName(model),
+            items,
+            dimensions,
+            truncate: truncate ? ('end' as const) : undefined,
+          };
+          const embeddings = items.length === 0 ? undefined : await own.embed(request, context);
+          return {
+            model,
+            embeddings: embeddings === undefined ? [] : vectorsOf(embeddings),
+            total_duration: Math.round((inference.clock.monotonicMs() - startMs) * 1_000_000),
+            load_duration: 0,
+            prompt_eval_count: embeddings?.tokens ?? 0,
+          };
+        }),
+    }),
+    defineRoute({
+      ...shared,
+      path: '/api/embeddings',
+      summary: 'Embeds one text',
+      body: inferenceBody(ollamaEmbeddingsSchema, { bytesMax }),
+      handler: (context) =>
+        timed(inference, context, async () => {
+          const { model, prompt } = context.body;
+          if (prompt === '') return { embedding: [] };
+          checkTexts([prompt]);
+          const request = { model: plainName(model), items: [prompt], truncate: 'end' as const };
+          return { embedding: vectorsOf(await own.embed(request, context))[0] };
+        }),
+    }),
+  ];
+}
+
+function vectorsOf({ model, vectors }: Embeddings): number[][] {
+  return vectors.map((vector) => {
+    if (vector instanceof Float32Array) return Array.from(vector);
+    throw new ServiceError('model_not_supported', `the model "${model}" makes sparse vectors; ask /ai/v1/embeddings`);
+  });
+}

@@ -1,0 +1,185 @@
+import { dirname } from 'node:path';
+import packageFile from '../../../../package.json' with { type: 'json' };
+import type { Inference } from '../../../inference/inference.ts';
+import { modelCatalogue } from '../../../models/download/model-catalogue.ts';
+import { removeModel } from '../../../models/install-model.ts';
+import type { InstalledModel } from '../../../models/installed-model.ts';
+import { ollamaAnswerSchema, ollamaNameSchema } from '../../../protocol/clients/ollama.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { inferenceBody } from '../../inference/inference-body.ts';
+import { LateStream } from '../../listener/late-stream.ts';
+import { defineRoute, type Route } from '../../routing/route.ts';
+import { namedModel, taggedName } from './model-names.ts';
+
+const bytesMax = 64 * 1024;
+const tag = 'Ollama';
+const read = { inference: 'read' } as const;
+const write = { inference: 'write' } as const;
+const responses = { 200: { description: 'As Ollama documents it', schema: ollamaAnswerSchema } };
+
+/** What clients of Ollama ask about models, and how they fetch and delete them. */
+export function ollamaModelRoutes(inference: Inference): Route[] {
+  const body = inferenceBody(ollamaNameSchema, { bytesMax });
+  const shared = { tag, responses } as const;
+  return [
+    defineRoute({
+      ...shared,
+      method: 'GET',
+      path: '/api/version',
+      access: read,
+      summary: 'The version of this server',
+      handler: () => ({ version: packageFile.version }),
+    }),
+    defineRoute({
+      ...shared,
+      method: 'GET',
+      path: '/api/tags',
+      access: read,
+      summary: 'The installed generators and embedders',
+      handler: () => ({ models: listed(inference).map(entryOf) }),
+    }),
+    defineRoute({
+      ...shared,
+      method: 'GET',
+      path: '/api/ps',
+      access: read,
+      summary: 'The loaded generators and embedders',
+      handler: () => {
+        const loaded = new Map(inference.pool.loaded().map(({ key, residentBytes }) => [key, residentBytes]));
+        const models = listed(inference).flatMap((model) => {
+          const bytes = loaded.get(`${model.kind}/${model.name}`);
+          return bytes === undefined ? [] : [{ ...entryOf(model), size: bytes, size_vram: 0 }];
+        });
+        return { models };
+      },
+    }),
+    defineRoute({
+      ...shared,
+      method: 'POST',
+      path: '/api/show',
+      access: read,
+      summary: 'One installed model',
+      body,
+      handler: (context) => shown(installed(inference, namedModel(context.body))),
+    }),
+    defineRoute({
+      ...shared,
+      method: 'POST',
+      path: '/api/pull',
+      access: write,
+      summary: 'Fetches a model of the catalogue',
+      body,
+      handler: (context) => pull(inference, namedModel(context.body), context.body.stream ?? true, context),
+    }),
+    defineRoute({
+      ...shared,
+      method: 'DELETE',
+      path: '/api/delete',
+      access: write,
+      summary: 'Deletes an installed model',
+      body,
+      handler: (context) => {
+        const { kind, name, directory } = installed(inference, namedModel(context.body));
+        // Below the directory of models lie those of the kinds, and in these the names, which may have an owner.
+        const modelsDirectory = name.split('/').reduce((path) => dirname(path), dirname(directory));
+        removeModel({ modelsDirectory, kind, name });
+        inference.registry.rescan();
+        return {};
+      },
+    }),
+  ];
+}
+
+/** Those that clients of Ollama know what to do with. */
+function listed({ registry }: Inference): readonly InstalledModel[] {
+  registry.rescan();
+  return registry.models.filter(({ kind }) => kind === 'generators' || kind === 'embedders');
+}
+
+function installed(inference: Inference, name: string): InstalledModel {
+  const model = listed(inference).find((each) => each.name === name);
+  if (model !== undefined) return model;
+  throw new ServiceError('model_not_found', `model "${name}" not found; GET /api/tags lists what is installed`);
+}
+
+function entryOf(model: InstalledModel) {
+  const { name, created, bytes } = model;
+  return {
+    name: taggedName(name),
+    model: taggedName(name),
+    modified_at: new Date(created * 1_000).toISOString(),
+    size: bytes,
+    digest: Object.values(model.manifest.digests ?? {})[0] ?? '',
+    details: detailsOf(model),
+  };
+}
+
+function detailsOf({ backend, variant, parameters }: InstalledModel) {
+  const family = backend === 'native' ? 'llama' : 'onnx';
+  return {
+    parent_model: '',
+    format: backend === 'native' ? 'gguf' : 'onnx',
+    family,
+    families: [family],
+    parameter_size: shownCount(parameters),
+    quantization_level: variant,
+  };
+}
+
+/** `135M`, `1.2B` */
+function shownCount(parameters: number): string {
+  if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(1)}B`;
+  return parameters >= 1e6 ? `${Math.round(parameters / 1e6)}M` : String(parameters);
+}
+
+function shown(model: InstalledModel): object {
+  const { manifest, kind, parameters } = model;
+  const details = detailsOf(model);
+  const known = {
+    'general.architecture': details.family,
+    'general.parameter_count': parameters,
+    ...(manifest.context_length === undefined ? {} : { [`${details.family}.context_length`]: manifest.context_length }),
+    ...(manifest.dimension === undefined ? {} : { [`${details.family}.embedding_length`]: manifest.dimension }),
+  };
+  const { capabilities } = manifest;
+  const may = (word: string, capability: string) => (capabilities.includes(word) ? [capability] : []);
+  return {
+    license: manifest.license ?? '',
+    modelfile: '',
+    parameters: '',
+    template: manifest.chat_template ?? '',
+    details,
+    model_info: known,
+    capabilities:
+      kind === 'embedders' ? ['embedding'] : ['completion', ...may('tools', 'tools'), ...may('reasoning', 'thinking')],
+    modified_at: new Date(model.created * 1_000).toISOString(),
+  };
+}
+
+async function pull(
+  inference: Inference,
+  name: string,
+  isStreamed: boolean,
+  context: ConstructorParameters<typeof LateStream>[0],
+): Promise<object> {
+  const { models, registry, clock } = inference;
+  registry.rescan();
+  const kind =
+    registry.models.find((model) => model.name === name)?.kind ??
+    modelCatalogue().find((entry) => entry.name === name)?.kind;
+  if (kind === undefined) {
+    const message = `no model named "${name}" is in the catalogue; sundew models pull lists it, and takes hub addresses`;
+    throw new ServiceError('model_not_found', message);
+  }
+  if (!isStreamed) {
+    await models.obtain(kind, name);
+    return { status: 'success' };
+  }
+  const failure = ({ code, message }: ServiceError) => JSON.stringify({ error: `${code}: ${message}` });
+  const stream = new LateStream(context, { clock, framing: 'lines', failure });
+  return await stream.run(async () => {
+    stream.send(JSON.stringify({ status: 'pulling manifest' }));
+    await models.obtain(kind, name);
+    stream.send(JSON.stringify({ status: 'success' }));
+  });
+}

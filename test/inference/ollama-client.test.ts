@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cpSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ollama } from 'ollama';
+import { until } from '../support/fault/until.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const dense = await Bun.file(`${fixtures}embedders/tiny-bert/reference.json`).json();
+const model = 'chain';
+
+let server: TestServer;
+let client: Ollama;
+const directory = new TemporaryDirectory();
+
+beforeAll(async () => {
+  for (const name of ['generators/chain', 'embedders/tiny-bert', 'embedders/tiny-sparse']) {
+    cpSync(`${fixtures}${name}`, join(directory.path, name), { recursive: true });
+  }
+  cpSync(`${fixtures}embedders/tiny-bert`, join(directory.path, 'embedders/acme/tiny'), { recursive: true });
+  server = await startTestServer({
+    set: { '--models-dir': directory.path, '--allow-downloads': 'false' },
+    environment: { SUNDEW__INFERENCE__THREADS: '1' },
+  });
+  client = new Ollama({ host: server.url });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
+
+const options = { temperature: 0, repeat_penalty: 1 };
+const user = (content: string) => [{ role: 'user', content }];
+const told = async (work: Promise<unknown>) => String(await work.catch((error: unknown) => error));
+
+const add = {
+  type: 'function',
+  function: {
+    name: 'add',
+    description: 'Adds',
+    parameters: {
+      type: 'object',
+      properties: { a: { type: 'integer' }, b: { type: 'integer' } },
+      required: ['a', 'b'],
+    },
+  },
+};
+
+const totals = {
+  done: true,
+  total_duration: expect.any(Number),
+  load_duration: expect.any(Number),
+  prompt_eval_count: expect.any(Number),
+  prompt_eval_duration: expect.any(Number),
+  eval_count: expect.any(Number),
+  eval_duration: expect.any(Number),
+};
+
+describe('chat', () => {
+  test('whole, with counts and durations as integers', async () => {
+    for (const name of [model, `${model}:latest`]) {
+      const answer = await client.chat({ model: name, messages: user('hello'), options });
+      expect(answer).toMatchObject({
+        model: name,
+        message: { role: 'assistant', content: ' from the chain.' },
+        done_reason: 'stop',
+        ...totals,
+      });
+      expect(new Date(answer.created_at).getTime()).toBeGreaterThan(0);
+      expect(Object.values(answer).every((each) => typeof each !== 'number' || Number.isInteger(each))).toBe(true);
+    }
+  });
+
+  test('in lines of JSON, the last with the counts', async () => {
+    const parts = [];
+    for await (const part of await client.chat({ model, messages: user('hello'), options, stream: true })) {
+      parts.push(part);
+    }
+    expect(parts.length).toBeGreaterThan(2);
+    expect(parts.map(({ message }) => message.content).join('')).toBe(' from the chain.');
+    expect(parts.slice(0, -1).every(({ done }) => !done)).toBe(true);
+    expect(parts.at(-1)).toMatchObject({ done_reason: 'stop', ...totals });
+    const response = await fetch(`${server.url}/api/chat`, {
+      method: 'POST',
+      body: JSON.stringify({ model, messages: user('hello'), options }),
+    });
+    expect(response.headers.get('content-type')).toBe('application/x-ndjson');
+    const lines = (await response.text()).split('\n');
+    expect(lines.pop()).toBe('');
+    for (const line of lines) expect(JSON.parse(line)).toHaveProperty('done');
+  });
+
+  test('calls tools, whole and in lines, and is told what they answered', async () => {
+    const asked = { model, messages: user('call'), tools: [add], options };
+    const { message } = await client.chat(asked);
+    const calls = message.tool_calls ?? [];
+    expect(calls).toEqual([{ function: { name: 'add', arguments: expect.any(Object) } }]);
+    const streamed = [];
+    for await (const part of await client.chat({ ...asked, stream: true })) {
+      streamed.push(...(part.message.tool_calls ?? []));
+    }
+    expect(streamed).toEqual(calls);
+    const after = await client.chat({
+      ...asked,
+      messages: [...asked.messages, message, { role: 'tool', tool_name: 'add', content: '3' }],
+    });
+    expect(after.done).toBe(true);
+  });
+
+  test('is held to a schema, and to lengths and stops', async () => {
+    const format = { type: 'object', properties: { size: { enum: ['s', 'm'] } }, required: ['size'] };
+    const held = await client.chat({ model, messages: user('count'), format, options });
+    expect(['s', 'm']).toContain(JSON.parse(held.message.content).size);
+    const short = await client.chat({ model, messages: user('count'), options: { ...options, num_predict: 2 } });
+    expect([short.done_reason, short.eval_count]).toEqual(['length', 2]);
+    const stopped = await client.chat({ model, messages: user('hello'), options: { ...options, stop: [' the'] } });
+    expect(stopped.message.content).toBe(' from');
+  });
+
+  test('without messages loads the model, and unloads it where it is to stay for no time', async () => {
+    expect(await client.chat({ model, messages: [] })).toMatchObject({ done: true, done_reason: 'load' });
+    expect((await client.ps()).models.map(({ name }) => name)).toContain(`${model}:latest`);
+    expect(await client.chat({ model, messages: [], keep_alive: 0 })).toMatchObject({ done_reason: 'unload' });
+    await until(async () => !(await client.ps()).models.some(({ name }) => name === `${model}:latest`));
+  });
+});
+
+describe('generate', () => {
+  test('whole and in lines', async () => {
+    const answer = await client.generate({ model, prompt: 'hello', system: 'be brief', options });
+    const { response, ...rest } = answer;
+    expect(rest).toMatchObject({ model, done_reason: 'stop', ...totals });
+    const parts: string[] = [];
+    const stream = await client.generate({ model, prompt: 'hello', system: 'be brief', options, stream: true });
+    for await (const part of stream) parts.push(part.response ?? '');
+    expect(parts.join('')).toBe(response ?? '');
+  });
+
+  test('refuses what it does not do, by name', async () => {
+    const asked = { model, prompt: 'hello' };
+    expect(await told(client.generate({ ...asked, raw: true }))).toContain('raw:');
+    expect(await told(client.generate({ ...asked, suffix: 'x' }))).toContain('suffix:');
+    expect(await told(client.generate({ ...asked, template: 'x' }))).toContain('template:');
+    expect(await told(client.generate({ ...asked, context: [1] }))).toContain('context:');
+    expect(await told(client.generate({ ...asked, format: 'xml' }))).toContain('format:');
+    expect(await told(client.chat({ model: 'gone', messages: user('a') }))).toContain('model_not_found');
+  });
+});
+
+test('embeds texts, with the older route as well', async () => {
+  const {
+    embeddings,
+    model: named,
+    prompt_eval_count,
+  } = await client.embed({
+    model: 'tiny-bert:latest',
+    input: [dense.text, 'a'],
+  });
+  expect([named, embeddings.length, embeddings[0]?.length, prompt_eval_count]).toEqual([
+    'tiny-bert:latest',
+    2,
+    32,
+    dense.ids.length + 3,
+  ]);
+  expect(embeddings[0]?.[0]).toBeCloseTo(dense.mean_pooled[0], 5);
+  const { embedding } = await client.embeddings({ model: 'tiny-bert', prompt: dense.text });
+  expect(embedding).toEqual(embeddings[0] ?? []);
+  // What is too long is cut unless told otherwise.
+  const long = 'the '.repeat(100);
+  expect((await client.embed({ model: 'tiny-bert', input: long })).embeddings).toHaveLength(1);
+  expect(await told(client.embed({ model: 'tiny-bert', input: long, truncate: false }))).toContain('context_length');
+  expect(await told(client.embed({ model: 'tiny-sparse', input: 'a' }))).toContain('sparse');
+});
+
+describe('models', () => {
+  test('are listed, shown and versioned', async () => {
+    const { models } = await client.list();
+    expect(models.map(({ name }) => name)).toEqual([
+      'acme/tiny:latest',
+      'tiny-bert:latest',
+      'tiny-sparse:latest',
+      'chain:latest',
+    ]);
+    expect(models.at(-1)).toMatchObject({
+      model: 'chain:latest',
+      modified_at: expect.any(String),
+      size: expect.any(Number),
+      details: { format: 'gguf', family: 'llama' },
+    });
+    const shown = await client.show({ model });
+    expect(shown).toMatchObject({ capabilities: ['completion', 'tools'], template: expect.stringContaining('{%') });
+    expect(shown.model_info).toMatchObject({ 'llama.context_length': 4_096 });
+    expect((await client.show({ model: 'tiny-bert' })).capabilities).toEqual(['embedding']);
+    expect(await told(client.show({ model: 'gone' }))).toContain('not found');
+    expect((await (await fetch(`${server.url}/api/version`)).json()) as object).toEqual({
+      version: expect.any(String),
+    });
+  });
+
+  test('that are there need not be pulled, and unknown ones are refused', async () => {
+    expect(await client.pull({ model })).toEqual({ status: 'success' } as never);
+    const told_ = [];
+    for await (const { status } of await client.pull({ model, stream: true })) told_.push(status);
+    expect(told_).toEqual(['pulling manifest', 'success']);
+    expect(await told(client.pull({ model: 'gone' }))).toContain('model_not_found');
+    // One of the catalogue, while downloads are off.
+    expect(await told(client.pull({ model: 'all-minilm-l6-v2' }))).toContain('sundew models pull');
+  });
+
+  test('are deleted', async () => {
+    await client.delete({ model: 'acme/tiny:latest' });
+    expect(existsSync(join(directory.path, 'embedders/acme'))).toBe(false);
+    expect((await client.list()).models.map(({ name }) => name)).not.toContain('acme/tiny:latest');
+    expect(await told(client.delete({ model: 'acme/tiny' }))).toContain('not found');
+  });
+});
