@@ -11,7 +11,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { readFormat, readSharedMembers } from '../inference/chat-request.ts';
 import { newHead } from '../inference/completion-body.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
-import { StreamedAnswer } from '../inference/streamed-answer.ts';
+import { streamedAnswer } from '../inference/streamed-answer.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { type TextCompletion, TextCompletionChunks, textCompletionBody } from './text-completion.ts';
 
@@ -45,7 +45,7 @@ export function completionRoutes(inference: Inference): Route[] {
         if (!stream) return textCompletionBody(completion, await own.generateEach(requests, context));
         const chunks = new TextCompletionChunks(completion);
         const { caller } = context;
-        return await new StreamedAnswer(
+        return await streamedAnswer(
           {
             inference,
             request: first,
@@ -53,7 +53,7 @@ export function completionRoutes(inference: Inference): Route[] {
             generate: (onPiece, signal) => own.generateEach(requests, { caller, signal, onPiece }),
           },
           context,
-        ).begin();
+        );
       },
     }),
   ];

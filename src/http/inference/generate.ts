@@ -7,7 +7,7 @@ import { readChatRequest } from './chat-request.ts';
 import { completionBody, newCallId, newHead } from './completion-body.ts';
 import { CompletionChunks } from './completion-chunks.ts';
 import { inferenceBody } from './inference-body.ts';
-import { StreamedAnswer } from './streamed-answer.ts';
+import { streamedAnswer } from './streamed-answer.ts';
 
 const tag = 'Inference';
 const body = inferenceBody(generateRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true });
@@ -38,10 +38,10 @@ async function answer(inference: Inference, own: OwnProvider, context: Context):
   if (request.stream) {
     const chunks = new CompletionChunks(newHead(inference, request), request, newCallId);
     const { caller } = context;
-    return await new StreamedAnswer(
+    return await streamedAnswer(
       { inference, request, chunks, generate: (onPiece, signal) => own.generate(request, { caller, signal, onPiece }) },
       context,
-    ).begin();
+    );
   }
   const outputs = await own.generate(request, context);
   const [first] = outputs;
