@@ -1,5 +1,4 @@
 import { GrammarVocabulary } from '../../../engine/output-grammar.ts';
-import type { Clock } from '../../../lib/clock.ts';
 import type { Constraint } from '../../operations/generate.ts';
 import { TimedGrammar } from './timed-grammar.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -7,12 +6,10 @@ import type { Vocabulary } from './vocabulary.ts';
 /** Opens the grammars of one model's outputs. */
 export class Grammars {
   readonly #vocabulary: Vocabulary;
-  readonly #clock: Clock;
   #trie: GrammarVocabulary | undefined;
 
-  constructor(vocabulary: Vocabulary, clock: Clock) {
+  constructor(vocabulary: Vocabulary) {
     this.#vocabulary = vocabulary;
-    this.#clock = clock;
   }
 
   /** Throws `unsupported_response_format` for a grammar that cannot be used. */
@@ -25,7 +22,7 @@ export class Grammars {
     // Built from the whole vocabulary, and most models are never asked for a grammar.
     this.#trie ??= this.#buildTrie();
     const trie = this.#trie;
-    const grammar = new TimedGrammar(() => trie.open(constraint.grammar, shownTokens), this.#clock);
+    const grammar = new TimedGrammar(() => trie.open(constraint.grammar, shownTokens));
     return new Constrainer(this.#vocabulary, grammar, new Set(shownTokens), constraint);
   }
 

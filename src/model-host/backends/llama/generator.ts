@@ -60,7 +60,7 @@ export class Generator {
     this.#pool = new LazyPool(parts.memory, systemClock);
     this.#states = new States({ ...parts, sequences, pool: this.#pool, threads }, first);
     this.#speculator = new Speculator({ ...parts, sequences, pool: this.#pool });
-    this.#grammars = new Grammars(parts.vocabulary, systemClock);
+    this.#grammars = new Grammars(parts.vocabulary);
   }
 
   static async open(parts: GeneratorParts): Promise<Generator> {
