@@ -93,7 +93,7 @@ const bans: readonly Ban[] = [
     pattern: /\bsleepSync\(/,
     use: 'clock.after()',
     // Only the writer thread waits for SQLite.
-    except: /^src\/storage\/(connection|wal-keeper)\.ts$/,
+    except: /^src\/storage\/(connection|wal\/wal-maintenance)\.ts$/,
   },
   { pattern: /\bMath\.random\(/, use: 'an injected source', except: /^$/ },
   { pattern: /\bprocess\.env\b|\bBun\.env\b/, use: 'Config', except: /^src\/(config\/|cli\/|main\.ts$)/ },

@@ -1,6 +1,6 @@
 import { ConfigError } from '../config/load.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
-import { DataDirectoryError } from '../storage/data-directory-error.ts';
+import { DataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 

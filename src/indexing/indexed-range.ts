@@ -2,9 +2,9 @@ import { type IndexDefinition, kindOf, partIdOf } from '../index-kinds/all-kinds
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
-import { bytesBelow } from '../storage/disk-usage.ts';
-import type { EntryListener, WriteCounts } from '../storage/entry-group.ts';
-import type { StoredRange } from '../storage/stored-range.ts';
+import { bytesBelow } from '../storage/directory/disk-usage.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
+import type { EntryListener, WriteCounts } from '../storage/write-request.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
@@ -25,7 +25,7 @@ export interface RangeBounds extends ApplierBounds {
 }
 
 export interface RangeParts {
-  stored: StoredRange;
+  stored: RangeReader;
   /** Where the entries of the range come from. */
   log: Pick<RangeLog, 'subscribe'>;
   /** Where the range's indexes live. */
@@ -50,7 +50,7 @@ interface FollowedIndex {
 
 /** A range with its documents and the appliers that keep its indexes up to date. */
 export class IndexedRange {
-  readonly stored: StoredRange;
+  readonly stored: RangeReader;
   readonly #parts: RangeParts;
   readonly #indexes = new Map<string, FollowedIndex>();
   readonly #consumers = new FeedConsumers();
@@ -239,7 +239,7 @@ export class IndexedRange {
 
   async #end(
     endIndex: (applier: IndexApplier) => Promise<void>,
-    endStored: (stored: StoredRange) => Promise<void>,
+    endStored: (stored: RangeReader) => Promise<void>,
   ): Promise<RangeFacts> {
     const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
     await Promise.all([...this.#indexes.values()].map(({ applier }) => endIndex(applier)));

@@ -19,7 +19,7 @@ export interface QueryRange {
   rangeId: number;
   /** Handle of the serving full-text index in the native engine. */
   handle: number;
-  /** Rows that still exist, in no promised order, and the ordinals of those that cannot be believed. */
+  /** Rows that still exist, in no promised order, and the ordinals of those that are damaged. */
   documents(ordinals: number[]): { documents: HydratedDocument[]; damaged: ReadonlySet<number> };
 }
 

@@ -1,7 +1,7 @@
 import { renderVector } from '../engine/vector-text.ts';
 import { partIdOf } from '../index-kinds/all-kinds.ts';
 import { inSlices } from '../lib/in-slices.ts';
-import type { StoredRange } from '../storage/stored-range.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { Hit } from './hydrate.ts';
 import type { Projection } from './projection.ts';
 import type { ServingIndex } from './searchable-table.ts';
@@ -36,7 +36,7 @@ export class VectorProjection {
   }
 
   /** What is shown of the documents with these ordinals. */
-  read(range: StoredRange, ordinals: readonly number[]): RenderedVectors {
+  read(range: RangeReader, ordinals: readonly number[]): RenderedVectors {
     const { found, damaged } = range.vectors.read(ordinals, [...this.#names.keys()]);
     const shown = new Map<number, string>();
     for (const [ordinal, bodies] of found) {
@@ -55,7 +55,7 @@ export class VectorProjection {
    */
   async ofHits(
     hits: readonly Hit[],
-    stored: readonly StoredRange[],
+    stored: readonly RangeReader[],
   ): Promise<{ shown: Map<Hit, string>; damaged: Set<Hit> }> {
     const shown = new Map<Hit, string>();
     const damaged = new Set<Hit>();

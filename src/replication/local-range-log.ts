@@ -1,5 +1,5 @@
-import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from '../storage/entry-group.ts';
 import type { Storage } from '../storage/open-storage.ts';
+import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from '../storage/write-request.ts';
 import type { RangeLog } from './range-log.ts';
 
 /**
@@ -13,8 +13,8 @@ export class LocalRangeLog implements RangeLog {
     this.#storage = storage;
   }
 
-  append(group: EntryGroup): Promise<AppliedWrite[]> {
-    return this.#storage.append(group);
+  append(request: WriteRequest): Promise<AppliedWrite[]> {
+    return this.#storage.append(request);
   }
 
   subscribe(rangeId: RangeId, listener: EntryListener): () => void {

@@ -1,13 +1,13 @@
-import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from '../storage/entry-group.ts';
+import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from '../storage/write-request.ts';
 
 /** The ordered logs of the ranges, through which every write goes. */
 export interface RangeLog {
   /**
    * What was appended is durable, applied on this node and visible to reads when `append` resolves, over all the ranges
-   * that the group names or over none; a request that fails has changed nothing. Answers come in the order of the group's
+   * that the request names or over none; a request that fails has changed nothing. Answers come in the order of the request's
    * writes. An answer with `isLater` is committed as well, and its range takes it as soon as it can.
    */
-  append(group: EntryGroup): Promise<AppliedWrite[]>;
+  append(request: WriteRequest): Promise<AppliedWrite[]>;
 
   /**
    * Calls `listener` with every entry that changes the range from now on, whoever has appended it: in the order of the log,

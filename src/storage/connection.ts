@@ -1,5 +1,5 @@
 import { Database, SQLiteError } from 'bun:sqlite';
-import { DataDirectoryError } from './data-directory-error.ts';
+import { DataDirectoryError } from './directory/data-directory-error.ts';
 
 /** One step of a file's schema; its place in the list is its number. Never changed once released. */
 export type Migration = (database: Database) => void;
@@ -13,7 +13,7 @@ const readerCacheKib = 8 * 1_024;
 const walSwitchAttemptsMax = 50;
 
 /**
- * Opens (or creates) a file for writing: WAL, every commit synced, no automatic checkpoints (`WalKeeper` runs them
+ * Opens (or creates) a file for writing: WAL, every commit synced, no automatic checkpoints (`WalMaintenance` runs them
  * beside the writes), and all of `migrations` applied. A file of a newer release is refused untouched.
  */
 export function openWriter(path: string, migrations: readonly Migration[]): Database {

@@ -4,23 +4,23 @@ import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
-import { CatalogStore } from './catalog-store.ts';
-import type { CommitReport } from './commit-log.ts';
-import { DataDirectory, syncDirectory } from './data-directory.ts';
-import { DataDirectoryError } from './data-directory-error.ts';
-import { checkDataFormat, writeDataFormat } from './data-format.ts';
-import { DataLock } from './data-lock.ts';
-import { type DirectorySecrets, openSecrets } from './directory-secrets.ts';
-import { bytesBelow, fileBytes, fileStamp } from './disk-usage.ts';
-import type { AppliedWrite, EntryGroup, EntryListener, RangeId } from './entry-group.ts';
-import { LogCopier } from './log-copier.ts';
-import { lookAtFiles } from './look-at-files.ts';
-import { holdsChanges } from './range-check.ts';
-import { Removals } from './removals.ts';
+import { CatalogStore } from './catalog/catalog-store.ts';
+import { holdsChanges } from './check/range-check.ts';
+import { DataDirectory, syncDirectory } from './directory/data-directory.ts';
+import { DataDirectoryError } from './directory/data-directory-error.ts';
+import { checkDataFormat, writeDataFormat } from './directory/data-format.ts';
+import { DataLock } from './directory/data-lock.ts';
+import { type DirectorySecrets, openSecrets } from './directory/directory-secrets.ts';
+import { bytesBelow, fileBytes, fileStamp } from './directory/disk-usage.ts';
+import { checkFileHeaders } from './directory/file-headers.ts';
+import { Removals } from './directory/removals.ts';
+import { RangeReader } from './reader/range-reader.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
 import { reading } from './storage-error.ts';
 import { StorageFaults } from './storage-faults.ts';
-import { StoredRange } from './stored-range.ts';
+import { WalCheckpointer } from './wal/wal-checkpointer.ts';
+import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from './write-request.ts';
+import type { CommitReport } from './writer/commit-timings.ts';
 
 export interface StorageOptions {
   /** Made when missing. */
@@ -54,7 +54,7 @@ interface StorageParts {
   lock: DataLock;
   clock: Clock;
   channel: WorkerChannel<StorageCalls>;
-  copier: LogCopier;
+  checkpointer: WalCheckpointer;
   faults: StorageFaults;
   start: StorageStart;
 }
@@ -67,7 +67,7 @@ export class Storage {
   readonly secrets: DirectorySecrets;
   readonly #parts: StorageParts;
   readonly #channel: WorkerChannel<StorageCalls>;
-  readonly #open = new Map<RangeId, StoredRange>();
+  readonly #open = new Map<RangeId, RangeReader>();
   readonly #listeners = new Map<RangeId, Set<EntryListener>>();
   readonly #listenersOfAll: EntryListener[] = [];
   readonly #faults: StorageFaults;
@@ -89,11 +89,11 @@ export class Storage {
     // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
     if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
     this.keepUp();
-    this.#looking = this.#lookAtFiles();
+    this.#looking = this.#checkFileHeaders();
   }
 
-  #lookAtFiles(): Promise<void> {
-    return lookAtFiles(this.directory, this.catalog.ranges(), this.#closing.signal, ({ rangeId, generation }) => {
+  #checkFileHeaders(): Promise<void> {
+    return checkFileHeaders(this.directory, this.catalog.ranges(), this.#closing.signal, ({ rangeId, generation }) => {
       // It may have been dropped meanwhile.
       if (this.catalog.range(rangeId)?.generation === generation) this.#faults.readsOf(rangeId).fileDamaged?.();
     });
@@ -104,14 +104,14 @@ export class Storage {
   }
 
   /** Opens a range of the catalog, or returns the open one. Fails with `data_corrupted` when its log is damaged. */
-  async openRange(rangeId: RangeId, ttlDurationMs?: number): Promise<StoredRange> {
+  async openRange(rangeId: RangeId, ttlDurationMs?: number): Promise<RangeReader> {
     const opened = await this.#faults.opening(rangeId, this.#channel.call('openRange', { rangeId, ttlDurationMs }));
     const existing = this.#open.get(rangeId);
     if (existing) return existing;
     const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);
     const source = this.#faults.readsOf(rangeId);
     const onClose = () => this.#open.delete(rangeId);
-    const range = reading(source, () => new StoredRange(path, { opened, channel: this.#channel, source, onClose }));
+    const range = reading(source, () => new RangeReader(path, { opened, channel: this.#channel, source, onClose }));
     this.#open.set(rangeId, range);
     for (const indexId of opened.goneParts) {
       // One that fails is tried again when the range is next opened; until then it costs only space.
@@ -124,9 +124,9 @@ export class Storage {
    * Commits a request durably, all of it or nothing; one answer for each of its writes, in their order. The buffers of
    * its frames are given away. Concurrent requests share a sync.
    */
-  async append(group: EntryGroup): Promise<AppliedWrite[]> {
-    const buffers = new Set(group.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
-    const applied = await this.#faults.writing(this.#channel.call('append', group, [...buffers]));
+  async append(request: WriteRequest): Promise<AppliedWrite[]> {
+    const buffers = new Set(request.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
+    const applied = await this.#faults.writing(this.#channel.call('append', request, [...buffers]));
     for (const write of applied) this.#applied(write);
     for (const { rangeId } of applied.filter(({ isLater }) => isLater)) this.#faults.fellBehind(rangeId);
     if (applied.some(({ isLater }) => isLater)) this.keepUp();
@@ -214,7 +214,7 @@ export class Storage {
       for (const range of this.#open.values()) await range.close();
       await this.#removals.close();
       this.catalog.close();
-      await this.#parts.copier.close();
+      await this.#parts.checkpointer.close();
       await this.#channel.call('close', undefined);
     } finally {
       this.#channel.terminate();
@@ -240,13 +240,13 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   }
   mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
-  const worker = startWorker(new URL('./storage-writer.worker.ts', import.meta.url), 'storage-writer');
+  const worker = startWorker(new URL('./writer/storage-writer.worker.ts', import.meta.url), 'storage-writer');
   let storage: Storage | undefined;
   const faults = new StorageFaults(options.health ?? new Health(), directory);
   const onEvent = (event: StorageEvent) => {
     switch (event.kind) {
-      case 'long-log':
-        return copier.request(event.path);
+      case 'long-wal':
+        return checkpointer.request(event.path);
       case 'commits':
         for (const commit of event.commits) options.onCommit?.(commit);
         return;
@@ -264,7 +264,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     onEvent,
     onFailure: (error) => options.onFatal(error),
   });
-  const copier = new LogCopier(channel, options.onFatal);
+  const checkpointer = new WalCheckpointer(channel, options.onFatal);
   try {
     const { failpoint, reserveBytes = 0, clock } = options;
     const report = await channel.call('start', { root: directory.root, failpoint, reserveBytes });
@@ -277,7 +277,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
       lock,
       clock,
       channel,
-      copier,
+      checkpointer,
       faults,
       start: { ...report, removed: [], unclean: [] },
     });

@@ -1,8 +1,8 @@
-import type { IndexRecord, RangeFactsRecord, TableRecord } from './catalog-records.ts';
-import type { CommitReport } from './commit-log.ts';
-import type { DiskCondition } from './disk-space.ts';
-import type { AppliedWrite, EntryGroup, RangeId } from './entry-group.ts';
-import type { RangeSnapshot } from './range-snapshot.ts';
+import type { IndexRecord, RangeFactsRecord, TableRecord } from './catalog/catalog-records.ts';
+import type { RangeSnapshot } from './range/range-snapshot.ts';
+import type { AppliedWrite, RangeId, WriteRequest } from './write-request.ts';
+import type { CommitReport } from './writer/commit-timings.ts';
+import type { DiskCondition } from './writer/disk-space.ts';
 
 export interface WriterStart {
   root: string;
@@ -88,7 +88,7 @@ export interface PurgeReport {
 /** What the storage writer can be asked. */
 export type StorageCalls = {
   start: [WriterStart, StartReport];
-  append: [EntryGroup, AppliedWrite[]];
+  append: [WriteRequest, AppliedWrite[]];
   openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
   setLifetime: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
   closeRange: [{ rangeId: RangeId }, undefined];
@@ -104,7 +104,7 @@ export type StorageCalls = {
   /** Raises the high-water mark of the wall clock. */
   noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */
-  logCopied: [{ path: string; failure?: string }, undefined];
+  walCheckpointed: [{ path: string; failure?: string }, undefined];
   /** Finishes committed writes, looks whether the disk takes writes again, fills the reserve: a step of it. */
   upkeep: [undefined, { /** When there is more to do; undefined when there is nothing. */ nextMs: number | undefined }];
   checkpoint: [{ rangeId?: RangeId }, undefined];
@@ -115,7 +115,7 @@ export type StorageEvent =
   /** The disk failed: the process must stop acknowledging and end. */
   | { kind: 'fatal'; message: string }
   /** The write-ahead log of this file is long and should be copied into it, off the writer's thread. */
-  | { kind: 'long-log'; path: string }
+  | { kind: 'long-wal'; path: string }
   /** The disk takes no writes any more, or takes them again. */
   | { kind: 'disk'; condition: DiskCondition }
   /** A range has taken a committed write later than it was answered. */

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import type { Fault, Health } from '../observability/health.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
-import type { DataDirectory } from './data-directory.ts';
-import type { DiskCondition } from './disk-space.ts';
-import type { RangeId } from './entry-group.ts';
+import type { DataDirectory } from './directory/data-directory.ts';
 import type { OpenedRange } from './storage-calls.ts';
 import type { ReadSource } from './storage-error.ts';
+import type { RangeId } from './write-request.ts';
+import type { DiskCondition } from './writer/disk-space.ts';
 
 /** Says to `health` what the calls of an open data directory meet. */
 export class StorageFaults {

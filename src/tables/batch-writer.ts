@@ -24,8 +24,8 @@ import {
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
-import type { AppliedWrite, EntryGroup, RangeWrite, ReadAssertion } from '../storage/entry-group.ts';
-import type { AnsweredWrite } from '../storage/request-answers.ts';
+import type { AnsweredWrite } from '../storage/range/request-answers.ts';
+import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../storage/write-request.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { refuseMisspelt } from './misspelt-members.ts';
@@ -289,7 +289,7 @@ export class BatchWriter {
 type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'>;
 
 /** A request and, if it has one, its key. */
-type NamedRequest = Pick<EntryGroup, 'requestId' | 'key'>;
+type NamedRequest = Pick<WriteRequest, 'requestId' | 'key'>;
 
 /** What the request did when it was sent first, wherever in the tables that it names its answer is kept. */
 function repeatedWrites({ key }: NamedRequest, leases: TableLease[], at: Stamp): WrittenRange[] | undefined {

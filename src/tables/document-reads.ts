@@ -12,8 +12,8 @@ import { compileProjection, type Projection, withVectors } from '../query/projec
 import { planFilter } from '../query/query-plan.ts';
 import { synonymsOf } from '../query/synonyms.ts';
 import { VectorProjection } from '../query/vector-projection.ts';
-import type { DocumentPage, StoredDocument } from '../storage/document-store.ts';
-import type { StoredRange } from '../storage/stored-range.ts';
+import type { DocumentPage, StoredDocument } from '../storage/reader/document-store.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { intervalOf } from './frame-split.ts';
 import { type ScanFilter, scanFilterOf } from './scan-filter.ts';
 import type { Table } from './table.ts';
@@ -122,7 +122,7 @@ export class DocumentReads {
 
   async #lines(
     table: Table,
-    stored: StoredRange,
+    stored: RangeReader,
     page: DocumentPage,
     how: ScanLines,
     filter: ScanFilter | undefined,
@@ -144,7 +144,7 @@ export class DocumentReads {
   }
 }
 
-/** What a scan says instead of a document that cannot be believed. */
+/** What a scan says instead of a damaged document. */
 function damagedLine(key: string, what: string): string {
   const message = `${what} ${JSON.stringify(key)} does not match its checksum; write the document again`;
   return JSON.stringify({ _id: key, key, _error: { code: 'data_corrupted', message } });

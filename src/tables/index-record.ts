@@ -1,6 +1,6 @@
 import { type CheckedIndexConfig, defineIndex, kindOfConfig } from '../index-kinds/all-kinds.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
-import type { IndexRecord } from '../storage/catalog-records.ts';
+import type { IndexRecord } from '../storage/catalog/catalog-records.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import type { IndexRole, TableIndex } from './table.ts';
 

@@ -4,7 +4,7 @@ import { inSlices } from '../lib/in-slices.ts';
 import { compareKeys } from '../lib/key-order.ts';
 import { type MergeResponse, mergeRequest } from '../protocol/database/writes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { AppliedWrite, RangeWrite } from '../storage/entry-group.ts';
+import type { AppliedWrite, RangeWrite } from '../storage/write-request.ts';
 import { splitFrame } from './frame-split.ts';
 import { refuseMisspelt } from './misspelt-members.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';

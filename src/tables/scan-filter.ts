@@ -2,7 +2,7 @@ import { matchingOrdinals } from '../engine/native-query.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { NativePlan } from '../query/native-plan.ts';
 import { matchStored } from '../query/open-target.ts';
-import type { StoredDocument } from '../storage/document-store.ts';
+import type { StoredDocument } from '../storage/reader/document-store.ts';
 import type { Table } from './table.ts';
 
 /** What an index says of a filter. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
-import type { ScrubPage } from '../storage/document-store.ts';
-import type { StoredRange } from '../storage/stored-range.ts';
+import type { ScrubPage } from '../storage/reader/document-store.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { Table } from './table.ts';
 
 export interface ScrubberParts {
@@ -62,7 +62,7 @@ export class Scrubber {
 
   async #scrubPages(
     { table, rangeId, damaged, signal }: { table: Table; rangeId: number; damaged: Set<string>; signal: AbortSignal },
-    readPage: (stored: StoredRange, after: number) => ScrubPage | undefined,
+    readPage: (stored: RangeReader, after: number) => ScrubPage | undefined,
   ): Promise<number> {
     let read = 0;
     for (let after = -1; !signal.aborted && !table.closing.aborted; ) {

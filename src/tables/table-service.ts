@@ -19,7 +19,7 @@ import {
 import { checkIndexName, checkTableName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
-import type { TableRecord } from '../storage/catalog-records.ts';
+import type { TableRecord } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { nextSchema, openSchema } from './document-schema.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';

@@ -1,5 +1,5 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
-import type { RangeRecord } from '../storage/catalog-records.ts';
+import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 
 /** What the catalog keeps of a table beside its name, ranges and indexes, as JSON. */
 export interface TableSettings {

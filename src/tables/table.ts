@@ -5,7 +5,7 @@ import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
-import type { RangeRecord } from '../storage/catalog-records.ts';
+import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
 

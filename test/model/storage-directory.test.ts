@@ -1,8 +1,8 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DataDirectory } from '../../src/storage/data-directory.ts';
-import { DataLock } from '../../src/storage/data-lock.ts';
+import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
+import { DataLock } from '../../src/storage/directory/data-lock.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);

@@ -5,10 +5,10 @@ import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
 import { vectorDeleteBody } from '../../src/lib/vector-body.ts';
-import type { TableRecord } from '../../src/storage/catalog-records.ts';
-import type { AppliedWrite, EntryGroup, RangeWrite } from '../../src/storage/entry-group.ts';
+import type { TableRecord } from '../../src/storage/catalog/catalog-records.ts';
+import type { TransformOperation } from '../../src/storage/evaluation/transforms.ts';
 import { openStorage, type Storage } from '../../src/storage/open-storage.ts';
-import type { TransformOperation } from '../../src/storage/transforms.ts';
+import type { AppliedWrite, RangeWrite, WriteRequest } from '../../src/storage/write-request.ts';
 
 export const requestTimeMs = Date.UTC(2026, 0, 2);
 
@@ -85,7 +85,7 @@ export function frameOf({
   return frame.finish();
 }
 
-export function group(writes: readonly RangeWrite[], more: Partial<EntryGroup> = {}): EntryGroup {
+export function group(writes: readonly RangeWrite[], more: Partial<WriteRequest> = {}): WriteRequest {
   return {
     writes,
     requestId: 'request',

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame } from '../../src/lib/document-frame.ts';
+import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
-import { checkRangeFile } from '../../src/storage/range-check.ts';
-import type { StoredRange } from '../../src/storage/stored-range.ts';
+import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
 import {
   createTable,
   documentOf,
@@ -64,11 +64,11 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 class Subject {
   readonly directory: string;
   storage: Storage;
-  range: StoredRange;
+  range: RangeReader;
   readonly #follower = new Map<number, { key: string; body: unknown }>();
   #followed = 0;
 
-  private constructor(directory: string, storage: Storage, range: StoredRange) {
+  private constructor(directory: string, storage: Storage, range: RangeReader) {
     this.directory = directory;
     this.storage = storage;
     this.range = range;

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
-import { checkRangeFile } from '../../src/storage/range-check.ts';
+import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory, write } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);
@@ -112,7 +112,13 @@ test('a file from before there were vectors is sound, and takes them', async () 
   await write(storage, id, { puts: { a: {}, b: {} }, deletes: [] });
   await storage.close();
   const file = storage.directory.documentsFile(id, 1);
-  change(file, 'DROP TABLE vectors', 'ALTER TABLE changes DROP COLUMN index_id', 'PRAGMA user_version = 1');
+  change(
+    file,
+    'DROP TABLE request_answers',
+    'DROP TABLE vectors',
+    'ALTER TABLE changes DROP COLUMN index_id',
+    'PRAGMA user_version = 1',
+  );
   expect(checkRangeFile(file)).toMatchObject({ findings: [], documents: 2 });
   storage = await openTestStorage(directory.path);
   const range = await storage.openRange(id);

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { readVectorBody } from '../../src/lib/vector-body.ts';
-import { checkRangeFile } from '../../src/storage/range-check.ts';
+import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);

@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
 import { readVectorBody } from '../../src/lib/vector-body.ts';
+import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
-import { checkRangeFile } from '../../src/storage/range-check.ts';
-import type { StoredRange } from '../../src/storage/stored-range.ts';
+import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
 import {
   createTable,
   frameOf,
@@ -62,13 +62,13 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 class Subject {
   readonly root: string;
   storage: Storage;
-  range: StoredRange;
+  range: RangeReader;
   /** Index ids that are still there. */
   readonly indexes = new Set([1, 2, 3]);
   readonly followers = new Map([1, 2, 3].map((id) => [id, { through: 0, vectors: new Map<number, number[]>() }]));
   #crashes = 0;
 
-  constructor(root: string, storage: Storage, range: StoredRange) {
+  constructor(root: string, storage: Storage, range: RangeReader) {
     this.root = root;
     this.storage = storage;
     this.range = range;

@@ -2,8 +2,8 @@ import { Database } from 'bun:sqlite';
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkRangeFile } from '../../src/storage/range-check.ts';
-import { inspectWal } from '../../src/storage/wal-inspection.ts';
+import { checkRangeFile } from '../../src/storage/check/range-check.ts';
+import { inspectWal } from '../../src/storage/wal/wal-inspection.ts';
 import { createTable, documentOf, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);

@@ -7,7 +7,7 @@ import { RunningConfig } from '../../src/config/reload.ts';
 import { choice, duration, formatSize, integer, size, text } from '../../src/config/value-kind.ts';
 import { documentKeyBytesMax } from '../../src/protocol/document-key.ts';
 import { nameCharsMax } from '../../src/protocol/names.ts';
-import { pageBytesMax, pageRowsMax } from '../../src/storage/document-store.ts';
+import { pageBytesMax, pageRowsMax } from '../../src/storage/reader/document-store.ts';
 
 function sources(parts: {
   flags?: Record<string, string>;

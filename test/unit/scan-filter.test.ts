@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { StoredDocument } from '../../src/storage/document-store.ts';
+import type { StoredDocument } from '../../src/storage/reader/document-store.ts';
 import { ScanFilter } from '../../src/tables/scan-filter.ts';
 
 function document(ordinal: number, sequence: number): StoredDocument {

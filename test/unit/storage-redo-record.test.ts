@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { decodeRedo, encodeRedo } from '../../src/storage/redo-record.ts';
+import { decodeRedo, encodeRedo } from '../../src/storage/writer/redo-record.ts';
 
 test('a redo record gives back its parts, each frame in a buffer of its own', () => {
   const parts = [

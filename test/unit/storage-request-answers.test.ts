@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { rangeMigrations } from '../../src/storage/range-migrations.ts';
-import { answersMax, RequestAnswers } from '../../src/storage/request-answers.ts';
+import { rangeMigrations } from '../../src/storage/range/range-migrations.ts';
+import { answersMax, RequestAnswers } from '../../src/storage/range/request-answers.ts';
 
 const request = (key: string) => ({ client: '', key, bodyHash: new Uint8Array([1, 2]) });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { transformDocument } from '../../src/storage/transform-document.ts';
-import { applyOperations, jsonEquals, type TransformOperation } from '../../src/storage/transforms.ts';
+import { transformDocument } from '../../src/storage/evaluation/transform-document.ts';
+import { applyOperations, jsonEquals, type TransformOperation } from '../../src/storage/evaluation/transforms.ts';
 
 const now = '2026-01-02T00:00:00Z';
 

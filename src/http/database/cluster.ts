@@ -6,7 +6,7 @@ import { turn } from '../../lib/in-slices.ts';
 import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { RangeRecord } from '../../storage/catalog-records.ts';
+import type { RangeRecord } from '../../storage/catalog/catalog-records.ts';
 import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { notBuilt, singleNode, storageEngine } from './constant-members.ts';

@@ -1,4 +1,4 @@
-import { FileLock } from '../../storage/file-lock.ts';
+import { FileLock } from '../../storage/directory/file-lock.ts';
 import { DownloadStopped } from './download-error.ts';
 
 /** Keeps two pulls of the same model from running at once, in this process or in two. Throws `DownloadStopped`. */

@@ -1,0 +1,262 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { failpoint } from '../../lib/failpoint.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { DroppedIndex, NewIndex, NewTable, TableChange, TableChangeReport } from '../storage-calls.ts';
+import type { WalMaintenance } from '../wal/wal-maintenance.ts';
+import type { RangeId } from '../write-request.ts';
+import { type CatalogQueries, catalogQueries } from './catalog-queries.ts';
+import type { RangeFactsRecord, TableRecord } from './catalog-records.ts';
+
+/** Part ids stay below this: the row id of a vector is part id * 2^32 + ordinal. */
+const partIdEnd = 2 ** 20;
+
+/** What one change writes at most, about; redo records are counted by themselves. */
+const changeBytes = 32 * 1_024;
+
+export interface RedoRow {
+  transactionId: number;
+  payload: Uint8Array;
+}
+
+/** The writer's side of `catalog.db`. Every change is one durable transaction. */
+export class CatalogFile {
+  readonly queries: CatalogQueries;
+  readonly wal: WalMaintenance;
+  readonly path: string;
+  readonly #database: Database;
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(path: string, database: Database, wal: WalMaintenance) {
+    this.path = path;
+    this.#database = database;
+    this.wal = wal;
+    this.queries = catalogQueries(database);
+    this.#statements = prepare(database);
+  }
+
+  /**
+   * Adds a table with its ranges and indexes. `prepareRange` makes the range's durable file before the catalog
+   * names it.
+   */
+  createTable(table: NewTable, prepareRange: (rangeId: RangeId, firstSequence: number) => void): TableRecord {
+    return this.#change(() => {
+      if (this.queries.table(table.name)) {
+        throw new ServiceError('already_exists', `the table "${table.name}" exists already`);
+      }
+      const tableId = this.#next('table_id');
+      const firstSequence = Math.max(this.#counter('sequence') + 1, table.createdMs * 1_000);
+      this.#statements.addTable.run(tableId, table.name, table.createdMs, table.record);
+      for (const { startKey, endKey } of table.ranges) {
+        const rangeId = this.#next('range_id');
+        prepareRange(rangeId, firstSequence);
+        this.#statements.addRange.run(rangeId, tableId, startKey, endKey, 1, firstSequence);
+      }
+      for (const index of table.indexes) this.#addIndex(tableId, index);
+      return this.#table(tableId);
+    });
+  }
+
+  /** The mark only rises; what it is for is the caller's. */
+  noteWallClock(nowMs: number): void {
+    this.#change(() => this.#raise('wall_clock_ms', nowMs));
+  }
+
+  /** A small write, to learn whether the disk takes any. */
+  tryWrite(): void {
+    this.noteWallClock(0);
+  }
+
+  /** Not synced: a mark that a power failure takes back says less, and nothing untrue. */
+  noteHeads(heads: ReadonlyMap<RangeId, number>): void {
+    this.#database.run('PRAGMA synchronous = NORMAL');
+    try {
+      this.#change(() => {
+        for (const [rangeId, head] of heads) this.#statements.raiseHead.run(head, rangeId);
+      });
+    } finally {
+      this.#database.run('PRAGMA synchronous = FULL');
+    }
+  }
+
+  /** `sequenceMark` is the greatest sequence that any range of the table has given. */
+  dropTable(tableId: number, sequenceMark: number): void {
+    this.#change(() => {
+      this.#raise('sequence', sequenceMark);
+      this.#statements.dropFacts.run(tableId);
+      this.#statements.dropHeads.run(tableId);
+      this.#statements.dropIndexes.run(tableId);
+      this.#statements.dropKeptParts.run(tableId);
+      this.#statements.dropRanges.run(tableId);
+      this.#statements.dropTable.run(tableId);
+    });
+  }
+
+  saveRangeFacts(facts: readonly RangeFactsRecord[]): void {
+    this.#change(() => {
+      for (const { rangeId, stamp, facts: text } of facts) {
+        this.wal.wrote(text.length, 1);
+        this.#statements.setFacts.run(stamp, text, rangeId);
+      }
+    });
+  }
+
+  changeTable(change: TableChange): TableChangeReport {
+    return this.#change(() => {
+      const { tableId } = change;
+      this.#table(tableId);
+      if (change.record !== undefined) this.#statements.setRecord.run(change.record, tableId);
+      const goneParts = (change.dropIndexes ?? []).flatMap((index) => this.#dropIndex(tableId, index));
+      for (const index of change.addIndexes ?? []) this.#addIndex(tableId, index);
+      for (const { name, config, state } of change.updateIndexes ?? []) {
+        const updated = this.#statements.updateIndex.run(config ?? null, state ?? null, tableId, name);
+        if (updated.changes === 0) throw indexNotFound(name);
+      }
+      return { indexes: this.queries.indexesOf(tableId), goneParts };
+    });
+  }
+
+  /** Id for the next write over several ranges; durable together with its redo record. */
+  peekTransactionId(): number {
+    return this.#counter('transaction_id') + 1;
+  }
+
+  /** Commits redo records, and forgets those that have been applied. The commit point of what they describe. */
+  writeRedo(records: readonly RedoRow[], applied: Iterable<number>): void {
+    this.#change(() => {
+      for (const { transactionId, payload } of records) {
+        this.wal.wrote(payload.byteLength, 1);
+        this.#statements.addRedo.run(transactionId, payload);
+        this.#raise('transaction_id', transactionId);
+      }
+      for (const transactionId of applied) this.#statements.dropRedo.run(transactionId);
+    });
+  }
+
+  redo(): RedoRow[] {
+    return this.#statements.redo.all() as RedoRow[];
+  }
+
+  close(): void {
+    this.queries.finalize();
+    for (const statement of Object.values(this.#statements)) statement.finalize();
+    this.#database.close();
+  }
+
+  #change<Result>(body: () => Result): Result {
+    const { begin, commit, rollback } = this.#statements;
+    begin.run();
+    try {
+      const result = body();
+      failpoint('catalog.before-commit');
+      commit.run();
+      failpoint('catalog.after-commit');
+      this.wal.wrote(changeBytes, 1);
+      return result;
+    } catch (error) {
+      if (this.#database.inTransaction) rollback.run();
+      throw error;
+    }
+  }
+
+  #table(tableId: number): TableRecord {
+    const table = this.queries.tableById(tableId);
+    if (table) return table;
+    throw new ServiceError('table_not_found', 'the table does not exist any more');
+  }
+
+  /** Gives the parts that have become nobody's; an index that is gone already may have left some. */
+  #dropIndex(tableId: number, { name, keptShape }: DroppedIndex): number[] {
+    const dropped = this.#statements.dropIndex.get(tableId, name) as { partId: number } | null;
+    if (dropped && keptShape !== undefined) {
+      this.#statements.keepPart.run(tableId, name, keptShape, dropped.partId);
+      return [];
+    }
+    const kept = this.#statements.dropKeptPartsOf.all(tableId, name) as { partId: number }[];
+    if (!dropped && kept.length === 0) throw indexNotFound(name);
+    return [...kept, ...(dropped ? [dropped] : [])].map(({ partId }) => partId);
+  }
+
+  #addIndex(tableId: number, index: NewIndex): void {
+    const incarnation = this.#next('incarnation');
+    const kept =
+      index.shape === undefined
+        ? null
+        : (this.#statements.takeKeptPart.get(tableId, index.name, index.shape) as { partId: number } | null);
+    const partId = kept?.partId ?? incarnation;
+    if (index.shape !== undefined && partId >= partIdEnd) {
+      const message =
+        `All ${partIdEnd - 1} index ids of this data directory are used up: no index "${index.name}" with ` +
+        'vectors can be added. Load the table into a fresh data directory.';
+      throw new ServiceError('limit_exceeded', message);
+    }
+    const added = this.#statements.addIndex.run(tableId, index.name, incarnation, partId, index.config, index.state);
+    if (added.changes === 0) throw new ServiceError('already_exists', `the index "${index.name}" exists already`);
+  }
+
+  #counter(name: string): number {
+    const row = this.#statements.counter.get(name) as { value: number } | null;
+    return row?.value ?? 0;
+  }
+
+  #next(name: string): number {
+    const value = this.#counter(name) + 1;
+    this.#raise(name, value);
+    return value;
+  }
+
+  #raise(name: string, value: number): void {
+    this.#statements.raise.run(name, value);
+  }
+}
+
+function indexNotFound(name: string): ServiceError {
+  return new ServiceError('index_not_found', `the index "${name}" does not exist`);
+}
+
+function prepare(database: Database) {
+  const statement = (sql: string): Statement => database.prepare(sql);
+  return {
+    begin: statement('BEGIN IMMEDIATE'),
+    commit: statement('COMMIT'),
+    rollback: statement('ROLLBACK'),
+    addTable: statement('INSERT INTO tables (id, name, created_ms, record) VALUES (?, ?, ?, ?)'),
+    addRange: statement(
+      'INSERT INTO ranges (id, table_id, start_key, end_key, generation, first_sequence) VALUES (?, ?, ?, ?, ?, ?)',
+    ),
+    addIndex: statement(
+      'INSERT INTO indexes (table_id, name, incarnation, part_id, config, state) VALUES (?, ?, ?, ?, ?, ?) ' +
+        'ON CONFLICT DO NOTHING',
+    ),
+    updateIndex: statement(
+      'UPDATE indexes SET config = coalesce(?, config), state = coalesce(?, state) WHERE table_id = ? AND name = ?',
+    ),
+    setRecord: statement('UPDATE tables SET record = ? WHERE id = ?'),
+    dropIndex: statement('DELETE FROM indexes WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
+    keepPart: statement('INSERT INTO kept_parts (table_id, name, shape, part_id) VALUES (?, ?, ?, ?)'),
+    takeKeptPart: statement(
+      'DELETE FROM kept_parts WHERE table_id = ? AND name = ? AND shape = ? RETURNING part_id AS partId',
+    ),
+    dropKeptPartsOf: statement('DELETE FROM kept_parts WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
+    dropKeptParts: statement('DELETE FROM kept_parts WHERE table_id = ?'),
+    // A range that was dropped meanwhile has no row any more, and gets none.
+    setFacts: statement(
+      'INSERT OR REPLACE INTO range_facts (range_id, stamp, facts) SELECT id, ?, ? FROM ranges WHERE id = ?',
+    ),
+    dropFacts: statement('DELETE FROM range_facts WHERE range_id IN (SELECT id FROM ranges WHERE table_id = ?)'),
+    raiseHead: statement(
+      'INSERT INTO range_heads (head, range_id) SELECT ?, id FROM ranges WHERE id = ? ' +
+        'ON CONFLICT (range_id) DO UPDATE SET head = max(head, excluded.head)',
+    ),
+    dropHeads: statement('DELETE FROM range_heads WHERE range_id IN (SELECT id FROM ranges WHERE table_id = ?)'),
+    dropIndexes: statement('DELETE FROM indexes WHERE table_id = ?'),
+    dropRanges: statement('DELETE FROM ranges WHERE table_id = ?'),
+    dropTable: statement('DELETE FROM tables WHERE id = ?'),
+    counter: statement('SELECT value FROM counters WHERE name = ?'),
+    raise: statement(
+      'INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)',
+    ),
+    addRedo: statement('INSERT INTO redo (transaction_id, payload) VALUES (?, ?)'),
+    dropRedo: statement('DELETE FROM redo WHERE transaction_id = ?'),
+    redo: statement('SELECT transaction_id AS transactionId, payload FROM redo ORDER BY transaction_id'),
+  };
+}

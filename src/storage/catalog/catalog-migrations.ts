@@ -1,0 +1,64 @@
+import type { Migration } from '../connection.ts';
+
+/** Schema of the node's `catalog.db`. Tables of later parts (vectors' jobs, principals) come with their own steps. */
+export const catalogMigrations: readonly Migration[] = [
+  (database) => {
+    database.run(`CREATE TABLE tables (
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      created_ms INTEGER NOT NULL,
+      record TEXT NOT NULL
+    ) STRICT`);
+    database.run(`CREATE TABLE ranges (
+      id INTEGER PRIMARY KEY,
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      start_key TEXT NOT NULL,
+      end_key TEXT,
+      generation INTEGER NOT NULL,
+      first_sequence INTEGER NOT NULL
+    ) STRICT`);
+    database.run('CREATE INDEX ranges_of_table ON ranges (table_id)');
+    database.run(`CREATE TABLE indexes (
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      name TEXT NOT NULL,
+      incarnation INTEGER NOT NULL,
+      config TEXT NOT NULL,
+      state TEXT NOT NULL,
+      PRIMARY KEY (table_id, name)
+    ) STRICT, WITHOUT ROWID`);
+    // table_id, range_id, incarnation, transaction_id: the last one given. sequence: high-water mark of dropped ranges.
+    database.run('CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID');
+    database.run(`CREATE TABLE redo (
+      transaction_id INTEGER PRIMARY KEY,
+      payload BLOB NOT NULL
+    ) STRICT`);
+  },
+  (database) => {
+    // What was true of a range when it was last closed; it counts while the range's file has the same stamp.
+    database.run(`CREATE TABLE range_facts (
+      range_id INTEGER PRIMARY KEY,
+      stamp TEXT NOT NULL,
+      facts TEXT NOT NULL
+    ) STRICT`);
+  },
+  (database) => {
+    // How far each range has acknowledged writes, as far as it is known here: a range that ends before has lost some.
+    database.run(`CREATE TABLE range_heads (
+      range_id INTEGER PRIMARY KEY,
+      head INTEGER NOT NULL
+    ) STRICT`);
+  },
+  (database) => {
+    // What the vectors of an index are stored under: its incarnation, or that of an earlier index whose vectors it found.
+    database.run('ALTER TABLE indexes ADD COLUMN part_id INTEGER NOT NULL DEFAULT 0');
+    database.run('UPDATE indexes SET part_id = incarnation');
+    // Vectors that were kept when their index was dropped, for the next one of this name and shape.
+    database.run(`CREATE TABLE kept_parts (
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      name TEXT NOT NULL,
+      shape TEXT NOT NULL,
+      part_id INTEGER NOT NULL,
+      PRIMARY KEY (table_id, name, shape)
+    ) STRICT, WITHOUT ROWID`);
+  },
+];

@@ -1,0 +1,81 @@
+import type { Database } from 'bun:sqlite';
+import { schemaVersion } from '../connection.ts';
+import type { RangeId } from '../write-request.ts';
+import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+
+const tableColumns = 'id AS tableId, name, created_ms AS createdMs, record';
+const rangeColumns =
+  'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
+  'first_sequence AS firstSequence';
+
+/** The format that tells the part of an index from its incarnation. */
+const partsVersion = 4;
+
+/** Queries on a catalog file, by whichever connection. A check reads those of earlier formats too. */
+export function catalogQueries(database: Database) {
+  const partId = schemaVersion(database) < partsVersion ? 'incarnation' : 'part_id';
+  const indexColumns = `table_id AS tableId, name, incarnation, ${partId} AS partId, config, state`;
+  const tableRows = database.prepare(`SELECT ${tableColumns} FROM tables ORDER BY name`);
+  const tableByName = database.prepare(`SELECT ${tableColumns} FROM tables WHERE name = ?`);
+  const tableById = database.prepare(`SELECT ${tableColumns} FROM tables WHERE id = ?`);
+  const rangesOf = database.prepare(`SELECT ${rangeColumns} FROM ranges WHERE table_id = ? ORDER BY start_key`);
+  const rangeById = database.prepare(`SELECT ${rangeColumns} FROM ranges WHERE id = ?`);
+  const rangeRows = database.prepare(`SELECT ${rangeColumns} FROM ranges ORDER BY id`);
+  const indexesOf = database.prepare(`SELECT ${indexColumns} FROM indexes WHERE table_id = ? ORDER BY name`);
+
+  const counterRow = database.prepare('SELECT value FROM counters WHERE name = ?');
+
+  const complete = (row: unknown): TableRecord | undefined => {
+    if (row === null) return undefined;
+    const table = row as Omit<TableRecord, 'ranges' | 'indexes'>;
+    return {
+      ...table,
+      ranges: rangesOf.all(table.tableId) as RangeRecord[],
+      indexes: indexesOf.all(table.tableId) as IndexRecord[],
+    };
+  };
+  const range = (rangeId: RangeId) => (rangeById.get(rangeId) as RangeRecord | null) ?? undefined;
+  return {
+    tables: (): TableRecord[] => tableRows.all().flatMap((row) => complete(row) ?? []),
+    table: (name: string): TableRecord | undefined => complete(tableByName.get(name)),
+    tableById: (tableId: number): TableRecord | undefined => complete(tableById.get(tableId)),
+    range,
+    ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
+    indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
+    /** Whether an index of the range's table has its vectors in this part, or a later one may find them there. */
+    hasPart: (rangeId: RangeId, partId: number): boolean => {
+      const record = range(rangeId);
+      if (!record) return false;
+      const indexes = indexesOf.all(record.tableId) as IndexRecord[];
+      if (indexes.some((index) => index.partId === partId)) return true;
+      using kept = database.prepare('SELECT part_id FROM kept_parts WHERE table_id = ? AND part_id = ?');
+      return kept.get(record.tableId, partId) !== null;
+    },
+    rangeFacts: (): RangeFactsRecord[] => {
+      using rows = database.prepare('SELECT range_id AS rangeId, stamp, facts FROM range_facts');
+      return rows.all() as RangeFactsRecord[];
+    },
+    /** The last sequence that the range is known to have acknowledged; undefined before the first. */
+    acknowledgedHead: (rangeId: RangeId): number | undefined => {
+      using row = database.prepare('SELECT head FROM range_heads WHERE range_id = ?');
+      return (row.get(rangeId) as { head: number } | null)?.head;
+    },
+    counter: (name: string): number => (counterRow.get(name) as { value: number } | null)?.value ?? 0,
+    finalize: (): void => {
+      for (const statement of [
+        tableRows,
+        tableByName,
+        tableById,
+        rangesOf,
+        rangeById,
+        rangeRows,
+        indexesOf,
+        counterRow,
+      ]) {
+        statement.finalize();
+      }
+    },
+  };
+}
+
+export type CatalogQueries = ReturnType<typeof catalogQueries>;

@@ -1,0 +1,46 @@
+import type { RangeId } from '../write-request.ts';
+
+/** A table as the catalog holds it. */
+export interface TableRecord {
+  tableId: number;
+  name: string;
+  createdMs: number;
+  /** JSON that the table's owner keeps here. */
+  record: string;
+  /** In key order, without gaps. */
+  ranges: RangeRecord[];
+  indexes: IndexRecord[];
+}
+
+export interface RangeRecord {
+  rangeId: RangeId;
+  tableId: number;
+  /** Inclusive; '' is the start of the key space. */
+  startKey: string;
+  /** Exclusive; null is the end of the key space. */
+  endKey: string | null;
+  generation: number;
+  firstSequence: number;
+}
+
+/** What was known of a range when it was last closed. */
+export interface RangeFactsRecord {
+  rangeId: RangeId;
+  /** The state of the range's file then. */
+  stamp: string;
+  /** JSON that the range's owner keeps here. */
+  facts: string;
+}
+
+export interface IndexRecord {
+  tableId: number;
+  name: string;
+  /** Never used again, so that a dropped index and its successor have different directories. */
+  incarnation: number;
+  /** What its vectors are stored under: `part id * 2^32 + ordinal` is the id of a row. */
+  partId: number;
+  /** JSON. */
+  config: string;
+  /** A word of the index's owner, such as `building` or `ready`. */
+  state: string;
+}

@@ -1,0 +1,129 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RangeId } from '../write-request.ts';
+import { DataDirectoryError } from './data-directory-error.ts';
+
+/** Paths inside a data directory. */
+export class DataDirectory {
+  readonly root: string;
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  get lockFile(): string {
+    return join(this.root, 'LOCK');
+  }
+
+  get formatFile(): string {
+    return join(this.root, 'format.json');
+  }
+
+  get catalogFile(): string {
+    return join(this.root, 'catalog.db');
+  }
+
+  get secretsFile(): string {
+    return join(this.root, 'secrets.json');
+  }
+
+  /** Room that is kept for a full disk (`disk-space.ts`). */
+  get reserveFile(): string {
+    return join(this.root, 'reserve');
+  }
+
+  get temporary(): string {
+    return join(this.root, 'tmp');
+  }
+
+  get ranges(): string {
+    return join(this.root, 'ranges');
+  }
+
+  rangeDirectory(rangeId: RangeId): string {
+    return join(this.ranges, String(rangeId));
+  }
+
+  generationDirectory(rangeId: RangeId, generation: number): string {
+    return join(this.rangeDirectory(rangeId), String(generation));
+  }
+
+  documentsFile(rangeId: RangeId, generation: number): string {
+    return join(this.generationDirectory(rangeId, generation), 'documents.db');
+  }
+
+  /** The ranges that have a directory, named by the catalog or not. */
+  rangeIds(): RangeId[] {
+    return listDirectory(this.ranges).map(Number).filter(Number.isSafeInteger);
+  }
+
+  /** Where the indexes of a range generation live, one directory each. */
+  indexesDirectory(rangeId: RangeId, generation: number): string {
+    return join(this.generationDirectory(rangeId, generation), 'indexes');
+  }
+
+  /** Of these, the ranges that were not closed cleanly: a clean close leaves no write-ahead log. */
+  uncleanRanges(current: ReadonlyMap<RangeId, number>): RangeId[] {
+    const hasLog = ([rangeId, generation]: [RangeId, number]) =>
+      existsSync(`${this.documentsFile(rangeId, generation)}-wal`);
+    return [...current].filter(hasLog).map(([rangeId]) => rangeId);
+  }
+
+  /**
+   * Fails when a directory that has no format yet holds anything that is not ours: what a first start left that was
+   * interrupted is.
+   */
+  refuseForeign(): void {
+    const own =
+      /^(LOCK|LOCK\.pid|LOCK-journal|format\.json\.new|catalog\.db(-wal|-shm)?|ranges|tmp|reserve|lost\+found)$/;
+    const foreign = listDirectory(this.root).filter((name) => !own.test(name));
+    if (foreign.length === 0) return;
+    const names = foreign.slice(0, 3).join(', ') + (foreign.length > 3 ? ', ...' : '');
+    throw new DataDirectoryError(
+      'foreign',
+      `${this.root} is not empty and holds no data of a server: ${names}`,
+      'Give an empty directory, or one that does not exist yet, with --data-dir.',
+    );
+  }
+
+  /** Removes range generations that no catalog row names, and empties `tmp`. Returns what was removed. */
+  removeStrays(current: ReadonlyMap<RangeId, number>): string[] {
+    if (!existsSync(this.temporary)) mkdirSync(this.temporary, { recursive: true });
+    for (const name of listDirectory(this.temporary))
+      rmSync(join(this.temporary, name), { recursive: true, force: true });
+    const removed: string[] = [];
+    const remove = (path: string) => {
+      rmSync(path, { recursive: true, force: true });
+      removed.push(path);
+    };
+    for (const range of listDirectory(this.ranges)) {
+      const generation = current.get(Number(range));
+      if (generation === undefined) remove(join(this.ranges, range));
+      else {
+        for (const name of listDirectory(join(this.ranges, range))) {
+          if (name !== String(generation)) remove(join(this.ranges, range, name));
+        }
+      }
+    }
+    return removed;
+  }
+}
+
+function listDirectory(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Makes the names in a directory durable: a new file is lost with its directory entry. */
+export function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

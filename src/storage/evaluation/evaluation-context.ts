@@ -1,0 +1,23 @@
+import type { RangeState, RowHead } from '../range/range-writer.ts';
+
+/** The part of a request that its evaluation depends on. */
+export interface EvaluationContext {
+  timeMs: number;
+  timestamp: string;
+  /** Lifetime of the range's documents; undefined when they have none. */
+  ttlDurationMs: number | undefined;
+}
+
+/** An expired document is still stored, but absent for everybody who reads. */
+export function hasExpired(row: RowHead, context: EvaluationContext): boolean {
+  return (
+    context.ttlDurationMs !== undefined &&
+    row.ttlBaseMs !== 0 &&
+    row.ttlBaseMs + context.ttlDurationMs <= context.timeMs
+  );
+}
+
+/** Whether a document that has expired may still have vectors, which one written in its place must not inherit. */
+export function vectorsMayOutlive({ vectorIndexes }: RangeState, { ttlDurationMs }: EvaluationContext): boolean {
+  return ttlDurationMs !== undefined && vectorIndexes.length > 0;
+}

@@ -1,0 +1,106 @@
+import { must } from '../../lib/assert.ts';
+import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { isVectorDelete, vectorIndexId } from '../../lib/vector-body.ts';
+import type { KeyedRow, RangeWriter } from '../range/range-writer.ts';
+import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
+import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
+import { putWithImage, removeWithImage, storeVectorWithImage } from './row-writes.ts';
+import { jsonEquals } from './transforms.ts';
+
+/** Stored rows are compared in pages of this many. */
+const pageRows = 256;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Makes the keys in (`afterKey`, `toKey`] equal to the frame's puts: new and changed documents are written, equal ones
+ * left alone, absent ones deleted. Of an equal document only the vectors that differ are written. Counts in a dry run say what would be deleted and skipped; nothing is written.
+ */
+export function evaluateMerge(
+  file: RangeWriter,
+  write: RangeWrite,
+  context: EvaluationContext,
+  counts: WriteCounts,
+): Uint8Array<ArrayBuffer> | undefined {
+  const window = must(write.merge, 'a merge without its window');
+  const frame = write.frame ? readFrame(write.frame) : undefined;
+  const missing = new Map<string, number>();
+  for (let row = 0; frame && row < frame.rowCount; row += 1) {
+    if (frame.kind(row) === rowKind.put) missing.set(frame.key(row), row);
+  }
+  const images = new FrameBuilder();
+
+  const upsert = (row: number, held: KeyedRow | null) => {
+    if (window.dryRun || !frame) return;
+    counts.upserted += 1;
+    const expired = held !== null && vectorsMayOutlive(file.state, context) && hasExpired(held, context);
+    // Its vectors must not pass to its successor.
+    if (expired) removeWithImage(file, images, held.key, held);
+    const [key, body] = [frame.keyBytes(row), frame.body(row)];
+    const document = { key, body, ttlBaseMs: frame.ttlBaseMs(row), crc: frame.crc(row) };
+    const place = putWithImage(file, images, document, expired ? null : held);
+    for (const vector of vectorsOf(frame, row)) storeVectorWithImage(file, images, frame, vector, place);
+  };
+  const upsertVectors = (rows: number[], { ordinal }: KeyedRow) => {
+    if (window.dryRun || !frame) return;
+    counts.upserted += 1;
+    for (const row of rows) storeVectorWithImage(file, images, frame, row, { ordinal, isNew: false });
+  };
+  const visit = (held: KeyedRow) => {
+    counts.keysScanned += 1;
+    const key = decoder.decode(held.key);
+    const row = missing.get(key);
+    if (!frame || row === undefined) {
+      counts.deleted += 1;
+      if (!window.dryRun) removeWithImage(file, images, held.key, held);
+      else if (counts.deletedIds.length < deletedIdsMax) counts.deletedIds.push(key);
+      return;
+    }
+    missing.delete(key);
+    // What does not match its checksum is replaced, whatever it seems to say.
+    const isIntact = Bun.hash.crc32(held.body) === held.crc;
+    const isKept = isIntact && !hasExpired(held, context) && documentsEqual(held.body, frame.body(row));
+    if (!isKept) return upsert(row, held);
+    const changed = vectorsOf(frame, row).filter((vector) => !vectorEquals(file, held.ordinal, frame.body(vector)));
+    if (changed.length === 0) counts.skipped += 1;
+    else upsertVectors(changed, held);
+  };
+
+  let after: Uint8Array = encoder.encode(window.afterKey);
+  const to = encoder.encode(window.toKey);
+  for (;;) {
+    const page = file.window(after, to, pageRows);
+    for (const held of page) visit(held);
+    if (page.length < pageRows) break;
+    after = must(page[page.length - 1], 'a full page without a last row').key;
+  }
+  for (const row of missing.values()) upsert(row, null);
+  return images.rowCount === 0 ? undefined : images.finish();
+}
+
+/** The vector rows that lie behind a put. */
+function vectorsOf(frame: DocumentFrame, put: number): number[] {
+  const rows: number[] = [];
+  for (let row = put + 1; row < frame.rowCount && frame.kind(row) >= rowKind.vectorPut; row += 1) rows.push(row);
+  return rows;
+}
+
+/** Whether the stored vector is what this row's body says. */
+function vectorEquals(file: RangeWriter, ordinal: number, wanted: Uint8Array): boolean {
+  const held = file.vector(ordinal, vectorIndexId(wanted));
+  if (isVectorDelete(wanted)) return held === undefined;
+  return held !== undefined && Buffer.compare(held, wanted) === 0;
+}
+
+/** Equality of two bodies, the time at which the server saw them left aside. */
+function documentsEqual(left: Uint8Array, right: Uint8Array): boolean {
+  if (Buffer.compare(left, right) === 0) return true;
+  return jsonEquals(withoutTimestamp(left), withoutTimestamp(right));
+}
+
+function withoutTimestamp(body: Uint8Array): unknown {
+  const document = JSON.parse(decoder.decode(body)) as Record<string, unknown>;
+  delete document._timestamp;
+  return document;
+}

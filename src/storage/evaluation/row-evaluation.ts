@@ -1,0 +1,160 @@
+import { must } from '../../lib/assert.ts';
+import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
+import {
+  type PostImages,
+  type RangeWrite,
+  type ReadAssertion,
+  type WriteCounts,
+  zeroCounts,
+} from '../write-request.ts';
+import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
+import { evaluateMerge } from './merge-evaluation.ts';
+import { fillPlace, putWithImage, removeWithImage, storeVector, storeVectorWithImage } from './row-writes.ts';
+import { transformDocument } from './transform-document.ts';
+
+export interface Evaluation {
+  counts: WriteCounts;
+  images: PostImages | undefined;
+}
+
+const encoder = new TextEncoder();
+
+/** Fails with `transaction_conflict` unless the document still has the version that was read. */
+export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, context: EvaluationContext): void {
+  const { key, table } = assertion;
+  const row = file.find(encoder.encode(key));
+  const version = row && !hasExpired(row, context) ? row.sequence : 0;
+  if (version === assertion.version) return;
+  throw new ServiceError('transaction_conflict', `the document "${key}" has changed since it was read`, {
+    details: { key, ...(table === undefined ? {} : { table }) },
+  });
+}
+
+/** Evaluates and writes one request's rows inside the range's open transaction. */
+export function evaluateWrite(file: RangeWriter, write: RangeWrite, context: EvaluationContext): Evaluation {
+  const counts = zeroCounts();
+  const firstSequence = file.state.nextSequence;
+  const frame = write.merge ? evaluateMerge(file, write, context, counts) : evaluateRows(file, write, context, counts);
+  const lastSequence = file.state.nextSequence - 1;
+  if (lastSequence < firstSequence || frame === undefined) return { counts, images: undefined };
+  return { counts, images: { frame, firstSequence, lastSequence } };
+}
+
+/** The rows of one request on their way into a range. */
+interface RowWork {
+  file: RangeWriter;
+  write: RangeWrite;
+  context: EvaluationContext;
+  counts: WriteCounts;
+  /** Place of the last document put: the vector rows behind it are its own. */
+  document: RowPlace | undefined;
+}
+
+function evaluateRows(
+  file: RangeWriter,
+  write: RangeWrite,
+  context: EvaluationContext,
+  counts: WriteCounts,
+): Uint8Array<ArrayBuffer> | undefined {
+  const frame = write.frame === undefined ? undefined : readFrame(write.frame);
+  const work: RowWork = { file, write, context, counts, document: undefined };
+  // Puts, and deletes of what is there, are filled in place; another row makes a new frame necessary.
+  const filled = frame ? fillInPlace(work, frame) : 0;
+  if (frame && filled === frame.rowCount && !write.deleteIf) return filled === 0 ? undefined : frame.bytes;
+  const images = new FrameBuilder(frame?.rowCount, frame?.bytes.byteLength);
+  for (let row = 0; frame && row < filled; row += 1) images.appendRow(frame, row);
+  for (let row = filled; frame && row < frame.rowCount; row += 1) evaluateRow(work, images, frame, row);
+  for (const { key, sequence } of write.deleteIf ?? []) {
+    const keyBytes = encoder.encode(key);
+    const held = file.find(keyBytes);
+    if (held?.sequence !== sequence) counts.skipped += 1;
+    else {
+      counts.deleted += 1;
+      removeWithImage(file, images, keyBytes, held);
+    }
+  }
+  return images.rowCount === 0 ? undefined : images.finish();
+}
+
+/** Writes rows up to the first that has no image of its own shape; returns how many. */
+function fillInPlace(work: RowWork, frame: DocumentFrame): number {
+  const { file, context, counts } = work;
+  const mayInherit = vectorsMayOutlive(file.state, context);
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    const kind = frame.kind(row);
+    if (kind === rowKind.put) {
+      const held = mayInherit ? (file.find(frame.keyBytes(row)) ?? null) : undefined;
+      if (held && hasExpired(held, context)) return row;
+      const place = file.put(frame.keyBytes(row), frame.body(row), frame.ttlBaseMs(row), frame.crc(row), held);
+      fillPlace(frame, row, place);
+      work.document = place;
+      if (place.isNew) counts.inserted += 1;
+      else counts.updated += 1;
+    } else if (kind === rowKind.delete) {
+      const held = file.find(frame.keyBytes(row));
+      if (!held) return row;
+      fillPlace(frame, row, { ordinal: held.ordinal, sequence: file.remove(held), isNew: false });
+      countDeleted(work, held);
+    } else if (kind === rowKind.transform) return row;
+    else {
+      const { ordinal, isNew } = documentOf(work);
+      const sequence = storeVector(file, frame, row, { ordinal, isNew });
+      if (sequence === undefined) return row;
+      fillPlace(frame, row, { ordinal, sequence, isNew: false });
+    }
+  }
+  return frame.rowCount;
+}
+
+function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, row: number): void {
+  const { file, write, context, counts } = work;
+  const key = frame.keyBytes(row);
+  const kind = frame.kind(row);
+  if (kind === rowKind.put) {
+    const document = { key, body: frame.body(row), ttlBaseMs: frame.ttlBaseMs(row), crc: frame.crc(row) };
+    const previous = vectorsMayOutlive(file.state, context) ? toReplace(work, images, key, file.find(key)) : undefined;
+    work.document = putWithImage(file, images, document, previous);
+    if (work.document.isNew) counts.inserted += 1;
+    else counts.updated += 1;
+  } else if (kind === rowKind.delete) {
+    const held = file.find(key);
+    if (!held) return;
+    countDeleted(work, held);
+    removeWithImage(file, images, key, held);
+  } else if (kind === rowKind.transform) {
+    const held = file.load(key);
+    const live = held && !hasExpired(held, context) ? held : undefined;
+    const result = transformDocument(live, frame.body(row), {
+      ...context,
+      rangeId: file.rangeId,
+      key: frame.key(row),
+      ttlField: write.ttlField,
+    });
+    if (!result) return;
+    if (result === 'unfit') {
+      counts.failed += 1;
+      return;
+    }
+    counts.transformed += 1;
+    putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
+  } else storeVectorWithImage(file, images, frame, row, documentOf(work));
+}
+
+/** To its caller an expired document was not there. */
+function countDeleted({ counts, context }: RowWork, held: RowHead): void {
+  if (!hasExpired(held, context)) counts.deleted += 1;
+}
+
+function documentOf({ document }: RowWork): RowPlace {
+  return must(document, 'a vector row without the document that it belongs to');
+}
+
+/** What a put replaces: an expired document with its vectors is deleted first, so that its successor begins without. */
+function toReplace(work: RowWork, images: FrameBuilder, key: Uint8Array, held: RowHead | undefined): RowHead | null {
+  const { file, context } = work;
+  if (!held || !vectorsMayOutlive(file.state, context) || !hasExpired(held, context)) return held ?? null;
+  removeWithImage(file, images, key, held);
+  return null;
+}

@@ -1,0 +1,78 @@
+import { type DocumentFrame, type FrameBuilder, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
+import { vectorIndexId } from '../../lib/vector-body.ts';
+import type { RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
+
+const noBytes = new Uint8Array(0);
+/** CRC-32 of nothing. */
+const noBytesCrc = 0;
+
+/** Fills the place that the writer gave a put of `frame`. */
+export function fillPlace(frame: DocumentFrame, row: number, place: RowPlace): void {
+  frame.setFlags(row, place.isNew ? rowOrdinalIsNew : 0);
+  frame.setOrdinal(row, place.ordinal);
+  frame.setSequence(row, place.sequence);
+}
+
+/** A document to be written. */
+export interface NewDocument {
+  key: Uint8Array;
+  body: Uint8Array;
+  /** 0 for none. */
+  ttlBaseMs: number;
+  crc: number;
+}
+
+/** Writes a document and appends its image; `previous` as in `RangeWriter.put`. */
+export function putWithImage(
+  file: RangeWriter,
+  images: FrameBuilder,
+  document: NewDocument,
+  previous?: RowHead | null,
+): RowPlace {
+  const { key, body, ttlBaseMs, crc } = document;
+  const place = file.put(key, body, ttlBaseMs, crc, previous);
+  const row = images.append(rowKind.put, key, body, crc);
+  images.setTtlBaseMs(row, ttlBaseMs);
+  images.setFlags(row, place.isNew ? rowOrdinalIsNew : 0);
+  images.setOrdinal(row, place.ordinal);
+  images.setSequence(row, place.sequence);
+  return place;
+}
+
+/** Writes or deletes the vector of a row of `frame`; returns its sequence, undefined when nothing was to be done. */
+export function storeVector(
+  file: RangeWriter,
+  frame: DocumentFrame,
+  row: number,
+  document: Pick<RowPlace, 'ordinal' | 'isNew'>,
+): number | undefined {
+  const body = frame.body(row);
+  if (frame.kind(row) === rowKind.vectorPut) return file.putVector(document, body, frame.crc(row));
+  return document.isNew ? undefined : file.removeVector(document.ordinal, vectorIndexId(body));
+}
+
+/** As `storeVector`, and appends the image. */
+export function storeVectorWithImage(
+  file: RangeWriter,
+  images: FrameBuilder,
+  frame: DocumentFrame,
+  row: number,
+  document: Pick<RowPlace, 'ordinal' | 'isNew'>,
+): void {
+  const sequence = storeVector(file, frame, row, document);
+  if (sequence === undefined) return;
+  const image = images.appendRow(frame, row);
+  images.setOrdinal(image, document.ordinal);
+  images.setSequence(image, sequence);
+}
+
+/** Deletes a document and appends its image. */
+export function removeWithImage(file: RangeWriter, images: FrameBuilder, key: Uint8Array, held: RowHead): void {
+  appendTombstone(images, key, held.ordinal, file.remove(held));
+}
+
+export function appendTombstone(images: FrameBuilder, key: Uint8Array, ordinal: number, sequence: number): void {
+  const row = images.append(rowKind.delete, key, noBytes, noBytesCrc);
+  images.setOrdinal(row, ordinal);
+  images.setSequence(row, sequence);
+}

@@ -1,0 +1,112 @@
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { StoredRow } from '../range/range-writer.ts';
+import { applyOperations, integerMax, pathSegments, type TransformOperation } from './transforms.ts';
+
+declare global {
+  interface JSON {
+    /** A value that `stringify` writes as this text. */
+    rawJSON(text: string): unknown;
+  }
+}
+
+/** Bounds of a transformed document: those of an inserted one. */
+const bodyBytesMax = 16 * 1_024 * 1_024;
+const depthMax = 64;
+
+export interface TransformContext {
+  rangeId: number;
+  key: string;
+  timeMs: number;
+  timestamp: string;
+  /** Dotted path of the field that holds the base of the lifetime; undefined when documents have none. */
+  ttlField: string | undefined;
+}
+
+export interface TransformedDocument {
+  body: Uint8Array;
+  ttlBaseMs: number;
+  crc: number;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const encoder = new TextEncoder();
+
+/**
+ * The document after a transform row's operations; undefined when there is no document and no `upsert`, 'unfit' when no
+ * operation took effect and at least one because of what it found. Fails with
+ * `data_corrupted` when the stored bytes do not match their checksum, `limit_exceeded` or `json_too_deep` when the
+ * result outgrows a document's bounds, `number_out_of_range` where integers would be rounded.
+ */
+export function transformDocument(
+  held: StoredRow | undefined,
+  instructions: Uint8Array,
+  context: TransformContext,
+): TransformedDocument | 'unfit' | undefined {
+  const { operations, upsert } = JSON.parse(decoder.decode(instructions)) as {
+    operations: TransformOperation[];
+    upsert?: boolean;
+  };
+  if (!held && upsert !== true) return undefined;
+  if (held && Bun.hash.crc32(held.body) !== held.crc) {
+    throw new ServiceError('data_corrupted', `the stored document "${context.key}" does not match its checksum`, {
+      details: { key: context.key, range_id: context.rangeId },
+    });
+  }
+  const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
+  const { applied, unfit } = applyOperations(document, operations, context.timestamp);
+  if (applied === 0 && unfit > 0) return 'unfit';
+  if (!Object.hasOwn(document, '_timestamp')) document._timestamp = context.timestamp;
+  if (isDeeperThan(document, depthMax)) {
+    throw new ServiceError(
+      'json_too_deep',
+      `a transform would nest the document "${context.key}" deeper than ${depthMax}`,
+    );
+  }
+  const body = encoder.encode(jsonOf(document));
+  if (body.byteLength > bodyBytesMax) {
+    throw new ServiceError(
+      'limit_exceeded',
+      `a transform would grow the document "${context.key}" beyond ${bodyBytesMax} bytes`,
+    );
+  }
+  return { body, ttlBaseMs: lifetimeBase(document, held, context), crc: Bun.hash.crc32(body) };
+}
+
+/** The field's instant; the write time when it is missing or not an instant. */
+function lifetimeBase(document: unknown, held: StoredRow | undefined, context: TransformContext): number {
+  if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
+  let value: unknown = document;
+  for (const name of pathSegments(context.ttlField)) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return context.timeMs;
+    value = (value as Record<string, unknown>)[name];
+  }
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\d[Tt ]/.test(value)) {
+    const instant = Date.parse(value);
+    return Number.isNaN(instant) ? context.timeMs : instant;
+  }
+  if (typeof value === 'number' && Number.isFinite(value)) return Math.floor(value / 1e6);
+  return context.timeMs;
+}
+
+/** A number beyond 2^53 keeps its exponent: as digits alone it would be an integer, which a document may not have. */
+function jsonOf(document: unknown): string {
+  if (!hasLargeNumber(document)) return JSON.stringify(document);
+  return JSON.stringify(document, (_name, value: unknown) =>
+    isLargeNumber(value) ? JSON.rawJSON(value.toExponential()) : value,
+  );
+}
+
+function isLargeNumber(value: unknown): value is number {
+  return typeof value === 'number' && Math.abs(value) > integerMax;
+}
+
+function hasLargeNumber(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return isLargeNumber(value);
+  return Object.values(value).some(hasLargeNumber);
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((member) => isDeeperThan(member, levels - 1));
+}

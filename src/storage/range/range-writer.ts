@@ -1,0 +1,423 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { assert } from '../../lib/assert.ts';
+import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
+import { vectorIndexId } from '../../lib/vector-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { PurgeReport } from '../storage-calls.ts';
+import type { RangeId } from '../write-request.ts';
+import { purgeChanges } from './change-purge.ts';
+import type { RangeSnapshot } from './range-snapshot.ts';
+import { RequestAnswers } from './request-answers.ts';
+import { VectorRows } from './vector-rows.ts';
+
+/** Ordinals are u32 in frames and indexes. */
+const ordinalMax = 0xffff_ffff;
+
+/** Counters of a range; saved on the last row that a transaction adds to `changes`. */
+export interface RangeState {
+  documents: number;
+  /** Of bodies and vectors. */
+  bytes: number;
+  nextOrdinal: number;
+  nextSequence: number;
+  entryIndex: number;
+  /** Last write over several ranges that was applied here. */
+  transactionId: number;
+  /** Indexes that have vectors here; not saved, the vectors themselves tell. */
+  vectorIndexes: readonly number[];
+}
+
+/** A stored row without its body. */
+export interface RowHead {
+  ordinal: number;
+  sequence: number;
+  ttlBaseMs: number;
+  bodyBytes: number;
+}
+
+export interface StoredRow extends RowHead {
+  crc: number;
+  body: Uint8Array;
+}
+
+export interface KeyedRow extends StoredRow {
+  key: Uint8Array;
+}
+
+/** A written row's place. */
+export interface RowPlace {
+  ordinal: number;
+  sequence: number;
+  isNew: boolean;
+}
+
+const rowColumns = 'ordinal, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, length(body) AS bodyBytes';
+
+/** The writer's side of one range's `documents.db`: row operations inside a transaction, and the range's counters. */
+export class RangeWriter {
+  readonly rangeId: RangeId;
+  readonly generation: number;
+  readonly firstSequence: number;
+  readonly answers: RequestAnswers;
+  state: RangeState;
+  readonly #database: Database;
+  readonly #hasPart: (partId: number) => boolean;
+  readonly #statements: ReturnType<typeof prepare>;
+  readonly #vectors: VectorRows;
+  #savedSequence: number;
+  #writtenBytes = 0;
+  #stateAtBegin: RangeState | undefined;
+
+  /** `hasPart`: whether the catalog has an index for the range whose vectors are stored under this id. */
+  constructor(database: Database, hasPart: (partId: number) => boolean) {
+    this.#database = database;
+    this.answers = new RequestAnswers(database);
+    this.#hasPart = hasPart;
+    const identity = database.query('SELECT range_id, generation, first_sequence FROM range_identity').get() as {
+      range_id: number;
+      generation: number;
+      first_sequence: number;
+    } | null;
+    if (!identity) throw new ServiceError('data_corrupted', 'a range file has no identity row; run `sundew check`');
+    this.rangeId = identity.range_id;
+    this.generation = identity.generation;
+    this.firstSequence = identity.first_sequence;
+    this.#statements = prepare(database);
+    this.#vectors = new VectorRows(database);
+    this.state = { ...readState(database, this.firstSequence), vectorIndexes: this.#vectors.indexIds() };
+    this.#savedSequence = this.state.nextSequence;
+  }
+
+  /** Bytes of bodies written since the last call; for keeping the log. */
+  takeWrittenBytes(): number {
+    const bytes = this.#writtenBytes;
+    this.#writtenBytes = 0;
+    return bytes;
+  }
+
+  get inTransaction(): boolean {
+    return this.#stateAtBegin !== undefined;
+  }
+
+  snapshot(): RangeSnapshot {
+    const { documents, bytes, nextSequence, entryIndex } = this.state;
+    const { rangeId, generation, firstSequence } = this;
+    return { rangeId, generation, firstSequence, documents, bytes, head: nextSequence - 1, entryIndex };
+  }
+
+  begin(): void {
+    this.#statements.begin.run();
+    this.#stateAtBegin = { ...this.state };
+  }
+
+  /** Durable when it returns. A failure leaves the transaction undone, unless the disk is at fault. */
+  commit(): void {
+    const { state } = this;
+    if (state.nextSequence > this.#savedSequence) this.#saveState();
+    this.#statements.commit.run();
+    this.#savedSequence = state.nextSequence;
+    this.#stateAtBegin = undefined;
+  }
+
+  #saveState(): void {
+    const { documents, bytes, nextOrdinal, entryIndex, transactionId, nextSequence } = this.state;
+    this.#statements.saveState.run(documents, bytes, nextOrdinal, entryIndex, transactionId, nextSequence - 1);
+  }
+
+  rollback(): void {
+    if (this.#stateAtBegin) this.state = this.#stateAtBegin;
+    this.#stateAtBegin = undefined;
+    // SQLite has undone the transaction itself after some failures.
+    if (this.#database.inTransaction) this.#statements.rollback.run();
+  }
+
+  /** Runs `body` so that its failure undoes only what it did. */
+  nested<Result>(body: () => Result): Result {
+    const before = { ...this.state };
+    this.#statements.savepoint.run();
+    try {
+      const result = body();
+      this.#statements.release.run();
+      return result;
+    } catch (error) {
+      if (this.#database.inTransaction) {
+        this.#statements.rollbackToSavepoint.run();
+        this.#statements.release.run();
+      }
+      this.state = before;
+      throw error;
+    }
+  }
+
+  find(key: Uint8Array): RowHead | undefined {
+    return (this.#statements.find.get(key) as RowHead | null) ?? undefined;
+  }
+
+  load(key: Uint8Array): StoredRow | undefined {
+    return (this.#statements.load.get(key) as StoredRow | null) ?? undefined;
+  }
+
+  /** Rows with keys in (`after`, `to`], in key order. */
+  window(after: Uint8Array, to: Uint8Array, rowsMax: number): KeyedRow[] {
+    return this.#statements.window.all(after, to, rowsMax) as KeyedRow[];
+  }
+
+  /** Upsert. `previous` saves a lookup when the caller has made it already; null says that there is no such row. */
+  put(key: Uint8Array, body: Uint8Array, ttlBaseMs: number, crc: number, previous?: RowHead | null): RowPlace {
+    const { state } = this;
+    const sequence = state.nextSequence;
+    this.#writtenBytes += body.byteLength;
+    if (previous === undefined || previous === null) {
+      const ordinal = state.nextOrdinal;
+      if (ordinal > ordinalMax) throw new ServiceError('limit_exceeded', 'the range has used all its 2^32 ordinals');
+      const inserted = this.#statements.insert.run(ordinal, key, sequence, ttlBaseMs || null, crc, body);
+      if (inserted.changes > 0) {
+        this.#statements.change.run(sequence, ordinal, 0, null, null);
+        state.nextOrdinal += 1;
+        state.nextSequence += 1;
+        state.documents += 1;
+        state.bytes += body.byteLength;
+        return { ordinal, sequence, isNew: true };
+      }
+    }
+    const existing = previous ?? this.find(key);
+    assert(existing, 'a key is refused as known but cannot be found');
+    this.#statements.update.run(sequence, ttlBaseMs || null, crc, body, existing.ordinal);
+    this.#statements.change.run(sequence, existing.ordinal, 0, existing.sequence, null);
+    state.nextSequence += 1;
+    state.bytes += body.byteLength - existing.bodyBytes;
+    return { ordinal: existing.ordinal, sequence, isNew: false };
+  }
+
+  /** Deletes a row that exists, and its vectors; returns the tombstone's sequence. */
+  remove(row: RowHead): number {
+    const sequence = this.state.nextSequence;
+    this.#remove(row, sequence);
+    this.state.nextSequence += 1;
+    return sequence;
+  }
+
+  #remove(row: RowHead, sequence: number): void {
+    const { state } = this;
+    this.#statements.remove.run(row.ordinal);
+    this.#statements.change.run(sequence, row.ordinal, 1, row.sequence, null);
+    state.documents -= 1;
+    state.bytes -= row.bodyBytes;
+    for (const indexId of state.vectorIndexes) {
+      const held = this.#vectors.remove(indexId, row.ordinal);
+      if (held) this.#forgetChange(held.sequence);
+      state.bytes -= held?.bodyBytes ?? 0;
+    }
+  }
+
+  /**
+   * A change that no later one will name as superseded. Where a purge has passed already, nothing else removes it; where
+   * it has yet to pass, it removes the change as a tombstone, together with what that had superseded itself.
+   */
+  #forgetChange(sequence: number): void {
+    if (this.#statements.forget.run(sequence).changes === 0) this.#statements.bury.run(sequence);
+  }
+
+  /**
+   * Stores a document's vector, given as the body of its row; returns its sequence. Undefined: its index was dropped while
+   * the request was on its way, and nobody would ever remove the vector.
+   */
+  putVector(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number | undefined {
+    const { nextSequence: sequence, vectorIndexes } = this.state;
+    const indexId = vectorIndexId(body);
+    if (!vectorIndexes.includes(indexId) && !this.#hasPart(indexId)) return undefined;
+    this.#putVector(document, sequence, body, crc);
+    this.state.nextSequence += 1;
+    return sequence;
+  }
+
+  #putVector({ ordinal, isNew }: Pick<RowPlace, 'ordinal' | 'isNew'>, sequence: number, body: Uint8Array, crc: number) {
+    const { state } = this;
+    const indexId = vectorIndexId(body);
+    const isFirst = !state.vectorIndexes.includes(indexId);
+    const held = isFirst || isNew ? undefined : this.#vectors.find(indexId, ordinal);
+    this.#vectors.put(indexId, ordinal, sequence, crc, body);
+    this.#statements.change.run(sequence, ordinal, 0, held?.sequence ?? null, indexId);
+    if (isFirst) state.vectorIndexes = [...state.vectorIndexes, indexId];
+    state.bytes += body.byteLength - (held?.bodyBytes ?? 0);
+    this.#writtenBytes += body.byteLength;
+  }
+
+  /** Deletes a vector; returns the sequence of its deletion, undefined when there is none. */
+  removeVector(ordinal: number, indexId: number): number | undefined {
+    const sequence = this.state.nextSequence;
+    if (!this.#removeVector(ordinal, indexId, sequence)) return undefined;
+    this.state.nextSequence += 1;
+    return sequence;
+  }
+
+  #removeVector(ordinal: number, indexId: number, sequence: number): boolean {
+    const { state } = this;
+    const held = state.vectorIndexes.includes(indexId) ? this.#vectors.remove(indexId, ordinal) : undefined;
+    if (!held) return false;
+    this.#statements.change.run(sequence, ordinal, 1, held.sequence, indexId);
+    state.bytes -= held.bodyBytes;
+    return true;
+  }
+
+  /** The body of a stored vector's row. */
+  vector(ordinal: number, indexId: number): Uint8Array | undefined {
+    return this.state.vectorIndexes.includes(indexId) ? this.#vectors.body(indexId, ordinal) : undefined;
+  }
+
+  /** Forgets some vectors of an index that is gone, in a transaction of its own; `done` when none is left. */
+  dropVectors(indexId: number, rowsMax: number): { removed: number; done: boolean } {
+    if (!this.state.vectorIndexes.includes(indexId)) return { removed: 0, done: true };
+    this.begin();
+    try {
+      const { state } = this;
+      const gone = this.#vectors.removeSome(indexId, rowsMax);
+      for (const { sequence, bodyBytes } of gone) {
+        state.bytes -= bodyBytes;
+        this.#forgetChange(sequence);
+      }
+      const done = gone.length < rowsMax;
+      if (done) state.vectorIndexes = state.vectorIndexes.filter((id) => id !== indexId);
+      this.#saveState();
+      this.commit();
+      return { removed: gone.length, done };
+    } catch (error) {
+      this.rollback();
+      throw error;
+    }
+  }
+
+  /** Applies row images exactly as another evaluation left them, ordinals and sequences included. */
+  applyImages(frame: DocumentFrame): void {
+    const { state } = this;
+    for (let row = 0; row < frame.rowCount; row += 1) {
+      const [ordinal, sequence] = [frame.ordinal(row), frame.sequence(row)];
+      fits(sequence >= state.nextSequence, 'are older than the range');
+      const kind = frame.kind(row);
+      if (kind === rowKind.put) this.#applyPut(frame, row, ordinal, sequence);
+      else if (kind === rowKind.vectorPut) {
+        this.#putVector({ ordinal, isNew: false }, sequence, frame.body(row), frame.crc(row));
+      } else if (kind === rowKind.vectorDelete) {
+        // The vector may have gone meanwhile, with its index.
+        this.#removeVector(ordinal, vectorIndexId(frame.body(row)), sequence);
+      } else {
+        const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
+        fits(held, 'delete a document that is not there');
+        this.#remove(held, sequence);
+      }
+      state.nextSequence = sequence + 1;
+    }
+  }
+
+  #applyPut(frame: DocumentFrame, row: number, ordinal: number, sequence: number): void {
+    const { state } = this;
+    const body = frame.body(row);
+    const [ttlBaseMs, crc] = [frame.ttlBaseMs(row) || null, frame.crc(row)];
+    state.bytes += body.byteLength;
+    if ((frame.flags(row) & rowOrdinalIsNew) !== 0) {
+      const inserted = this.#statements.insert.run(ordinal, frame.keyBytes(row), sequence, ttlBaseMs, crc, body);
+      fits(inserted.changes === 1, 'insert a document that is there');
+      this.#statements.change.run(sequence, ordinal, 0, null, null);
+      state.documents += 1;
+      state.nextOrdinal = ordinal + 1;
+      return;
+    }
+    const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
+    fits(held, 'update a document that is not there');
+    this.#statements.update.run(sequence, ttlBaseMs, crc, body, ordinal);
+    this.#statements.change.run(sequence, ordinal, 0, held.sequence, null);
+    state.bytes -= held.bodyBytes;
+  }
+
+  /**
+   * Forgets tombstones and superseded changes up to `throughSequence`, which every index of the range must have made
+   * durable. Works in its own transactions of bounded size; returns the rows removed.
+   */
+  purge(throughSequence: number, rowsMax: number): PurgeReport {
+    return purgeChanges(this.#database, Math.min(throughSequence, this.state.nextSequence - 1), rowsMax);
+  }
+
+  /** The sweeper finds what has expired by this index; ranges whose documents live for ever do without it. */
+  indexLifetimes(): void {
+    this.#database.run(
+      'CREATE INDEX IF NOT EXISTS documents_by_lifetime ON documents (ttl_base_ms) WHERE ttl_base_ms IS NOT NULL',
+    );
+  }
+
+  /** Closes a file that is about to be removed: what it holds need not reach the disk. */
+  discard(): void {
+    this.#database.run('PRAGMA synchronous = OFF');
+    this.close();
+  }
+
+  close(): void {
+    for (const statement of Object.values(this.#statements)) statement.finalize();
+    this.#vectors.close();
+    this.#database.close();
+  }
+}
+
+/** Row images of a committed write do not fit when the range has lost what they build on. */
+function fits(condition: unknown, fault: string): asserts condition {
+  if (!condition)
+    throw new ServiceError('data_corrupted', `the row images of a committed write ${fault}; the range is damaged`);
+}
+
+function prepare(database: Database) {
+  const statement = (sql: string): Statement => database.prepare(sql);
+  return {
+    begin: statement('BEGIN IMMEDIATE'),
+    commit: statement('COMMIT'),
+    rollback: statement('ROLLBACK'),
+    savepoint: statement('SAVEPOINT request'),
+    release: statement('RELEASE request'),
+    rollbackToSavepoint: statement('ROLLBACK TO request'),
+    find: statement(`SELECT ${rowColumns} FROM documents WHERE key = ?`),
+    findOrdinal: statement(`SELECT ${rowColumns} FROM documents WHERE ordinal = ?`),
+    load: statement(`SELECT ${rowColumns}, crc, body FROM documents WHERE key = ?`),
+    window: statement(
+      `SELECT ${rowColumns}, crc, body, key FROM documents WHERE key > ? AND key <= ? ORDER BY key LIMIT ?`,
+    ),
+    insert: statement(
+      'INSERT INTO documents (ordinal, key, sequence, ttl_base_ms, crc, body) VALUES (?, ?, ?, ?, ?, ?) ' +
+        'ON CONFLICT (key) DO NOTHING',
+    ),
+    update: statement('UPDATE documents SET sequence = ?, ttl_base_ms = ?, crc = ?, body = ? WHERE ordinal = ?'),
+    remove: statement('DELETE FROM documents WHERE ordinal = ?'),
+    change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, index_id) VALUES (?, ?, ?, ?, ?)'),
+    forget: statement(
+      'DELETE FROM changes WHERE sequence = ? AND sequence <= (SELECT purged_through FROM range_identity)',
+    ),
+    bury: statement('UPDATE changes SET deleted = 1 WHERE sequence = ?'),
+    saveState: statement(
+      'UPDATE changes SET documents = ?, bytes = ?, next_ordinal = ?, entry_index = ?, transaction_id = ? ' +
+        'WHERE sequence = ?',
+    ),
+  };
+}
+
+/** The last row of `changes` always carries the counters: nothing removes it before a later one exists. */
+function readState(database: Database, firstSequence: number): Omit<RangeState, 'vectorIndexes'> {
+  const last = database
+    .query(
+      'SELECT sequence, documents, bytes, next_ordinal, entry_index, transaction_id FROM changes ' +
+        'ORDER BY sequence DESC LIMIT 1',
+    )
+    .get() as Record<string, number | null> | null;
+  if (!last) {
+    return { documents: 0, bytes: 0, nextOrdinal: 1, nextSequence: firstSequence, entryIndex: 0, transactionId: 0 };
+  }
+  const column = (name: string): number => {
+    const value = last[name];
+    if (typeof value === 'number') return value;
+    throw new ServiceError('data_corrupted', `a range file has lost its counters (${name}); run \`sundew check\``);
+  };
+  return {
+    documents: column('documents'),
+    bytes: column('bytes'),
+    nextOrdinal: column('next_ordinal'),
+    nextSequence: column('sequence') + 1,
+    entryIndex: column('entry_index'),
+    transactionId: column('transaction_id'),
+  };
+}

@@ -1,0 +1,244 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { openReader } from '../connection.ts';
+import { damagedRow, type ReadSource, reading } from '../storage-error.ts';
+
+/** A stored document. */
+export interface StoredDocument {
+  ordinal: number;
+  key: string;
+  /** The row's sequence: the document's version. */
+  sequence: number;
+  /** Base of its lifetime, milliseconds since 1970; undefined when it has none. */
+  ttlBaseMs: number | undefined;
+  /** UTF-8 JSON object, exactly as stored. */
+  body: Uint8Array<ArrayBuffer>;
+}
+
+/** A stored document whose body is wanted as text. */
+export interface StoredText extends Omit<StoredDocument, 'body'> {
+  /** The JSON object, exactly as stored. */
+  text: string;
+}
+
+/** Key interval of a page. */
+export interface KeyBounds {
+  fromKey: string;
+  fromInclusive: boolean;
+  /** null for the end of the range. */
+  toKey: string | null;
+  toInclusive: boolean;
+}
+
+/** A row whose body does not match its checksum, or whose key is not UTF-8. */
+export interface DamagedDocument {
+  ordinal: number;
+  key: string;
+}
+
+/** Documents read by their ordinals. */
+export interface StoredTexts {
+  /** In no promised order. */
+  documents: StoredText[];
+  /** Ordinals of damaged rows. */
+  damaged: ReadonlySet<number>;
+}
+
+export interface DocumentPage {
+  documents: StoredDocument[];
+  damaged: DamagedDocument[];
+  /** Where the page ends: that of a document or of a damaged row; undefined when there are neither. */
+  lastKey: string | undefined;
+  /** There may be more behind `lastKey`. */
+  more: boolean;
+}
+
+/** A page of rows whose checksums were compared. */
+export interface ScrubPage {
+  rows: number;
+  /** Go on after it. */
+  lastRow: number;
+  /** Keys of the documents that are damaged, or whose vector is. */
+  damagedKeys: string[];
+}
+
+interface Row {
+  ordinal: number;
+  key: Uint8Array;
+  sequence: number;
+  ttlBaseMs: number;
+  crc: number;
+  body: Uint8Array<ArrayBuffer>;
+}
+
+export const pageRowsMax = 256;
+export const pageBytesMax = 1_024 * 1_024;
+
+/** A row of `textColumns`, in their order. */
+type TextRow = [ordinal: number, key: string, sequence: number, ttlBaseMs: number, crc: number, text: string];
+
+const textColumns = 'ordinal, CAST(key AS TEXT), sequence, coalesce(ttl_base_ms, 0), crc, CAST(body AS TEXT)';
+const columns = 'ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, crc, body';
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const noneDamaged: ReadonlySet<number> = new Set();
+
+/**
+ * Reads documents of one range on the calling thread. Every call sees all that was committed before it and leaves no
+ * statement open. A damaged row fails a read of its key with `data_corrupted`; in a page it is named beside the others.
+ */
+export class DocumentStore {
+  readonly #source: ReadSource;
+  readonly #database: Database;
+  readonly #byKey: Statement;
+  readonly #byOrdinal: Statement;
+  readonly #byOrdinals: Statement;
+  readonly #after: Statement;
+  readonly #from: Statement;
+  readonly #expired: Statement;
+  readonly #scrubbed: Statement;
+
+  constructor(path: string, source: ReadSource) {
+    this.#source = source;
+    this.#database = openReader(path);
+    this.#byKey = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key = ?`);
+    this.#byOrdinal = this.#database.prepare(`SELECT ${textColumns} FROM documents WHERE ordinal = ?`);
+    this.#byOrdinals = this.#database.prepare(
+      // A join, because IN would first sort the numbers into a table of its own: a tenth of the time of ten rows.
+      `SELECT ${textColumns} FROM (SELECT value FROM json_each(?)) CROSS JOIN documents ON ordinal = value`,
+    );
+    this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
+    this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
+    this.#expired = this.#database.prepare('SELECT key, sequence FROM documents WHERE ttl_base_ms <= ? LIMIT ?');
+    this.#scrubbed = this.#database.prepare(
+      `SELECT ${columns} FROM documents WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
+    );
+  }
+
+  get(key: string): StoredDocument | undefined {
+    const row = reading(this.#source, () => this.#byKey.get(encoder.encode(key))) as Row | null;
+    if (!row) return undefined;
+    if (!isIntact(row)) throw damagedRow(this.#source, 'the stored document', key);
+    const { ordinal, sequence, ttlBaseMs, body } = row;
+    return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
+  }
+
+  /** The rows that exist. As text, because a page of them is about to become text. */
+  byOrdinals(ordinals: readonly number[]): StoredTexts {
+    const [first] = ordinals;
+    if (first === undefined) return { documents: [], damaged: noneDamaged };
+    const rows = reading(this.#source, () =>
+      ordinals.length === 1 ? this.#byOrdinal.values(first) : this.#byOrdinals.values(JSON.stringify(ordinals)),
+    );
+    const documents: StoredText[] = [];
+    let damaged: Set<number> | undefined;
+    for (const [ordinal, key, sequence, ttlBaseMs, crc, text] of rows as TextRow[]) {
+      // Bytes that are not UTF-8 have become others, so that their checksum does not match either.
+      if (Bun.hash.crc32(text) === crc)
+        documents.push({ ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, text });
+      else {
+        this.#source.documentDamaged?.(key);
+        damaged ??= new Set();
+        damaged.add(ordinal);
+      }
+    }
+    return { documents, damaged: damaged ?? noneDamaged };
+  }
+
+  /**
+   * Documents in key order from the lower bound on, until a bound is met: at most `rowsMax` rows, and no further row
+   * once `bytesMax` bytes of bodies are reached. Go on with the last key, exclusive.
+   */
+  page(bounds: KeyBounds, rowsMax = pageRowsMax, bytesMax = pageBytesMax): DocumentPage {
+    return reading(this.#source, () => this.#page(bounds, rowsMax, bytesMax));
+  }
+
+  #page(bounds: KeyBounds, rowsMax: number, bytesMax: number): DocumentPage {
+    const statement = bounds.fromInclusive ? this.#from : this.#after;
+    const to = bounds.toKey === null ? undefined : encoder.encode(bounds.toKey);
+    const page: DocumentPage = { documents: [], damaged: [], lastKey: undefined, more: false };
+    let bytes = 0;
+    for (const found of statement.iterate(encoder.encode(bounds.fromKey))) {
+      const row = found as Row;
+      if (to) {
+        const order = Buffer.compare(row.key, to);
+        if (order > 0 || (order === 0 && !bounds.toInclusive)) return page;
+      }
+      if (page.documents.length + page.damaged.length >= rowsMax || bytes >= bytesMax) return { ...page, more: true };
+      this.#add(page, row);
+      bytes += row.body.byteLength;
+    }
+    return page;
+  }
+
+  #add(page: DocumentPage, row: Row): void {
+    const { ordinal, sequence, ttlBaseMs, body } = row;
+    const key = textOf(row.key);
+    page.lastKey = key ?? Buffer.from(row.key).toString();
+    if (key !== undefined && isIntact(row)) {
+      page.documents.push({ ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body });
+    } else {
+      this.#source.documentDamaged?.(page.lastKey);
+      page.damaged.push({ ordinal, key: page.lastKey });
+    }
+  }
+
+  /** Checks the rows after an ordinal, a page of them; undefined when there are none. */
+  scrubPage(afterOrdinal: number): ScrubPage | undefined {
+    const rows = reading(this.#source, () => this.#scrubbed.all(afterOrdinal, pageRowsMax)) as Row[];
+    const last = rows.at(-1);
+    if (!last) return undefined;
+    const damaged = rows.filter((row) => !isIntact(row));
+    const damagedKeys = damaged.map((row) => Buffer.from(row.key).toString());
+    return { rows: rows.length, lastRow: last.ordinal, damagedKeys };
+  }
+
+  /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
+  expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
+    const rows = reading(
+      this.#source,
+      () => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[],
+    );
+    return rows.flatMap(({ key, sequence }) => {
+      const text = textOf(key);
+      return text === undefined ? [] : [{ key: text, sequence }];
+    });
+  }
+
+  /** Least base of a lifetime, milliseconds since 1970; null when no document has one. Needs the index of lifetimes. */
+  oldestLifetimeMs(): number | null {
+    const sql = 'SELECT min(ttl_base_ms) AS oldest FROM documents WHERE ttl_base_ms IS NOT NULL';
+    return reading(this.#source, () => {
+      using statement = this.#database.prepare(sql);
+      return (statement.get() as { oldest: number | null }).oldest;
+    });
+  }
+
+  get database(): Database {
+    return this.#database;
+  }
+
+  close(): void {
+    for (const statement of this.#statements()) {
+      statement.finalize();
+    }
+    this.#database.close();
+  }
+
+  #statements(): Statement[] {
+    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired, this.#scrubbed];
+  }
+}
+
+function isIntact({ body, crc }: Row): boolean {
+  return Bun.hash.crc32(body) === crc;
+}
+
+/** Undefined when the bytes are not UTF-8. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,82 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { placeOfVector, vectorRowId } from '../range/vector-rows.ts';
+import { type ReadSource, reading } from '../storage-error.ts';
+import type { ScrubPage } from './document-store.ts';
+
+interface Row {
+  id: number;
+  crc: number;
+  body: Uint8Array;
+}
+
+export interface ReadVectors {
+  /** Ordinal -> index id -> body (`lib/vector-body.ts`). */
+  found: Map<number, Map<number, Uint8Array>>;
+  /** Ordinals of documents that have a damaged vector. */
+  damaged: Set<number>;
+}
+
+/** Rows of a scrub page; a vector has a few kilobytes. */
+const scrubRows = 256;
+
+/** Reads stored vectors of one range on the calling thread. */
+export class VectorStore {
+  readonly #source: ReadSource;
+  readonly #byIds: Statement;
+  readonly #after: Statement;
+  readonly #keyOf: Statement;
+
+  constructor(database: Database, source: ReadSource) {
+    this.#source = source;
+    this.#byIds = database.prepare(
+      'SELECT id, crc, body FROM vectors WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id',
+    );
+    this.#after = database.prepare('SELECT id, crc, body FROM vectors WHERE id > ? ORDER BY id LIMIT ?');
+    this.#keyOf = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
+  }
+
+  /**
+   * The bodies (`lib/vector-body.ts`) of the vectors that these documents have for these indexes: ordinal -> index id ->
+   * body. A vector that does not match its checksum is left out, and its document named as damaged.
+   */
+  read(ordinals: readonly number[], indexIds: readonly number[]): ReadVectors {
+    const found = new Map<number, Map<number, Uint8Array>>();
+    const damaged = new Set<number>();
+    if (ordinals.length === 0 || indexIds.length === 0) return { found, damaged };
+    const ids = indexIds.flatMap((indexId) => ordinals.map((ordinal) => vectorRowId(indexId, ordinal)));
+    for (const row of reading(this.#source, () => this.#byIds.all(JSON.stringify(ids))) as Row[]) {
+      const { indexId, ordinal } = placeOfVector(row.id);
+      if (!isIntact(row)) {
+        this.#source.documentDamaged?.(this.#key(ordinal));
+        damaged.add(ordinal);
+        continue;
+      }
+      const own = found.get(ordinal) ?? new Map<number, Uint8Array>();
+      found.set(ordinal, own.set(indexId, row.body));
+    }
+    return { found, damaged };
+  }
+
+  /** Checks the vectors after a row id (-1 for all), a page of them; undefined when there are none. */
+  scrubPage(afterId: number): ScrubPage | undefined {
+    const rows = reading(this.#source, () => this.#after.all(afterId, scrubRows)) as Row[];
+    const last = rows.at(-1);
+    if (!last) return undefined;
+    const damaged = rows.filter((row) => !isIntact(row));
+    const damagedKeys = damaged.map(({ id }) => this.#key(placeOfVector(id).ordinal));
+    return { rows: rows.length, lastRow: last.id, damagedKeys };
+  }
+
+  close(): void {
+    for (const statement of [this.#byIds, this.#after, this.#keyOf]) statement.finalize();
+  }
+
+  #key(ordinal: number): string {
+    const row = reading(this.#source, () => this.#keyOf.get(ordinal)) as { key: Uint8Array } | null;
+    return row === null ? `(ordinal ${ordinal})` : Buffer.from(row.key).toString();
+  }
+}
+
+function isIntact({ crc, body }: Row): boolean {
+  return Bun.hash.crc32(body) === crc;
+}

@@ -1,0 +1,216 @@
+import type { Database } from 'bun:sqlite';
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { failpoint } from '../../lib/failpoint.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type Migration, openWriter } from '../connection.ts';
+import { translateStorageError } from '../storage-error.ts';
+import type { DiskCondition } from '../writer/disk-space.ts';
+import { inspectWal } from './wal-inspection.ts';
+
+const frameBytes = 4_096 + 24;
+const headerBytes = 32;
+/**
+ * Space that is written with zeros ahead of the log. A commit into space that exists syncs in half the time of one
+ * that grows the file (no change of size for the file system's own journal); SQLite ends recovery at the zeros.
+ */
+const firstSpaceBytes = 256 * 1_024;
+const spaceGrowth = 4;
+const spaceBytesMax = 16 * 1_024 * 1_024;
+/** Frames after which the log is copied into the file, on another thread, and restarted. */
+const longFrames = Math.floor((spaceBytesMax - headerBytes) / frameBytes);
+/** Frames that the writer copies itself, between two writes, to let the log restart. */
+const remainderFrames = 2_048;
+/** Frames after which the writer copies whatever there is, because the other thread does not keep up. */
+const overlongFrames = 4 * longFrames;
+const catchUpPauseMs = 5;
+const catchUpAttemptsMax = 400;
+/** Bytes to which a log grows while a reader keeps it from being copied: a backup that reads one instant of a range. */
+const pinnedBytesMax = 1_024 * 1_024 * 1_024;
+const pinnedFrames = Math.floor(pinnedBytesMax / frameBytes);
+
+interface LogFrames {
+  /** 1 when another connection is copying. */
+  busy: number;
+  /** Frames in the log. */
+  log: number;
+  /** Of these, copied into the file. */
+  checkpointed: number;
+}
+
+/** Keeps one file's write-ahead log: checked before SQLite sees it, with space ahead, checkpointed between writes. */
+export class WalMaintenance {
+  readonly #database: Database;
+  readonly #path: string;
+  /** Asks for a copy on another thread; `copied` is called when it has ended. */
+  onLong: () => void = () => undefined;
+  /** What the disk was at the last time that the log was to be emptied. */
+  emptying: DiskCondition = 'writable';
+  #spaceBytes = 0;
+  /** At least the log's frames since it was last restarted. */
+  #framesEstimate = 0;
+  /** Frames beyond which `maintain` has something to do. */
+  #framesDue = 0;
+  #isCopying = false;
+
+  private constructor(database: Database, path: string) {
+    this.#database = database;
+    this.#path = path;
+  }
+
+  /**
+   * Opens a file for writing; `name` is what people call it. After an unclean stop its log is walked first: damage in front of a whole transaction
+   * is refused with `data_corrupted`, a torn end is reported as a warning and cut off. What the log held is then
+   * copied into the file, so that nothing rests on pages which only the page cache has.
+   */
+  static open(
+    path: string,
+    name: string,
+    migrations: readonly Migration[],
+  ): { wal: WalMaintenance; database: Database; warnings: string[] } {
+    const warnings: string[] = [];
+    const found = inspectWal(`${path}-wal`);
+    if (found.state === 'damaged') {
+      throw new ServiceError(
+        'data_corrupted',
+        `the write-ahead log of ${name} is damaged at byte ${found.damagedAtByte}, in front of committed transactions; ` +
+          'no writes are taken',
+        { details: { path } },
+      );
+    }
+    if (found.state === 'torn') {
+      warnings.push(`${path}: the end of the write-ahead log is incomplete and was left out`);
+    }
+    const database = openWriter(path, migrations);
+    const wal = new WalMaintenance(database, path);
+    if (found.state !== 'empty') wal.emptying = emptyLog(database, path);
+    return { wal, database, warnings };
+  }
+
+  /** Counts a commit that wrote about this many bytes of rows. */
+  wrote(bytes: number, rows: number): void {
+    // A row touches at most five pages; many rows share theirs.
+    this.#framesEstimate += Math.ceil(bytes / 2_048) + Math.min(rows * 5, 64 + rows);
+  }
+
+  /** There is upkeep to do, or at least to look for. */
+  get isDue(): boolean {
+    return this.#framesEstimate > this.#framesDue;
+  }
+
+  /** The upkeep cannot wait for a moment without requests. */
+  get isOverdue(): boolean {
+    const slack = this.#framesDue < overlongFrames ? longFrames : 0;
+    return this.#framesEstimate > this.#framesDue + slack;
+  }
+
+  /** Between writes: has a long log copied, and keeps space ahead of a short one where the disk has room for it. */
+  maintain(mayGrow = true): void {
+    const { log } = this.#frames();
+    this.#framesEstimate = log;
+    if (log >= overlongFrames) this.#catchUp();
+    else if (log >= longFrames && !this.#isCopying) {
+      this.#isCopying = true;
+      this.onLong();
+    } else if (mayGrow && log < longFrames && this.isDue) this.#grow();
+    this.#framesDue = this.#nextLook();
+  }
+
+  /** The other thread has copied what it found; what was written meanwhile is little, or takes another turn. */
+  copied(failed: boolean): void {
+    this.#isCopying = false;
+    const { log, checkpointed } = this.#frames();
+    this.#framesEstimate = log;
+    if (failed) this.#framesDue = log + longFrames;
+    else if (log - checkpointed <= remainderFrames) this.checkpoint();
+    else this.maintain(false);
+  }
+
+  /**
+   * Copies what the log holds into the file. The log begins again with the next write unless a reader still uses it.
+   * Returns what kept it from copying all.
+   */
+  checkpoint(): 'nothing' | 'reader' | 'checkpointer' {
+    failpoint('storage.wal-checkpoint');
+    const row = this.#database.query('PRAGMA wal_checkpoint(PASSIVE)').get() as LogFrames;
+    this.#framesEstimate = row.log === row.checkpointed ? 0 : row.log;
+    this.#framesDue = this.#nextLook();
+    if (row.busy === 1) return 'checkpointer';
+    return row.log === row.checkpointed ? 'nothing' : 'reader';
+  }
+
+  /**
+   * Writes wait here until the log is short: what comes in faster than it can be copied would fill the disk. The other
+   * thread may hold the copy's lock, for which SQLite itself does not wait. A reader that pins the log is not waited for
+   * before the log has reached its bound: it may need long.
+   */
+  #catchUp(): void {
+    for (let attempt = 0; attempt < catchUpAttemptsMax; attempt += 1) {
+      const kept = this.checkpoint();
+      if (this.#framesEstimate < longFrames) return;
+      if (kept === 'reader' && this.#framesEstimate < pinnedFrames) return;
+      Bun.sleepSync(catchUpPauseMs);
+    }
+  }
+
+  /** Copies everything and empties the log, before a clean close. */
+  finish(): void {
+    emptyLog(this.#database, this.#path);
+  }
+
+  #frames(): LogFrames {
+    const row = this.#database.query('PRAGMA wal_checkpoint(NOOP)').get() as LogFrames;
+    return row.log === row.checkpointed ? { ...row, log: 0, checkpointed: 0 } : row;
+  }
+
+  #nextLook(): number {
+    // Somebody else's reader can keep an overlong log from being copied: look again when it has grown.
+    if (this.#framesEstimate >= overlongFrames) return this.#framesEstimate + longFrames;
+    if (this.#isCopying || this.#framesEstimate >= longFrames) return overlongFrames;
+    return this.#spaceBytes === spaceBytesMax ? longFrames : Math.floor(this.#spaceBytes / frameBytes / 2);
+  }
+
+  #grow(): void {
+    const target = Math.min(spaceBytesMax, Math.max(firstSpaceBytes, this.#spaceBytes * spaceGrowth));
+    const descriptor = openSync(`${this.#path}-wal`, 'r+');
+    try {
+      const { size } = fstatSync(descriptor);
+      if (size < target) extend(descriptor, size, target);
+    } finally {
+      closeSync(descriptor);
+    }
+    this.#spaceBytes = target;
+  }
+}
+
+/** What does not fit is given back: space ahead only saves time. */
+function extend(descriptor: number, size: number, target: number): void {
+  try {
+    writeSync(descriptor, new Uint8Array(target - size), 0, target - size, size);
+    fdatasyncSync(descriptor);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+    ftruncateSync(descriptor, size);
+  }
+}
+
+/**
+ * Copies the log into the file and empties it. On a disk that takes no more the log stays, and is synced: the file is
+ * whole with it, and the next opening copies it.
+ */
+function emptyLog(database: Database, path: string): DiskCondition {
+  try {
+    database.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    return 'writable';
+  } catch (error) {
+    const reported = translateStorageError(error, `${path}-wal-probe`);
+    const code = reported instanceof ServiceError ? reported.code : undefined;
+    if (code !== 'insufficient_storage' && code !== 'read_only') throw error;
+    const descriptor = openSync(`${path}-wal`, 'r');
+    try {
+      fdatasyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    return code === 'read_only' ? 'read_only' : 'full';
+  }
+}

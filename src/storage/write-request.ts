@@ -1,0 +1,148 @@
+import type { RequestKey } from './range/request-answers.ts';
+
+/** Number of a range, given by the catalog and never used again. */
+export type RangeId = number;
+
+/** Version of the entry format; entries of another are refused. */
+export const entryFormat = 1;
+
+export type EntryKind = 'rows' | 'prepare' | 'commit' | 'abort';
+
+/** What every entry of a range log carries beside its rows. */
+export interface EntryHeader {
+  format: typeof entryFormat;
+  kind: EntryKind;
+  rangeId: RangeId;
+  generation: number;
+  /** Term of the leader that made the entry; 0 on a single node. */
+  epoch: number;
+  /** Place in the range's log, from 1 without gaps. */
+  index: number;
+  requestId: string;
+  /** Wall time of the request, milliseconds since 1970. */
+  timeMs: number;
+}
+
+/** Window of a linear merge: keys in (`afterKey`, `toKey`] are made equal to the frame's puts. */
+export interface MergeWindow {
+  /** Exclusive; '' for the start of the range. */
+  afterKey: string;
+  /** Inclusive. */
+  toKey: string;
+  /** Evaluate and report, change nothing. */
+  dryRun: boolean;
+}
+
+/** What one request does to one range. */
+export interface RangeWrite {
+  rangeId: RangeId;
+  /**
+   * Document frame of puts, deletes and transforms, evaluated in row order; undefined when there are only conditional
+   * deletes. The buffer is given away: the caller must not touch it again.
+   */
+  frame?: Uint8Array<ArrayBuffer>;
+  merge?: MergeWindow;
+  /** Deletes that happen only if the document still has this sequence; others are skipped. */
+  deleteIf?: readonly ConditionalDelete[];
+  /** Dotted path of the field that holds the base of a document's lifetime; only transforms read it. */
+  ttlField?: string;
+}
+
+export interface ConditionalDelete {
+  key: string;
+  sequence: number;
+}
+
+/** A document that the request depends on; `version` 0 asserts that there is none (or an expired one). */
+export interface ReadAssertion {
+  rangeId: RangeId;
+  key: string;
+  version: number;
+  /** Name of the table, for the conflict's report. */
+  table?: string;
+}
+
+/** One request: all of it happens or nothing, over any number of ranges. */
+export interface WriteRequest {
+  writes: readonly RangeWrite[];
+  readSet?: readonly ReadAssertion[];
+  requestId: string;
+  /** Of a request that takes effect once, however often it is sent. */
+  key?: RequestKey | undefined;
+  /** Wall time of the request in milliseconds: base of lifetimes, and what "expired" is measured against. */
+  timeMs: number;
+  /** The same instant as RFC 3339 text, for `$currentDate` and missing `_timestamp` members. */
+  timestamp: string;
+}
+
+export interface WriteCounts {
+  /** Puts of keys that did not exist. */
+  inserted: number;
+  /** Puts over existing documents. */
+  updated: number;
+  deleted: number;
+  /** Transforms that found, or with `upsert` made, their document. */
+  transformed: number;
+  /** Transforms that changed nothing because no operation fitted the value that it found. */
+  failed: number;
+  /** Merge: documents written because they were new or different. */
+  upserted: number;
+  /** Merge: documents that were equal already. Conditional deletes: documents that had changed. */
+  skipped: number;
+  /** Merge: stored keys seen in the window. */
+  keysScanned: number;
+  /** Merge dry run: keys that would be deleted, at most `deletedIdsMax`. */
+  deletedIds: string[];
+}
+
+/** A merge's dry run names at most this many keys. */
+export const deletedIdsMax = 10_000;
+
+export function zeroCounts(): WriteCounts {
+  return {
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    transformed: 0,
+    failed: 0,
+    upserted: 0,
+    skipped: 0,
+    keysScanned: 0,
+    deletedIds: [],
+  };
+}
+
+export interface RangeTotals {
+  /** Live rows, expired but unswept ones included. */
+  documents: number;
+  /** Bytes of their bodies. */
+  bytes: number;
+}
+
+/** Hears of entries that were applied; `images` is always there. */
+export type EntryListener = (entry: AppliedWrite & { images: PostImages }) => void;
+
+/** Rows as they were stored, in sequence order: what indexes are fed with. */
+export interface PostImages {
+  /** Document frame of puts and deletes with ordinals, sequences and checksums filled. */
+  frame: Uint8Array<ArrayBuffer>;
+  firstSequence: number;
+  lastSequence: number;
+}
+
+/** What one request did to one range, durably. */
+export interface AppliedWrite {
+  rangeId: RangeId;
+  header: EntryHeader;
+  counts: WriteCounts;
+  /**
+   * Undefined when nothing changed, such a request takes no sequence and no place in the log; and when the range has yet
+   * to take the rows.
+   */
+  images: PostImages | undefined;
+  /** The request was applied before, under the same key; `lastSequence` is of that time, undefined when nothing changed. */
+  repeats?: { lastSequence: number | undefined };
+  /** The write is committed, but this range takes its rows only when its disk has room again. */
+  isLater?: true | undefined;
+  totals: RangeTotals;
+}

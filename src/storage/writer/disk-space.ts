@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import type { DataDirectory } from '../directory/data-directory.ts';
+
+/** What the disk takes at present. `full` and `read_only` hold from the first write that fails to the next that works. */
+export type DiskCondition = 'writable' | 'full' | 'read_only';
+
+const mebibyte = 1_024 * 1_024;
+/** A disk with less than this free is full. */
+const roomBytes = 4 * mebibyte;
+/** One step of filling the reserve; each is synced, and writes wait for it. */
+const stepBytes = 4 * mebibyte;
+
+/**
+ * The room of a data directory: whether its disk takes writes, and a reserve, a file that is removed when the disk is
+ * full, so that what frees space (deletes, drops), committed writes and checkpoints can be finished. While the reserve
+ * is spent, everything else is refused.
+ */
+export class DiskSpace {
+  readonly #directory: DataDirectory;
+  readonly #reserveBytes: number;
+  readonly #onChange: (condition: DiskCondition) => void;
+  #condition: DiskCondition = 'writable';
+  #heldBytes: number;
+
+  /** @param reserveBytes 0 for no reserve */
+  constructor(directory: DataDirectory, reserveBytes: number, onChange: (condition: DiskCondition) => void) {
+    this.#directory = directory;
+    this.#reserveBytes = reserveBytes;
+    this.#onChange = onChange;
+    this.#heldBytes = statSync(directory.reserveFile, { throwIfNoEntry: false })?.size ?? 0;
+    if (reserveBytes < this.#heldBytes) this.#remove();
+  }
+
+  get condition(): DiskCondition {
+    return this.#condition;
+  }
+
+  /** The disk is full and the reserve is spent: only writes that free space may use what is left. */
+  get isSpent(): boolean {
+    return this.#condition === 'full' && this.#heldBytes < this.#reserveBytes;
+  }
+
+  /** The reserve has yet to be filled. */
+  get lacksReserve(): boolean {
+    return this.#heldBytes < this.#reserveBytes;
+  }
+
+  /** A write failed or worked. */
+  note(condition: DiskCondition): void {
+    // A write that fits into the reserve's room says nothing about the disk.
+    if (condition === this.#condition || (condition === 'writable' && this.isSpent)) return;
+    this.#condition = condition;
+    this.#onChange(condition);
+  }
+
+  /** Gives the reserve's bytes back to the file system; false when there are none. */
+  spend(): boolean {
+    if (this.#heldBytes === 0) return false;
+    this.#remove();
+    this.note('full');
+    return true;
+  }
+
+  /** Before anything is opened: a full disk gets the reserve's room, so that recovery can write. */
+  spendWhenFull(): boolean {
+    return this.#freeBytes() < roomBytes && this.spend();
+  }
+
+  /** The disk has room again, for the reserve as well. */
+  hasRoom(): boolean {
+    return this.#freeBytes() >= roomBytes + this.#reserveBytes - this.#heldBytes;
+  }
+
+  /** After `hasRoom`, and after a write has worked. */
+  recover(): void {
+    this.#condition = 'writable';
+    this.#onChange('writable');
+  }
+
+  /** Fills a part of the reserve. True when there is more to fill, and room for it. */
+  fillStep(): boolean {
+    if (!this.lacksReserve || !this.hasRoom()) return false;
+    const descriptor = openSync(this.#directory.reserveFile, 'a', 0o600);
+    try {
+      this.#heldBytes = this.#extend(descriptor, fstatSync(descriptor).size);
+    } finally {
+      closeSync(descriptor);
+    }
+    return this.lacksReserve;
+  }
+
+  #extend(descriptor: number, size: number): number {
+    const bytes = Math.min(stepBytes, this.#reserveBytes - size);
+    try {
+      // Random bytes, because a file system that compresses would hold no room with zeros.
+      writeSync(descriptor, randomBytes(bytes));
+      fdatasyncSync(descriptor);
+      return size + bytes;
+    } catch (error) {
+      ftruncateSync(descriptor, size);
+      throw error;
+    }
+  }
+
+  #remove(): void {
+    rmSync(this.#directory.reserveFile, { force: true });
+    this.#heldBytes = 0;
+  }
+
+  #freeBytes(): number {
+    const { bavail, bsize } = statfsSync(this.#directory.root);
+    return bavail * bsize;
+  }
+}

@@ -1,0 +1,310 @@
+import type { Clock } from '../../lib/clock.ts';
+import { armFailpoint } from '../../lib/failpoint.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { CallOf, ChannelServer, IncomingCall } from '../../runtime/worker-channel.ts';
+import { CatalogFile } from '../catalog/catalog-file.ts';
+import { catalogMigrations } from '../catalog/catalog-migrations.ts';
+import { DataDirectory } from '../directory/data-directory.ts';
+import type { StartReport, StorageCalls, StorageEvent, WriterStart } from '../storage-calls.ts';
+import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
+import { WalMaintenance } from '../wal/wal-maintenance.ts';
+import type { RangeId } from '../write-request.ts';
+import { AcknowledgedHeads } from './acknowledged-heads.ts';
+import { AppendRunner } from './append-runner.ts';
+import { CommitTimings } from './commit-timings.ts';
+import { DiskSpace } from './disk-space.ts';
+import { RedoRunner } from './redo-runner.ts';
+import { WritableRanges } from './writable-ranges.ts';
+
+type StorageCall = IncomingCall<StorageCalls>;
+type AppendCall = CallOf<StorageCalls, 'append'>;
+type ControlName = Exclude<keyof StorageCalls & string, 'append'>;
+
+/** Rows of the change feed that one purge transaction looks at. */
+const purgeRows = 2_000;
+
+/** Vectors of a dropped index that one transaction removes; each has a few kilobytes. */
+const vectorRows = 256;
+
+/** Time to the next look at a disk that takes no writes, and at one that is too full for the reserve, in milliseconds. */
+const retryMs = 1_000;
+const reserveRetryMs = 30_000;
+
+/** Calls that free space, for which a full disk gives its reserve. */
+const freeingCalls: ReadonlySet<ControlName> = new Set([
+  'dropTable',
+  'dropVectors',
+  'purge',
+  'checkpoint',
+  'walCheckpointed',
+  'closeRange',
+]);
+
+interface Running {
+  directory: DataDirectory;
+  catalog: CatalogFile;
+  ranges: WritableRanges;
+  redo: RedoRunner;
+  runner: AppendRunner;
+  space: DiskSpace;
+  heads: AcknowledgedHeads;
+}
+
+/** Owns every SQLite write of a data directory. Lives in a worker thread; its calls arrive in order. */
+export class StorageWriter {
+  readonly #server: ChannelServer<StorageEvent>;
+  readonly #clock: Clock;
+  readonly #commits: CommitTimings;
+  #running: Running | undefined;
+  /** Set once the disk has failed a sync: the contents of the page cache are unknown from then on. */
+  #failure: ServiceError | undefined;
+
+  constructor(server: ChannelServer<StorageEvent>, clock: Clock) {
+    this.#server = server;
+    this.#clock = clock;
+    this.#commits = new CommitTimings(clock, (commits) => server.emit({ kind: 'commits', commits }));
+  }
+
+  handle(batch: readonly StorageCall[]): void {
+    let position = 0;
+    while (position < batch.length) {
+      const appends: AppendCall[] = [];
+      for (let call = batch[position]; call?.name === 'append'; call = batch[position]) {
+        appends.push(call);
+        position += 1;
+      }
+      if (appends.length > 0) this.#append(appends);
+      const call = batch[position];
+      if (call && call.name !== 'append') {
+        this.#control(call);
+        position += 1;
+      }
+    }
+    this.#maintainLogs((wal) => wal.isOverdue);
+    this.#commits.flushWhenDue();
+  }
+
+  /** Work that no request waits for. */
+  maintain(): void {
+    this.#maintainLogs((wal) => wal.isDue);
+  }
+
+  #maintainLogs(chosen: (wal: WalMaintenance) => boolean): void {
+    if (!this.#running || this.#failure) return;
+    const { catalog, ranges, directory } = this.#running;
+    if (chosen(catalog.wal)) this.#maintainLog(catalog.wal, directory.catalogFile);
+    for (const range of ranges.all()) if (chosen(range.wal)) this.#maintainLog(range.wal, range.path);
+  }
+
+  #maintainLog(wal: WalMaintenance, path: string): void {
+    try {
+      wal.maintain(this.#running?.space.condition === 'writable');
+    } catch (error) {
+      // A full or read-only disk is met again, and answered, by the next write.
+      this.#report(error, path);
+    }
+  }
+
+  #append(calls: readonly AppendCall[]): void {
+    if (this.#running && !this.#failure) this.#running.runner.run(calls);
+    else for (const call of calls) call.reject(this.#failure ?? notRunning());
+  }
+
+  #control<Name extends ControlName>(call: { [Each in Name]: CallOf<StorageCalls, Each> }[Name]): void {
+    try {
+      if (this.#failure && call.name !== 'close') throw this.#failure;
+      call.resolve(this.#handlers[call.name](call.request));
+    } catch (error) {
+      const reported = this.#report(error, this.#running?.directory.catalogFile);
+      const isFull = reported instanceof ServiceError && reported.code === 'insufficient_storage';
+      if (isFull && freeingCalls.has(call.name) && this.#running?.space.spend()) this.#control(call);
+      else call.reject(reported);
+    }
+  }
+
+  readonly #handlers: { [Name in ControlName]: (request: StorageCalls[Name][0]) => StorageCalls[Name][1] } = {
+    start: (request) => this.#start(request),
+    openRange: ({ rangeId, ttlDurationMs }) => {
+      const { ranges, catalog } = this.#live();
+      const range = ranges.get(rangeId);
+      range.ttlDurationMs = ttlDurationMs;
+      if (ttlDurationMs !== undefined) range.file.indexLifetimes();
+      const goneParts = range.file.state.vectorIndexes.filter((id) => !catalog.queries.hasPart(rangeId, id));
+      return {
+        snapshot: range.file.snapshot(),
+        warnings: range.warnings,
+        missingChanges: range.missingChanges,
+        goneParts,
+      };
+    },
+    setLifetime: ({ rangeId, ttlDurationMs }) => {
+      const range = this.#live().ranges.get(rangeId);
+      range.ttlDurationMs = ttlDurationMs;
+      if (ttlDurationMs !== undefined) range.file.indexLifetimes();
+    },
+    closeRange: ({ rangeId }) => {
+      this.#live().ranges.close(rangeId);
+    },
+    leaveRange: ({ rangeId }) => {
+      this.#live().ranges.leave(rangeId);
+    },
+    purge: ({ rangeId, throughSequence }) => {
+      const { file, wal } = this.#live().ranges.get(rangeId);
+      const report = file.purge(throughSequence, purgeRows);
+      wal.wrote(0, report.removed);
+      return report;
+    },
+    dropVectors: ({ rangeId, indexId }) => {
+      const { file, wal } = this.#live().ranges.get(rangeId);
+      const { removed, done } = file.dropVectors(indexId, vectorRows);
+      wal.wrote(0, removed);
+      return { done };
+    },
+    noteWallClock: ({ nowMs }) => {
+      this.#live().catalog.noteWallClock(nowMs);
+    },
+    createTable: (table) => {
+      const { catalog, ranges, space } = this.#live();
+      if (space.isSpent) throw insufficientStorage();
+      return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
+    },
+    dropTable: (request) => ({ removed: this.#dropTable(this.#live(), request) }),
+    saveRangeFacts: ({ facts }) => {
+      this.#live().catalog.saveRangeFacts(facts);
+    },
+    changeTable: (change) => this.#live().catalog.changeTable(change),
+    walCheckpointed: ({ path, failure }) => {
+      this.#walCheckpointed(this.#live(), path, failure);
+    },
+    upkeep: () => ({ nextMs: this.#upkeep(this.#live()) }),
+    checkpoint: ({ rangeId }) => {
+      this.#checkpoint(this.#live(), rangeId);
+    },
+    close: () => {
+      this.#close(this.#live());
+    },
+  };
+
+  #live(): Running {
+    if (this.#running) return this.#running;
+    throw notRunning();
+  }
+
+  #start({ root, failpoint, reserveBytes }: WriterStart): StartReport {
+    armFailpoint(failpoint);
+    const directory = new DataDirectory(root);
+    const space = new DiskSpace(directory, reserveBytes, (condition) => this.#server.emit({ kind: 'disk', condition }));
+    space.spendWhenFull();
+    const { wal, database, warnings } = WalMaintenance.open(directory.catalogFile, 'the catalog', catalogMigrations);
+    const catalog = new CatalogFile(directory.catalogFile, database, wal);
+    const onLong = (path: string) => this.#server.emit({ kind: 'long-wal', path });
+    wal.onLong = () => onLong(directory.catalogFile);
+    if (wal.emptying !== 'writable') space.note(wal.emptying);
+    const ranges = new WritableRanges(directory, catalog.queries, {
+      onLong,
+      onDisk: (condition) => space.note(condition),
+    });
+    const report = (error: unknown, path: string) => this.#report(error, path);
+    const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
+    const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
+    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, heads, report });
+    this.#running = { directory, catalog, ranges, redo, runner, space, heads };
+    const finished = redo.finishAtStart();
+    const lastRangeId = catalog.queries.counter('range_id');
+    return { ...finished, lastRangeId, warnings: [...warnings, ...finished.warnings] };
+  }
+
+  #saveHeads(heads: ReadonlyMap<RangeId, number>): void {
+    if (!this.#running || this.#failure) return;
+    const { catalog } = this.#running;
+    try {
+      catalog.noteHeads(heads);
+    } catch (error) {
+      // The next bundle says it again, or a later one.
+      this.#report(error, catalog.path);
+    }
+  }
+
+  /** Returns when to come again. */
+  #upkeep({ redo, space, catalog }: Running): number | undefined {
+    redo.catchUpAll();
+    if (redo.isPending && space.spend()) redo.catchUpAll();
+    if (redo.isPending) return retryMs;
+    try {
+      if (space.condition !== 'writable') {
+        if (!space.hasRoom()) return retryMs;
+        catalog.tryWrite();
+        space.recover();
+      }
+      if (space.fillStep()) return 0;
+    } catch (error) {
+      this.#report(error, catalog.path);
+      return retryMs;
+    }
+    return space.lacksReserve ? reserveRetryMs : undefined;
+  }
+
+  #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): string[] {
+    const table = catalog.queries.tableById(tableId);
+    if (!table) throw new ServiceError('table_not_found', 'the table does not exist any more');
+    let mark = nowMs * 1_000;
+    for (const { rangeId } of table.ranges) mark = Math.max(mark, heads.get(rangeId) ?? headOrZero(ranges, rangeId));
+    catalog.dropTable(tableId, mark);
+    return table.ranges.flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []);
+  }
+
+  #walCheckpointed({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
+    // What could not be synced into a file may be lost later.
+    if (failure === 'storage_failed') throw new ServiceError('storage_failed', `${path}: ${failure}`);
+    if (failure === 'insufficient_storage') this.#live().space.spend();
+    const range = [...ranges.all()].find((open) => open.path === path);
+    const wal = path === directory.catalogFile ? catalog.wal : range?.wal;
+    wal?.copied(failure !== undefined);
+  }
+
+  #checkpoint({ ranges, catalog }: Running, rangeId: number | undefined): void {
+    if (rangeId === undefined) {
+      catalog.wal.checkpoint();
+      for (const range of ranges.all()) range.wal.checkpoint();
+    } else ranges.get(rangeId).wal.checkpoint();
+  }
+
+  #close({ ranges, catalog, runner, heads }: Running): void {
+    if (!this.#failure) heads.flush();
+    this.#running = undefined;
+    // After a failed sync nothing is written any more, not even a checkpoint.
+    if (this.#failure) return;
+    runner.forgetApplied();
+    for (const range of [...ranges.all()]) ranges.close(range.file.rangeId);
+    catalog.wal.finish();
+    catalog.close();
+  }
+
+  /** The error for the caller; the end of this writer when the disk has failed. */
+  #report(error: unknown, path: string | undefined): unknown {
+    const reported = path === undefined ? error : translateStorageError(error, `${path}-wal-probe`);
+    if (!(reported instanceof ServiceError)) return reported;
+    if (reported.code === 'insufficient_storage') this.#running?.space.note('full');
+    if (reported.code === 'read_only') this.#running?.space.note('read_only');
+    if (reported.code === 'storage_failed' && !this.#failure) {
+      this.#failure = reported;
+      const cause = reported.cause instanceof Error ? `: ${reported.cause.message}` : '';
+      this.#server.emit({ kind: 'fatal', message: `${path}${cause}` });
+    }
+    return reported;
+  }
+}
+
+/** A damaged range can be dropped, too; the time of the drop stands in for its head. */
+function headOrZero(ranges: WritableRanges, rangeId: RangeId): number {
+  try {
+    return ranges.get(rangeId).file.snapshot().head;
+  } catch (error) {
+    if (isSqliteError(error) || (error instanceof ServiceError && error.code === 'data_corrupted')) return 0;
+    throw error;
+  }
+}
+
+function notRunning(): ServiceError {
+  return new ServiceError('unavailable', 'the storage is not running');
+}

@@ -1,0 +1,112 @@
+import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { CatalogQueries } from '../catalog/catalog-queries.ts';
+import { type DataDirectory, syncDirectory } from '../directory/data-directory.ts';
+import { takeAway } from '../directory/removals.ts';
+import { writeNewRangeFile } from '../range/new-range-file.ts';
+import { rangeMigrations } from '../range/range-migrations.ts';
+import { RangeWriter } from '../range/range-writer.ts';
+import { WalMaintenance } from '../wal/wal-maintenance.ts';
+import type { RangeId } from '../write-request.ts';
+import type { DiskCondition } from './disk-space.ts';
+
+/** A range that the writer has open. */
+export interface WritableRange {
+  readonly file: RangeWriter;
+  readonly wal: WalMaintenance;
+  readonly path: string;
+  ttlDurationMs: number | undefined;
+  /** What opening found that an operator should read. */
+  readonly warnings: string[];
+  /** Acknowledged changes that it lacks, at least. */
+  readonly missingChanges: number;
+}
+
+/** What the owner of the open ranges hears. */
+export interface RangeEvents {
+  /** The write-ahead log of this file should be copied into it. */
+  onLong(path: string): void;
+  /** A file was opened on a disk that takes no writes. */
+  onDisk(condition: DiskCondition): void;
+}
+
+/** The writer's open range files. */
+export class WritableRanges {
+  readonly #directory: DataDirectory;
+  readonly #catalog: CatalogQueries;
+  readonly #events: RangeEvents;
+  readonly #open = new Map<RangeId, WritableRange>();
+  /** Kept so that nothing closes them, which would copy their logs. */
+  readonly #left: WritableRange[] = [];
+
+  constructor(directory: DataDirectory, catalog: CatalogQueries, events: RangeEvents) {
+    this.#events = events;
+    this.#directory = directory;
+    this.#catalog = catalog;
+  }
+
+  /** Makes the durable, empty file of a new range. */
+  create(rangeId: RangeId, generation: number, firstSequence: number): void {
+    const directory = this.#directory.generationDirectory(rangeId, generation);
+    // A crash before the catalog's commit leaves a directory that no row names, under an id that is given again.
+    rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true });
+    writeNewRangeFile(this.#directory.documentsFile(rangeId, generation), rangeId, generation, firstSequence);
+    for (const path of [directory, this.#directory.rangeDirectory(rangeId), this.#directory.ranges])
+      syncDirectory(path);
+  }
+
+  get(rangeId: RangeId): WritableRange {
+    const open = this.#open.get(rangeId);
+    if (open) return open;
+    const record = this.#catalog.range(rangeId);
+    if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
+    const path = this.#directory.documentsFile(rangeId, record.generation);
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    // SQLite takes an empty file for a new one.
+    if (size === 0) {
+      throw new ServiceError('data_corrupted', `range ${rangeId} has lost its file; restore it from a backup`);
+    }
+    const name = `range ${rangeId}`;
+    const { wal, warnings, database } = WalMaintenance.open(path, name, rangeMigrations);
+    wal.onLong = () => this.#events.onLong(path);
+    if (wal.emptying !== 'writable') this.#events.onDisk(wal.emptying);
+    const file = new RangeWriter(database, (partId) => this.#catalog.hasPart(rangeId, partId));
+    const missingChanges = Math.max(0, (this.#catalog.acknowledgedHead(rangeId) ?? 0) - file.snapshot().head);
+    if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);
+    const range: WritableRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };
+    this.#open.set(rangeId, range);
+    return range;
+  }
+
+  find(rangeId: RangeId): WritableRange | undefined {
+    return this.#open.get(rangeId);
+  }
+
+  all(): Iterable<WritableRange> {
+    return this.#open.values();
+  }
+
+  close(rangeId: RangeId): void {
+    const range = this.#open.get(rangeId);
+    if (!range) return;
+    this.#open.delete(rangeId);
+    range.wal.finish();
+    range.file.close();
+  }
+
+  /** Leaves a range as it is until the process ends: its log is copied into its file when it is next opened. */
+  leave(rangeId: RangeId): void {
+    const range = this.#open.get(rangeId);
+    if (!range) return;
+    this.#open.delete(rangeId);
+    this.#left.push(range);
+  }
+
+  /** Closes a range and takes its files away; returns where they wait for their removal. */
+  remove(rangeId: RangeId): string | undefined {
+    this.#open.get(rangeId)?.file.discard();
+    this.#open.delete(rangeId);
+    return takeAway(this.#directory, rangeId);
+  }
+}
