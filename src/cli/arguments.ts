@@ -57,9 +57,9 @@ export function parseArguments(words: readonly string[], specs: readonly FlagSpe
         flag,
         specs.map((each) => each.flag),
       );
-    if (flags.has(flag)) throw new ConfigError(`${flag} is given twice.`);
-    if (spec.value === undefined && token.value !== undefined) throw new ConfigError(`${flag} takes no value.`);
-    if (spec.value !== undefined && token.value === undefined) throw new ConfigError(`${flag} needs a value.`);
+    if (flags.has(flag)) throw new ConfigError(`${flag} is given twice`);
+    if (spec.value === undefined && token.value !== undefined) throw new ConfigError(`${flag} takes no value`);
+    if (spec.value !== undefined && token.value === undefined) throw new ConfigError(`${flag} needs a value`);
     flags.set(flag, token.value ?? 'true');
   }
   return { positionals, flags };

@@ -20,7 +20,7 @@ export async function listenAddress(
   const found = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
   const port = Number(found?.[3]);
   if (found === null || port > 65_535) {
-    throw new ConfigError(`--listen takes HOST:PORT, such as 127.0.0.1:11433 or [::1]:11433, not "${text}".`);
+    throw new ConfigError(`--listen takes HOST:PORT, such as 127.0.0.1:11433 or [::1]:11433, not "${text}"`);
   }
   return bindAddress({ host: found[1] ?? found[2] ?? '', port }, allowPublic, resolve);
 }
@@ -39,7 +39,7 @@ export async function bindAddress(
   if (reachable !== undefined && !allowPublic) {
     throw new ConfigError(
       `${host}:${port} can be reached from other machines (${reachable}), and this listener asks for no credential and encrypts nothing. ` +
-        'Bind 127.0.0.1, or put a trusted proxy in front that terminates TLS and authenticates every request, and give --allow-insecure-public-bind.',
+        'bind 127.0.0.1, or put a trusted proxy in front that terminates TLS and authenticates every request, and give --allow-insecure-public-bind',
     );
   }
   return { host: addresses[0] ?? '127.0.0.1', port };
@@ -49,7 +49,7 @@ async function addressesOf(host: string, resolve: Resolve): Promise<string[]> {
   try {
     return await resolve(host);
   } catch (cause) {
-    throw new ConfigError(`the host "${host}" cannot be resolved.`, { cause });
+    throw new ConfigError(`the host "${host}" cannot be resolved`, { cause });
   }
 }
 

@@ -71,7 +71,7 @@ function entryOf(catalogue: readonly CatalogueEntry[], name: string): PullEntry 
 
 async function entryOfHub({ args }: VerbContext, address: string, hubUrl: string): Promise<PullEntry> {
   const kind = args.flags.get('--kind');
-  if (!isModelKind(kind)) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}.`);
-  if (hubUrl === 'none') throw new ConfigError('no hub is configured (inference.hub_url).');
+  if (!isModelKind(kind)) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}`);
+  if (hubUrl === 'none') throw new ConfigError('no hub is configured (inference.hub_url)');
   return await hubEntry(address, { hubUrl, kind, name: args.flags.get('--name'), clock: commandClock });
 }

@@ -56,7 +56,7 @@ function registryOf(context: VerbContext): ModelRegistry {
 function kindOf({ args }: VerbContext): ModelKind | undefined {
   const kind = args.flags.get('--kind');
   if (kind === undefined || isModelKind(kind)) return kind;
-  throw new ConfigError(`--kind must be one of ${modelKinds.join(', ')}, not "${kind}".`);
+  throw new ConfigError(`--kind must be one of ${modelKinds.join(', ')}, not "${kind}"`);
 }
 
 function list(context: VerbContext): number {
@@ -86,7 +86,7 @@ function show(context: VerbContext, name: string): number {
 
 async function importFolder(context: VerbContext, source: string): Promise<number> {
   const kind = kindOf(context);
-  if (kind === undefined) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}.`);
+  if (kind === undefined) throw new ConfigError(`--kind is missing: one of ${modelKinds.join(', ')}`);
   const name =
     context.args.flags.get('--name') ?? basename(resolve(source)).replace(/\.(?:gguf|onnx|zip|tar|tar\.gz|tgz)$/, '');
   const model = await importModel(source, { modelsDirectory: configOf(context).config.modelsDir, kind, name });

@@ -87,7 +87,7 @@ function read(option: Option<unknown>, raw: unknown, where: string): unknown {
   } catch (error) {
     const expectation = error instanceof Error ? error.message : String(error);
     const shown = option.secret ? '' : `, not ${JSON.stringify(raw)}`;
-    throw new ConfigError(`${where} must be ${expectation}${shown}.`);
+    throw new ConfigError(`${where} must be ${expectation}${shown}`);
   }
 }
 
@@ -95,7 +95,7 @@ function readText(path: string, readFile: (path: string) => string): string {
   try {
     return readFile(path);
   } catch (error) {
-    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
+    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -106,7 +106,7 @@ function readConfigFile(path: string, readFile: (path: string) => string): Map<s
   try {
     parsed = path.endsWith('.json') ? JSON.parse(source) : Bun.YAML.parse(source);
   } catch (error) {
-    throw new ConfigError(`${path} is not valid: ${error instanceof Error ? error.message : String(error)}.`);
+    throw new ConfigError(`${path} is not valid: ${error instanceof Error ? error.message : String(error)}`);
   }
   const flat = new Map<string, unknown>();
   if (parsed !== null && parsed !== undefined) flatten(path, '', parsed, flat);
@@ -115,7 +115,7 @@ function readConfigFile(path: string, readFile: (path: string) => string): Map<s
 
 function flatten(path: string, prefix: string, value: unknown, flat: Map<string, unknown>): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    if (prefix === '') throw new ConfigError(`${path} must hold a mapping of sections.`);
+    if (prefix === '') throw new ConfigError(`${path} must hold a mapping of sections`);
     flat.set(prefix, value);
     return;
   }
@@ -162,6 +162,6 @@ export function limitsOf(config: Config): LimitOptions {
   }
   const bounds = { ...limits, ...moved };
   const broken = brokenRelation(bounds);
-  if (broken !== undefined) throw new ConfigError(`the limits do not fit each other: it must hold that ${broken}.`);
+  if (broken !== undefined) throw new ConfigError(`the limits do not fit each other: it must hold that ${broken}`);
   return bounds;
 }

@@ -19,18 +19,18 @@ const embedderProviders = 'service antfly ollama openai gemini openrouter cohere
 /** Checks what is particular to an embeddings index; the types of the members have been checked before. */
 export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexConfig): EmbeddingsConfig {
   if (common.name === textLegName) {
-    const message = `"${textLegName}" is what queries call their search for text. Give the index another name.`;
+    const message = `"${textLegName}" is what queries call their search for text; give the index another name`;
     throw new ServiceError('invalid_name', message);
   }
   if ('summarizer' in config) {
     throw refused(
-      'An embeddings index takes no `summarizer`. Write the summary into a member of the document and index that.',
+      'an embeddings index takes no `summarizer`; write the summary into a member of the document and index that',
     );
   }
   if (config.external !== true) throw refuseManaged(config);
   for (const member of managedMembers) {
     if (config[member] === undefined) continue;
-    throw refused(`An index with \`external\` takes its vectors from \`_embeddings\`: leave \`${member}\` out.`);
+    throw refused(`an index with \`external\` takes its vectors from \`_embeddings\`: leave \`${member}\` out`);
   }
   return config.sparse === true ? readSparse(common, config) : readDense(common, config);
 }
@@ -38,14 +38,14 @@ export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexCon
 function readDense(common: CommonIndexConfig, config: IndexConfig): DenseConfig {
   for (const member of sparseMembers) {
     if (config[member] === undefined) continue;
-    throw refused(`\`${member}\` belongs to sparse indexes: set \`sparse\` to true, or leave it out.`);
+    throw refused(`\`${member}\` belongs to sparse indexes: set \`sparse\` to true, or leave it out`);
   }
   const { dimension } = config;
   if (dimension === undefined) {
-    throw refused('`dimension` is missing: an external index of dense vectors needs the length of its vectors.');
+    throw refused('`dimension` is missing: an external index of dense vectors needs the length of its vectors');
   }
   if (!isIntegerWithin(dimension, 1, limits.vectorDimensionMax)) {
-    throw refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}.`);
+    throw refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}`);
   }
   return {
     ...common,
@@ -59,23 +59,23 @@ function readDense(common: CommonIndexConfig, config: IndexConfig): DenseConfig 
 
 function readMetric(value: string): DistanceMetric {
   const metric = distanceMetrics.find((known) => known === value);
-  if (metric === undefined) throw refused(`\`distance_metric\` must be one of ${distanceMetrics.join(', ')}.`);
+  if (metric === undefined) throw refused(`\`distance_metric\` must be one of ${distanceMetrics.join(', ')}`);
   return metric;
 }
 
 function readSparse(common: CommonIndexConfig, config: IndexConfig): SparseConfig {
   if (config.distance_metric !== undefined && config.distance_metric !== 'inner_product') {
-    throw refused('A sparse index scores by the dot product: leave `distance_metric` out.');
+    throw refused('a sparse index scores by the dot product: leave `distance_metric` out');
   }
   const { top_k = 10, min_weight = 0, chunk_size = 1024 } = config;
   if (!isIntegerWithin(top_k, 1, limits.queryLimitMax)) {
-    throw refused(`\`top_k\` must be an integer from 1 to ${limits.queryLimitMax}.`);
+    throw refused(`\`top_k\` must be an integer from 1 to ${limits.queryLimitMax}`);
   }
   if (!(min_weight >= 0 && Number.isFinite(Math.fround(min_weight)))) {
-    throw refused('`min_weight` must be a number of at least 0 that 32 bits can hold.');
+    throw refused('`min_weight` must be a number of at least 0 that 32 bits can hold');
   }
   if (!isIntegerWithin(chunk_size, 64, limits.sparseChunkMax)) {
-    throw refused(`\`chunk_size\` must be an integer from 64 to ${limits.sparseChunkMax}.`);
+    throw refused(`\`chunk_size\` must be an integer from 64 to ${limits.sparseChunkMax}`);
   }
   return { ...common, type: 'embeddings', external: true, sparse: true, top_k, min_weight, chunk_size };
 }
@@ -83,26 +83,26 @@ function readSparse(common: CommonIndexConfig, config: IndexConfig): SparseConfi
 /** Why this is not the configuration of an index whose vectors the server makes; such indexes are still to come. */
 function refuseManaged(config: IndexConfig): ServiceError {
   if (config.sparse === true) {
-    return refused('A sparse index takes its vectors from `_embeddings`: set `external` to true.');
+    return refused('a sparse index takes its vectors from `_embeddings`: set `external` to true');
   }
-  const orExternal = 'Or set `external` to true and write the vectors yourself.';
+  const orExternal = 'or set `external` to true and write the vectors yourself';
   if (config.field === undefined && config.template === undefined) {
-    return refused(`Give \`field\` or \`template\`: what is to be embedded. ${orExternal}`);
+    return refused(`give \`field\` or \`template\`: what is to be embedded; ${orExternal}`);
   }
-  if (config.embedder === undefined) return refused(`\`embedder\` is missing: what makes the vectors. ${orExternal}`);
+  if (config.embedder === undefined) return refused(`\`embedder\` is missing: what makes the vectors; ${orExternal}`);
   if (typeof config.embedder.provider !== 'string' || config.embedder.provider === '') {
-    return refused('`embedder` must name its `provider`.');
+    return refused('`embedder` must name its `provider`');
   }
   const { provider } = config.embedder;
   if (!embedderProviders.includes(provider)) {
     const known = embedderProviders.filter((name) => name !== 'antfly').join(', ');
     const hint = suggestion(provider, embedderProviders);
-    return refused(`There is no provider of embedders "${provider.slice(0, 64)}", but ${known}.${hint}`);
+    return refused(`there is no provider of embedders "${provider.slice(0, 64)}", but ${known}.${hint}`);
   }
   if (config.dimension !== undefined && !isIntegerWithin(config.dimension, 1, limits.vectorDimensionMax)) {
-    return refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}.`);
+    return refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}`);
   }
-  return new ServiceError('not_implemented', `Embedders are not built yet. ${orExternal}`);
+  return new ServiceError('not_implemented', `embedders are not built yet; ${orExternal}`);
 }
 
 function isIntegerWithin(value: number, least: number, greatest: number): boolean {

@@ -61,15 +61,15 @@ export function primaryIndexConfig(schemaVersion: number): FullTextConfig {
 /** Checks the configuration of an index that a user adds under `name`. */
 export function readIndexConfig(name: string, config: IndexConfig): CheckedIndexConfig {
   if (config.name !== undefined && config.name !== name) {
-    throw new ServiceError('invalid_request', `\`name\` is "${config.name}" but the index is created as "${name}".`);
+    throw new ServiceError('invalid_request', `\`name\` is "${config.name}" but the index is created as "${name}"`);
   }
   if (name.startsWith(primaryIndexPrefix)) {
-    throw new ServiceError('invalid_name', `Index names that begin with "${primaryIndexPrefix}" belong to the server.`);
+    throw new ServiceError('invalid_name', `index names that begin with "${primaryIndexPrefix}" belong to the server`);
   }
   const type = config.type ?? inferType(config);
   refuseUnknownMembers(type, config);
   if ((config.enrichments ?? []).length > 0) {
-    throw new ServiceError('not_implemented', '`enrichments` of an index are not built yet. Leave them out.');
+    throw new ServiceError('not_implemented', '`enrichments` of an index are not built yet; leave them out');
   }
   const common = {
     name,
@@ -80,7 +80,7 @@ export function readIndexConfig(name: string, config: IndexConfig): CheckedIndex
   };
   if (type === 'full_text') return { ...common, type };
   if (type === 'embeddings') return readEmbeddingsConfig(common, config);
-  const message = `Indexes of type "${type}" are not built yet. Add full_text or embeddings indexes.`;
+  const message = `indexes of type "${type}" are not built yet; add full_text or embeddings indexes`;
   throw new ServiceError('not_implemented', message);
 }
 
@@ -89,7 +89,7 @@ function inferType(config: IndexConfig): string {
   if (['dimension', 'sparse', 'embedder', 'chunker', 'external'].some((member) => members.includes(member))) {
     return 'embeddings';
   }
-  throw new ServiceError('invalid_request', '`type` is missing: give "full_text" or "embeddings".');
+  throw new ServiceError('invalid_request', '`type` is missing: give "full_text" or "embeddings"');
 }
 
 function refuseUnknownMembers(type: string, config: IndexConfig): void {
@@ -97,13 +97,13 @@ function refuseUnknownMembers(type: string, config: IndexConfig): void {
   if (!own) {
     const known = Object.keys(membersOf);
     const hint = didYouMean(type, known);
-    const advice = hint === undefined ? `Use one of ${known.join(', ')}.` : `Did you mean "${hint}"?`;
-    throw new ServiceError('invalid_request', `There is no index type "${type}". ${advice}`);
+    const advice = hint === undefined ? `use one of ${known.join(', ')}` : `did you mean "${hint}"?`;
+    throw new ServiceError('invalid_request', `there is no index type "${type}"; ${advice}`);
   }
   const known = [...commonMembers, ...own];
   for (const member of Object.keys(config)) {
     if (known.includes(member)) continue;
-    const message = `An index of type "${type}" has no member "${member}".${suggestion(member, known)}`;
+    const message = `an index of type "${type}" has no member "${member}".${suggestion(member, known)}`;
     throw new ServiceError('invalid_request', message);
   }
 }

@@ -176,7 +176,7 @@ export class IndexedRange {
   assertKeepsUp(): void {
     for (const { applier } of this.#indexes.values()) {
       if (applier.isOverloaded(this.#parts.bounds.backlogBytesMax)) {
-        const message = 'Indexing is behind by more than its bound. Send the request again after the given time.';
+        const message = 'indexing is behind by more than its bound; send the request again after the given time';
         throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
       }
     }

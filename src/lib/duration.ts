@@ -29,17 +29,17 @@ export function parseDuration(text: string): number {
   if (text === '' || position < text.length) {
     const shown = text.length > 40 ? `${text.slice(0, 40)}...` : text;
     throw new DurationError(
-      `"${shown}" is not a duration: write whole numbers with the units ms, s, m, h or d, such as 30s, 24h or 1h30m.`,
+      `"${shown}" is not a duration: write whole numbers with the units ms, s, m, h or d, such as 30s, 24h or 1h30m`,
     );
   }
-  if (!Number.isSafeInteger(total)) throw new DurationError(`The duration "${text.slice(0, 40)}" is too long.`);
+  if (!Number.isSafeInteger(total)) throw new DurationError(`the duration "${text.slice(0, 40)}" is too long`);
   return total;
 }
 
 /** The shortest text that `parseDuration` reads back as the same number of milliseconds; `0s` for nothing. */
 export function formatDuration(durationMs: number): string {
   if (!Number.isSafeInteger(durationMs) || durationMs < 0) {
-    throw new RangeError(`A duration is a whole number of milliseconds from 0 on, not ${durationMs}.`);
+    throw new RangeError(`a duration is a whole number of milliseconds from 0 on, not ${durationMs}`);
   }
   let rest = durationMs;
   let text = '';

@@ -111,15 +111,15 @@ function readCardinality(value: Members, { where }: AggregationScope): PlanAggre
 function readTerms(value: Members, scope: AggregationScope): PlanAggregationKind {
   const { where } = scope;
   const fields = readStrings(value, 'fields', limits.aggregationFieldsMax, where);
-  if (fields?.includes('') || fields?.length === 0) throw invalidQuery(where, '"fields" must name paths.');
-  if (fields && member(value, 'field') !== undefined) throw invalidQuery(where, 'give "field" or "fields", not both.');
+  if (fields?.includes('') || fields?.length === 0) throw invalidQuery(where, '"fields" must name paths');
+  if (fields && member(value, 'field') !== undefined) throw invalidQuery(where, 'give "field" or "fields", not both');
   const sizes = readSizes(value, 0, where);
   const terms = { kind: 'terms' as const, fields: fields ?? [requireField(value, where)], ...sizes };
   if (sizes.min_doc_count > 0) return terms;
   // Values without a match are known from all of the table.
   const [field, ...others] = terms.fields;
   if (field === undefined || others.length > 0) {
-    throw invalidQuery(where, '"min_doc_count" may be 0 for one field only; for several it is at least 1.');
+    throw invalidQuery(where, '"min_doc_count" may be 0 for one field only; for several it is at least 1');
   }
   return { ...terms, background: backgroundOf({ field }, scope) };
 }
@@ -149,7 +149,7 @@ function readRange(value: Members, { where }: AggregationScope): PlanAggregation
 
 function readDateRange(value: Members, { where, nowMs }: AggregationScope): PlanAggregationKind {
   const ranges = readRanges(value, 'date_ranges', where, (bound, at) => {
-    if (typeof bound !== 'string') throw invalidQuery(at, 'must be a date such as 2024-02-29 or now-7d.');
+    if (typeof bound !== 'string') throw invalidQuery(at, 'must be a date such as 2024-02-29 or now-7d');
     try {
       return readDateMath(bound, nowMs);
     } catch (error) {
@@ -168,17 +168,17 @@ function readRanges<Bound>(
 ): PlanRange<Bound>[] {
   const ranges = member(value, name);
   if (!Array.isArray(ranges) || ranges.length === 0) {
-    throw invalidQuery(where, `"${name}" must be an array of {"name", "from", "to"}.`);
+    throw invalidQuery(where, `"${name}" must be an array of {"name", "from", "to"}`);
   }
   if (ranges.length > limits.aggregationRangesMax) {
-    throw new ServiceError('limit_exceeded', `${where}.${name}: has at most ${limits.aggregationRangesMax} entries.`);
+    throw new ServiceError('limit_exceeded', `${where}.${name}: has at most ${limits.aggregationRangesMax} entries`);
   }
   return ranges.map((range: unknown, index) => {
     const at = `${where}.${name}[${index}]`;
-    if (!isObject(range)) throw invalidQuery(at, 'must be an object such as {"name": "low", "to": 10}.');
+    if (!isObject(range)) throw invalidQuery(at, 'must be an object such as {"name": "low", "to": 10}');
     checkMembers(range, ['name', 'from', 'to'], at);
     const label = readString(range, 'name', at);
-    if (!label) throw invalidQuery(at, 'needs a "name".');
+    if (!label) throw invalidQuery(at, 'needs a "name"');
     const [from, to] = [member(range, 'from'), member(range, 'to')];
     return {
       name: label,
@@ -190,19 +190,19 @@ function readRanges<Bound>(
 
 function readNumber(value: unknown, where: string): number {
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  throw invalidQuery(where, 'must be a number.');
+  throw invalidQuery(where, 'must be a number');
 }
 
 function readHistogram(value: Members, { where }: AggregationScope): PlanAggregationKind {
   const interval = readNumber(member(value, 'interval'), `${where}.interval`);
-  if (interval <= 0) throw invalidQuery(`${where}.interval`, 'must be a number above 0.');
+  if (interval <= 0) throw invalidQuery(`${where}.interval`, 'must be a number above 0');
   return { kind: 'histogram', field: requireField(value, where), interval, ...readIntervalOptions(value, where) };
 }
 
 function readDateHistogram(value: Members, { where }: AggregationScope): PlanAggregationKind {
   const interval = readChoice(value, 'calendar_interval', calendarIntervals, where);
   if (interval === undefined) {
-    throw invalidQuery(where, `needs a "calendar_interval": ${calendarIntervals.join(', ')}.`);
+    throw invalidQuery(where, `needs a "calendar_interval": ${calendarIntervals.join(', ')}`);
   }
   const field = requireField(value, where);
   return { kind: 'date_histogram', field, calendar_interval: interval, ...readIntervalOptions(value, where) };
@@ -240,7 +240,7 @@ function readOrigin(value: Members, where: string): { lat: number; lon: number }
   const parts = (readString(value, 'origin', where) ?? '').split(',').map((part) => part.trim());
   const [lat = Number.NaN, lon = Number.NaN] = parts.map((part) => (part === '' ? Number.NaN : Number(part)));
   if (parts.length === 2 && Math.abs(lat) <= 90 && Math.abs(lon) <= 180) return { lat, lon };
-  throw invalidQuery(where, '"origin" must be a place as "lat,lon", such as "52.52,13.405".');
+  throw invalidQuery(where, '"origin" must be a place as "lat,lon", such as "52.52,13.405"');
 }
 
 function readSignificantTerms(value: Members, scope: AggregationScope): PlanAggregationKind {

@@ -24,7 +24,7 @@ export function readAggregations(
   ];
   const names = new Set<string>();
   for (const { name } of list) {
-    if (names.has(name)) throw invalidQuery('facets', `"${name}" is an aggregation already.`);
+    if (names.has(name)) throw invalidQuery('facets', `"${name}" is an aggregation already`);
     names.add(name);
   }
   return list.length === 0 ? undefined : { list, backgrounds: scope.backgrounds };
@@ -33,32 +33,32 @@ export function readAggregations(
 /** A map of names to aggregations. */
 function readList(value: unknown, scope: AggregationScope): PlanAggregation[] {
   if (!isObject(value)) {
-    throw invalidQuery(scope.where, 'must be an object such as {"by_tag": {"type": "terms", "field": "tag"}}.');
+    throw invalidQuery(scope.where, 'must be an object such as {"by_tag": {"type": "terms", "field": "tag"}}');
   }
   return Object.entries(value).map(([name, entry]) => readOne(name, entry, scope));
 }
 
 function readOne(name: string, value: unknown, scope: AggregationScope): PlanAggregation {
   if (name === '' || name.length > nameCharsMax) {
-    throw invalidQuery(scope.where, `the name of an aggregation has 1 to ${nameCharsMax} characters.`);
+    throw invalidQuery(scope.where, `the name of an aggregation has 1 to ${nameCharsMax} characters`);
   }
   const where = `${scope.where}.${name}`;
   if (scope.depth > limits.aggregationNestingMax) {
     throw new ServiceError(
       'limit_exceeded',
-      `${where}: aggregations nest at most ${limits.aggregationNestingMax} levels.`,
+      `${where}: aggregations nest at most ${limits.aggregationNestingMax} levels`,
     );
   }
   scope.counted.all += 1;
   if (scope.counted.all > limits.aggregationsMax) {
-    throw new ServiceError('limit_exceeded', `A query has at most ${limits.aggregationsMax} aggregations.`);
+    throw new ServiceError('limit_exceeded', `a query has at most ${limits.aggregationsMax} aggregations`);
   }
-  if (!isObject(value)) throw invalidQuery(where, 'must be an object such as {"type": "terms", "field": "tag"}.');
+  if (!isObject(value)) throw invalidQuery(where, 'must be an object such as {"type": "terms", "field": "tag"}');
   if (member(value, 'algebraic_join') !== undefined) {
-    throw new ServiceError('not_implemented', `${where}: "algebraic_join" is not built yet.`);
+    throw new ServiceError('not_implemented', `${where}: "algebraic_join" is not built yet`);
   }
   const type = readString(value, 'type', where);
-  if (type === undefined) throw invalidQuery(where, `needs a "type": ${[...aggregationReaders.keys()].join(', ')}.`);
+  if (type === undefined) throw invalidQuery(where, `needs a "type": ${[...aggregationReaders.keys()].join(', ')}`);
   const reader = aggregationReaders.get(type);
   if (reader === undefined) {
     throw invalidQuery(
@@ -75,7 +75,7 @@ function readAs(reader: AggregationKindReader, name: string, value: Members, sco
   const sub = member(value, 'sub_aggregations');
   checkMembers(value, ['type', 'sub_aggregations', 'algebraic_join', ...members], where);
   if (sub !== undefined && !makesBuckets)
-    throw invalidQuery(where, 'only aggregations that make buckets have "sub_aggregations".');
+    throw invalidQuery(where, 'only aggregations that make buckets have "sub_aggregations"');
   const of = read(value, scope);
   const inside = { ...scope, where: `${where}.sub_aggregations`, depth: scope.depth + 1 };
   return { name, of, sub: sub === undefined ? [] : readList(sub, inside) };
@@ -85,15 +85,15 @@ function readAs(reader: AggregationKindReader, name: string, value: Members, sco
 function readFacets(value: unknown, scope: AggregationScope): PlanAggregation[] {
   if (Array.isArray(value)) {
     return value.map((field: unknown) => {
-      if (typeof field !== 'string') throw invalidQuery(scope.where, 'must be an array of paths, or an object.');
+      if (typeof field !== 'string') throw invalidQuery(scope.where, 'must be an array of paths, or an object');
       return readOne(field, { type: 'terms', field }, scope);
     });
   }
-  if (!isObject(value)) throw invalidQuery(scope.where, 'must be an array of paths, or an object.');
+  if (!isObject(value)) throw invalidQuery(scope.where, 'must be an array of paths, or an object');
   return Object.entries(value).map(([name, facet]) => {
-    if (!isObject(facet)) throw invalidQuery(`${scope.where}.${name}`, 'must be an object such as {"field": "tag"}.');
+    if (!isObject(facet)) throw invalidQuery(`${scope.where}.${name}`, 'must be an object such as {"field": "tag"}');
     if ((member(facet, 'type') ?? 'terms') !== 'terms') {
-      throw invalidQuery(`${scope.where}.${name}`, 'a facet is a "terms" aggregation; use "aggregations" for others.');
+      throw invalidQuery(`${scope.where}.${name}`, 'a facet is a "terms" aggregation; use "aggregations" for others');
     }
     const hasField = member(facet, 'field') !== undefined || member(facet, 'fields') !== undefined;
     return readOne(name, { ...facet, type: 'terms', ...(hasField ? {} : { field: name }) }, scope);

@@ -35,7 +35,7 @@ export function readDateMath(text: string, nowMs: number): string {
     position += found.length;
   }
   const isInRange = moment.getUTCFullYear() >= 1 && moment.getUTCFullYear() <= 9999;
-  if (!isInRange) throw new DateMathError(`"${text.slice(0, 64)}" is outside of the years 1 to 9999.`);
+  if (!isInRange) throw new DateMathError(`"${text.slice(0, 64)}" is outside of the years 1 to 9999`);
   return moment.toISOString();
 }
 
@@ -49,7 +49,7 @@ function checkDate(text: string): string {
 
 function unreadable(text: string): DateMathError {
   const shown = text.length > 64 ? `${text.slice(0, 64)}...` : text;
-  return new DateMathError(`"${shown}" is not a date such as 2024-02-29, 2024-02-29T12:00:00Z or now-7d.`);
+  return new DateMathError(`"${shown}" is not a date such as 2024-02-29, 2024-02-29T12:00:00Z or now-7d`);
 }
 
 /** Months and years keep the day, or take the last that the month has. */

@@ -35,7 +35,7 @@ export function readFusion(
     throw invalidQuery(at, `"strategy" must be one of ${strategies.join(', ')}.${suggestion(named, strategies)}`);
   }
   const rankConstant = readNumber(config, 'rank_constant', { min: 0, max: Number.MAX_VALUE }, at);
-  if (rankConstant === 0) throw invalidQuery(at, '"rank_constant" must be above 0.');
+  if (rankConstant === 0) throw invalidQuery(at, '"rank_constant" must be above 0');
   return {
     strategy,
     rank_constant: rankConstant ?? defaultRankConstant,
@@ -70,7 +70,7 @@ function readWeights(config: Members, legs: readonly string[]): ReadonlyMap<stri
   const at = 'merge_config.weights';
   const given = member(config, 'weights');
   if (given === undefined) return new Map();
-  if (!isObject(given)) throw invalidQuery(at, 'must be an object such as {"full_text": 1, "taste": 2}.');
+  if (!isObject(given)) throw invalidQuery(at, 'must be an object such as {"full_text": 1, "taste": 2}');
   const weights = new Map<string, number>();
   for (const name of Object.keys(given)) {
     const weight = readNumber(given, name, { min: 0, max: weightMax }, at);
@@ -90,5 +90,5 @@ function readWeights(config: Members, legs: readonly string[]): ReadonlyMap<stri
 function objectMember(request: Members, name: string): Members | undefined {
   const value = member(request, name);
   if (value === undefined || isObject(value)) return value;
-  throw invalidQuery(name, 'must be an object.');
+  throw invalidQuery(name, 'must be an object');
 }

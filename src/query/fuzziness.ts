@@ -20,5 +20,5 @@ function fuzzinessOf(value: unknown, where: string): Fuzziness {
   if (typeof value === 'string' && value.toLowerCase() === 'auto') return 'auto';
   const edits = typeof value === 'string' && /^\d$/.test(value) ? Number(value) : value;
   if (typeof edits === 'number' && Number.isInteger(edits) && edits >= 0 && edits <= editsMax) return edits;
-  throw invalidQuery(where, `"fuzziness" must be an integer from 0 to ${editsMax}, or "auto".`);
+  throw invalidQuery(where, `"fuzziness" must be an integer from 0 to ${editsMax}, or "auto"`);
 }

@@ -33,10 +33,10 @@ export function readHighlight(request: Members, limit: number): HighlightPlan | 
   const value = member(request, 'highlight');
   if (value === undefined || value === false) return undefined;
   const options = value === true ? {} : value;
-  if (!isObject(options)) throw invalidQuery(where, 'must be an object such as {"fields": ["title"]}.');
+  if (!isObject(options)) throw invalidQuery(where, 'must be an object such as {"fields": ["title"]}');
   checkMembers(options, ['fields', 'fragment_chars', 'fragments', 'pre_tag', 'post_tag'], where);
   if (limit > limits.highlightHitsMax) {
-    throw new ServiceError('limit_exceeded', `highlight: a page has at most ${limits.highlightHitsMax} hits.`);
+    throw new ServiceError('limit_exceeded', `highlight: a page has at most ${limits.highlightHitsMax} hits`);
   }
   return {
     fields: readStrings(options, 'fields', fieldsMax, where) ?? [],
@@ -50,5 +50,5 @@ export function readHighlight(request: Members, limit: number): HighlightPlan | 
 function readTag(options: Members, name: string): string | undefined {
   const tag = member(options, name);
   if (tag === undefined || (typeof tag === 'string' && tag.length <= tagCharsMax)) return tag;
-  throw invalidQuery(where, `"${name}" must be a string of at most ${tagCharsMax} characters.`);
+  throw invalidQuery(where, `"${name}" must be a string of at most ${tagCharsMax} characters`);
 }

@@ -20,12 +20,12 @@ export class NamedFilters {
 
   constructor(definitions: unknown, read: ReadNode) {
     if (definitions !== undefined && !isObject(definitions)) {
-      throw invalidQuery('with', 'must be an object from names to filters.');
+      throw invalidQuery('with', 'must be an object from names to filters');
     }
     this.#definitions = definitions ?? {};
     this.#read = read;
     if (Object.keys(this.#definitions).length > namedFiltersMax) {
-      throw new ServiceError('limit_exceeded', `with: has at most ${namedFiltersMax} filters.`);
+      throw new ServiceError('limit_exceeded', `with: has at most ${namedFiltersMax} filters`);
     }
   }
 
@@ -35,7 +35,7 @@ export class NamedFilters {
       const guess = suggestion(name, Object.keys(this.#definitions));
       throw invalidQuery(scope.where, `"with" has no filter "${name.slice(0, 64)}".${guess}`);
     }
-    if (this.#open.has(name)) throw invalidQuery(scope.where, `the filter "${name.slice(0, 64)}" refers to itself.`);
+    if (this.#open.has(name)) throw invalidQuery(scope.where, `the filter "${name.slice(0, 64)}" refers to itself`);
     this.#open.add(name);
     this.#used.add(name);
     try {

@@ -125,6 +125,6 @@ function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocum
 function handleOf(range: IndexedRange, indexName: string, table: SearchableTable): number {
   const native = range.applier(indexName)?.index;
   if (native) return native.handle;
-  const message = `The index "${indexName}" of table ${JSON.stringify(table.name)} is not open yet. Try again shortly.`;
+  const message = `the index "${indexName}" of table ${JSON.stringify(table.name)} is not open yet; try again shortly`;
   throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
 }

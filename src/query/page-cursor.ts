@@ -54,7 +54,7 @@ export class CursorSeal {
     }
     throw invalidQuery(
       before ? 'search_before' : 'search_after',
-      'is not the _sort of a hit of this table under this order_by.',
+      'is not the _sort of a hit of this table under this order_by',
     );
   }
 

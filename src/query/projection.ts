@@ -50,7 +50,7 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   if (fields === undefined) return whole;
   if (fields.length === 0) return empty;
   if (fields.length > projectionPathsMax) {
-    throw new ServiceError('limit_exceeded', `fields: has at most ${projectionPathsMax} entries.`);
+    throw new ServiceError('limit_exceeded', `fields: has at most ${projectionPathsMax} entries`);
   }
   const included = newNode();
   const excluded = newNode();
@@ -93,14 +93,14 @@ function newNode(): PathNode {
 function addPath(root: PathNode, path: string, shown: string): void {
   const segments = path.split('.');
   if (segments.length > pathSegmentsMax) {
-    throw new ServiceError('limit_exceeded', `fields: a path has at most ${pathSegmentsMax} segments.`);
+    throw new ServiceError('limit_exceeded', `fields: a path has at most ${pathSegmentsMax} segments`);
   }
   let node = root;
   for (const segment of segments) {
     const isGlob = segment === '*';
     if (segment === '' || (!isGlob && segment.includes('*'))) {
       const what = 'a path is names with dots between them, where * stands for a whole name';
-      throw new ServiceError('invalid_query', `fields: "${shown.slice(0, 64)}" cannot be read: ${what}.`);
+      throw new ServiceError('invalid_query', `fields: "${shown.slice(0, 64)}" cannot be read: ${what}`);
     }
     const next: PathNode = (isGlob ? node.any : node.children.get(segment)) ?? newNode();
     if (isGlob) node.any = next;

@@ -13,7 +13,7 @@ export class QueryBudget {
   spend(nodes = 1): void {
     this.#nodes += nodes;
     if (this.#nodes > limits.queryNodesMax) {
-      throw new ServiceError('limit_exceeded', `A query has at most ${limits.queryNodesMax} clauses.`);
+      throw new ServiceError('limit_exceeded', `a query has at most ${limits.queryNodesMax} clauses`);
     }
   }
 
@@ -21,7 +21,7 @@ export class QueryBudget {
   spendText(text: string): void {
     this.#textChars += text.length;
     if (this.#textChars > limits.queryTextCharsMax) {
-      const message = `The texts of a query have at most ${limits.queryTextCharsMax} characters together.`;
+      const message = `the texts of a query have at most ${limits.queryTextCharsMax} characters together`;
       throw new ServiceError('limit_exceeded', message);
     }
   }
@@ -31,7 +31,7 @@ export class QueryBudget {
     this.#expansions += expansions;
     if (this.#expansions > expansionsMax) {
       const what = 'wildcards, regular expressions, fuzzy words and networks';
-      throw new ServiceError('limit_exceeded', `A query has at most ${expansionsMax} ${what}.`);
+      throw new ServiceError('limit_exceeded', `a query has at most ${expansionsMax} ${what}`);
     }
   }
 }
@@ -39,6 +39,6 @@ export class QueryBudget {
 /** Refuses what nests too deeply; `depth` counts from 0. */
 export function checkNesting(depth: number): void {
   if (depth > limits.queryNestingMax) {
-    throw new ServiceError('limit_exceeded', `A query nests at most ${limits.queryNestingMax} levels deep.`);
+    throw new ServiceError('limit_exceeded', `a query nests at most ${limits.queryNestingMax} levels deep`);
   }
 }

@@ -29,7 +29,7 @@ export function readGeoBoundingBox(node: Members, { where }: NodeScope): PlanNod
   checkMembers(node, ['geo_bounding_box', 'boost'], where);
   const at = `${where}.geo_bounding_box`;
   const { field, value } = onlyField(member(node, 'geo_bounding_box'), [], at);
-  if (!isObject(value)) throw invalidQuery(at, 'must name a field and its box.');
+  if (!isObject(value)) throw invalidQuery(at, 'must name a field and its box');
   checkMembers(value, ['top_left', 'bottom_right'], `${at}.${field}`);
   return boxNode(value, field, readBoost(node, where), `${at}.${field}`);
 }
@@ -37,7 +37,7 @@ export function readGeoBoundingBox(node: Members, { where }: NodeScope): PlanNod
 function boxNode(box: Members, field: string, boost: number, where: string): PlanNode {
   const topLeft = readPoint(member(box, 'top_left'), `${where}.top_left`);
   const bottomRight = readPoint(member(box, 'bottom_right'), `${where}.bottom_right`);
-  if (topLeft[1] < bottomRight[1]) throw invalidQuery(where, '"top_left" lies below "bottom_right".');
+  if (topLeft[1] < bottomRight[1]) throw invalidQuery(where, '"top_left" lies below "bottom_right"');
   return { kind: 'geo_box', field, top_left: topLeft, bottom_right: bottomRight, boost };
 }
 
@@ -66,7 +66,7 @@ export function readGeoPolygon(node: Members, { where }: NodeScope): PlanNode {
   const given = member(node, 'polygon_points');
   const at = `${where}.polygon_points`;
   if (!Array.isArray(given) || given.length < polygonPointsMin || given.length > polygonPointsMax) {
-    throw invalidQuery(at, `must have from ${polygonPointsMin} to ${polygonPointsMax} points.`);
+    throw invalidQuery(at, `must have from ${polygonPointsMin} to ${polygonPointsMax} points`);
   }
   const points = given.map((point: unknown, index) => readPoint(point, `${at}[${index}]`));
   return { kind: 'geo_polygon', field: requireField(node, where), points, boost: readBoost(node, where) };
@@ -77,14 +77,14 @@ export function readGeoShape(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['geometry', 'field', 'path', 'boost'], where);
   const at = `${where}.geometry`;
   const geometry = member(node, 'geometry');
-  if (!isObject(geometry)) throw invalidQuery(at, 'must be an object with "shape" and "relation".');
+  if (!isObject(geometry)) throw invalidQuery(at, 'must be an object with "shape" and "relation"');
   checkMembers(geometry, ['shape', 'relation'], at);
   const shape = member(geometry, 'shape');
-  if (!isObject(shape)) throw invalidQuery(`${at}.shape`, 'must be a GeoJSON geometry.');
+  if (!isObject(shape)) throw invalidQuery(`${at}.shape`, 'must be a GeoJSON geometry');
   checkShapeNesting(shape, shapeNestingMax, `${at}.shape`);
   const relation = readString(geometry, 'relation', at)?.toLowerCase() ?? 'intersects';
   if (relation !== 'intersects' && relation !== 'contains' && relation !== 'within') {
-    throw invalidQuery(at, '"relation" must be "intersects", "contains" or "within".');
+    throw invalidQuery(at, '"relation" must be "intersects", "contains" or "within"');
   }
   return {
     kind: 'geo_shape',
@@ -97,7 +97,7 @@ export function readGeoShape(node: Members, { where }: NodeScope): PlanNode {
 
 function checkShapeNesting(value: unknown, levels: number, where: string): void {
   if (typeof value !== 'object' || value === null) return;
-  if (levels === 0) throw invalidQuery(where, `nests at most ${shapeNestingMax} levels deep.`);
+  if (levels === 0) throw invalidQuery(where, `nests at most ${shapeNestingMax} levels deep`);
   for (const inner of Object.values(value)) checkShapeNesting(inner, levels - 1, where);
 }
 
@@ -105,7 +105,7 @@ function checkShapeNesting(value: unknown, levels: number, where: string): void 
 function onlyField(body: unknown, others: string[], where: string): { field: string; value: unknown } {
   const names = isObject(body) ? presentNames(body).filter((name) => !others.includes(name)) : [];
   const [field] = names;
-  if (!isObject(body) || names.length !== 1 || !field) throw invalidQuery(where, 'must name one field.');
+  if (!isObject(body) || names.length !== 1 || !field) throw invalidQuery(where, 'must name one field');
   return { field, value: member(body, field) };
 }
 
@@ -113,7 +113,7 @@ function onlyField(body: unknown, others: string[], where: string): { field: str
 function readPoint(value: unknown, where: string): LonLat {
   const point = pointOf(value);
   if (point && Math.abs(point[0]) <= 180 && Math.abs(point[1]) <= 90) return point;
-  throw invalidQuery(where, 'must be a place as [lon, lat], {"lon", "lat"} or "lat,lon", in degrees.');
+  throw invalidQuery(where, 'must be a place as [lon, lat], {"lon", "lat"} or "lat,lon", in degrees');
 }
 
 function pointOf(value: unknown): LonLat | undefined {
@@ -154,5 +154,5 @@ function readDistance(value: unknown, where: string): number {
   const found = typeof value === 'string' ? /^\s*(\d{1,9}(?:\.\d{1,9})?)\s*([a-z]*)\s*$/i.exec(value) : null;
   const unit = metersByUnit.get(found?.[2]?.toLowerCase() ?? '?');
   if (found && unit !== undefined) return Number(found[1]) * unit;
-  throw invalidQuery(where, 'must be a distance such as "10km"; units are m, km, cm, mm, mi, yd, ft, in and nm.');
+  throw invalidQuery(where, 'must be a distance such as "10km"; units are m, km, cm, mm, mi, yd, ft, in and nm');
 }

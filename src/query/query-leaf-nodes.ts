@@ -39,7 +39,7 @@ export function readMatch(node: Members, { where, budget }: NodeScope): PlanNode
   const text = textOf(value, 'match', where, budget);
   const near = nearWords(text, options, where, budget);
   const operator = readString(options, 'operator', where)?.toLowerCase() ?? 'or';
-  if (operator !== 'or' && operator !== 'and') throw invalidQuery(where, '"operator" must be "or" or "and".');
+  if (operator !== 'or' && operator !== 'and') throw invalidQuery(where, '"operator" must be "or" or "and"');
   return {
     kind: 'match',
     ...optionalField(field),
@@ -78,7 +78,7 @@ export function readTerm(node: Members, { where, budget }: NodeScope): PlanNode 
   const near = readFuzziness(options, where);
   const term = scalar(value, where);
   if (!near) return { kind: 'term', ...optionalField(field), value: term, ...boostOf(options, where) };
-  if (typeof term !== 'string' || term === '') throw invalidQuery(where, 'a term with "fuzziness" must be a word.');
+  if (typeof term !== 'string' || term === '') throw invalidQuery(where, 'a term with "fuzziness" must be a word');
   budget.spendExpansion();
   return { kind: 'fuzzy', ...optionalField(field), value: term, ...near, ...boostOf(options, where) };
 }
@@ -87,7 +87,7 @@ export function readPrefix(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['prefix', 'field', 'path', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'prefix', 'value', where);
   if (typeof value !== 'string' || value === '')
-    throw invalidQuery(where, '"prefix" must be a string with something in it.');
+    throw invalidQuery(where, '"prefix" must be a string with something in it');
   return { kind: 'prefix', ...optionalField(field), value, ...boostOf(options, where) };
 }
 
@@ -95,12 +95,12 @@ export function readPrefix(node: Members, { where }: NodeScope): PlanNode {
 export function readTerms(node: Members, { where, budget }: NodeScope): PlanNode {
   const terms = member(node, 'terms');
   checkMembers(node, ['terms', 'boost'], where);
-  if (!isObject(terms)) throw invalidQuery(where, '"terms" must name a field and its values: {"field": ["a", "b"]}.');
+  if (!isObject(terms)) throw invalidQuery(where, '"terms" must name a field and its values: {"field": ["a", "b"]}');
   const names = presentNames(terms).filter((name) => name !== 'boost' || !isNumber(member(terms, 'boost')));
   const [field] = names;
   const values = field === undefined ? undefined : member(terms, field);
   if (names.length !== 1 || !field || !Array.isArray(values)) {
-    throw invalidQuery(where, '"terms" must name one field and its values: {"field": ["a", "b"]}.');
+    throw invalidQuery(where, '"terms" must name one field and its values: {"field": ["a", "b"]}');
   }
   budget.spend(values.length);
   const inner = isNumber(member(terms, 'boost')) ? readBoost(terms, where) : 1;
@@ -112,16 +112,16 @@ export function readMultiMatch(node: Members, { where, budget }: NodeScope): Pla
   checkMembers(node, ['multi_match', 'boost'], where);
   const inner = `${where}.multi_match`;
   const body = member(node, 'multi_match');
-  if (!isObject(body)) throw invalidQuery(inner, 'must be an object with "query", "type" and "fields".');
+  if (!isObject(body)) throw invalidQuery(inner, 'must be an object with "query", "type" and "fields"');
   checkMembers(body, ['query', 'fields', 'type', 'boost'], inner);
   const type = readString(body, 'type', inner);
-  if (type !== 'bool_prefix') throw invalidQuery(inner, '"type" must be "bool_prefix".');
+  if (type !== 'bool_prefix') throw invalidQuery(inner, '"type" must be "bool_prefix"');
   const text = readString(body, 'query', inner);
   if (text === undefined || text.trim() === '')
-    throw invalidQuery(inner, '"query" must be a text with something in it.');
+    throw invalidQuery(inner, '"query" must be a text with something in it');
   budget.spendText(text);
   const fields = readStrings(body, 'fields', multiMatchFieldsMax, inner);
-  if (!fields || fields.length === 0) throw invalidQuery(inner, '"fields" must name at least one field.');
+  if (!fields || fields.length === 0) throw invalidQuery(inner, '"fields" must name at least one field');
   const boost = readBoost(body, inner) * readBoost(node, where);
   return { kind: 'bool_prefix', fields: fields.map((field) => boostedField(field, inner)), text, boost };
 }
@@ -134,7 +134,7 @@ export function readIds(node: Members, { where }: NodeScope): PlanNode {
 export function readDocId(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['doc_id', 'boost'], where);
   const body = member(node, 'doc_id');
-  if (!isObject(body)) throw invalidQuery(`${where}.doc_id`, 'must be an object with "ids".');
+  if (!isObject(body)) throw invalidQuery(`${where}.doc_id`, 'must be an object with "ids"');
   checkMembers(body, ['ids'], `${where}.doc_id`);
   return idsNode(member(body, 'ids'), readBoost(node, where), `${where}.doc_id.ids`);
 }
@@ -143,14 +143,14 @@ export function readDocId(node: Members, { where }: NodeScope): PlanNode {
 export function readBoolField(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['bool', 'field', 'path', 'boost'], where);
   const value = readBoolean(node, 'bool', where);
-  if (value === undefined) throw invalidQuery(where, '"bool" must be true or false.');
+  if (value === undefined) throw invalidQuery(where, '"bool" must be true or false');
   return { kind: 'bool_field', field: requireField(node, where), value, ...boostOf(node, where) };
 }
 
 export function readExists(node: Members, { where }: NodeScope): PlanNode {
   checkMembers(node, ['exists', 'boost'], where);
   const body = member(node, 'exists');
-  if (!isObject(body)) throw invalidQuery(`${where}.exists`, 'must be an object with "field".');
+  if (!isObject(body)) throw invalidQuery(`${where}.exists`, 'must be an object with "field"');
   checkMembers(body, ['field', 'path'], `${where}.exists`);
   return { kind: 'exists', field: requireField(body, `${where}.exists`), ...boostOf(node, where) };
 }
@@ -182,11 +182,11 @@ export function readFieldValue(node: Members, name: string, valueName: string, w
   }
   const names = presentNames(inner);
   const [field] = names;
-  if (names.length !== 1 || !field) throw invalidQuery(at, `must name one field and its value: {"field": "value"}.`);
+  if (names.length !== 1 || !field) throw invalidQuery(at, `must name one field and its value: {"field": "value"}`);
   const value = member(inner, field);
   if (!isObject(value)) return { field, value, options: node };
   const spelling = spellingIn(value);
-  if (spelling === undefined) throw invalidQuery(`${at}.${field}`, `needs a "${valueName}".`);
+  if (spelling === undefined) throw invalidQuery(`${at}.${field}`, `needs a "${valueName}"`);
   checkMembers(value, [spelling, ...optionNames(name)], `${at}.${field}`);
   return { field, value: member(value, spelling), options: mergeBoost(value, node, at) };
 }
@@ -220,12 +220,12 @@ function textOf(value: unknown, name: string, where: string, budget: QueryBudget
     return value;
   }
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  throw invalidQuery(where, `"${name}" must be a text.`);
+  throw invalidQuery(where, `"${name}" must be a text`);
 }
 
 function scalar(value: unknown, where: string): string | number | boolean {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
-  throw invalidQuery(where, 'a term must be a string, a number, true or false.');
+  throw invalidQuery(where, 'a term must be a string, a number, true or false');
 }
 
 function analyzerOf(options: Members, where: string): { analyzer?: string } {
@@ -251,7 +251,7 @@ function boostedField(text: string, where: string): { field: string; boost: numb
   const field = caret < 0 ? text : text.slice(0, caret);
   const factor = caret < 0 ? '1' : text.slice(caret + 1);
   if (field === '' || !/^\d{1,9}(\.\d{1,9})?$/.test(factor)) {
-    throw invalidQuery(where, `"${text.slice(0, 64)}" is not a field, or a field with a boost such as title^2.`);
+    throw invalidQuery(where, `"${text.slice(0, 64)}" is not a field, or a field with a boost such as title^2`);
   }
   return { field, boost: Number(factor) };
 }

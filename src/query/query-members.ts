@@ -36,13 +36,13 @@ export function checkMembers(object: Members, known: readonly string[], where: s
 export function readString(object: Members, name: string, where: string): string | undefined {
   const value = member(object, name);
   if (value === undefined || typeof value === 'string') return value;
-  throw invalidQuery(where, `"${name}" must be a string.`);
+  throw invalidQuery(where, `"${name}" must be a string`);
 }
 
 export function readBoolean(object: Members, name: string, where: string): boolean | undefined {
   const value = member(object, name);
   if (value === undefined || typeof value === 'boolean') return value;
-  throw invalidQuery(where, `"${name}" must be true or false.`);
+  throw invalidQuery(where, `"${name}" must be true or false`);
 }
 
 /** An integer between `min` and `max`. */
@@ -55,7 +55,7 @@ export function readInteger(
   const value = member(object, name);
   if (value === undefined) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= bounds.min && value <= bounds.max) return value;
-  throw invalidQuery(where, `"${name}" must be an integer from ${bounds.min} to ${bounds.max}.`);
+  throw invalidQuery(where, `"${name}" must be an integer from ${bounds.min} to ${bounds.max}`);
 }
 
 /** A number between `min` and `max`. */
@@ -82,11 +82,11 @@ export function readStrings(object: Members, name: string, max: number, where: s
 
 /** The value as a list of at most `max` strings. */
 export function asStrings(value: unknown, max: number, where: string): string[] {
-  if (!Array.isArray(value)) throw invalidQuery(where, 'must be an array of strings.');
-  if (value.length > max) throw new ServiceError('limit_exceeded', `${where}: has at most ${max} entries.`);
+  if (!Array.isArray(value)) throw invalidQuery(where, 'must be an array of strings');
+  if (value.length > max) throw new ServiceError('limit_exceeded', `${where}: has at most ${max} entries`);
   return value.map((entry: unknown) => {
     if (typeof entry === 'string') return entry;
-    throw invalidQuery(where, 'must be an array of strings.');
+    throw invalidQuery(where, 'must be an array of strings');
   });
 }
 
@@ -94,28 +94,28 @@ export function asStrings(value: unknown, max: number, where: string): string[] 
 export function readField(object: Members, where: string): string | undefined {
   const field = readString(object, 'field', where);
   const pointer = readString(object, 'path', where);
-  if (field !== undefined && pointer !== undefined) throw invalidQuery(where, 'give "field" or "path", not both.');
+  if (field !== undefined && pointer !== undefined) throw invalidQuery(where, 'give "field" or "path", not both');
   if (pointer !== undefined) return pointerField(pointer, where);
-  if (field === '') throw invalidQuery(where, '"field" must not be empty.');
+  if (field === '') throw invalidQuery(where, '"field" must not be empty');
   return field;
 }
 
 export function requireField(object: Members, where: string): string {
   const field = readField(object, where);
-  if (field === undefined) throw invalidQuery(where, 'needs a "field".');
+  if (field === undefined) throw invalidQuery(where, 'needs a "field"');
   return field;
 }
 
 export function readBoost(object: Members, where: string): number {
   const boost = member(object, 'boost') ?? 1;
   if (typeof boost === 'number' && boost >= 0 && boost <= 1e9) return boost;
-  throw invalidQuery(where, '"boost" must be a number from 0 on.');
+  throw invalidQuery(where, '"boost" must be a number from 0 on');
 }
 
 /** RFC 6901: `/a/b` is the path `a.b`. */
 function pointerField(pointer: string, where: string): string {
   if (!pointer.startsWith('/') || pointer === '/') {
-    throw invalidQuery(where, '"path" must be a JSON pointer such as /author/name.');
+    throw invalidQuery(where, '"path" must be a JSON pointer such as /author/name');
   }
   return pointer
     .slice(1)

@@ -102,7 +102,7 @@ const boolMembers = ['must', 'should', 'must_not', 'filter', 'minimum_should_mat
 export function readQueryNode(value: unknown, scope: NodeScope): PlanNode {
   checkNesting(scope.depth);
   if (Array.isArray(value)) return allOf(readNodes(value, scope));
-  if (!isObject(value)) throw invalidQuery(scope.where, 'must be a query node such as {"query": "soup"}.');
+  if (!isObject(value)) throw invalidQuery(scope.where, 'must be a query node such as {"query": "soup"}');
   scope.budget.spend();
   return readerOf(value, scope.where)(value, scope);
 }
@@ -118,9 +118,9 @@ function readerOf(node: Members, where: string): NodeReader {
   if (first !== undefined && reader) {
     const other = others.find((name) => readers.get(name) !== reader);
     if (other === undefined) return reader;
-    throw invalidQuery(where, `a node says one thing, but this one has "${first}" and "${other}".`);
+    throw invalidQuery(where, `a node says one thing, but this one has "${first}" and "${other}"`);
   }
-  if (names.length === 0) throw invalidQuery(where, 'the node is empty; {"match_all": {}} matches everything.');
+  if (names.length === 0) throw invalidQuery(where, 'the node is empty; {"match_all": {}} matches everything');
   const guess = names.map((name) => didYouMean(name, readers.keys())).find((name) => name !== undefined);
   const shown = names.slice(0, 5).map((name) => `"${name.slice(0, 64)}"`);
   throw invalidQuery(where, `no query node has ${shown.join(', ')}.${guess ? ` Did you mean "${guess}"?` : ''}`);
@@ -129,10 +129,10 @@ function readerOf(node: Members, where: string): NodeReader {
 function readQueryStringNode(node: Members, { where, budget, depth }: NodeScope): PlanNode {
   checkMembers(node, ['query', 'field', 'path', 'default_operator', 'boost'], where);
   const text = readString(node, 'query', where);
-  if (text === undefined) throw invalidQuery(where, '"query" must be a string.');
+  if (text === undefined) throw invalidQuery(where, '"query" must be a string');
   budget.spendText(text);
   const operator = readString(node, 'default_operator', where)?.toLowerCase() ?? 'and';
-  if (operator !== 'and' && operator !== 'or') throw invalidQuery(where, '"default_operator" must be "and" or "or".');
+  if (operator !== 'and' && operator !== 'or') throw invalidQuery(where, '"default_operator" must be "and" or "or"');
   const field = readField(node, where);
   const parsed = parseQueryString(text, { defaultOperator: operator, field, budget, where: `${where}.query`, depth });
   return withBoost(parsed, readBoost(node, where));
@@ -243,7 +243,7 @@ function inside(scope: NodeScope, name: string): NodeScope {
 function readConstant(node: Members, name: 'match_all' | 'match_none', { where }: NodeScope): PlanNode {
   checkMembers(node, [name, 'boost'], where);
   const body = member(node, name) ?? {};
-  if (!isObject(body)) throw invalidQuery(where, `"${name}" must be an object: {"${name}": {}}.`);
+  if (!isObject(body)) throw invalidQuery(where, `"${name}" must be an object: {"${name}": {}}`);
   checkMembers(body, ['boost'], `${where}.${name}`);
   const boost = readBoost(node, where) * readBoost(body, `${where}.${name}`);
   return name === 'match_none' ? matchNone : withBoost(matchAll, boost);
@@ -253,7 +253,7 @@ function readConstant(node: Members, name: 'match_all' | 'match_none', { where }
 function readReference(node: Members, scope: NodeScope): PlanNode {
   checkMembers(node, ['ref', 'boost'], scope.where);
   const name = readString(node, 'ref', scope.where);
-  if (!name) throw invalidQuery(scope.where, '"ref" must name a filter.');
-  if (!scope.filters) throw invalidQuery(scope.where, 'the request names no filters: "with" is missing.');
+  if (!name) throw invalidQuery(scope.where, '"ref" must name a filter');
+  if (!scope.filters) throw invalidQuery(scope.where, 'the request names no filters: "with" is missing');
   return withBoost(scope.filters.resolve(name, scope), readBoost(node, scope.where));
 }

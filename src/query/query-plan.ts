@@ -80,13 +80,13 @@ const noVectors = new Uint8Array(0);
  * they agree.
  */
 export function queryTable(request: unknown, pathTable?: string): string {
-  if (!isObject(request)) throw new ServiceError('invalid_query', 'A query request must be a JSON object.');
+  if (!isObject(request)) throw new ServiceError('invalid_query', 'a query request must be a JSON object');
   const named = readString(request, 'table', where);
   if (pathTable !== undefined) {
     if (named === undefined || named === pathTable) return pathTable;
-    throw invalidQuery(where, `"table" is "${named.slice(0, 64)}", but the address says "${pathTable}".`);
+    throw invalidQuery(where, `"table" is "${named.slice(0, 64)}", but the address says "${pathTable}"`);
   }
-  if (named === undefined || named === '') throw invalidQuery(where, '"table" must name a table.');
+  if (named === undefined || named === '') throw invalidQuery(where, '"table" must name a table');
   return named;
 }
 
@@ -96,11 +96,11 @@ export function queryTable(request: unknown, pathTable?: string): string {
  * request that is fine otherwise gives no time to search in.
  */
 export function planQuery(request: unknown, context: PlanContext): PlannedQuery {
-  if (!isObject(request)) throw new ServiceError('invalid_query', 'A query request must be a JSON object.');
+  if (!isObject(request)) throw new ServiceError('invalid_query', 'a query request must be a JSON object');
   checkMembers(request, knownMembers, where);
   for (const [name, what] of notBuiltMembers) {
     if (member(request, name) === undefined) continue;
-    throw new ServiceError('not_implemented', `${what} ("${name}") is not built yet.`);
+    throw new ServiceError('not_implemented', `${what} ("${name}") is not built yet`);
   }
   const table = queryTable(request, context.name);
   const budget = new QueryBudget();
@@ -159,7 +159,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     profile,
     waitForIndexMs: readInteger(request, 'wait_for_index_ms', { min: 0, max: limits.indexWaitMsMax }, where),
   };
-  if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search.');
+  if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search');
   return planned;
 }
 
@@ -203,7 +203,7 @@ function needsScores(request: Members): boolean {
 function readExplain(request: Members, limit: number): boolean {
   const explain = readBoolean(request, 'explain', where) ?? false;
   if (explain && limit > limits.explainHitsMax) {
-    throw new ServiceError('limit_exceeded', `explain: a page has at most ${limits.explainHitsMax} hits.`);
+    throw new ServiceError('limit_exceeded', `explain: a page has at most ${limits.explainHitsMax} hits`);
   }
   return explain;
 }
@@ -217,7 +217,7 @@ function readCriteria(request: Members, budget: QueryBudget, filters: NamedFilte
   };
   const fullText = read('full_text_search');
   const uniform = read('query');
-  if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both.');
+  if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both');
   const split = splitScoring(fullText ?? uniform);
   const filter = read('filter_query');
   const exclusion = read('exclusion_query');
@@ -263,7 +263,7 @@ function checkPlanNesting(plan: NativePlan): void {
 
 function checkNodeNesting(node: PlanNode): void {
   if (nesting(node) <= planNestingMax) return;
-  throw new ServiceError('limit_exceeded', `A query nests at most ${planNestingMax} levels of AND, OR and NOT.`);
+  throw new ServiceError('limit_exceeded', `a query nests at most ${planNestingMax} levels of AND, OR and NOT`);
 }
 
 function nesting(node: PlanNode): number {

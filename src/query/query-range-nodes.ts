@@ -54,7 +54,7 @@ function wrappedRange(node: Members, name: string, of: BoundKind, where: string)
   checkMembers(node, [name, 'boost'], where);
   const at = `${where}.${name}`;
   const body = member(node, name);
-  if (!isObject(body)) throw invalidQuery(at, 'must name a field and its bounds: {"year": {"gte": 2000, "lt": 2010}}.');
+  if (!isObject(body)) throw invalidQuery(at, 'must name a field and its bounds: {"year": {"gte": 2000, "lt": 2010}}');
   const boost = readBoost(node, where);
   if (typeof member(body, 'field') === 'string' || typeof member(body, 'path') === 'string') {
     return scaled(spelledOut(body, of, at), boost);
@@ -63,7 +63,7 @@ function wrappedRange(node: Members, name: string, of: BoundKind, where: string)
   const [field] = names;
   const bounds = field === undefined ? undefined : member(body, field);
   if (names.length !== 1 || !field || !isObject(bounds)) {
-    throw invalidQuery(at, 'must name one field and its bounds: {"year": {"gte": 2000, "lt": 2010}}.');
+    throw invalidQuery(at, 'must name one field and its bounds: {"year": {"gte": 2000, "lt": 2010}}');
   }
   checkMembers(bounds, [...openBounds, 'boost'], `${at}.${field}`);
   return scaled(openRange(bounds, field, of, `${at}.${field}`), boost);
@@ -73,7 +73,7 @@ function wrappedRange(node: Members, name: string, of: BoundKind, where: string)
 function spelledOut(body: Members, of: BoundKind, where: string): RangeNode {
   const names = presentNames(body);
   if (names.includes('start') || names.includes('end')) {
-    if (of !== 'auto' && of !== 'date') throw invalidQuery(where, 'has "min" and "max", not "start" and "end".');
+    if (of !== 'auto' && of !== 'date') throw invalidQuery(where, 'has "min" and "max", not "start" and "end"');
     checkMembers(body, dateMembers, where);
     return startEndRange(body, where);
   }
@@ -98,7 +98,7 @@ function minMaxRange(node: Members, where: string, wanted: BoundKind = 'auto'): 
 function startEndRange(node: Members, where: string): RangeNode {
   const parser = member(node, 'datetime_parser');
   if (parser !== undefined && parser !== 'dateTimeOptional' && parser !== 'default') {
-    throw invalidQuery(where, 'there is one "datetime_parser", "default": it reads RFC 3339 times and YYYY-MM-DD.');
+    throw invalidQuery(where, 'there is one "datetime_parser", "default": it reads RFC 3339 times and YYYY-MM-DD');
   }
   const bounds: RangeBounds = {};
   const start = readBound(node, 'start', 'date', where);
@@ -114,16 +114,16 @@ function openRange(body: Members, field: string, of: BoundKind, where: string): 
     const bound = readBound(body, name, of, where);
     if (bound !== undefined) bounds[name] = bound;
   }
-  if (bounds.gt !== undefined && bounds.gte !== undefined) throw invalidQuery(where, 'give "gt" or "gte", not both.');
-  if (bounds.lt !== undefined && bounds.lte !== undefined) throw invalidQuery(where, 'give "lt" or "lte", not both.');
+  if (bounds.gt !== undefined && bounds.gte !== undefined) throw invalidQuery(where, 'give "gt" or "gte", not both');
+  if (bounds.lt !== undefined && bounds.lte !== undefined) throw invalidQuery(where, 'give "lt" or "lte", not both');
   return finishRange(body, field, bounds, of, where);
 }
 
 function finishRange(node: Members, field: string, bounds: RangeBounds, of: BoundKind, where: string): RangeNode {
   const values: Bound[] = Object.values(bounds);
-  if (values.length === 0) throw invalidQuery(where, 'a range needs at least one bound.');
+  if (values.length === 0) throw invalidQuery(where, 'a range needs at least one bound');
   if (values.some((value) => typeof value !== typeof values[0])) {
-    throw invalidQuery(where, 'the bounds of a range must both be numbers or both be strings.');
+    throw invalidQuery(where, 'the bounds of a range must both be numbers or both be strings');
   }
   return { kind: 'range', field, ...bounds, of, boost: readBoost(node, where) };
 }
@@ -136,7 +136,7 @@ function readBound(node: Members, name: string, of: BoundKind, where: string): B
   if (of === 'term' && isText) return value;
   if (of === 'date' && isText && isDateText(value)) return value;
   if (of === 'auto' && (isText || typeof value === 'number')) return value;
-  throw invalidQuery(where, `"${name}" must be ${boundWords[of]}.`);
+  throw invalidQuery(where, `"${name}" must be ${boundWords[of]}`);
 }
 
 const boundWords = {

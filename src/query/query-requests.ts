@@ -14,7 +14,7 @@ export async function readQueryRequests(body: Uint8Array): Promise<unknown[]> {
   try {
     text = utf8.decode(body);
   } catch {
-    throw new ServiceError('invalid_json', 'The body is not valid UTF-8.');
+    throw new ServiceError('invalid_json', 'the body is not valid UTF-8');
   }
   // Nearly always it is one object: then there is nothing to cut.
   const mayBeOne = body.byteLength <= limits.queryBytesMax && text[skipSpace(text, 0)] === '{';
@@ -48,7 +48,7 @@ function isJson(bytes: Uint8Array): boolean {
 export function splitQueryRequests(body: string): string[] {
   const start = skipSpace(body, body.charCodeAt(0) === 0xfeff ? 1 : 0);
   const requests = body[start] === '[' ? splitArray(body, start) : splitStream(body, start);
-  if (requests.length === 0) throw new ServiceError('invalid_request', 'The body holds no query.');
+  if (requests.length === 0) throw new ServiceError('invalid_request', 'the body holds no query');
   return requests;
 }
 
@@ -82,10 +82,10 @@ function readObject(body: string, position: number, requests: string[]): number 
   const end = skipValue(body, position);
   if (end < 0) throw broken(position, 'the object that begins here never ends');
   if (requests.length === limits.multiQueryMax) {
-    throw new ServiceError('limit_exceeded', `A body holds at most ${limits.multiQueryMax} queries.`);
+    throw new ServiceError('limit_exceeded', `a body holds at most ${limits.multiQueryMax} queries`);
   }
   if (end - position > limits.queryBytesMax) {
-    throw new ServiceError('limit_exceeded', `One query has at most ${limits.queryBytesMax} bytes.`);
+    throw new ServiceError('limit_exceeded', `one query has at most ${limits.queryBytesMax} bytes`);
   }
   requests.push(body.slice(position, end));
   return end;
@@ -98,11 +98,11 @@ function notAnObject(body: string, position: number): ServiceError {
   otherValues.lastIndex = position;
   const what = 'a query must be a JSON object';
   if (!otherValues.test(body)) return broken(position, what);
-  return new ServiceError('invalid_request', `The body is no query: ${what}, at character ${position + 1}.`);
+  return new ServiceError('invalid_request', `the body is no query: ${what}, at character ${position + 1}`);
 }
 
 function broken(position: number, what: string): ServiceError {
-  return new ServiceError('invalid_json', `The body is not JSON: ${what}, at character ${position + 1}.`, {
+  return new ServiceError('invalid_json', `the body is not JSON: ${what}, at character ${position + 1}`, {
     details: { position },
   });
 }

@@ -170,7 +170,7 @@ export class QueryStringText {
   error(what: string, position = this.position): ServiceError {
     return new ServiceError(
       'invalid_query',
-      `${this.#where}: ${what}, at character ${position + 1}. A backslash makes a special character ordinary.`,
+      `${this.#where}: ${what}, at character ${position + 1}; a backslash makes a special character ordinary`,
       { details: { position } },
     );
   }

@@ -21,9 +21,9 @@ function patternNode(node: Members, kind: 'wildcard' | 'regexp', where: string):
   checkMembers(node, [kind, 'field', 'path', 'boost'], where);
   const { field, value, options } = readFieldValue(node, kind, 'value', where);
   if (typeof value !== 'string' || value === '') {
-    throw invalidQuery(where, `"${kind}" must be a string with something in it.`);
+    throw invalidQuery(where, `"${kind}" must be a string with something in it`);
   }
-  if (value.length > patternCharsMax) throw invalidQuery(where, `"${kind}" has at most ${patternCharsMax} characters.`);
+  if (value.length > patternCharsMax) throw invalidQuery(where, `"${kind}" has at most ${patternCharsMax} characters`);
   return { kind, ...optionalField(field), pattern: value, ...boostOf(options, where) };
 }
 
@@ -32,7 +32,7 @@ export function readFuzzy(node: Members, { where, budget }: NodeScope): PlanNode
   budget.spendExpansion();
   checkMembers(node, ['fuzzy', 'field', 'path', 'fuzziness', 'prefix_length', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'fuzzy', 'value', where);
-  if (typeof value !== 'string' || value === '') throw invalidQuery(where, '"fuzzy" must be a word.');
+  if (typeof value !== 'string' || value === '') throw invalidQuery(where, '"fuzzy" must be a word');
   const near = readFuzziness(options, where, 'auto') ?? { fuzziness: 0, prefix_length: 0 };
   return { kind: 'fuzzy', ...optionalField(field), value, ...near, ...boostOf(options, where) };
 }
@@ -51,8 +51,8 @@ function networkNode(node: Members, name: string, { where, budget }: NodeScope):
   budget.spendExpansion();
   checkMembers(node, [name, 'field', 'path', 'boost'], where);
   const { field, value, options } = readFieldValue(node, name, 'cidr', where);
-  if (field === undefined) throw invalidQuery(where, 'needs a "field".');
-  if (typeof value !== 'string') throw invalidQuery(where, `"${name}" must be a network such as "10.0.0.0/8".`);
+  if (field === undefined) throw invalidQuery(where, 'needs a "field"');
+  if (typeof value !== 'string') throw invalidQuery(where, `"${name}" must be a network such as "10.0.0.0/8"`);
   return { kind: 'ip_range', field, cidr: value, ...boostOf(options, where) };
 }
 
@@ -61,12 +61,12 @@ export function readTermsPhrase(node: Members, { where, budget }: NodeScope): Pl
   checkMembers(node, ['terms', 'field', 'path', 'fuzziness', 'boost'], where);
   const given = member(node, 'terms');
   const at = `${where}.terms`;
-  if (!Array.isArray(given) || given.length === 0) throw invalidQuery(at, 'must have at least one word.');
-  if (given.length > phrasePositionsMax) throw invalidQuery(at, `has at most ${phrasePositionsMax} positions.`);
+  if (!Array.isArray(given) || given.length === 0) throw invalidQuery(at, 'must have at least one word');
+  if (given.length > phrasePositionsMax) throw invalidQuery(at, `has at most ${phrasePositionsMax} positions`);
   const terms = given.map((position: unknown, index) => {
     const words =
       typeof position === 'string' ? [position] : asStrings(position, phrasePositionsMax, `${at}[${index}]`);
-    if (words.length === 0) throw invalidQuery(`${at}[${index}]`, 'must have at least one word.');
+    if (words.length === 0) throw invalidQuery(`${at}[${index}]`, 'must have at least one word');
     budget.spend(words.length);
     return words;
   });

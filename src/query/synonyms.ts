@@ -34,8 +34,8 @@ export class Synonyms {
   /** Fails with `invalid_schema`. */
   constructor(groups: unknown) {
     if (groups === undefined || groups === null) return;
-    if (!Array.isArray(groups)) throw invalid('', 'must be an array of groups.');
-    if (groups.length > limits.synonymGroupsMax) throw invalid('', `has at most ${limits.synonymGroupsMax} groups.`);
+    if (!Array.isArray(groups)) throw invalid('', 'must be an array of groups');
+    if (groups.length > limits.synonymGroupsMax) throw invalid('', `has at most ${limits.synonymGroupsMax} groups`);
     for (const [index, group] of groups.entries()) this.#add(group, `[${index}]`);
   }
 
@@ -46,7 +46,7 @@ export class Synonyms {
   #add(group: unknown, at: string): void {
     if (typeof group === 'string' && group.includes(oneWay)) {
       const [left, right, ...others] = group.split(oneWay);
-      if (left === undefined || right === undefined || others.length > 0) throw invalid(at, `has one "${oneWay}".`);
+      if (left === undefined || right === undefined || others.length > 0) throw invalid(at, `has one "${oneWay}"`);
       const targets = readTerms(right.split(','), at, 1);
       for (const source of readTerms(left.split(','), at, 1)) this.#stand(source, targets);
       return;
@@ -125,16 +125,16 @@ function alternative(node: MatchNode, text: string): PlanNode {
 }
 
 function readTerms(list: unknown, at: string, min: number): string[] {
-  if (!Array.isArray(list)) throw invalid(at, 'must be an array of terms, or a text such as "tv, television".');
-  if (list.length < min) throw invalid(at, `has at least ${min} terms.`);
-  if (list.length > limits.synonymTermsMax) throw invalid(at, `has at most ${limits.synonymTermsMax} terms.`);
+  if (!Array.isArray(list)) throw invalid(at, 'must be an array of terms, or a text such as "tv, television"');
+  if (list.length < min) throw invalid(at, `has at least ${min} terms`);
+  if (list.length > limits.synonymTermsMax) throw invalid(at, `has at most ${limits.synonymTermsMax} terms`);
   return list.map((term: unknown) => {
-    if (typeof term !== 'string') throw invalid(at, 'has a term that is not a string.');
-    if (term.length > termCharsMax) throw invalid(at, `has a term of more than ${termCharsMax} characters.`);
+    if (typeof term !== 'string') throw invalid(at, 'has a term that is not a string');
+    if (term.length > termCharsMax) throw invalid(at, `has a term of more than ${termCharsMax} characters`);
     const words = wordsOf(term);
-    if (words.length === 0) throw invalid(at, 'has a term without a word.');
+    if (words.length === 0) throw invalid(at, 'has a term without a word');
     if (words.length > limits.synonymWordsMax) {
-      throw invalid(at, `has a term of more than ${limits.synonymWordsMax} words.`);
+      throw invalid(at, `has a term of more than ${limits.synonymWordsMax} words`);
     }
     return term.trim();
   });

@@ -46,7 +46,7 @@ export function readVectorSearch(
   const pruner = readPruner(request);
   if (legs.length === 0) {
     const without = refiningMembers.find((name) => member(request, name) !== undefined);
-    if (without) throw invalidQuery(where, `"${without}" needs "embeddings" with a vector to search for.`);
+    if (without) throw invalidQuery(where, `"${without}" needs "embeddings" with a vector to search for`);
     if (!pruner) return undefined;
   }
   refuseOrder(request, shape.page, legs.length === 0 ? 'pruner' : 'embeddings');
@@ -85,13 +85,13 @@ interface ReadLeg {
 function readLegs(request: Members, indexes: readonly IndexDefinition[], effort: number): ReadLeg[] {
   const embeddings = member(request, 'embeddings');
   if (embeddings === undefined) return [];
-  if (!isObject(embeddings)) throw invalidQuery('embeddings', 'must be an object of index name -> vector.');
-  if (Object.keys(embeddings).length === 0) throw invalidQuery('embeddings', 'names no index: leave it out.');
+  if (!isObject(embeddings)) throw invalidQuery('embeddings', 'must be an object of index name -> vector');
+  if (Object.keys(embeddings).length === 0) throw invalidQuery('embeddings', 'names no index: leave it out');
   for (const name of Object.keys(embeddings)) findIndex(name, indexes, 'embeddings');
   return namesOf(request, embeddings).map((name) => {
     const index = findIndex(name, indexes, 'indexes');
     if (!Object.hasOwn(embeddings, name)) {
-      throw invalidQuery('indexes', `"${name}" has no vector in "embeddings", and no embedder to make one.`);
+      throw invalidQuery('indexes', `"${name}" has no vector in "embeddings", and no embedder to make one`);
     }
     const at = `embeddings.${name}`;
     const vector = readQueryVector(embeddings[name], index, at);
@@ -105,14 +105,14 @@ function namesOf(request: Members, embeddings: Members): string[] {
   const names = readStrings(request, 'indexes', limits.indexesPerTableMax, '') ?? [];
   if (names.length === 0) return Object.keys(embeddings);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw invalidQuery('indexes', `"${twice}" is named twice.`);
+  if (twice !== undefined) throw invalidQuery('indexes', `"${twice}" is named twice`);
   return names;
 }
 
 function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndex {
   const index = indexes.find((each) => each.name === name);
   if (index && !isVectorIndex(index)) {
-    throw invalidQuery(at, `"${name}" is a full-text index; search it with "full_text_search".`);
+    throw invalidQuery(at, `"${name}" is a full-text index; search it with "full_text_search"`);
   }
   if (index) return index;
   const others = indexes.filter(isVectorIndex).map((each) => each.name);
@@ -126,7 +126,7 @@ function refuseSemanticSearch(request: Members): void {
     throw invalidQuery(
       where,
       `"${name}" needs an index with an embedder, and no index of the table has one: ` +
-        'make the vector yourself and give it in "embeddings".',
+        'make the vector yourself and give it in "embeddings"',
     );
   }
 }
@@ -135,7 +135,7 @@ function refuseOrder(request: Members, { offset, sort, cursor }: RequestedPage, 
   const name = offset > 0 ? 'offset' : sort.length > 0 ? 'order_by' : undefined;
   if (name === undefined && cursor === undefined) return;
   const shown = name ?? (member(request, 'search_after') === undefined ? 'search_before' : 'search_after');
-  throw invalidQuery(where, `"${shown}" cannot go with "${beside}": ask for the best hits with a larger "limit".`);
+  throw invalidQuery(where, `"${shown}" cannot go with "${beside}": ask for the best hits with a larger "limit"`);
 }
 
 /** Distances are float32s: none is greater. */
@@ -148,10 +148,10 @@ function readDistances(request: Members, legs: ReadLeg[]): Pick<PlanVectorSearch
   if (under === undefined && over === undefined) return {};
   if (legs.every(({ index }) => !kindOf(index).vectorSearch?.hasDistance)) {
     const name = under === undefined ? 'distance_over' : 'distance_under';
-    throw invalidQuery(where, `"${name}" needs a dense index in "embeddings": other searches have no distance.`);
+    throw invalidQuery(where, `"${name}" needs a dense index in "embeddings": other searches have no distance`);
   }
   if (under !== undefined && over !== undefined && over > under) {
-    throw invalidQuery(where, '"distance_over" is above "distance_under": nothing lies between them.');
+    throw invalidQuery(where, '"distance_over" is above "distance_under": nothing lies between them');
   }
   return {
     ...(under === undefined ? {} : { distance_under: under }),

@@ -55,7 +55,7 @@ function refuseNewer(database: Database, path: string, known: number): void {
   throw new DataDirectoryError(
     'newer_format',
     `${path} has format ${found}; this release knows formats up to ${known}`,
-    'Start the release that wrote this directory, or a later one.',
+    'start the release that wrote this directory, or a later one',
   );
 }
 

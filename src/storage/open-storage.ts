@@ -235,7 +235,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     throw new DataDirectoryError(
       'damaged',
       `${directory.root} has lost its catalog.db`,
-      'Restore the directory from a backup: without its catalog no table can be found.',
+      'restore the directory from a backup: without its catalog no table can be found',
     );
   }
   mkdirSync(directory.ranges, { recursive: true });
@@ -305,7 +305,7 @@ function refuseShortCatalog(directory: DataDirectory, lastRangeId: RangeId): voi
   throw new DataDirectoryError(
     'damaged',
     `${directory.catalogFile} has lost its last changes: ${directory.rangeDirectory(lost)} belongs to a table that it does not name`,
-    `Restore catalog.db-wal or the directory from a backup, or move ranges/${lost} elsewhere to go on without it.`,
+    `restore catalog.db-wal or the directory from a backup, or move ranges/${lost} elsewhere to go on without it`,
   );
 }
 

@@ -119,7 +119,7 @@ export class BatchWriter {
     const scanned = await scanWrite(body, 'merge');
     const envelope = readMergeEnvelope(scanned.envelopeJson);
     if (scanned.entries.length === 0) {
-      throw new ServiceError('invalid_request', '`records` must be an object with at least one document.');
+      throw new ServiceError('invalid_request', '`records` must be an object with at least one document');
     }
     const at = this.#stamp();
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
@@ -241,7 +241,7 @@ export class BatchWriter {
     counts: Counts,
   ): Promise<WriteOutcome<Counts>> {
     if (applied.some(({ isLater }) => isLater)) {
-      const error = 'The write is committed; a part of it can be read once the disk has room. Do not send it again.';
+      const error = 'the write is committed; a part of it can be read once the disk has room; do not send it again';
       return { status: 'committed_repair_required', counts, error };
     }
     if (wait === 'none') return { status: 'committed', counts };
@@ -261,7 +261,7 @@ export class BatchWriter {
       );
       return { status: 'committed', counts };
     } catch {
-      const error = 'The write is committed; an index that it waits for has not shown it within the time allowed.';
+      const error = 'the write is committed; an index that it waits for has not shown it within the time allowed';
       return { status: 'committed_repair_required', counts, error };
     } finally {
       cancel();
@@ -273,7 +273,7 @@ export class BatchWriter {
     const table = this.#tables.get(item.table, caller, 'read');
     checkDocumentKey(item.key);
     if (!/^\d{1,16}$/.test(item.version)) {
-      throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header.');
+      throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header');
     }
     const range = must(table.ranges[intervalOf(item.key, table.ranges)], 'intervals cover every key');
     return { rangeId: range.rangeId, key: item.key, version: Number(item.version), table: item.table };
@@ -313,7 +313,7 @@ interface TablesEnvelope {
 }
 
 function noOperations(): ServiceError {
-  const message = 'The request holds no operations. Give `inserts`, `deletes` or `transforms`.';
+  const message = 'the request holds no operations; give `inserts`, `deletes` or `transforms`';
   return new ServiceError('invalid_request', message);
 }
 
@@ -338,14 +338,14 @@ function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {
 }
 
 function readReadSet(value: unknown): ReadSetItem[] {
-  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '`read_set` must be an array.');
+  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '`read_set` must be an array');
   if (value.length > limits.readSetKeysMax) {
-    throw new ServiceError('limit_exceeded', `\`read_set\` may name at most ${limits.readSetKeysMax} documents.`);
+    throw new ServiceError('limit_exceeded', `\`read_set\` may name at most ${limits.readSetKeysMax} documents`);
   }
   return value.map((item: unknown) => {
     const { table, key, version } = (item ?? {}) as Record<string, unknown>;
     if (typeof table !== 'string' || typeof key !== 'string' || typeof version !== 'string') {
-      const message = 'Each entry of `read_set` must be {table, key, version}, all strings.';
+      const message = 'each entry of `read_set` must be {table, key, version}, all strings';
       throw new ServiceError('invalid_request', message);
     }
     return { table, key, version };

@@ -62,7 +62,7 @@ export class DocumentReads {
     const range = must(lease.ranges[intervalOf(key, table.ranges)], 'intervals cover every key');
     const document = range.stored.documents.get(key);
     if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) {
-      throw new ServiceError('key_not_found', `Table ${JSON.stringify(tableName)} has no document of this key.`);
+      throw new ServiceError('key_not_found', `table ${JSON.stringify(tableName)} has no document of this key`);
     }
     const stored = decoder.decode(document.body);
     const json = projection.isWhole ? stored : projection.apply(stored);

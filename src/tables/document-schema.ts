@@ -27,7 +27,7 @@ export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {
   const duration = schema.ttl?.duration ?? schema.ttl?.ttl_duration ?? schema.ttl_duration ?? '';
   if (duration === '') return undefined;
   const durationMs = readDuration(duration);
-  if (durationMs <= 0) throw new ServiceError('invalid_schema', `ttl duration "${duration}" must be longer than 0s.`);
+  if (durationMs <= 0) throw new ServiceError('invalid_schema', `ttl duration "${duration}" must be longer than 0s`);
   return { field: schema.ttl?.field ?? schema.ttl_field ?? timestampField, durationMs };
 }
 

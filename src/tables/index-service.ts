@@ -55,11 +55,11 @@ export class IndexService {
       const existing = table.indexes.find((index) => index.name === indexName);
       if (existing) {
         if (isDeepStrictEqual(existing.config, config)) return { created: false, config: existing.config };
-        const message = `There is an index "${indexName}" with another configuration. Drop it first to change it, with "keep_vectors=true" to keep its vectors.`;
+        const message = `there is an index "${indexName}" with another configuration; drop it first to change it, with "keep_vectors=true" to keep its vectors`;
         throw new ServiceError('already_exists', message);
       }
       if (table.indexes.length >= limits.indexesPerTableMax) {
-        throw new ServiceError('limit_exceeded', `A table has at most ${limits.indexesPerTableMax} indexes.`);
+        throw new ServiceError('limit_exceeded', `a table has at most ${limits.indexesPerTableMax} indexes`);
       }
       using lease = await table.lease();
       const { indexes } = await this.#storage.catalog.changeTable({
@@ -83,7 +83,7 @@ export class IndexService {
       const index = table.indexes.find(({ name }) => name === indexName);
       if (keepsVectors && !index) throw notFound(table, indexName);
       if (indexName.startsWith(primaryIndexPrefix)) {
-        const message = `"${indexName}" belongs to the table and cannot be dropped. It goes with the table.`;
+        const message = `"${indexName}" belongs to the table and cannot be dropped; it goes with the table`;
         throw new ServiceError('index_in_use', message);
       }
       using lease = await table.lease();
@@ -108,7 +108,7 @@ function find(table: Table, indexName: string): TableIndex {
 }
 
 function notFound(table: Table, indexName: string): ServiceError {
-  return new ServiceError('index_not_found', `Table "${table.name}" has no index "${indexName}".`);
+  return new ServiceError('index_not_found', `table "${table.name}" has no index "${indexName}"`);
 }
 
 async function report(table: Table, index: TableIndex): Promise<IndexReport> {

@@ -28,8 +28,8 @@ export function readMergeEnvelope(json: string): MergeEnvelope {
   const envelope = JSON.parse(json) as Record<string, unknown>;
   refuseMisspelt(envelope, Object.keys(mergeRequest.properties), 'The body');
   const { last_merged_id: lastMergedId = '', dry_run: dryRun = false } = envelope;
-  if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '`last_merged_id` must be a string.');
-  if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '`dry_run` must be a boolean.');
+  if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '`last_merged_id` must be a string');
+  if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '`dry_run` must be a boolean');
   return { lastMergedId, dryRun, wait: readSyncLevel(envelope.sync_level, 'write') };
 }
 
@@ -45,7 +45,7 @@ export async function planMerge(
   await inSlices(frame.rowCount, (row) => {
     const key = frame.key(row);
     if (compareKeys(key, from) <= 0) {
-      const message = `Every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not.`;
+      const message = `every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not`;
       throw new ServiceError('invalid_request', message);
     }
     if (compareKeys(key, to) > 0) to = key;
@@ -88,7 +88,7 @@ export function renderMerge(
     next_cursor: must(window.to, 'a page has a greatest key'),
     key_range: { from: window.from, to: window.to },
     keys_scanned: total.keysScanned,
-    message: warning ?? (dryRun ? 'Nothing was changed.' : ''),
+    message: warning ?? (dryRun ? 'nothing was changed' : ''),
     took: Math.round(tookMs),
   };
 }

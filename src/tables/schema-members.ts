@@ -13,7 +13,7 @@ export function checkSchemaMembers(schema: TableSchema): void {
   if (names.length > 0 && !names.some((name) => members.includes(name))) {
     const message =
       `A schema has no member ${JSON.stringify(names[0]?.slice(0, 64))}: give the schema itself, ` +
-      `with ${members.slice(0, 4).join(', ')} and the like, or {} for one that takes documents of any shape.`;
+      `with ${members.slice(0, 4).join(', ')} and the like, or {} for one that takes documents of any shape`;
     throw new ServiceError('invalid_request', message);
   }
   refuseMisspelt(schema, members, 'A schema');

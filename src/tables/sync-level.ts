@@ -8,7 +8,7 @@ export type IndexWait = 'none' | 'full_text' | 'all';
 export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
   const level = value ?? fallback;
   if (!(syncLevels as readonly unknown[]).includes(level)) {
-    throw new ServiceError('invalid_request', `\`sync_level\` must be one of ${syncLevels.join(', ')}.`);
+    throw new ServiceError('invalid_request', `\`sync_level\` must be one of ${syncLevels.join(', ')}`);
   }
   switch (level as SyncLevel) {
     case 'propose':

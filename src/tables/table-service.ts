@@ -107,7 +107,7 @@ export class TableService implements TableLookup {
     return this.#changes.run(name, async () => {
       if (this.#tables.has(name)) throw alreadyExists(name);
       if (this.#tables.size >= limits.tablesMax) {
-        throw new ServiceError('limit_exceeded', `A node holds at most ${limits.tablesMax} tables.`);
+        throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
       }
       const compiled = await CompiledSchema.compile(schema);
       try {
@@ -216,22 +216,22 @@ function readExtra(name: string, config: IndexConfig): CheckedIndexConfig {
 function checkCreation(request: CreateTableRequest, shards: number): void {
   refuseMisspelt(request, Object.keys(createTableRequest.properties), 'The body');
   if (shards > limits.shardsPerTableMax) {
-    throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}.`);
+    throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}`);
   }
   if ([...(request.description ?? '')].length > limits.descriptionCharsMax) {
     throw new ServiceError(
       'limit_exceeded',
-      `\`description\` may have at most ${limits.descriptionCharsMax} characters.`,
+      `\`description\` may have at most ${limits.descriptionCharsMax} characters`,
     );
   }
   if ((request.replication_sources ?? []).length > 0) {
-    throw new ServiceError('not_implemented', '`replication_sources` are not built yet. Leave them out.');
+    throw new ServiceError('not_implemented', '`replication_sources` are not built yet; leave them out');
   }
   if (Object.keys(request.indexes ?? {}).length >= limits.indexesPerTableMax) {
-    throw new ServiceError('limit_exceeded', `A table has at most ${limits.indexesPerTableMax} indexes.`);
+    throw new ServiceError('limit_exceeded', `a table has at most ${limits.indexesPerTableMax} indexes`);
   }
 }
 
 function alreadyExists(name: string): ServiceError {
-  return new ServiceError('already_exists', `There is a table ${JSON.stringify(name)} already.`);
+  return new ServiceError('already_exists', `there is a table ${JSON.stringify(name)} already`);
 }

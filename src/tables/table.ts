@@ -180,5 +180,5 @@ export class Table implements TableView {
 }
 
 export function tableNotFound(name: string): ServiceError {
-  return new ServiceError('table_not_found', `There is no table ${JSON.stringify(name)}.`);
+  return new ServiceError('table_not_found', `there is no table ${JSON.stringify(name)}`);
 }

@@ -73,17 +73,14 @@ describe('what is refused, in one sentence', () => {
       'unknown variable SUNDEW__SERVER__PROT; did you mean SUNDEW__SERVER__PORT?',
     ],
     [{ file: 'server:\n  prot: 1' }, 'sundew.yaml has an unknown key "server.prot"; did you mean server.port?'],
-    [{ flags: { '--port': '70000' } }, '--port must be a whole number from 0 to 65535, not "70000".'],
-    [{ flags: { '--port': '80.5' } }, '--port must be a whole number from 0 to 65535, not "80.5".'],
-    [
-      { file: 'log:\n  level: loud' },
-      '"log.level" in sundew.yaml must be one of debug, info, warn, error, not "loud".',
-    ],
+    [{ flags: { '--port': '70000' } }, '--port must be a whole number from 0 to 65535, not "70000"'],
+    [{ flags: { '--port': '80.5' } }, '--port must be a whole number from 0 to 65535, not "80.5"'],
+    [{ file: 'log:\n  level: loud' }, '"log.level" in sundew.yaml must be one of debug, info, warn, error, not "loud"'],
     [
       { environment: { SUNDEW__STORAGE__DATA_DIR: '' } },
-      'SUNDEW__STORAGE__DATA_DIR must be a text that is not empty, not "".',
+      'SUNDEW__STORAGE__DATA_DIR must be a text that is not empty, not ""',
     ],
-    [{ file: 'just text' }, 'sundew.yaml must hold a mapping of sections.'],
+    [{ file: 'just text' }, 'sundew.yaml must hold a mapping of sections'],
   ];
   test.each(refused)('%j', (parts, sentence) => {
     expect(complaint(parts)).toBe(sentence);
@@ -97,7 +94,7 @@ describe('what is refused, in one sentence', () => {
         throw new Error('no such file');
       },
     };
-    expect(() => loadConfig(unreadable)).toThrow('sundew.yaml cannot be read: no such file.');
+    expect(() => loadConfig(unreadable)).toThrow('sundew.yaml cannot be read: no such file');
   });
 
   test('limits that do not fit each other', () => {
@@ -128,7 +125,7 @@ describe('secrets', () => {
   test('are not repeated in a complaint', () => {
     const strict = { token: { ...table.token, kind: integer(0, 9) as unknown as ReturnType<typeof text> } };
     expect(() => loadOptions(strict, sources({ environment: { SUNDEW__ACCESS__TOKEN: 'hunter2' } }))).toThrow(
-      'SUNDEW__ACCESS__TOKEN must be a whole number from 0 to 9.',
+      'SUNDEW__ACCESS__TOKEN must be a whole number from 0 to 9',
     );
   });
 });

@@ -50,15 +50,15 @@ describe('configurations of embeddings indexes', () => {
     [{ ...dense, summarizer: {} }, 'takes no `summarizer`'],
     [{ ...managed, summarizer: {} }, 'takes no `summarizer`'],
     [{ ...dense, dimensions: 3 }, 'Did you mean "dimension"?'],
-    [{ type: 'embedding' }, 'There is no index type "embedding". Did you mean "embeddings"?'],
-    [{ type: '__proto__' }, 'There is no index type "__proto__"'],
-    [{ type: 'constructor' }, 'There is no index type "constructor"'],
-    [{ ...sparse, distance_metric: 'cosine' }, 'A sparse index scores by the dot product'],
+    [{ type: 'embedding' }, 'there is no index type "embedding"; did you mean "embeddings"?'],
+    [{ type: '__proto__' }, 'there is no index type "__proto__"'],
+    [{ type: 'constructor' }, 'there is no index type "constructor"'],
+    [{ ...sparse, distance_metric: 'cosine' }, 'a sparse index scores by the dot product'],
     [{ ...sparse, top_k: 0 }, '`top_k` must be an integer from 1 to 10000'],
     [{ ...sparse, min_weight: -1 }, '`min_weight` must be a number of at least 0'],
     [{ ...sparse, chunk_size: 63 }, '`chunk_size` must be an integer from 64 to 65536'],
     [{ type: 'embeddings', sparse: true }, 'set `external` to true'],
-    [{ type: 'embeddings', dimension: 3 }, 'Give `field` or `template`'],
+    [{ type: 'embeddings', dimension: 3 }, 'give `field` or `template`'],
     [{ type: 'embeddings', field: 'text' }, '`embedder` is missing'],
     [{ ...managed, embedder: {} }, '`embedder` must name its `provider`'],
     [{ ...managed, embedder: { provider: 'olama' } }, 'Did you mean "ollama"?'],
@@ -68,9 +68,7 @@ describe('configurations of embeddings indexes', () => {
   });
 
   test('none may be called what queries call their search for text', () => {
-    expect(() => readIndexConfig('full_text', { external: true, dimension: 3 })).toThrow(
-      'Give the index another name.',
-    );
+    expect(() => readIndexConfig('full_text', { external: true, dimension: 3 })).toThrow('give the index another name');
     expect(readIndexConfig('full_text', { type: 'full_text' }).name).toBe('full_text');
   });
 

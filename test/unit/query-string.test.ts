@@ -190,7 +190,7 @@ describe('the query string', () => {
       const error = failure(text);
       expect(error.code).toBe('invalid_query');
       expect(error.message).toContain(words);
-      expect(error.message).toContain(`at character ${position + 1}.`);
+      expect(error.message).toContain(`at character ${position + 1};`);
     });
   }
 

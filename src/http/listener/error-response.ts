@@ -16,7 +16,7 @@ export interface ErrorBody {
 /** Whatever was thrown, as the only error that a caller may see. A fault of ours says nothing but that. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
-  const message = 'The server met a fault of its own; its log has the details under the request id.';
+  const message = 'the server met a fault of its own; its log has the details under the request id';
   return new ServiceError('internal', message, { cause: thrown });
 }
 

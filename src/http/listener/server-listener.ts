@@ -109,7 +109,7 @@ function answerWhileStarting(request: Request): Response {
 
 /** Nothing of ours should reach this; whatever does is answered without a word about it. */
 function answerFault(): Response {
-  return rendered(new ServiceError('internal', 'The server met a fault of its own.'));
+  return rendered(new ServiceError('internal', 'the server met a fault of its own'));
 }
 
 function rendered(error: ServiceError): Response {

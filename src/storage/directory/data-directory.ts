@@ -82,7 +82,7 @@ export class DataDirectory {
     throw new DataDirectoryError(
       'foreign',
       `${this.root} is not empty and holds no data of a server: ${names}`,
-      'Give an empty directory, or one that does not exist yet, with --data-dir.',
+      'give an empty directory, or one that does not exist yet, with --data-dir',
     );
   }
 

@@ -14,7 +14,7 @@ export function checkDataFormat(directory: DataDirectory): boolean {
   throw new DataDirectoryError(
     'newer_format',
     `${directory.root} has format ${format}; this release knows formats up to ${dataFormat}`,
-    'Start the release that wrote this directory, or a later one.',
+    'start the release that wrote this directory, or a later one',
   );
 }
 
@@ -32,6 +32,6 @@ function parseFormat(text: string, directory: DataDirectory): number {
   throw new DataDirectoryError(
     'damaged',
     `${directory.formatFile} is not readable as a format`,
-    'Restore the file from a backup; it is {"format":1} for this release.',
+    'restore the file from a backup; it is {"format":1} for this release',
   );
 }

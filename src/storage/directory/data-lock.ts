@@ -17,7 +17,7 @@ export class DataLock {
     throw new DataDirectoryError(
       'locked',
       `${directory.root} is in use by process ${lock.heldBy}`,
-      'Stop that process, or give this one another data directory.',
+      'stop that process, or give this one another data directory',
     );
   }
 

@@ -50,6 +50,6 @@ function parseSecrets(text: string, directory: DataDirectory): DirectorySecrets 
   throw new DataDirectoryError(
     'damaged',
     `${directory.secretsFile} is not readable as secrets`,
-    'Restore the file from a backup, or delete it: a new one is made, and cursors of the old one are refused.',
+    'restore the file from a backup, or delete it: a new one is made, and cursors of the old one are refused',
   );
 }

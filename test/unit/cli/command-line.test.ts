@@ -27,9 +27,9 @@ describe('arguments', () => {
 
   const refused: readonly (readonly [string[], string])[] = [
     [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
-    [['--port'], '--port needs a value.'],
-    [['--json=yes'], '--json takes no value.'],
-    [['--port', '1', '--port', '2'], '--port is given twice.'],
+    [['--port'], '--port needs a value'],
+    [['--json=yes'], '--json takes no value'],
+    [['--port', '1', '--port', '2'], '--port is given twice'],
   ];
   test.each(refused)('%j is refused', (words, sentence) => {
     expect(() => parseArguments(words, flags)).toThrow(sentence);
