@@ -163,6 +163,35 @@ describe('bans', () => {
   });
 });
 
+/** The calls that make an error, with their first lines of arguments. */
+const errorCalls = /(?:new \w*Error|\binvalidQuery|\brefused|\binvalid)\(\s*((?:'[a-z_]+',\s*)?(?:'[^'\n]*'|`[^`]*`))/g;
+
+/** Names that begin a message in capitals. */
+const properNames = /^(?:[A-Z]{2}|Content-|Host|Origin|If-Match|Unicode|Idempotency-Key)/;
+
+/** STYLE.md: an error is a clause in lowercase without a full stop. */
+function messagesOutOfStyle(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(errorCalls)].flatMap(([, given = '']) => {
+      const message = given.replace(/^'[a-z_]+',\s*/, '').slice(1, -1);
+      const isClause = !/[^.]\.$/.test(message) && (!/^[A-Z][a-z]* /.test(message) || properNames.test(message));
+      return isClause || !message.includes(' ') ? [] : [`${path}: ${message}`];
+    }),
+  );
+}
+
+describe('errors', () => {
+  test('are worded in lowercase, without a full stop', () => {
+    expect(messagesOutOfStyle(product.filter(({ path }) => !path.startsWith('src/cli/demo/')))).toEqual([]);
+  });
+
+  test('another style is found', () => {
+    const found = (text: string) => messagesOutOfStyle([{ path: 'src/query/x.ts', text }]);
+    expect(found("throw new ServiceError('not_found', 'There is no such thing.');")).toHaveLength(1);
+    expect(found("throw invalidQuery(where, 'x');\nnew ServiceError('internal', `the file is gone`)")).toEqual([]);
+  });
+});
+
 describe('shape', () => {
   test('no file is longer than 600 lines, no test than 800', () => {
     const found = [...everything, ...rust].flatMap(({ path, text }) => {

@@ -85,7 +85,7 @@ function listenerOf({ host, port }: ListenAddress, keepAliveMs: number): ServerL
     return new ServerListener(host, port, keepAliveMs);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`The port ${port} of ${host} cannot be opened: ${reason}`, { cause: error });
+    throw new Error(`the port ${port} of ${host} cannot be opened: ${reason}`, { cause: error });
   }
 }
 

@@ -19,6 +19,6 @@ function load(): NativeAddon {
   try {
     return createRequire(import.meta.url)(file) as NativeAddon;
   } catch (cause) {
-    throw new Error('The native engine is not built or does not load here; run: bun run build:native', { cause });
+    throw new Error('the native engine is not built or does not load here; run: bun run build:native', { cause });
   }
 }
