@@ -89,6 +89,10 @@ export const limits = {
   chunkCacheMs: 2 * minuteMs,
   /** Chunks of all answers that are kept. */
   chunkCacheChunksMax: 1_000_000,
+  /** How long responses are kept that may be gone on with. */
+  storedResponseMs: 60 * minuteMs,
+  /** Characters of all of them. */
+  storedResponseCharsMax: 64 * MiB,
   predictorRowsMax: 100_000,
   parallelSequences: 4,
   mediaBytesMax: 100 * MiB,

@@ -5,6 +5,7 @@ import { ollamaEmbedRoutes } from '../clients/ollama/embed.ts';
 import { ollamaGenerationRoutes } from '../clients/ollama/generate.ts';
 import { ollamaModelRoutes } from '../clients/ollama/models.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
+import { responsesRoutes } from '../clients/responses/responses.ts';
 import { teiRoutes } from '../clients/tei.ts';
 import { tokenRoutes } from '../clients/tokens.ts';
 import type { Route } from '../routing/route.ts';
@@ -38,6 +39,7 @@ export function inferenceRoutes(inference: Inference): Route[] {
     ...ollamaGenerationRoutes(inference),
     ...ollamaEmbedRoutes(inference),
     ...ollamaModelRoutes(inference),
+    ...responsesRoutes(inference),
   ];
   return [...plane, ...aliases(plane)];
 }

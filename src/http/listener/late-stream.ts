@@ -47,6 +47,11 @@ export class LateStream {
     }
   }
 
+  /** Opens the stream where it has not been opened yet. */
+  open(): void {
+    this.#opened();
+  }
+
   send(data: string, event?: string): void {
     this.#opened().send(data, event);
   }

@@ -2,6 +2,7 @@ import type { TObject } from '@sinclair/typebox';
 import * as clientAudio from '../../protocol/clients/audio.ts';
 import * as clientOllama from '../../protocol/clients/ollama.ts';
 import * as clientRerank from '../../protocol/clients/rerank.ts';
+import * as clientResponses from '../../protocol/clients/responses.ts';
 import * as clientTei from '../../protocol/clients/tei.ts';
 import * as clientTokens from '../../protocol/clients/tokens.ts';
 import * as queries from '../../protocol/database/query.ts';
@@ -28,7 +29,7 @@ type Json = Record<string, unknown>;
 
 const protocol = [tables, writes, queries, usage, contentParts, embeddings, chunk, rerank, generate, generateBatch];
 const tasks = [extract, models, predict, seq2seq];
-const clients = [clientAudio, clientOllama, clientRerank, clientTei, clientTokens];
+const clients = [clientAudio, clientOllama, clientRerank, clientResponses, clientTei, clientTokens];
 
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {

@@ -1,0 +1,163 @@
+import type { GenerationOutput } from '../../../inference/generation/generate.ts';
+import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
+import type { MessageBody } from '../../../protocol/inference/generate.ts';
+
+/** One event of a streamed response. */
+export interface ResponseEvent {
+  readonly type: string;
+  readonly sequence_number: number;
+}
+
+type Kind = 'reasoning' | 'message' | 'function_call';
+
+/** An item of the output while it grows. */
+interface OpenItem {
+  readonly kind: Kind;
+  readonly id: string;
+  readonly index: number;
+  readonly callId: string;
+  readonly name: string;
+  text: string;
+}
+
+const idPrefixes: Readonly<Record<Kind, string>> = { reasoning: 'rs', message: 'msg', function_call: 'fc' };
+
+/** Makes of an output the items of a response, and the events that tell how they grow, in their order. */
+export class ResponseEvents {
+  readonly #head: object;
+  readonly #freshId: () => string;
+  readonly #items: object[] = [];
+  #open: OpenItem | undefined;
+  #sequence = 0;
+
+  /** `head` holds what all bodies of the response have in common. */
+  constructor(head: object, freshId: () => string) {
+    this.#head = head;
+    this.#freshId = freshId;
+  }
+
+  begin(): ResponseEvent[] {
+    const response = { ...this.#head, status: 'in_progress', incomplete_details: null, output: [], usage: null };
+    return [this.#event('response.created', { response }), this.#event('response.in_progress', { response })];
+  }
+
+  pieces(deltas: readonly OutputDelta[]): ResponseEvent[] {
+    return deltas.flatMap((delta) => {
+      if (delta.kind === 'call') return [...this.#close(), ...this.#begin('function_call', delta.name)];
+      const kind = delta.kind === 'content' ? 'message' : delta.kind === 'reasoning' ? 'reasoning' : 'function_call';
+      const before = this.#open?.kind === kind ? [] : [...this.#close(), ...this.#begin(kind)];
+      return [...before, this.#grow(delta.text)];
+    });
+  }
+
+  /** The last events; the whole response is in the last of them. */
+  end(output: GenerationOutput): { readonly events: ResponseEvent[]; readonly response: object } {
+    const before = [...this.pieces(output.deltas), ...this.#close()];
+    const response = this.#whole(output);
+    const type = output.finish === 'length' ? 'response.incomplete' : 'response.completed';
+    return { events: [...before, this.#event(type, { response })], response };
+  }
+
+  /** What the assistant said, as a conversation has it. */
+  message(): MessageBody {
+    const items = this.#items as {
+      type: string;
+      content?: { text: string }[];
+      call_id: string;
+      name: string;
+      arguments: string;
+    }[];
+    const said = items.flatMap(({ type, content = [] }) => (type === 'message' ? content.map(({ text }) => text) : []));
+    const tool_calls = items
+      .filter(({ type }) => type === 'function_call')
+      .map(({ call_id, name, arguments: given }) => ({
+        id: call_id,
+        type: 'function' as const,
+        function: { name, arguments: given },
+      }));
+    return {
+      role: 'assistant',
+      content: said.join(''),
+      ...(tool_calls.length === 0 ? {} : { tool_calls }),
+    };
+  }
+
+  #whole({ result, finish }: GenerationOutput): object {
+    const { promptTokens, cachedTokens, completionTokens } = result;
+    return {
+      ...this.#head,
+      status: finish === 'length' ? 'incomplete' : 'completed',
+      incomplete_details: finish === 'length' ? { reason: 'max_output_tokens' } : null,
+      output: this.#items,
+      usage: {
+        input_tokens: promptTokens,
+        input_tokens_details: { cached_tokens: cachedTokens },
+        output_tokens: completionTokens,
+        total_tokens: promptTokens + completionTokens,
+      },
+    };
+  }
+
+  #begin(kind: Kind, name = ''): ResponseEvent[] {
+    const id = `${idPrefixes[kind]}_${this.#freshId()}`;
+    const open = { kind, id, index: this.#items.length, callId: `call_${this.#freshId()}`, name, text: '' };
+    this.#open = open;
+    const added = { output_index: open.index, item: itemOf(open, 'in_progress') };
+    const first = this.#event('response.output_item.added', added);
+    return kind === 'function_call' ? [first] : [first, this.#partEvent('added', open)];
+  }
+
+  #grow(text: string): ResponseEvent {
+    const open = this.#open;
+    if (open === undefined) throw new TypeError('an item grows once it has begun');
+    open.text += text;
+    return this.#textEvent('delta', open, { delta: text });
+  }
+
+  #close(): ResponseEvent[] {
+    const open = this.#open;
+    if (open === undefined) return [];
+    this.#open = undefined;
+    const item = itemOf(open, 'completed');
+    this.#items.push(item);
+    const isCall = open.kind === 'function_call';
+    const whole = isCall ? { name: open.name, arguments: open.text } : { text: open.text };
+    return [
+      this.#textEvent('done', open, whole),
+      ...(isCall ? [] : [this.#partEvent('done', open)]),
+      this.#event('response.output_item.done', { output_index: open.index, item }),
+    ];
+  }
+
+  #textEvent(stage: 'delta' | 'done', { kind, id, index }: OpenItem, more: object): ResponseEvent {
+    const names = { reasoning: 'reasoning_text', message: 'output_text', function_call: 'function_call_arguments' };
+    const place = kind === 'function_call' ? {} : { content_index: 0 };
+    const logprobs = kind === 'message' ? { logprobs: [] } : {};
+    const at = { item_id: id, output_index: index, ...place };
+    return this.#event(`response.${names[kind]}.${stage}`, { ...at, ...more, ...logprobs });
+  }
+
+  #partEvent(stage: 'added' | 'done', open: OpenItem): ResponseEvent {
+    const at = { item_id: open.id, output_index: open.index, content_index: 0 };
+    return this.#event(`response.content_part.${stage}`, { ...at, part: partOf(open) });
+  }
+
+  #event(type: string, more: object): ResponseEvent {
+    const sequence_number = this.#sequence;
+    this.#sequence += 1;
+    return { type, sequence_number, ...more };
+  }
+}
+
+function partOf({ kind, text }: OpenItem): object {
+  if (kind === 'reasoning') return { type: 'reasoning_text', text };
+  return { type: 'output_text', text, annotations: [], logprobs: [] };
+}
+
+function itemOf(open: OpenItem, status: 'in_progress' | 'completed'): object {
+  const { kind, id, callId, name, text } = open;
+  if (kind === 'function_call') return { id, type: kind, status, call_id: callId, name, arguments: text };
+  const content = status === 'in_progress' ? [] : [partOf(open)];
+  if (kind === 'reasoning') return { id, type: kind, status, summary: [], content };
+  return { id, type: kind, status, role: 'assistant', content };
+}

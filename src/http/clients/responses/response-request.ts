@@ -1,0 +1,102 @@
+import type { GenerationRequest } from '../../../inference/generation/generation-request.ts';
+import type { ResponseInputItem, ResponsesRequest } from '../../../protocol/clients/responses.ts';
+import type { GenerateBody, MessageBody, MessagePart } from '../../../protocol/inference/generate.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { readChatRequest } from '../../inference/chat-request.ts';
+
+type Part = Exclude<Extract<ResponseInputItem, { role: string }>['content'], string>[number];
+
+/** What a response is asked for: the conversation so far, and the request that goes on with it. */
+export interface ReadResponse {
+  /** Instructions aside, which are of one response alone. */
+  readonly conversation: readonly MessageBody[];
+  readonly generation: GenerationRequest;
+}
+
+/** Throws `ServiceError` that names the member which cannot be honoured. */
+export function readResponseRequest(body: ResponsesRequest, before: readonly MessageBody[]): ReadResponse {
+  refuseRest(body);
+  const conversation = [...before, ...messagesOf(body.input)];
+  const system: MessageBody[] = body.instructions === undefined ? [] : [{ role: 'system', content: body.instructions }];
+  const generation = readChatRequest({
+    model: body.model,
+    messages: [...system, ...conversation],
+    ...(body.temperature === undefined ? {} : { temperature: body.temperature }),
+    ...(body.top_p === undefined ? {} : { top_p: body.top_p }),
+    ...(body.reasoning?.effort === undefined ? {} : { reasoning_effort: body.reasoning.effort }),
+    ...(body.parallel_tool_calls === undefined ? {} : { parallel_tool_calls: body.parallel_tool_calls }),
+    ...toolsOf(body),
+    ...formatOf(body),
+    stream: body.stream ?? false,
+  });
+  return { conversation, generation: { ...generation, tokensMax: body.max_output_tokens } };
+}
+
+function refuseRest({ background, truncation, conversation, prompt }: ResponsesRequest): void {
+  const refuse = (member: string, why: string) => {
+    throw new ServiceError('invalid_request', `${member}: ${why}`);
+  };
+  if (background === true) refuse('background', 'responses are given while the client waits');
+  if (truncation === 'auto') refuse('truncation', 'a conversation that is too long is not cut');
+  if (conversation !== undefined) refuse('conversation', 'use previous_response_id');
+  if (prompt !== undefined) refuse('prompt', 'there are no stored prompts; send instructions and input');
+}
+
+function toolsOf({ tools, tool_choice }: ResponsesRequest): Pick<GenerateBody, 'tools' | 'tool_choice'> {
+  const functions = (tools ?? []).map(({ name, description, parameters, strict }) => ({
+    type: 'function' as const,
+    function: { name, description, parameters, strict },
+  }));
+  const choice =
+    typeof tool_choice === 'object' ? { type: 'function' as const, function: { name: tool_choice.name } } : tool_choice;
+  return {
+    ...(functions.length === 0 ? {} : { tools: functions as NonNullable<GenerateBody['tools']> }),
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+  };
+}
+
+function formatOf({ text }: ResponsesRequest): Pick<GenerateBody, 'response_format'> {
+  const { type = 'text', name, schema, strict } = text?.format ?? {};
+  if (type !== 'json_schema') return { response_format: { type } };
+  const json_schema = { schema, ...(name === undefined ? {} : { name }), ...(strict === undefined ? {} : { strict }) };
+  return { response_format: { type, json_schema } };
+}
+
+function messagesOf(input: ResponsesRequest['input']): MessageBody[] {
+  if (typeof input === 'string') return [{ role: 'user', content: input }];
+  const messages: MessageBody[] = [];
+  for (const [at, item] of input.entries()) {
+    if ('role' in item) messages.push({ role: item.role, content: contentOf(item.content, `input.${at}`) });
+    else if (item.type === 'function_call_output') {
+      const output = typeof item.output === 'string' ? item.output : item.output.flatMap(textsOf).join('\n');
+      messages.push({ role: 'tool', tool_call_id: item.call_id, content: output });
+    } else if (item.type === 'function_call') addCall(messages, item);
+  }
+  return messages;
+}
+
+/** Calls of one turn belong to one message of the assistant, with what it said before them. */
+function addCall(
+  messages: MessageBody[],
+  { call_id, name, arguments: given }: Extract<ResponseInputItem, { type: 'function_call' }>,
+): void {
+  const call = { id: call_id, type: 'function' as const, function: { name, arguments: given } };
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant') messages.push({ role: 'assistant', content: null, tool_calls: [call] });
+  else messages[messages.length - 1] = { ...last, tool_calls: [...(last.tool_calls ?? []), call] };
+}
+
+function contentOf(content: string | readonly Part[], where: string): NonNullable<MessageBody['content']> {
+  if (typeof content === 'string') return content;
+  return content.map((part, at): MessagePart => {
+    if (part.type === 'refusal') return part;
+    if (part.type !== 'input_image') return { type: 'text', text: part.text };
+    if (part.image_url !== undefined) return { type: 'image_url', image_url: part.image_url };
+    throw new ServiceError('invalid_request', `${where}.content.${at}: image_url is missing; there are no files`);
+  });
+}
+
+function textsOf(part: Part): string[] {
+  if (part.type === 'refusal') return [part.refusal];
+  return part.type === 'input_image' ? [] : [part.text];
+}

@@ -1,0 +1,172 @@
+import { nameOf } from '../../../access/principal.ts';
+import { limits } from '../../../config/limits.ts';
+import type { Inference } from '../../../inference/inference.ts';
+import { OwnProvider } from '../../../inference/providers/own-provider.ts';
+import { must } from '../../../lib/assert.ts';
+import {
+  deletedResponseSchema,
+  type ResponsesRequest,
+  responseSchema,
+  responsesRequestSchema,
+} from '../../../protocol/clients/responses.ts';
+import { inferenceReason } from '../../../protocol/inference/error-body.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { inferenceBody } from '../../inference/inference-body.ts';
+import { LateStream } from '../../listener/late-stream.ts';
+import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
+import { ResponseEvents } from './response-events.ts';
+import { type ReadResponse, readResponseRequest } from './response-request.ts';
+import { ResponseStore, type StoredResponse } from './response-store.ts';
+
+type Context = RouteContext<object, object, ResponsesRequest>;
+const access = { inference: 'read' } as const;
+const tag = 'Inference';
+
+/** `/responses` of the OpenAI interface. */
+export function responsesRoutes(inference: Inference): Route[] {
+  const own = new OwnProvider(inference);
+  const bounds = { keptMs: limits.storedResponseMs, charsMax: limits.storedResponseCharsMax };
+  const store = new ResponseStore(inference.clock, bounds);
+  const path = '/ai/v1/responses/:id';
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/responses',
+      access,
+      tag,
+      summary: 'Generates a response',
+      description:
+        'Text, functions, structured output, reasoning, streaming, and conversations that go on by `previous_response_id`. Stored responses are kept in memory, for an hour.',
+      body: inferenceBody(responsesRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
+      responses: { 200: { description: 'The response', schema: responseSchema } },
+      handler: (context) => answer(inference, own, store, context),
+    }),
+    defineRoute({
+      method: 'GET',
+      path,
+      access,
+      tag,
+      summary: 'A stored response',
+      responses: { 200: { description: 'The response', schema: responseSchema } },
+      handler: ({ params, caller }) => stored(store, params.id, nameOf(caller.principal)).body,
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path,
+      access,
+      tag,
+      summary: 'Deletes a stored response',
+      responses: { 200: { description: 'It is gone', schema: deletedResponseSchema } },
+      handler: ({ params: { id }, caller }) => {
+        if (store.delete(id, nameOf(caller.principal))) return { id, object: 'response', deleted: true };
+        throw notStored(id);
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/ai/v1/responses/:id/cancel',
+      access,
+      tag,
+      summary: 'Cancels a response in the background, of which there are none: a client cancels by leaving',
+      responses: { 200: { description: 'Never', schema: responseSchema } },
+      handler: ({ params: { id }, caller }) => {
+        stored(store, id, nameOf(caller.principal));
+        throw new ServiceError(
+          'invalid_request',
+          'only responses in the background can be cancelled; this one is whole',
+        );
+      },
+    }),
+  ];
+}
+
+function stored(store: ResponseStore, id: string, owner: string): StoredResponse {
+  const found = store.get(id, owner);
+  if (found === undefined) throw notStored(id);
+  return found;
+}
+
+function notStored(id: string): ServiceError {
+  const message = `no response "${id.slice(0, 80)}" is stored; they are kept for an hour, and not over a restart`;
+  return new ServiceError('not_found', message);
+}
+
+async function answer(inference: Inference, own: OwnProvider, store: ResponseStore, context: Context): Promise<object> {
+  const { body, caller } = context;
+  const owner = nameOf(caller.principal);
+  const previous = body.previous_response_id;
+  const read = readResponseRequest(body, previous === undefined ? [] : stored(store, previous, owner).conversation);
+  const id = `resp_${freshId()}`;
+  const events = new ResponseEvents(headOf(id, body, read, inference), freshId);
+  const keep = (response: object) => {
+    if (body.store === false) return;
+    store.set({ id, owner, body: response, conversation: [...read.conversation, events.message()] });
+  };
+  if (!read.generation.stream) {
+    const [output] = await own.generate(read.generation, context);
+    const { response } = events.end(must(output, 'there is an answer'));
+    keep(response);
+    return response;
+  }
+  const stream = new LateStream(context, {
+    clock: inference.clock,
+    framing: 'events',
+    onOpen: (opened) => {
+      for (const event of events.begin()) opened.send(JSON.stringify(event), event.type);
+    },
+    failure: (error) => errorEvent(error),
+  });
+  return await stream.run(async () => {
+    const send = (all: readonly { type: string }[]) => {
+      for (const event of all) stream.send(JSON.stringify(event), event.type);
+    };
+    const [output] = await own.generate(read.generation, {
+      caller,
+      signal: stream.signal,
+      onPiece: (_choice, deltas) => {
+        // What opens the stream comes first.
+        if (deltas.length > 0) stream.open();
+        send(events.pieces(deltas));
+      },
+    });
+    stream.open();
+    const { events: last, response } = events.end(must(output, 'there is an answer'));
+    keep(response);
+    send(last);
+  });
+}
+
+/** What is given back of the request. */
+function headOf(id: string, body: ResponsesRequest, { generation }: ReadResponse, { clock }: Inference): object {
+  return {
+    id,
+    object: 'response',
+    created_at: Math.floor(clock.nowMs() / 1_000),
+    error: null,
+    background: false,
+    instructions: body.instructions ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    metadata: body.metadata ?? {},
+    model: body.model,
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    previous_response_id: body.previous_response_id ?? null,
+    reasoning: { effort: body.reasoning?.effort ?? null, summary: null },
+    store: body.store ?? true,
+    temperature: generation.sampling.temperature,
+    text: { format: body.text?.format ?? { type: 'text' } },
+    tool_choice: body.tool_choice ?? 'auto',
+    tools: body.tools ?? [],
+    top_p: generation.sampling.topP,
+    truncation: 'disabled',
+    user: null,
+  };
+}
+
+function errorEvent(error: ServiceError): string {
+  const message = `${error.code}: ${error.message}`;
+  return JSON.stringify({ type: 'error', code: error.code, message, param: null, reason: inferenceReason(error) });
+}
+
+function freshId(): string {
+  return crypto.randomUUID().replaceAll('-', '');
+}

@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import OpenAI from 'openai';
+import type { FunctionTool, ResponseStreamEvent } from 'openai/resources/responses/responses';
+import { ResponseStore } from '../../src/http/clients/responses/response-store.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+const models = new URL('../fixtures/models', import.meta.url).pathname;
+const model = 'chain';
+
+let server: TestServer;
+let client: OpenAI;
+beforeAll(async () => {
+  server = await startTestServer({
+    set: { '--models-dir': models, '--allow-downloads': 'false' },
+    environment: { SUNDEW__INFERENCE__THREADS: '1' },
+  });
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const add: FunctionTool = {
+  type: 'function',
+  name: 'add',
+  strict: true,
+  parameters: {
+    type: 'object',
+    properties: { a: { type: 'integer' }, b: { type: 'integer' } },
+    required: ['a', 'b'],
+    additionalProperties: false,
+  },
+};
+
+const told = async (work: Promise<unknown>) => String(await work.catch((error: unknown) => error));
+
+async function events(body: object): Promise<ResponseStreamEvent[]> {
+  const all: ResponseStreamEvent[] = [];
+  const stream = await client.responses.create({ model, temperature: 0, input: 'hello', ...body, stream: true });
+  for await (const event of stream) all.push(event);
+  return all;
+}
+
+describe('a response', () => {
+  test('of text has the whole shape', async () => {
+    const response = await client.responses.create({ model, input: 'hello', temperature: 0, metadata: { of: 'test' } });
+    expect(response).toMatchObject({
+      id: expect.stringMatching(/^resp_[0-9a-f]{32}$/),
+      object: 'response',
+      created_at: expect.any(Number),
+      status: 'completed',
+      error: null,
+      incomplete_details: null,
+      instructions: null,
+      metadata: { of: 'test' },
+      model,
+      output: [
+        {
+          id: expect.stringMatching(/^msg_/),
+          type: 'message',
+          status: 'completed',
+          role: 'assistant',
+          content: [{ type: 'output_text', text: ' from the chain.', annotations: [], logprobs: [] }],
+        },
+      ],
+      parallel_tool_calls: true,
+      previous_response_id: null,
+      store: true,
+      temperature: 0,
+      text: { format: { type: 'text' } },
+      tool_choice: 'auto',
+      tools: [],
+      usage: {
+        input_tokens: 7,
+        input_tokens_details: { cached_tokens: expect.any(Number) },
+        output_tokens: 4,
+        total_tokens: 11,
+      },
+    } as never);
+    expect(response.output_text).toBe(' from the chain.');
+  });
+
+  test('that is cut off says why', async () => {
+    const response = await client.responses.create({ model, input: 'count', temperature: 0, max_output_tokens: 2 });
+    expect([response.status, response.incomplete_details, response.usage?.output_tokens]).toEqual([
+      'incomplete',
+      { reason: 'max_output_tokens' },
+      2,
+    ]);
+  });
+
+  test('is held to a schema', async () => {
+    const schema = { type: 'object', properties: { size: { enum: ['s', 'm'] } }, required: ['size'] };
+    const { output_text } = await client.responses.create({
+      model,
+      input: [{ role: 'user', content: [{ type: 'input_text', text: 'count' }] }],
+      temperature: 0,
+      text: { format: { type: 'json_schema', name: 'size', schema } },
+    });
+    expect(['s', 'm']).toContain(JSON.parse(output_text).size);
+  });
+
+  test('calls functions, and goes on with what they answered', async () => {
+    const first = await client.responses.create({ model, input: 'call', temperature: 0, tools: [add] });
+    const calls = first.output.filter((item) => item.type === 'function_call');
+    expect(calls).toEqual([
+      {
+        id: expect.stringMatching(/^fc_/),
+        type: 'function_call',
+        status: 'completed',
+        call_id: expect.stringMatching(/^call_/),
+        name: 'add',
+        arguments: expect.any(String),
+      } as never,
+    ]);
+    const [call] = calls;
+    const output = { type: 'function_call_output' as const, call_id: call?.call_id ?? '', output: '3' };
+    const linked = await client.responses.create({
+      model,
+      temperature: 0,
+      tools: [add],
+      previous_response_id: first.id,
+      input: [output],
+    });
+    // The same conversation, sent whole.
+    const whole = await client.responses.create({
+      model,
+      temperature: 0,
+      tools: [add],
+      store: false,
+      input: [{ role: 'user', content: 'call' }, ...(first.output as never[]), output],
+    });
+    expect([linked.status, linked.usage?.input_tokens]).toEqual([whole.status, whole.usage?.input_tokens]);
+    const forced = await client.responses.create({
+      model,
+      input: 'hello',
+      temperature: 0,
+      tools: [add],
+      tool_choice: { type: 'function', name: 'add' },
+      max_output_tokens: 60,
+    });
+    expect(forced.output[0]).toMatchObject({ type: 'function_call', name: 'add' });
+  });
+});
+
+describe('a streamed response', () => {
+  test('tells of its items in the order of the OpenAI interface', async () => {
+    const all = await events({});
+    expect(all.map(({ type }) => type).filter((type, at, types) => type !== types[at - 1])).toEqual([
+      'response.created',
+      'response.in_progress',
+      'response.output_item.added',
+      'response.content_part.added',
+      'response.output_text.delta',
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+      'response.completed',
+    ]);
+    expect(all.map(({ sequence_number }) => sequence_number)).toEqual([...all.keys()]);
+    const deltas = all.flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []));
+    expect(deltas.length).toBeGreaterThan(1);
+    const last = all.at(-1);
+    if (last?.type !== 'response.completed') throw new Error('the last event is the whole response');
+    expect(last.response.output).toMatchObject([{ type: 'message', content: [{ text: deltas.join('') }] }]);
+    expect(await client.responses.retrieve(last.response.id)).toMatchObject({ output: last.response.output });
+  });
+
+  test('is put together by the client, calls too', async () => {
+    const stream = client.responses.stream({ model, input: 'call', temperature: 0, tools: [add] });
+    const final = await stream.finalResponse();
+    const whole = await client.responses.create({ model, input: 'call', temperature: 0, tools: [add] });
+    const shown = (items: typeof whole.output) =>
+      items.map((item) => (item.type === 'function_call' ? [item.name, item.arguments] : item.type));
+    expect(shown(final.output as typeof whole.output)).toEqual(shown(whole.output));
+    const kinds = new Set((await events({ input: 'call', tools: [add] })).map(({ type }) => type));
+    expect(kinds).toContain('response.function_call_arguments.delta');
+    expect(kinds).toContain('response.function_call_arguments.done');
+  });
+});
+
+describe('stored responses', () => {
+  test('are read, gone on with and deleted; others are not there', async () => {
+    const { id } = await client.responses.create({ model, input: 'hello', temperature: 0 });
+    const again = await client.responses.create({ model, input: 'hello', temperature: 0, previous_response_id: id });
+    const alone = await client.responses.create({ model, input: 'hello', temperature: 0, store: false });
+    expect(again.previous_response_id).toBe(id);
+    expect(again.usage?.input_tokens).toBeGreaterThan(alone.usage?.input_tokens ?? 0);
+    expect((await client.responses.retrieve(id)).id).toBe(id);
+    expect(await told(client.responses.retrieve(alone.id))).toContain('not_found');
+    expect(await told(client.responses.cancel(id))).toContain('in the background');
+    await client.responses.delete(id);
+    expect(await told(client.responses.retrieve(id))).toContain('not_found');
+    const gone = client.responses.create({ model, input: 'a', previous_response_id: id });
+    expect(await told(gone)).toContain('no response');
+  });
+
+  test('expire, make room for others, and belong to who asked', async () => {
+    const clock = new FakeClock();
+    const store = new ResponseStore(clock, { keptMs: 1_000, charsMax: 950 });
+    const response = (id: string, chars = 10) => ({
+      id,
+      owner: 'a',
+      body: { text: 'x'.repeat(chars) },
+      conversation: [],
+    });
+    store.set(response('one'));
+    expect([store.get('one', 'a')?.id, store.get('one', 'b'), store.delete('one', 'b')]).toEqual([
+      'one',
+      undefined,
+      false,
+    ]);
+    await clock.advance(500);
+    store.set(response('two', 850));
+    expect([store.get('one', 'a'), store.get('two', 'a')?.id]).toEqual([undefined, 'two']);
+    store.set(response('large', 2_000));
+    expect(store.get('large', 'a')).toBeUndefined();
+    await clock.advance(1_000);
+    expect(store.get('two', 'a')).toBeUndefined();
+  });
+});
+
+test('what is not offered is refused by name', async () => {
+  const asked = { model, input: 'hello' };
+  const cases: [object, string][] = [
+    [{ background: true }, 'background:'],
+    [{ truncation: 'auto' }, 'truncation:'],
+    [{ conversation: 'conv_1' }, 'conversation:'],
+    [{ prompt: { id: 'p' } }, 'prompt:'],
+    [{ tools: [{ type: 'web_search' }] }, 'tools.0'],
+    [{ max_output_token: 5 }, 'did you mean "max_output_tokens"?'],
+    [{ model: 'gone' }, 'model_not_found'],
+    [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input'],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
+      'input.0.content.0: image_url is missing',
+    ],
+  ];
+  for (const [more, words] of cases) {
+    const { status, body } = await server.send('POST', '/v1/responses', { ...asked, ...more });
+    expect([status, String(body.error).includes(words) ? words : body.error]).toEqual([
+      words === 'model_not_found' ? 404 : 400,
+      words,
+    ]);
+  }
+});
