@@ -20,7 +20,7 @@ export class FeedConsumers {
     return () => this.#consumers.delete(consumer);
   }
 
-  /** For a reader that is no index, such as a copy of the range. It holds a lease of the range as long as its pin. */
+  /** For a reader other than an index, such as a copy of the range. It holds a lease of the range as long as its pin. */
   pin(afterSequence: number): FeedPin {
     let needed = afterSequence;
     const remove = this.add({ neededAfter: () => needed });

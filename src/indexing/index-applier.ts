@@ -38,7 +38,7 @@ export type IndexStage = 'apply' | 'commit' | 'checkpoint';
 
 export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'closed';
 
-/** Attempts with what the checkpoint holds before the index is wiped and built anew from the documents. */
+/** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
 const backoffMs = 200;
 const backoffMsMax = 30_000;
@@ -305,7 +305,7 @@ export class IndexApplier implements WriterHolder {
     this.progress.restartAt(sequence);
   }
 
-  /** A range that lost the end of its log gives those sequences again, to other rows: such an index is of no use. */
+  /** A range that lost the end of its log gives those sequences again, to other rows: such an index cannot be used. */
   #refuseFromTheFuture(index: RangeIndex): void {
     const head = this.#headAtStart ?? this.#source.head();
     this.#headAtStart = undefined;
@@ -373,7 +373,7 @@ export class IndexApplier implements WriterHolder {
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
     if (readFrame(page.frame).rowCount === 0) {
       this.#applied = page.lastSequence;
-      // Reading the feed through what is none of its business must not hold the event loop.
+      // Skipping pages without rows for this index must not block the event loop.
       await new Promise<void>((resolve) => setImmediate(resolve));
       return 0;
     }
@@ -514,7 +514,7 @@ export class IndexApplier implements WriterHolder {
   }
 }
 
-/** The files do not hold what they should: only building anew helps. */
+/** The files do not hold what they should: only a rebuild helps. */
 function isDamage(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'index_damaged' || code === 'index_incompatible';

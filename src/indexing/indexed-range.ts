@@ -123,7 +123,7 @@ export class IndexedRange {
     return this.#removals.after(sequence);
   }
 
-  /** Starts to follow an index; it is built from the documents or their vectors when it holds nothing yet. */
+  /** Starts following an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
     const { stored, indexesDirectory, clock, bounds } = this.#parts;
     const events = this.#parts.onIndexEvent(this.rangeId, definition);
@@ -147,7 +147,7 @@ export class IndexedRange {
     this.#indexes.set(definition.name, { definition, applier, leaveFeed: this.#consumers.add({ neededAfter }) });
   }
 
-  /** Stops to follow an index that is not in the catalog any more; its files go now. */
+  /** Stops following an index that is not in the catalog any more; its files go now. */
   async removeIndex(indexName: string): Promise<void> {
     const followed = this.#indexes.get(indexName);
     if (!followed) return;

@@ -8,7 +8,7 @@ interface Removals {
 
 /**
  * Remembers which of a range's newest sequences may have made a document match less: rows that replaced or deleted a
- * stored one. A search that shows an older sequence counts at most so many documents too many.
+ * stored one. A search at an older sequence counts at most that many documents too many.
  */
 export class RemovalLog {
   /** Nothing is known about what came before. */
@@ -20,7 +20,7 @@ export class RemovalLog {
     this.#knownAfter = head;
   }
 
-  /** A write up to `sequence` has replaced or deleted so many rows. */
+  /** A write up to `sequence` replaced or deleted `removals` rows. */
   note(sequence: number, removals: number): void {
     if (removals === 0) return;
     this.#entries.push({ sequence, removals });
@@ -34,7 +34,7 @@ export class RemovalLog {
     this.#entries = joined;
   }
 
-  /** At most so many rows were replaced or deleted after `sequence`. */
+  /** Upper bound of the rows that were replaced or deleted after `sequence`. */
   after(sequence: number): number {
     let removals = Math.max(0, this.#knownAfter - sequence);
     for (let at = this.#entries.length - 1; at >= 0; at -= 1) {

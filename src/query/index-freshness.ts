@@ -10,7 +10,7 @@ export interface IndexFreshness {
   heads(): number[];
   /** What all of the indexes show now. */
   shown(): number[];
-  /** At most so many documents match in the indexes at `shown` that do not match what is stored now. */
+  /** Upper bound of the documents that match in the indexes at `shown` and do not match what is stored now. */
   removedSince(shown: readonly number[]): number;
   /** Every index shows what its range held when it was opened. */
   hasReplayed(): boolean;
@@ -65,7 +65,7 @@ export function waitUntilShown(searched: SearchedIndexes, heads: readonly number
   });
 }
 
-/** Waits for one thing of each index of each range. What fails or comes too late is seen by looking again. */
+/** Waits for one thing of each index of each range. The caller looks again: a wait that fails or times out is not reported. */
 async function waitForAll(
   { ranges, names, clock, signal }: SearchedIndexes,
   waitMs: number,

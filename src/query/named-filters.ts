@@ -9,7 +9,7 @@ const namedFiltersMax = 64;
 type ReadNode = (value: unknown, scope: NodeScope) => PlanNode;
 
 /**
- * The filters that a request names in `with` and means by `{"ref": name}`. A reference is read anew wherever it
+ * The filters that a request names in `with` and means by `{"ref": name}`. A reference is read again wherever it
  * stands, so it takes as much of the request's budget as if it were written there.
  */
 export class NamedFilters {

@@ -6,7 +6,7 @@ import { hitCount, type NativeHits, type QueryCaller, type QueryTarget, type Run
 export interface ExecutedQuery {
   hits: Hit[];
   total: number;
-  /** The total is what was committed when the query began; otherwise at least so many documents match. */
+  /** The total is what was committed when the query began; otherwise it is a lower bound. */
   totalIsExact: boolean;
   /** Not all documents were looked at: the time was over, or an index has yet to show what it showed before. */
   isPartial: boolean;

@@ -98,7 +98,7 @@ function notAnObject(body: string, position: number): ServiceError {
   otherValues.lastIndex = position;
   const what = 'a query must be a JSON object';
   if (!otherValues.test(body)) return broken(position, what);
-  return new ServiceError('invalid_request', `the body is no query: ${what}, at character ${position + 1}`);
+  return new ServiceError('invalid_request', `the body is not a query: ${what}, at character ${position + 1}`);
 }
 
 function broken(position: number, what: string): ServiceError {

@@ -100,7 +100,7 @@ function readSparseForm(value: Members, where: string): [indices: Uint32Array, v
   }
   const tokens = Object.keys(value).map((token) => {
     if (/^\d{1,10}$/.test(token)) return Number(token);
-    throw invalidQuery(where, `"${token.slice(0, 64)}" is no token; the vector must be ${sparseForms}`);
+    throw invalidQuery(where, `"${token.slice(0, 64)}" is not a token; the vector must be ${sparseForms}`);
   });
   return [tokensOf(tokens, where), floatsOf(Object.values(value), where)];
 }
@@ -139,7 +139,7 @@ function unpack(text: string, where: string): Float32Array<ArrayBuffer> {
   const bytes = base64Bytes(text);
   const floats = new Float32Array(bytes === undefined ? 0 : Math.floor(bytes / 4));
   if (bytes === floats.byteLength && decodeBase64Into(bytesOf(floats), text)) return floats;
-  throw invalidQuery(where, 'is no base64 of 4-byte little-endian values');
+  throw invalidQuery(where, 'is not base64 of 4-byte little-endian values');
 }
 
 function bytesOf(vector: Float32Array<ArrayBuffer>): Buffer {

@@ -28,10 +28,10 @@ import type { AnsweredWrite } from '../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../storage/write-request.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
-import { refuseMisspelt } from './misspelt-members.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
+import { refuseMisspelledMembers } from './unknown-members.ts';
 
 const batchMembers = Object.keys(batchRequest.properties);
 const multiBatchMembers = Object.keys(multiBatchRequest.properties);
@@ -83,7 +83,7 @@ export class BatchWriter {
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'batch');
     const envelope = JSON.parse(scanned.envelopeJson) as { sync_level?: unknown };
-    refuseMisspelt(envelope, batchMembers, 'A batch');
+    refuseMisspelledMembers(envelope, batchMembers, 'A batch');
     const wait = readSyncLevel(envelope.sync_level, 'propose');
     if (scanned.entries.length === 0) throw noOperations();
     const at = this.#stamp();
@@ -149,8 +149,9 @@ export class BatchWriter {
   async #writeTables(body: Uint8Array, caller: Caller, request: NamedRequest, withReadSet: boolean) {
     const scanned = await scanWrite(body, 'tables');
     const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
-    refuseMisspelt(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
-    for (const each of Object.values(envelope.tables ?? {})) refuseMisspelt(each ?? {}, batchMembers, 'A batch');
+    refuseMisspelledMembers(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
+    for (const each of Object.values(envelope.tables ?? {}))
+      refuseMisspelledMembers(each ?? {}, batchMembers, 'A batch');
     const wait = strongest([
       readSyncLevel(envelope.sync_level, 'propose'),
       ...Object.values(envelope.tables ?? {}).map((each) => readSyncLevel(each?.sync_level, 'propose')),

@@ -69,7 +69,7 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
   };
 }
 
-/** Whether full text has to be built anew to serve `next`. */
+/** Whether full text has to be rebuilt to serve `next`. */
 export function needsRebuild(previous: TableSchema, next: TableSchema): boolean {
   return previous.version !== next.version;
 }

@@ -6,9 +6,9 @@ import { type MergeResponse, mergeRequest } from '../protocol/database/writes.ts
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AppliedWrite, RangeWrite } from '../storage/write-request.ts';
 import { splitFrame } from './frame-split.ts';
-import { refuseMisspelt } from './misspelt-members.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table } from './table.ts';
+import { refuseMisspelledMembers } from './unknown-members.ts';
 
 export interface MergeEnvelope {
   /** Exclusive lower bound of the keys that the page covers. */
@@ -26,7 +26,7 @@ export interface MergePage {
 
 export function readMergeEnvelope(json: string): MergeEnvelope {
   const envelope = JSON.parse(json) as Record<string, unknown>;
-  refuseMisspelt(envelope, Object.keys(mergeRequest.properties), 'The body');
+  refuseMisspelledMembers(envelope, Object.keys(mergeRequest.properties), 'The body');
   const { last_merged_id: lastMergedId = '', dry_run: dryRun = false } = envelope;
   if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '`last_merged_id` must be a string');
   if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '`dry_run` must be a boolean');

@@ -1,6 +1,6 @@
 import { type TableSchema, tableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { refuseMisspelt } from './misspelt-members.ts';
+import { refuseMisspelledMembers } from './unknown-members.ts';
 
 const members = [...Object.keys(tableSchema.properties), 'storage_mode'];
 
@@ -16,6 +16,6 @@ export function checkSchemaMembers(schema: TableSchema): void {
       `with ${members.slice(0, 4).join(', ')} and the like, or {} for one that takes documents of any shape`;
     throw new ServiceError('invalid_request', message);
   }
-  refuseMisspelt(schema, members, 'A schema');
-  if (schema.ttl) refuseMisspelt(schema.ttl, Object.keys(tableSchema.properties.ttl.properties), '`ttl`');
+  refuseMisspelledMembers(schema, members, 'A schema');
+  if (schema.ttl) refuseMisspelledMembers(schema.ttl, Object.keys(tableSchema.properties.ttl.properties), '`ttl`');
 }

@@ -24,11 +24,11 @@ import type { Storage } from '../storage/open-storage.ts';
 import { nextSchema, openSchema } from './document-schema.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
-import { refuseMisspelt } from './misspelt-members.ts';
 import { SchemaChange, type SchemaCondition } from './schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
 import type { TableSettings } from './table-view.ts';
+import { refuseMisspelledMembers } from './unknown-members.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
 export class TableService implements TableLookup {
@@ -214,7 +214,7 @@ function readExtra(name: string, config: IndexConfig): CheckedIndexConfig {
 }
 
 function checkCreation(request: CreateTableRequest, shards: number): void {
-  refuseMisspelt(request, Object.keys(createTableRequest.properties), 'The body');
+  refuseMisspelledMembers(request, Object.keys(createTableRequest.properties), 'The body');
   if (shards > limits.shardsPerTableMax) {
     throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}`);
   }

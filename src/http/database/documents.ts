@@ -3,7 +3,7 @@ import { limits } from '../../config/limits.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
 import type { DocumentReads } from '../../tables/document-reads.ts';
-import { refuseMisspelt } from '../../tables/misspelt-members.ts';
+import { refuseMisspelledMembers } from '../../tables/unknown-members.ts';
 import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack-answer.ts';
 import { rawJson } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
@@ -40,7 +40,7 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
       msgpack: true,
       handler: async ({ params, body, request, caller, acceptsMsgpack }) => {
-        refuseMisspelt(body ?? {}, Object.keys(scanRequest.properties), 'The body');
+        refuseMisspelledMembers(body ?? {}, Object.keys(scanRequest.properties), 'The body');
         const asArray = request.headers.get('accept') === 'application/json';
         const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), caller));
         if (acceptsMsgpack) return new Response(msgpackStream(pages), { headers: { 'content-type': msgpackType } });

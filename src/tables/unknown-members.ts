@@ -5,7 +5,7 @@ import { ServiceError } from '../protocol/service-error.ts';
  * Unknown members are ignored, as the interface asks; but one that is nearly the name of a known member, or a word of it,
  * was meant to do something. It is `invalid_request` with the name that was likely meant.
  */
-export function refuseMisspelt(value: object, known: readonly string[], what: string): void {
+export function refuseMisspelledMembers(value: object, known: readonly string[], what: string): void {
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue;
     const guess = memberMeant(name, known);
