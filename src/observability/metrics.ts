@@ -1,13 +1,13 @@
 import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';
-import Histogram from 'prom-client/lib/histogram.js';
 import Registry from 'prom-client/lib/registry.js';
 import { assert } from '../lib/assert.ts';
+import { Histogram, type HistogramSeries } from './histogram.ts';
 import { type MetricDefinition, type MetricName, metricDefinitions } from './metric-definitions.ts';
 
 type Instrument = Counter | Gauge | Histogram;
 /** One series of an instrument, kept so that a hot path does not build label sets again and again. */
-type Series = Counter.Internal | Gauge.Internal<string> | Histogram.Internal<string>;
+type Series = Counter.Internal | Gauge.Internal<string> | HistogramSeries;
 
 /** Takes observations in the unit of the histogram's name. */
 export interface Observer {
@@ -43,12 +43,12 @@ export class Metrics {
 
   /** One series of a histogram, for a path too hot to look it up at each observation. */
   observer(name: MetricName, labels: readonly string[]): Observer {
-    return this.#at(name, labels) as Histogram.Internal<string>;
+    return this.#at(name, labels) as HistogramSeries;
   }
 
   /** Adds one observation to a histogram, in the unit of its name. */
   observe(name: MetricName, labels: readonly string[], value: number): void {
-    (this.#at(name, labels) as Histogram.Internal<string>).observe(value);
+    (this.#at(name, labels) as HistogramSeries).observe(value);
   }
 
   /** Forgets the series for whose first label `isGone` holds. */
@@ -77,7 +77,10 @@ export class Metrics {
     const common = { name, help, labelNames: [...labels], registers: [this.#registry] };
     if (kind === 'counter') return new Counter(common);
     if (kind === 'gauge') return new Gauge(common);
-    return new Histogram({ ...common, buckets: [...(buckets ?? [])] });
+    const histogram = new Histogram({ name, help, labelNames: labels, buckets: buckets ?? [] });
+    // The registry asks a metric for no more than its name and its values.
+    this.#registry.registerMetric(histogram as unknown as Counter);
+    return histogram;
   }
 
   #at(name: MetricName, labels: readonly string[]): Series {
