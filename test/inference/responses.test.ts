@@ -196,7 +196,7 @@ describe('stored responses', () => {
 
   test('expire, make room for others, and belong to who asked', async () => {
     const clock = new FakeClock();
-    const store = new ResponseStore(clock, { keptMs: 1_000, charsMax: 950 });
+    const store = new ResponseStore(() => clock.monotonicMs(), { keptMs: 1_000, charsMax: 950 });
     const response = (id: string, chars = 10) => ({
       id,
       owner: 'a',

@@ -1,4 +1,3 @@
-import type { Clock } from '../../../lib/clock.ts';
 import type { MessageBody } from '../../../protocol/inference/generate.ts';
 
 export interface StoredResponse {
@@ -25,13 +24,13 @@ interface Entry {
 
 /** Responses that were asked to be kept, in memory. The oldest make room; those of others are not there. */
 export class ResponseStore {
-  readonly #clock: Clock;
+  readonly #monotonicMs: () => number;
   readonly #bounds: ResponseStoreBounds;
   readonly #entries = new Map<string, Entry>();
   #chars = 0;
 
-  constructor(clock: Clock, bounds: ResponseStoreBounds) {
-    this.#clock = clock;
+  constructor(monotonicMs: () => number, bounds: ResponseStoreBounds) {
+    this.#monotonicMs = monotonicMs;
     this.#bounds = bounds;
   }
 
@@ -49,7 +48,7 @@ export class ResponseStore {
       this.#remove(id);
     }
     if (chars > this.#bounds.charsMax) return;
-    this.#entries.set(response.id, { response, chars, untilMs: this.#clock.monotonicMs() + this.#bounds.keptMs });
+    this.#entries.set(response.id, { response, chars, untilMs: this.#monotonicMs() + this.#bounds.keptMs });
     this.#chars += chars;
   }
 
@@ -61,7 +60,7 @@ export class ResponseStore {
   }
 
   #expire(): void {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#monotonicMs();
     for (const [id, { untilMs }] of this.#entries) {
       if (untilMs > nowMs) return;
       this.#remove(id);

@@ -26,7 +26,8 @@ const tag = 'Inference';
 export function responsesRoutes(inference: Inference): Route[] {
   const own = new OwnProvider(inference);
   const bounds = { keptMs: limits.storedResponseMs, charsMax: limits.storedResponseCharsMax };
-  const store = new ResponseStore(inference.clock, bounds);
+  // Routes are also described where nothing stands behind them.
+  const store = new ResponseStore(() => inference.clock.monotonicMs(), bounds);
   const path = '/ai/v1/responses/:id';
   return [
     defineRoute({
