@@ -190,7 +190,7 @@ test('a vector that was damaged on disk fails the read that shows it, and the sc
   await insert(path, { a: { n: 1, _embeddings: { taste: [1, 2, 3] } }, b: { _embeddings: { taste: [1, 2, 3] } } }, own);
   const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: own.directory })];
   using database = new Database(join(own.directory, file ?? ''));
-  database.run('UPDATE vectors SET body = zeroblob(20) WHERE id & 4294967295 = 1');
+  database.run('UPDATE parts SET body = zeroblob(20) WHERE id & 4294967295 = 1');
   expect(await read(path, 'a', undefined, own)).toMatchObject({ code: 'data_corrupted' });
   expect(await read(path, 'a', 'n', own)).toEqual({ n: 1 });
   expect(await read(path, 'b', undefined, own)).toEqual({ _embeddings: { taste: [1, 2, 3] } });

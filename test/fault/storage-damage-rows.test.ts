@@ -356,7 +356,7 @@ describe('S04 a bit flipped in a stored row', () => {
       }
       {
         using database = new Database(place.file('documents.db'));
-        database.run('UPDATE vectors SET crc = crc + 1 WHERE sequence = (SELECT max(sequence) FROM vectors)');
+        database.run('UPDATE parts SET crc = crc + 1 WHERE sequence = (SELECT max(sequence) FROM parts)');
       }
       await using server = await place.start();
       const wire = new WireClient(server.url);

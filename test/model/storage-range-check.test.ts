@@ -68,22 +68,22 @@ const damages: [what: string, statement: string, finding: { problem: string; key
   ],
   [
     'a vector that changed under its checksum',
-    'UPDATE vectors SET body = zeroblob(16)',
+    'UPDATE parts SET body = zeroblob(16)',
     { problem: 'vector', key: 'b', message: 'the vector of "b" for index 1 does not match its checksum' },
   ],
   [
     'a vector without its document',
-    'UPDATE vectors SET id = id + 50',
+    'UPDATE parts SET id = id + 50',
     { problem: 'vector', message: 'the vector of ordinal 52 for index 1 has lost its document' },
   ],
   [
     'a vector that the feed does not know',
-    'DELETE FROM changes WHERE index_id = 1',
+    'DELETE FROM changes WHERE part_id = 1',
     { problem: 'feed', message: '1 vectors are missing from the change feed' },
   ],
   [
     'a vector that is gone',
-    'DELETE FROM vectors',
+    'DELETE FROM parts',
     { problem: 'counters', message: 'the counters say 3 documents and 37 bytes; there are 3 and 21' },
   ],
 ];
@@ -115,8 +115,9 @@ test('a file from before there were vectors is sound, and takes them', async () 
   change(
     file,
     'DROP TABLE request_answers',
-    'DROP TABLE vectors',
-    'ALTER TABLE changes DROP COLUMN index_id',
+    'DROP TABLE range_state',
+    'DROP TABLE parts',
+    'ALTER TABLE changes DROP COLUMN part_id',
     'PRAGMA user_version = 1',
   );
   expect(checkRangeFile(file)).toMatchObject({ findings: [], documents: 2 });

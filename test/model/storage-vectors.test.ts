@@ -136,7 +136,7 @@ class Subject {
   superseded(): number {
     using database = new Database(this.storage.directory.documentsFile(this.range.rangeId, 1), { readonly: true });
     const count = (table: string) => (database.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
-    return count('changes') - count('documents') - count('vectors');
+    return count('changes') - count('documents') - count('parts');
   }
 
   /** Index id -> key -> vector, as the followers know it. */
@@ -322,7 +322,7 @@ test('a damaged vector is named by every reader, and leaves its index', async ()
   await write(storage, id, { puts: { a: {}, b: {} }, vectors: { a: { 1: [1, 2] }, b: { 1: [3, 4] } } });
   const file = storage.directory.documentsFile(id, 1);
   using database = new Database(file);
-  database.run("UPDATE vectors SET body = x'01000000010000000000803f00000040' WHERE id = 4294967298");
+  database.run("UPDATE parts SET body = x'01000000010000000000803f00000040' WHERE id = 4294967298");
   expect([...range.vectors.read([1, 2], [1]).damaged]).toEqual([2]);
   expect(range.vectors.read([1], [1]).found.size).toBe(1);
   expect(range.vectors.scrubPage(-1)).toEqual({ rows: 2, lastRow: 4294967298, damagedKeys: ['b'] });

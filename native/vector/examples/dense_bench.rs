@@ -170,6 +170,8 @@ fn truth(data: &Data, metric: Metric, queries: &[usize], rows: usize, allowed: O
 struct Measured {
     recall: f64,
     queries_per_second: f64,
+    /// Processor time of a query on average, microseconds.
+    worked_micros: f64,
     p10_micros: u128,
     p50_micros: u128,
     p99_micros: u128,
@@ -186,6 +188,7 @@ fn measure(
     allowed: Option<&BitSet>,
 ) -> Measured {
     let bounds = SearchBounds { limit: 10, allowed, is_due: &|| false };
+    let worked_before = processor_seconds();
     let (mut hits, mut wanted, mut times, mut fewest) = (0, 0, Vec::new(), usize::MAX);
     let mut report = SearchReport::default();
     for (&query, truth) in queries.iter().zip(truth) {
@@ -211,6 +214,7 @@ fn measure(
     Measured {
         recall: hits as f64 / wanted.max(1) as f64,
         queries_per_second: queries.len() as f64 / total,
+        worked_micros: (processor_seconds() - worked_before) / queries.len() as f64 * 1e6,
         p10_micros: times[times.len() / 10].as_micros(),
         p50_micros: times[times.len() / 2].as_micros(),
         p99_micros: times[times.len() * 99 / 100].as_micros(),
@@ -221,9 +225,10 @@ fn measure(
 
 fn show(label: &str, m: &Measured) {
     println!(
-        "{label:>24}  recall {:.4}  {:>8.0}/s  p10 {:>6} us  p50 {:>6} us  p99 {:>6} us  fewest {:>2}  visited {:>7}  rescored {:>5}  {}",
+        "{label:>24}  recall {:.4}  {:>8.0}/s  worked {:>6.0} us  p10 {:>6} us  p50 {:>6} us  p99 {:>6} us  fewest {:>2}  visited {:>7}  rescored {:>5}  {}",
         m.recall,
         m.queries_per_second,
+        m.worked_micros,
         m.p10_micros,
         m.p50_micros,
         m.p99_micros,

@@ -39,8 +39,15 @@ export interface RangeBounds {
   endKey: string | null;
 }
 
-/** The step of the schema that brings vectors. */
+/** The step of the schema that brings vectors, and the one that calls them parts of documents. */
 const vectorsVersion = 2;
+const partsVersion = 4;
+
+/** What the schema of a file calls the table of vectors and the column of the feed that names their index. */
+interface PartNames {
+  table: string;
+  id: string;
+}
 /** After this many findings in one file the rest adds nothing. */
 const findingsMax = 1_000;
 
@@ -102,9 +109,10 @@ function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]
   }
   const recount = checkDocuments(database, bounds, findings);
   // A file that no server of this release has opened yet has no vectors.
-  const hasVectors = version >= vectorsVersion;
-  if (hasVectors) recount.bytes += checkVectors(database, findings);
-  const head = checkFeed(database, hasVectors, findings);
+  const earlier = version >= vectorsVersion ? { table: 'vectors', id: 'index_id' } : undefined;
+  const names = version >= partsVersion ? { table: 'parts', id: 'part_id' } : earlier;
+  if (names) recount.bytes += checkVectors(database, names, findings);
+  const head = checkFeed(database, names, findings);
   checkCounters(database, recount, findings);
   const identity = database.query('SELECT purged_through AS purgedThrough FROM range_identity').get();
   const { purgedThrough = 0 } = (identity ?? {}) as { purgedThrough?: number };
@@ -167,11 +175,11 @@ function isObject(text: string): boolean {
 }
 
 /** Returns the bytes of all vectors. */
-function checkVectors(database: Database, findings: RangeFinding[]): number {
+function checkVectors(database: Database, { table }: PartNames, findings: RangeFinding[]): number {
   let bytes = 0;
   const rows = database
     .query(
-      'SELECT v.id, v.crc, v.body, d.key FROM vectors v LEFT JOIN documents d ON d.ordinal = v.id & 4294967295 ORDER BY v.id',
+      `SELECT v.id, v.crc, v.body, d.key FROM ${table} v LEFT JOIN documents d ON d.ordinal = v.id & 4294967295 ORDER BY v.id`,
     )
     .iterate();
   for (const found of rows) {
@@ -191,8 +199,8 @@ function checkVectors(database: Database, findings: RangeFinding[]): number {
 }
 
 /** Returns the head. */
-function checkFeed(database: Database, hasVectors: boolean, findings: RangeFinding[]): number {
-  const ofDocuments = hasVectors ? 'AND c.index_id IS NULL' : '';
+function checkFeed(database: Database, names: PartNames | undefined, findings: RangeFinding[]): number {
+  const ofDocuments = names ? `AND c.${names.id} IS NULL` : '';
   const count = (sql: string) => (database.query(sql).get() as { n: number }).n;
   const report = (n: number, what: string) => {
     if (n > 0) findings.push({ problem: 'feed', message: `${n} ${what}` });
@@ -214,11 +222,11 @@ function checkFeed(database: Database, hasVectors: boolean, findings: RangeFindi
     ),
     'tombstones name documents that exist',
   );
-  if (hasVectors) {
+  if (names) {
     report(
       count(
-        'SELECT count(*) AS n FROM vectors v LEFT JOIN changes c ON c.sequence = v.sequence AND c.deleted = 0 ' +
-          'AND c.index_id * 4294967296 + c.ordinal = v.id WHERE c.sequence IS NULL',
+        `SELECT count(*) AS n FROM ${names.table} v LEFT JOIN changes c ON c.sequence = v.sequence AND c.deleted = 0 ` +
+          `AND c.${names.id} * 4294967296 + c.ordinal = v.id WHERE c.sequence IS NULL`,
       ),
       'vectors are missing from the change feed',
     );

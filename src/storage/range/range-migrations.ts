@@ -61,4 +61,11 @@ export const rangeMigrations: readonly Migration[] = [
       UNIQUE (client, request_id)
     ) STRICT`);
   },
+  (database) => {
+    // Whatever belongs to a document beside it, a vector for one, is a part of it, by part id.
+    database.run('ALTER TABLE vectors RENAME TO parts');
+    database.run('ALTER TABLE changes RENAME COLUMN index_id TO part_id');
+    // What the server notes about its own work on the range: not in the change feed, of no document.
+    database.run('CREATE TABLE range_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID');
+  },
 ];

@@ -384,7 +384,7 @@ function prepare(database: Database) {
     ),
     update: statement('UPDATE documents SET sequence = ?, ttl_base_ms = ?, crc = ?, body = ? WHERE ordinal = ?'),
     remove: statement('DELETE FROM documents WHERE ordinal = ?'),
-    change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, index_id) VALUES (?, ?, ?, ?, ?)'),
+    change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, part_id) VALUES (?, ?, ?, ?, ?)'),
     forget: statement(
       'DELETE FROM changes WHERE sequence = ? AND sequence <= (SELECT purged_through FROM range_identity)',
     ),

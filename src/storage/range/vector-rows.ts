@@ -3,7 +3,7 @@ import type { Database, Statement } from 'bun:sqlite';
 /** A vector's row id is its index id times this, plus its document's ordinal. Index ids stay below 2^20. */
 const idsPerIndex = 2 ** 32;
 
-/** Row id in `vectors`. */
+/** Row id in `parts`. */
 export function vectorRowId(indexId: number, ordinal: number): number {
   return indexId * idsPerIndex + ordinal;
 }
@@ -31,19 +31,19 @@ export class VectorRows {
 
   constructor(database: Database) {
     this.#database = database;
-    this.#find = database.prepare(`SELECT ${headColumns} FROM vectors WHERE id = ?`);
-    this.#load = database.prepare('SELECT body FROM vectors WHERE id = ?');
-    this.#put = database.prepare('INSERT OR REPLACE INTO vectors (id, sequence, crc, body) VALUES (?, ?, ?, ?)');
-    this.#remove = database.prepare(`DELETE FROM vectors WHERE id = ? RETURNING ${headColumns}`);
+    this.#find = database.prepare(`SELECT ${headColumns} FROM parts WHERE id = ?`);
+    this.#load = database.prepare('SELECT body FROM parts WHERE id = ?');
+    this.#put = database.prepare('INSERT OR REPLACE INTO parts (id, sequence, crc, body) VALUES (?, ?, ?, ?)');
+    this.#remove = database.prepare(`DELETE FROM parts WHERE id = ? RETURNING ${headColumns}`);
     this.#removeSome = database.prepare(
-      'DELETE FROM vectors WHERE id IN (SELECT id FROM vectors WHERE id >= ? AND id < ? ORDER BY id LIMIT ?) ' +
+      'DELETE FROM parts WHERE id IN (SELECT id FROM parts WHERE id >= ? AND id < ? ORDER BY id LIMIT ?) ' +
         `RETURNING ${headColumns}`,
     );
   }
 
   /** The indexes that have vectors here, ascending. */
   indexIds(): number[] {
-    const next = this.#database.prepare('SELECT id FROM vectors WHERE id >= ? ORDER BY id LIMIT 1');
+    const next = this.#database.prepare('SELECT id FROM parts WHERE id >= ? ORDER BY id LIMIT 1');
     const ids: number[] = [];
     for (let from = 0; ; ) {
       const found = next.get(from) as { id: number } | null;

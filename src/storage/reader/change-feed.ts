@@ -45,16 +45,16 @@ export class ChangeFeed {
 
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
-    const changes = 'SELECT c.sequence, c.ordinal, c.deleted, c.index_id AS indexId, d.key';
+    const changes = 'SELECT c.sequence, c.ordinal, c.deleted, c.part_id AS indexId, d.key';
     this.#documents = database.prepare(
       `${changes}, d.sequence AS storedSequence, d.ttl_base_ms AS ttlBaseMs, d.crc, d.body FROM changes c ` +
-        'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.index_id IS NULL ' +
+        'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.part_id IS NULL ' +
         'WHERE c.sequence > ? ORDER BY c.sequence',
     );
     this.#vectors = database.prepare(
       `${changes}, v.sequence AS storedSequence, v.crc, v.body FROM changes c ` +
-        'LEFT JOIN vectors v ON v.id = c.index_id * 4294967296 + c.ordinal AND c.deleted = 0 AND c.index_id = ?1 ' +
-        'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.index_id = ?1 ' +
+        'LEFT JOIN parts v ON v.id = c.part_id * 4294967296 + c.ordinal AND c.deleted = 0 AND c.part_id = ?1 ' +
+        'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.part_id = ?1 ' +
         'WHERE c.sequence > ?2 ORDER BY c.sequence',
     );
   }

@@ -29,9 +29,9 @@ export class VectorStore {
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
     this.#byIds = database.prepare(
-      'SELECT id, crc, body FROM vectors WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id',
+      'SELECT id, crc, body FROM parts WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id',
     );
-    this.#after = database.prepare('SELECT id, crc, body FROM vectors WHERE id > ? ORDER BY id LIMIT ?');
+    this.#after = database.prepare('SELECT id, crc, body FROM parts WHERE id > ? ORDER BY id LIMIT ?');
     this.#keyOf = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
   }
 
