@@ -34,6 +34,7 @@ const ranks: Readonly<Record<string, number>> = {
   access: 3,
   replication: 4,
   models: 4,
+  jobs: 4,
   indexing: 5,
   connections: 5,
   'model-host': 5,

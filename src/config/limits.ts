@@ -173,6 +173,10 @@ export const limits = {
   clockJumpMs: 1 * hourMs,
   clockJumpPauseMs: 10 * minuteMs,
 
+  // Jobs
+  /** How long a job is kept after it has ended. */
+  jobsKeptMs: 24 * hourMs,
+
   // Stopping
   drainDeadlineMs: 25 * secondMs,
   /** For making indexes durable; what an index lacks then is replayed when its range is next opened. */

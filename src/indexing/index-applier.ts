@@ -1,5 +1,6 @@
 import { IndexFaultError } from '../engine/engine-error.ts';
 import { assert, must } from '../lib/assert.ts';
+import { type Backoff, backoffMs } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
@@ -40,8 +41,7 @@ export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'clos
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
-const backoffMs = 200;
-const backoffMsMax = 30_000;
+const retries: Backoff = { firstMs: 200, maxMs: 30_000 };
 const noRows = new FrameBuilder(1, 1).finish();
 
 /**
@@ -471,7 +471,7 @@ export class IndexApplier implements WriterHolder {
     await this.#closeQuietly();
     // Waiters stay: their rows are durable, and the next attempt publishes them.
     if (isDamage(error)) return;
-    await pause(this.#clock, Math.min(backoffMs * 2 ** (attempt - 1), backoffMsMax), this.#stop.signal);
+    await pause(this.#clock, backoffMs(attempt, retries), this.#stop.signal);
   }
 
   #fallBehind(): void {

@@ -2,6 +2,7 @@ import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { SerialTasks } from '../lib/serial-tasks.ts';
+import type { Service } from '../lib/supervise.ts';
 import type { ClosedRanges } from './closed-ranges.ts';
 import type { IndexedRange } from './indexed-range.ts';
 import type { RangeFacts } from './range-facts.ts';
@@ -62,7 +63,8 @@ const unsavedMax = 256;
  * Ranges are opened when first used. Beyond a bound the one unused for longest is closed; those that nobody has used for
  * a while are closed as well, but for a few, so that a table at rest costs neither files nor memory.
  */
-export class RangePool {
+export class RangePool implements Service {
+  readonly name = 'range-pool';
   readonly #parts: PoolParts;
   /** In order of last use. */
   readonly #slots = new Map<number, Slot>();

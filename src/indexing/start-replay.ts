@@ -1,3 +1,4 @@
+import type { Service } from '../lib/supervise.ts';
 import { progressOf } from './index-report.ts';
 import type { IndexedRange } from './indexed-range.ts';
 import type { RangeLease } from './range-pool.ts';
@@ -26,7 +27,8 @@ export interface ReplayProgress {
  * Opens the ranges that were not closed cleanly and waits until their indexes show again what the ranges held. Ranges are
  * otherwise opened when they are first used, and only then would it be known what their indexes lack.
  */
-export class StartReplay {
+export class StartReplay implements Service {
+  readonly name = 'start-replay';
   readonly #parts: StartReplayParts;
   readonly #working = new Set<IndexedRange>();
   #done = 0;

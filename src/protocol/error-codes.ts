@@ -30,6 +30,7 @@ export const errorCodes = {
   key_not_found: [404, false, 'There is no such document, or it has expired.'],
   model_not_found: [404, false, 'No such model is installed.'],
   image_not_found: [404, false, 'There is no image or sound at its address.'],
+  job_not_found: [404, false, 'There is no such job, or it ended long ago.'],
   index_not_found: [404, false, 'There is no such index.'],
   method_not_allowed: [405, false, 'The route exists, but not for this method.'],
   request_timeout: [408, true, 'The body did not arrive in time.'],

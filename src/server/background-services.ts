@@ -1,5 +1,6 @@
 import type { RangePool } from '../indexing/range-pool.ts';
 import { StartReplay } from '../indexing/start-replay.ts';
+import { JobRunner } from '../jobs/job-runner.ts';
 import { Scrubber } from '../tables/scrubber.ts';
 import type { TableService } from '../tables/table-service.ts';
 import { TtlSweeper } from '../tables/ttl-sweeper.ts';
@@ -19,6 +20,17 @@ export function buildReplay({ storage, logger }: DatabaseCore, tables: TableServ
     closing: (rangeId) => tables.findOwner(rangeId)?.closing,
     onFailed: (range_id, error) =>
       logger.error('a range could not be opened after an unclean stop', { range_id }, error),
+  });
+}
+
+/** Runs the jobs of the catalog. */
+export function buildJobs({ storage, clock, limits, logger }: DatabaseCore): JobRunner {
+  return new JobRunner({
+    store: storage.jobs,
+    clock,
+    keptMs: limits.jobsKeptMs,
+    onFailed: ({ jobId: job_id, kind }, attempt, error) =>
+      logger.warn('a job failed and is tried again', { job_id, kind, attempt }, error),
   });
 }
 

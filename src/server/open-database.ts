@@ -1,6 +1,7 @@
 import { queryIndexes } from '../engine/native-query.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { StartReplay } from '../indexing/start-replay.ts';
+import { type Service, supervise } from '../lib/supervise.ts';
 import type { Health } from '../observability/health.ts';
 import type { LogFields } from '../observability/logger.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
@@ -43,13 +44,12 @@ export interface Database {
 /** Opens the data directory that the options name, and starts what runs in the background. */
 export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
-  const { core, tables, pool } = await openParts(given, () => failed.resolve());
+  const { core, tables, pool, jobs } = await openParts(given, () => failed.resolve());
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
-  const background = [replay, sweeper, buildScrubber(core, tables), pool].map((service) =>
-    service.run(stopping.signal),
-  );
+  const services: Service[] = [replay, sweeper, buildScrubber(core, tables), pool, jobs];
+  const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
   return {
     services: {
       tables,
@@ -79,13 +79,22 @@ async function openParts(given: DatabaseOptions, onFailed: () => void) {
   const tablesOpen = Promise.withResolvers<TableOf>();
   try {
     const core = await openCore(given, onFailed, tablesOpen.promise);
-    const { tables, pool } = await openTables(core);
+    const { tables, pool, jobs } = await openTables(core);
     tablesOpen.resolve((rangeId) => tables.findOwner(rangeId)?.name);
-    return { core, tables, pool };
+    return { core, tables, pool, jobs };
   } catch (error) {
     tablesOpen.resolve(() => undefined);
     throw error;
   }
+}
+
+function supervision({ clock, logger }: DatabaseCore, signal: AbortSignal) {
+  return {
+    clock,
+    signal,
+    onFailed: (service: string, error: unknown, attempt: number) =>
+      logger.error('a background service failed and is started again', { service, attempt }, error),
+  };
 }
 
 function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService): BatchWriter {

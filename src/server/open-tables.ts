@@ -7,14 +7,19 @@ import { ClosedRanges } from '../indexing/closed-ranges.ts';
 import { IndexedRange, type RangeIndexOpener } from '../indexing/indexed-range.ts';
 import { openRangesFor, RangePool } from '../indexing/range-pool.ts';
 import { WriterBudget } from '../indexing/writer-budget.ts';
+import type { JobRunner } from '../jobs/job-runner.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { TableService } from '../tables/table-service.ts';
+import { buildJobs } from './background-services.ts';
 import type { DatabaseCore } from './database-core.ts';
 import { indexEvents } from './index-events.ts';
 
 /** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
-export async function openTables(core: DatabaseCore): Promise<{ tables: TableService; pool: RangePool }> {
+export async function openTables(
+  core: DatabaseCore,
+): Promise<{ tables: TableService; pool: RangePool; jobs: JobRunner }> {
   const { storage, log, clock, limits, logger, metrics, health, options } = core;
+  const jobs = buildJobs(core);
   const writers = new WriterBudget(limits.indexWritersMax);
   const pool = new RangePool({
     open: (rangeId) => openRange(rangeId),
@@ -29,7 +34,7 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
   });
   // A range that is closed may still take what a full disk has kept from it.
   log.subscribeAll(({ rangeId }) => pool.changed(rangeId));
-  const tables = new TableService({ storage, log, pool, clock, defaultShards: options().defaultShardsPerTable });
+  const tables = new TableService({ storage, log, pool, jobs, clock, defaultShards: options().defaultShardsPerTable });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
     const stored = await storage.openRange(rangeId, table.ttlDurationMs);
@@ -54,7 +59,7 @@ export async function openTables(core: DatabaseCore): Promise<{ tables: TableSer
     );
   };
   await tables.load();
-  return { tables, pool };
+  return { tables, pool, jobs };
 }
 
 function applierBounds(limits: LimitOptions) {

@@ -5,6 +5,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
 import { CatalogStore } from './catalog/catalog-store.ts';
+import { CatalogJobStore } from './catalog/job-store.ts';
 import { holdsChanges } from './check/range-check.ts';
 import { DataDirectory, syncDirectory } from './directory/data-directory.ts';
 import { DataDirectoryError } from './directory/data-directory-error.ts';
@@ -62,6 +63,7 @@ interface StorageParts {
 /** An open data directory. */
 export class Storage {
   readonly catalog: CatalogStore;
+  readonly jobs: CatalogJobStore;
   readonly directory: DataDirectory;
   readonly start: StorageStart;
   readonly secrets: DirectorySecrets;
@@ -81,6 +83,7 @@ export class Storage {
     this.#parts = parts;
     this.directory = directory;
     this.#faults = faults;
+    this.jobs = new CatalogJobStore(directory.catalogFile, channel);
     this.catalog = new CatalogStore(directory.catalogFile, channel, this.#removals);
     this.start = start;
     this.secrets = openSecrets(directory);
@@ -214,6 +217,7 @@ export class Storage {
       for (const range of this.#open.values()) await range.close();
       await this.#removals.close();
       this.catalog.close();
+      this.jobs.close();
       await this.#parts.checkpointer.close();
       await this.#channel.call('close', undefined);
     } finally {

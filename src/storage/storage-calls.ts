@@ -1,4 +1,11 @@
-import type { IndexRecord, RangeFactsRecord, TableRecord } from './catalog/catalog-records.ts';
+import type {
+  IndexRecord,
+  JobChange,
+  JobRecord,
+  NewJob,
+  RangeFactsRecord,
+  TableRecord,
+} from './catalog/catalog-records.ts';
 import type { RangeSnapshot } from './range/range-snapshot.ts';
 import type { AppliedWrite, RangeId, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
@@ -101,6 +108,9 @@ export type StorageCalls = {
   dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, { removed: string[] }];
   saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];
   changeTable: [TableChange, TableChangeReport];
+  addJob: [NewJob, JobRecord];
+  changeJob: [JobChange, { changed: boolean }];
+  removeExpiredJobs: [{ nowMs: number }, undefined];
   /** Raises the high-water mark of the wall clock. */
   noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */

@@ -46,6 +46,8 @@ export interface RangeWrite {
   deleteIf?: readonly ConditionalDelete[];
   /** Dotted path of the field that holds the base of a document's lifetime; only transforms read it. */
   ttlField?: string;
+  /** The frame names documents by transforms without operations: only the base of their lifetimes is read again. */
+  lifetimesOnly?: boolean;
 }
 
 export interface ConditionalDelete {

@@ -2,17 +2,20 @@ import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
 import { primaryIndexConfig } from '../index-kinds/index-config.ts';
+import type { JobRequest } from '../jobs/job.ts';
 import type { SerialTasks } from '../lib/serial-tasks.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { RangeLog } from '../replication/range-log.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
 import { indexRecordJson, mappingOf, newIndex, readIndexRecord } from './index-record.ts';
-import { rewriteLifetimes } from './lifetime-rewrite.ts';
+import { type LifetimeRewriteState, lifetimeRewriteKind } from './lifetime-rewrite.ts';
 import type { Table, TableLease } from './table.ts';
 import type { TableSettings } from './table-view.ts';
+
+/** Asks for a job; it is durable when this resolves. */
+export type SubmitJob = (job: JobRequest) => Promise<unknown>;
 
 /** Whether a change may replace this schema. */
 export type SchemaCondition = (current: TableSchema) => boolean;
@@ -24,15 +27,13 @@ export type SchemaCondition = (current: TableSchema) => boolean;
  */
 export class SchemaChange {
   readonly #storage: Storage;
-  readonly #log: RangeLog;
   readonly #changes: SerialTasks;
-  readonly #nowMs: () => number;
+  readonly #submit: SubmitJob;
 
-  constructor(storage: Storage, log: RangeLog, changes: SerialTasks, nowMs: () => number) {
+  constructor(storage: Storage, changes: SerialTasks, submit: SubmitJob) {
     this.#storage = storage;
-    this.#log = log;
     this.#changes = changes;
-    this.#nowMs = nowMs;
+    this.#submit = submit;
   }
 
   apply(table: Table, requested: TableSchema, holds: SchemaCondition = () => true): Promise<void> {
@@ -46,29 +47,49 @@ export class SchemaChange {
       const compiled = await CompiledSchema.compile(next);
       try {
         using lease = await table.lease();
-        if (needsRebuild(current, next)) await this.#startRebuild(table, lease, next);
-        else await this.#replaceInPlace(table, lease, next);
+        const settings: TableSettings = { ...table.settings, schema: next };
+        if (ttlField(current) !== ttlField(next)) settings.ttlRewrite = crypto.randomUUID();
+        if (needsRebuild(current, next)) await this.#startRebuild(table, lease, settings);
+        else await this.#replaceInPlace(table, lease, settings);
         for (const range of lease.ranges) await range.stored.setLifetime(table.ttlDurationMs);
-        if (ttlField(current) !== ttlField(next)) await this.#readLifetimesAgain(table, lease);
       } catch (error) {
         compiled.close();
         throw error;
       }
       table.compiledSchema.close();
       table.compiledSchema = compiled;
-      this.resume(table);
+      await this.resume(table);
     });
   }
 
-  /** Waits in the background for an index that is being built, then lets it serve. */
-  resume(table: Table): void {
+  /** Waits in the background for an index that is being built, then lets it serve; has lifetimes read again. */
+  async resume(table: Table): Promise<void> {
+    const token = table.settings.ttlRewrite;
+    if (token !== undefined) {
+      const state: LifetimeRewriteState = { tableId: table.id, token };
+      // The token makes it one job, however often it is asked for.
+      await this.#submit({ kind: lifetimeRewriteKind, principal: '', idempotencyKey: token, state });
+    }
     const building = table.indexes.find((index) => index.role === 'building');
     if (building) void this.#finish(table, building.name);
   }
 
-  async #startRebuild(table: Table, lease: TableLease, next: TableSchema): Promise<void> {
+  /** All lifetimes have been read again: documents expire by them from now on. */
+  finishRewrite(table: Table, token: string): Promise<void> {
+    return this.#changes.run(table.name, async () => {
+      if (table.settings.ttlRewrite !== token || table.closing.aborted) return;
+      const { ttlRewrite: _, ...settings } = table.settings;
+      await this.#storage.catalog.changeTable({ tableId: table.id, record: JSON.stringify(settings) });
+      table.settings = settings;
+      using lease = await table.lease();
+      for (const range of lease.ranges) await range.stored.setLifetime(table.ttlDurationMs);
+    });
+  }
+
+  async #startRebuild(table: Table, lease: TableLease, changed: TableSettings): Promise<void> {
+    const next = changed.schema;
     const readSchema = table.settings.readSchema ?? table.settings.schema;
-    const settings: TableSettings = { ...table.settings, schema: next, readSchema };
+    const settings: TableSettings = { ...changed, readSchema };
     const abandoned = table.indexes.filter((index) => index.role === 'building').map((index) => index.name);
     const extras = table.indexes.filter((index) => index.role === 'extra' && index.definition.kind === 'full_text');
     const added: NewIndex[] = [
@@ -80,9 +101,9 @@ export class SchemaChange {
   }
 
   /** Nothing that is indexed changes its meaning: rules for new fields are taken over by reopening the indexes. */
-  async #replaceInPlace(table: Table, lease: TableLease, next: TableSchema): Promise<void> {
+  async #replaceInPlace(table: Table, lease: TableLease, settings: TableSettings): Promise<void> {
+    const next = settings.schema;
     const remap = !isDeepStrictEqual(table.settings.schema.dynamic_templates, next.dynamic_templates);
-    const settings: TableSettings = { ...table.settings, schema: next };
     const mapping = mappingOf(table.settings.schema);
     const followed = table.indexes.filter(
       (index) => remap && isDeepStrictEqual(mappedSchemaOf(index.definition), mapping),
@@ -139,10 +160,6 @@ export class SchemaChange {
         lagOf(table, lease, indexName, replaced),
       );
     });
-  }
-
-  async #readLifetimesAgain(table: Table, lease: TableLease): Promise<void> {
-    for (const range of lease.ranges) await rewriteLifetimes(range, table.ttlField, this.#log, this.#nowMs);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
+import type { Service } from '../lib/supervise.ts';
 import type { ScrubPage } from '../storage/reader/document-store.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { Table } from './table.ts';
@@ -20,7 +21,8 @@ export interface ScrubberParts {
 const restMs = 20;
 
 /** Reads every stored document and vector now and then, so that damage on disk is found before somebody needs the document. */
-export class Scrubber {
+export class Scrubber implements Service {
+  readonly name = 'scrubber';
   readonly #parts: ScrubberParts;
 
   constructor(parts: ScrubberParts) {

@@ -7,6 +7,7 @@ import type { CheckedIndexConfig } from '../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, readIndexConfig } from '../index-kinds/index-config.ts';
 import { factsOfEmptyRange } from '../indexing/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
+import type { JobRunner } from '../jobs/job-runner.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SerialTasks } from '../lib/serial-tasks.ts';
@@ -24,6 +25,7 @@ import type { Storage } from '../storage/open-storage.ts';
 import { nextSchema, openSchema } from './document-schema.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
+import { LifetimeRewrite } from './lifetime-rewrite.ts';
 import { SchemaChange, type SchemaCondition } from './schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
@@ -41,20 +43,35 @@ export class TableService implements TableLookup {
   readonly #owners = new Map<number, Table>();
   readonly #schemaChange: SchemaChange;
 
-  constructor(parts: { storage: Storage; log: RangeLog; pool: RangePool; clock: Clock; defaultShards: number }) {
+  constructor(parts: {
+    storage: Storage;
+    log: RangeLog;
+    pool: RangePool;
+    jobs: JobRunner;
+    clock: Clock;
+    defaultShards: number;
+  }) {
     this.#storage = parts.storage;
     this.#pool = parts.pool;
     this.#clock = parts.clock;
     this.#defaultShards = parts.defaultShards;
-    this.#schemaChange = new SchemaChange(parts.storage, parts.log, this.#changes, () => parts.clock.nowMs());
+    this.#schemaChange = new SchemaChange(parts.storage, this.#changes, (job) => parts.jobs.submit(job));
+    const rewrite = new LifetimeRewrite({
+      findTable: (tableId) => this.all().find(({ id }) => id === tableId),
+      log: parts.log,
+      clock: parts.clock,
+      finish: (table, token) => this.#schemaChange.finishRewrite(table, token),
+    });
+    parts.jobs.handle(rewrite);
   }
 
   /** Reads the catalog, and takes up the rebuilds that were under way. */
   async load(): Promise<void> {
     for (const record of this.#storage.catalog.tables()) {
+      if (record.state !== 'live') continue;
       const settings = JSON.parse(record.record) as TableSettings;
       const table = this.#adopt(record, settings, await CompiledSchema.compile(settings.schema));
-      this.#schemaChange.resume(table);
+      await this.#schemaChange.resume(table);
     }
   }
 

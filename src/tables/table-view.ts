@@ -7,6 +7,8 @@ export interface TableSettings {
   schema: TableSchema;
   /** Schema that queries are read with while full text for `schema` is being built. */
   readSchema?: TableSchema;
+  /** Names the job that reads the lifetimes of all documents again; until it has ended nothing expires. */
+  ttlRewrite?: string;
 }
 
 export interface TableTotals {

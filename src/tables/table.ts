@@ -56,7 +56,7 @@ export class Table implements TableView {
     this.#settings = parts.settings;
     this.#indexes = parts.indexes;
     this.#pool = parts.pool;
-    this.#ttl = ttlPolicy(parts.settings.schema);
+    this.#ttl = ttlOf(parts.settings);
     this.compiledSchema = parts.compiledSchema;
   }
 
@@ -66,7 +66,7 @@ export class Table implements TableView {
 
   set settings(settings: TableSettings) {
     this.#settings = settings;
-    this.#ttl = ttlPolicy(settings.schema);
+    this.#ttl = ttlOf(settings);
   }
 
   get indexes(): readonly TableIndex[] {
@@ -84,6 +84,7 @@ export class Table implements TableView {
     );
   }
 
+  /** Undefined as well while the lifetimes of stored documents are read again. */
   get ttlDurationMs(): number | undefined {
     return this.#ttl?.durationMs;
   }
@@ -181,4 +182,8 @@ export class Table implements TableView {
 
 export function tableNotFound(name: string): ServiceError {
   return new ServiceError('table_not_found', `there is no table ${JSON.stringify(name)}`);
+}
+
+function ttlOf({ schema, ttlRewrite }: TableSettings): TtlPolicy | undefined {
+  return ttlRewrite === undefined ? ttlPolicy(schema) : undefined;
 }

@@ -1,6 +1,7 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
+import type { Service } from '../lib/supervise.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { Table } from './table.ts';
 
@@ -21,7 +22,7 @@ export interface TtlSweeperParts {
  * Removes expired documents from disk. They vanish from every read the moment they expire; this only frees their
  * space, so it may lag, and it stops for a while when the wall clock jumps: a wrong clock must not delete.
  */
-export class TtlSweeper {
+export class TtlSweeper implements Service {
   readonly name = 'ttl-sweeper';
   readonly #parts: TtlSweeperParts;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;

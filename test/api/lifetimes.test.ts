@@ -23,6 +23,11 @@ async function storedDocuments(server: TestServer): Promise<number> {
   return ranges.reduce((total, range) => total + range.doc_count, 0);
 }
 
+/** Resolves when the lifetimes of all documents have been read again. */
+async function rewritten(server: TestServer): Promise<void> {
+  await until(async () => !('ttl_rewrite' in (await server.send('GET', '/db/v1/tables/t')).body));
+}
+
 describe('a lifetime', () => {
   test('hides expired documents from every read at once, then the sweep removes them', async () => {
     const clock = new FakeClock();
@@ -84,11 +89,39 @@ describe('a lifetime', () => {
     await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '1h' } });
     expect((await keysEverywhere(server)).scanned).toEqual([]);
     await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '3h', field: 'seen' } });
+    await rewritten(server);
     expect((await keysEverywhere(server)).scanned).toEqual(['old', 'young']);
     clock.jump(4 * hourMs);
     expect((await keysEverywhere(server)).scanned).toEqual(['young']);
     await server.send('PUT', '/db/v1/tables/t/schema', {});
+    await rewritten(server);
     expect((await keysEverywhere(server)).scanned).toEqual(['old', 'young']);
+  });
+
+  test('moved to another field, it gives a new version only to documents whose expiry changes', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { num_shards: 2, schema: { ttl: { duration: '3h' } } });
+    const now = new Date(clock.nowMs()).toISOString();
+    const later = new Date(clock.nowMs() + hourMs).toISOString();
+    const inserts = { '!same': { seen: now }, without: { n: 1 }, '~other': { seen: later } };
+    await server.send('POST', '/db/v1/tables/t/batch', { inserts });
+    const versions = async () =>
+      Promise.all(
+        Object.keys(inserts).map(async (key) =>
+          (await server.send('GET', `/db/v1/tables/t/lookup/${encodeURIComponent(key)}`)).headers.get(
+            'x-service-version',
+          ),
+        ),
+      );
+    const before = await versions();
+    await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '3h', field: 'seen' } });
+    await rewritten(server);
+    const after = await versions();
+    expect([after[0], after[1]]).toEqual([before[0] ?? '', before[1] ?? '']);
+    expect(after[2]).not.toBe(before[2] ?? '');
+    clock.jump(3 * hourMs + 60_000);
+    expect((await keysEverywhere(server)).scanned).toEqual(['~other']);
   });
 
   test('a jump of the clock hides, but does not delete for a while', async () => {

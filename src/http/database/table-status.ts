@@ -23,6 +23,7 @@ export async function renderTable(table: TableView): Promise<TableStatus> {
     ...(settings.readSchema === undefined
       ? {}
       : { migration: { state: 'rebuilding' as const, read_schema: settings.readSchema } }),
+    ...(settings.ttlRewrite === undefined ? {} : { ttl_rewrite: { state: 'running' as const } }),
     storage_status: {
       disk_usage: totals.diskBytes,
       empty: totals.documents === 0 && totals.unreadableRanges.length === 0,

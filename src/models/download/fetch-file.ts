@@ -1,10 +1,11 @@
+import { type Backoff, backoffMs } from '../../lib/backoff.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 import type { PartialFile } from './partial-file.ts';
 
 /** Attempts in a row that bring no byte before a source is given up. */
 const barrenAttemptsMax = 3;
-const firstPauseMs = 500;
+const retries: Backoff = { firstMs: 500, maxMs: 30_000 };
 /** How long a server may take to answer at all, in milliseconds: behind a closed firewall nothing ever comes. */
 const answerMs = 10_000;
 /** Silence after which a connection is given up, in milliseconds. */
@@ -39,7 +40,7 @@ export async function fetchFile(url: string, file: PartialFile, options: FetchFi
       barren = file.received > before ? 1 : barren + 1;
       if (barren >= barrenAttemptsMax) throw error;
       if (!(error instanceof Unreachable)) options.onRetry?.(error.message);
-      await pause(options.clock, firstPauseMs * 2 ** (barren - 1), options.signal);
+      await pause(options.clock, backoffMs(barren, retries), options.signal);
     }
   }
   return await file.finish();

@@ -91,6 +91,12 @@ export const tableStatus = Type.Object({
   shards: Type.Record(Type.String(), Type.Object({ byte_range: byteRange })),
   schema: Type.Optional(tableSchema),
   migration: Type.Optional(Type.Object({ state: Type.Literal('rebuilding'), read_schema: tableSchema })),
+  ttl_rewrite: Type.Optional(
+    Type.Object(
+      { state: Type.Literal('running') },
+      { description: 'There while lifetimes are read again after a change of `ttl.field`; nothing expires meanwhile.' },
+    ),
+  ),
   storage_status: Type.Object({
     disk_usage: Type.Integer(),
     empty: Type.Boolean(),

@@ -5,7 +5,8 @@ import type { DroppedIndex, NewIndex, NewTable, TableChange, TableChangeReport }
 import type { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
 import { type CatalogQueries, catalogQueries } from './catalog-queries.ts';
-import type { RangeFactsRecord, TableRecord } from './catalog-records.ts';
+import type { JobChange, JobRecord, NewJob, RangeFactsRecord, TableRecord } from './catalog-records.ts';
+import { JobTable } from './job-table.ts';
 
 /** Part ids stay below this: the row id of a vector is part id * 2^32 + ordinal. */
 const partIdEnd = 2 ** 20;
@@ -22,6 +23,7 @@ export interface RedoRow {
 export class CatalogFile {
   readonly queries: CatalogQueries;
   readonly wal: WalMaintenance;
+  readonly #jobs: JobTable;
   readonly path: string;
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
@@ -31,6 +33,7 @@ export class CatalogFile {
     this.#database = database;
     this.wal = wal;
     this.queries = catalogQueries(database);
+    this.#jobs = new JobTable(database);
     this.#statements = prepare(database);
   }
 
@@ -91,6 +94,18 @@ export class CatalogFile {
     });
   }
 
+  addJob(job: NewJob): JobRecord {
+    return this.#change(() => this.#jobs.add(job));
+  }
+
+  changeJob(change: JobChange): boolean {
+    return this.#change(() => this.#jobs.change(change));
+  }
+
+  removeExpiredJobs(nowMs: number): void {
+    this.#change(() => this.#jobs.removeExpired(nowMs));
+  }
+
   saveRangeFacts(facts: readonly RangeFactsRecord[]): void {
     this.#change(() => {
       for (const { rangeId, stamp, facts: text } of facts) {
@@ -138,6 +153,7 @@ export class CatalogFile {
 
   close(): void {
     this.queries.finalize();
+    this.#jobs.close();
     for (const statement of Object.values(this.#statements)) statement.finalize();
     this.#database.close();
   }

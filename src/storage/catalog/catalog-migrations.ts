@@ -61,4 +61,23 @@ export const catalogMigrations: readonly Migration[] = [
       PRIMARY KEY (table_id, name, shape)
     ) STRICT, WITHOUT ROWID`);
   },
+  (database) => {
+    // `staged`: made by a restore, and not to be seen yet.
+    database.run("ALTER TABLE tables ADD COLUMN state TEXT NOT NULL DEFAULT 'live'");
+    // Work that outlives its request and the process. state: JSON of its kind. expires_ms: set when it has ended.
+    database.run(`CREATE TABLE jobs (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      kind TEXT NOT NULL,
+      principal TEXT NOT NULL,
+      idempotency_key TEXT,
+      request_hash TEXT NOT NULL,
+      attempt INTEGER NOT NULL,
+      phase TEXT NOT NULL,
+      state TEXT NOT NULL,
+      created_ms INTEGER NOT NULL,
+      updated_ms INTEGER NOT NULL,
+      expires_ms INTEGER,
+      UNIQUE (principal, kind, idempotency_key)
+    ) STRICT`);
+  },
 ];

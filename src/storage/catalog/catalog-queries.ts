@@ -3,7 +3,7 @@ import { schemaVersion } from '../connection.ts';
 import type { RangeId } from '../write-request.ts';
 import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
 
-const tableColumns = 'id AS tableId, name, created_ms AS createdMs, record';
+const tableColumns = 'id AS tableId, name, state, created_ms AS createdMs, record';
 const rangeColumns =
   'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
   'first_sequence AS firstSequence';

@@ -4,6 +4,8 @@ import type { RangeId } from '../write-request.ts';
 export interface TableRecord {
   tableId: number;
   name: string;
+  /** `staged` tables are not there for anybody but the restore that makes them. */
+  state: 'live' | 'staged';
   createdMs: number;
   /** JSON that the table's owner keeps here. */
   record: string;
@@ -21,6 +23,38 @@ export interface RangeRecord {
   endKey: string | null;
   generation: number;
   firstSequence: number;
+}
+
+export type JobPhase = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+
+/** A job as the catalog holds it. Times are milliseconds since 1970. */
+export interface JobRecord {
+  jobId: number;
+  kind: string;
+  principal: string;
+  idempotencyKey: string | null;
+  requestHash: string;
+  /** Attempts that were begun. */
+  attempt: number;
+  phase: JobPhase;
+  /** JSON that the job's kind keeps here. */
+  state: string;
+  createdMs: number;
+  updatedMs: number;
+  /** When an ended job is forgotten; null before it has ended. */
+  expiresMs: number | null;
+}
+
+export type NewJob = Pick<JobRecord, 'kind' | 'principal' | 'idempotencyKey' | 'requestHash' | 'state' | 'createdMs'>;
+
+/** What is left out stays. */
+export interface JobChange {
+  jobId: number;
+  updatedMs: number;
+  phase?: JobPhase;
+  attempt?: number;
+  state?: string;
+  expiresMs?: number;
 }
 
 /** What was known of a range when it was last closed. */

@@ -1,7 +1,7 @@
 import { must } from '../../lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
+import type { RangeWriter, RowHead, RowPlace, StoredRow } from '../range/range-writer.ts';
 import {
   type PostImages,
   type RangeWrite,
@@ -12,7 +12,7 @@ import {
 import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
 import { fillPlace, putWithImage, removeWithImage, storeVector, storeVectorWithImage } from './row-writes.ts';
-import { transformDocument } from './transform-document.ts';
+import { lifetimeOf, transformDocument } from './transform-document.ts';
 
 export interface Evaluation {
   counts: WriteCounts;
@@ -125,6 +125,10 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     removeWithImage(file, images, key, held);
   } else if (kind === rowKind.transform) {
     const held = file.load(key);
+    if (write.lifetimesOnly) {
+      rewriteLifetime(work, images, frame.key(row), held);
+      return;
+    }
     const live = held && !hasExpired(held, context) ? held : undefined;
     const result = transformDocument(live, frame.body(row), {
       ...context,
@@ -140,6 +144,20 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     counts.transformed += 1;
     putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
   } else storeVectorWithImage(file, images, frame, row, documentOf(work));
+}
+
+/** Stores the document as it is under its new lifetime; nothing when that is the one that it has. */
+function rewriteLifetime(work: RowWork, images: FrameBuilder, name: string, held: StoredRow | undefined): void {
+  const { file, write, context, counts } = work;
+  if (!held) return;
+  const ttlBaseMs = lifetimeOf(held, { ...context, rangeId: file.rangeId, key: name, ttlField: write.ttlField });
+  if (ttlBaseMs === held.ttlBaseMs) {
+    counts.skipped += 1;
+    return;
+  }
+  counts.updated += 1;
+  const { body, crc } = held;
+  putWithImage(file, images, { key: encoder.encode(name), body, crc, ttlBaseMs }, held);
 }
 
 /** To its caller an expired document was not there. */

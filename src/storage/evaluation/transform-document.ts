@@ -47,11 +47,7 @@ export function transformDocument(
     upsert?: boolean;
   };
   if (!held && upsert !== true) return undefined;
-  if (held && Bun.hash.crc32(held.body) !== held.crc) {
-    throw new ServiceError('data_corrupted', `the stored document "${context.key}" does not match its checksum`, {
-      details: { key: context.key, range_id: context.rangeId },
-    });
-  }
+  if (held) checkIntact(held, context);
   const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
   const { applied, unfit } = applyOperations(document, operations, context.timestamp);
   if (applied === 0 && unfit > 0) return 'unfit';
@@ -72,6 +68,24 @@ export function transformDocument(
   return { body, ttlBaseMs: lifetimeBase(document, held, context), crc: Bun.hash.crc32(body) };
 }
 
+/**
+ * The base of a stored document's lifetime as the field has it, milliseconds since 1970. A document without an instant
+ * there lives from the time of its write, so that reading it again changes nothing.
+ */
+export function lifetimeOf(held: StoredRow, context: TransformContext): number {
+  checkIntact(held, context);
+  const document = JSON.parse(decoder.decode(held.body)) as Record<string, unknown>;
+  const written = instantMs(document._timestamp) ?? held.ttlBaseMs;
+  return lifetimeBase(document, held, { ...context, timeMs: written });
+}
+
+function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void {
+  if (Bun.hash.crc32(held.body) === held.crc) return;
+  throw new ServiceError('data_corrupted', `the stored document "${key}" does not match its checksum`, {
+    details: { key, range_id: rangeId },
+  });
+}
+
 /** The field's instant; the write time when it is missing or not an instant. */
 function lifetimeBase(document: unknown, held: StoredRow | undefined, context: TransformContext): number {
   if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
@@ -80,12 +94,15 @@ function lifetimeBase(document: unknown, held: StoredRow | undefined, context: T
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return context.timeMs;
     value = (value as Record<string, unknown>)[name];
   }
+  return instantMs(value) ?? context.timeMs;
+}
+
+function instantMs(value: unknown): number | undefined {
   if (typeof value === 'string' && /^\d{4}-\d\d-\d\d[Tt ]/.test(value)) {
     const instant = Date.parse(value);
-    return Number.isNaN(instant) ? context.timeMs : instant;
+    return Number.isNaN(instant) ? undefined : instant;
   }
-  if (typeof value === 'number' && Number.isFinite(value)) return Math.floor(value / 1e6);
-  return context.timeMs;
+  return typeof value === 'number' && Number.isFinite(value) ? Math.floor(value / 1e6) : undefined;
 }
 
 /** A number beyond 2^53 keeps its exponent: as digits alone it would be an integer, which a document may not have. */

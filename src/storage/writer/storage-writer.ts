@@ -173,6 +173,11 @@ export class StorageWriter {
       this.#live().catalog.saveRangeFacts(facts);
     },
     changeTable: (change) => this.#live().catalog.changeTable(change),
+    addJob: (job) => this.#live().catalog.addJob(job),
+    changeJob: (change) => ({ changed: this.#live().catalog.changeJob(change) }),
+    removeExpiredJobs: ({ nowMs }) => {
+      this.#live().catalog.removeExpiredJobs(nowMs);
+    },
     walCheckpointed: ({ path, failure }) => {
       this.#walCheckpointed(this.#live(), path, failure);
     },

@@ -1,0 +1,159 @@
+import { type Backoff, backoffMs } from '../lib/backoff.ts';
+import { type Clock, pause } from '../lib/clock.ts';
+import type { Service } from '../lib/supervise.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { JobChange, JobRecord, NewJob } from '../storage/catalog/catalog-records.ts';
+import type { JobHandler, JobRequest } from './job.ts';
+
+/** Where jobs are kept: the catalog. */
+export interface JobStore {
+  /** The job, or the one that has the request's key already. Fails with `idempotency_conflict`. */
+  add(job: NewJob): Promise<JobRecord>;
+  /** False when the job is gone. */
+  change(change: JobChange): Promise<boolean>;
+  removeExpired(nowMs: number): Promise<void>;
+  get(jobId: number): JobRecord | undefined;
+  /** Jobs that have not ended, in the order in which they were asked for. */
+  unfinished(): JobRecord[];
+}
+
+export interface JobRunnerParts {
+  store: JobStore;
+  clock: Clock;
+  /** How long a job that has ended is kept, milliseconds. */
+  keptMs: number;
+  onFailed(job: JobRecord, attempt: number, error: unknown): void;
+}
+
+interface Active {
+  stop: AbortController;
+  ended: Promise<void>;
+}
+
+/** Jobs that run side by side. */
+const runningMax = 2;
+/** Attempts of a job after which it has failed. */
+const attemptsMax = 10;
+const retries: Backoff = { firstMs: 1_000, maxMs: 5 * 60_000 };
+const expiryCheckMs = 60 * 60_000;
+
+/**
+ * Runs jobs: work that outlives the request that asked for it, and the process. A job and where it stands are in the
+ * catalog; after a kill the next process takes up what has not ended, from the state that was saved last.
+ */
+export class JobRunner implements Service {
+  readonly name = 'jobs';
+  readonly #parts: JobRunnerParts;
+  readonly #handlers = new Map<string, JobHandler>();
+  readonly #active = new Map<number, Active>();
+  #wake: () => void = () => undefined;
+
+  constructor(parts: JobRunnerParts) {
+    this.#parts = parts;
+  }
+
+  /** Jobs of a kind without a handler wait for a process that has one. */
+  handle(handler: JobHandler): void {
+    this.#handlers.set(handler.kind, handler);
+  }
+
+  /** Asks for a job; durable when it resolves. A repeated request gets the job that it has made before. */
+  async submit({ kind, principal, idempotencyKey, requestHash = '', state }: JobRequest): Promise<JobRecord> {
+    const createdMs = this.#parts.clock.nowMs();
+    const job = await this.#parts.store.add({
+      kind,
+      principal,
+      idempotencyKey: idempotencyKey ?? null,
+      requestHash,
+      state: JSON.stringify(state),
+      createdMs,
+    });
+    this.#wake();
+    return job;
+  }
+
+  get(jobId: number): JobRecord | undefined {
+    return this.#parts.store.get(jobId);
+  }
+
+  /** Ends a job where it stands. One that has ended already is left as it is. Fails with `job_not_found`. */
+  async cancel(jobId: number): Promise<void> {
+    const job = this.get(jobId);
+    if (!job) throw new ServiceError('job_not_found', `there is no job ${jobId}`);
+    if (job.phase !== 'queued' && job.phase !== 'running') return;
+    const active = this.#active.get(jobId);
+    active?.stop.abort();
+    await active?.ended;
+    await this.#end(jobId, 'cancelled');
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#parts.store.removeExpired(this.#parts.clock.nowMs());
+      const ready = this.#parts.store
+        .unfinished()
+        .filter((job) => this.#handlers.has(job.kind) && !this.#active.has(job.jobId));
+      for (const job of ready.slice(0, runningMax - this.#active.size)) this.#start(job, signal);
+      await this.#sleep(signal);
+    }
+    await Promise.all([...this.#active.values()].map(({ ended }) => ended));
+  }
+
+  #start(job: JobRecord, stopping: AbortSignal): void {
+    const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, stopping]);
+    const ended = this.#attempts(job, signal).finally(() => {
+      this.#active.delete(job.jobId);
+      this.#wake();
+    });
+    this.#active.set(job.jobId, { stop, ended });
+  }
+
+  async #attempts(job: JobRecord, signal: AbortSignal): Promise<void> {
+    const { store, clock, onFailed } = this.#parts;
+    for (let attempt = job.attempt + 1; !signal.aborted; attempt += 1) {
+      try {
+        await store.change({ jobId: job.jobId, phase: 'running', attempt, updatedMs: clock.nowMs() });
+        await this.#work(job.jobId, signal);
+        if (!signal.aborted) await this.#end(job.jobId, 'succeeded');
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        onFailed(job, attempt, error);
+        if (attempt >= attemptsMax && (await this.#ended(job.jobId, 'failed'))) return;
+      }
+      await pause(clock, backoffMs(attempt, retries), signal);
+    }
+  }
+
+  async #work(jobId: number, signal: AbortSignal): Promise<void> {
+    const { store, clock } = this.#parts;
+    const record = store.get(jobId);
+    const handler = record && this.#handlers.get(record.kind);
+    if (!record || !handler) return;
+    const save = async (state: unknown) => {
+      await store.change({ jobId, state: JSON.stringify(state), updatedMs: clock.nowMs() });
+    };
+    await handler.run({ record, signal, save });
+  }
+
+  #end(jobId: number, phase: 'succeeded' | 'failed' | 'cancelled'): Promise<boolean> {
+    const nowMs = this.#parts.clock.nowMs();
+    return this.#parts.store.change({ jobId, phase, updatedMs: nowMs, expiresMs: nowMs + this.#parts.keptMs });
+  }
+
+  /** A catalog that cannot be written leaves the job as it is, to be tried again. */
+  #ended(jobId: number, phase: 'failed'): Promise<boolean> {
+    return this.#end(jobId, phase).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Resolves when a job was asked for or has ended, when expired ones are to be looked for, or at the end. */
+  #sleep(signal: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    return pause(this.#parts.clock, expiryCheckMs, AbortSignal.any([signal, woken.signal]));
+  }
+}

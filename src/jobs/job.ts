@@ -1,0 +1,27 @@
+import type { JobRecord } from '../storage/catalog/catalog-records.ts';
+
+/** What a kind of job does. A run that throws is repeated after a pause, from the state that was saved last. */
+export interface JobHandler {
+  readonly kind: string;
+  run(job: RunningJob): Promise<void>;
+}
+
+export interface RunningJob {
+  readonly record: JobRecord;
+  /** Aborted when the job is cancelled or the server stops; a job that stops is resumed by the next process. */
+  readonly signal: AbortSignal;
+  /** Keeps where the work stands, durably. A later run begins with it. */
+  save(state: unknown): Promise<void>;
+}
+
+export interface JobRequest {
+  kind: string;
+  /** Who asked; empty for the server itself. */
+  principal: string;
+  /** A request with the same key, kind and principal is the same job. */
+  idempotencyKey?: string;
+  /** Tells requests with one key apart: another hash is refused with `idempotency_conflict`. */
+  requestHash?: string;
+  /** JSON value that the handler starts from. */
+  state: unknown;
+}
