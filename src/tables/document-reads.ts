@@ -48,13 +48,13 @@ export class DocumentReads {
     this.#clock = clock;
   }
 
-  /** The document as JSON text, with its version. Fails with `key_not_found`; an expired document is absent. */
+  /** The document as JSON, text or UTF-8, with its version. Fails with `key_not_found`; an expired document is absent. */
   async lookup(
     tableName: string,
     key: string,
     fields: readonly string[] | undefined,
     caller: Caller,
-  ): Promise<{ json: string; version: number }> {
+  ): Promise<{ json: string | Uint8Array<ArrayBuffer>; version: number }> {
     const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
     const projection = compileProjection(fields);
@@ -64,12 +64,14 @@ export class DocumentReads {
     if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) {
       throw new ServiceError('key_not_found', `table ${JSON.stringify(tableName)} has no document of this key`);
     }
-    const stored = decoder.decode(document.body);
-    const json = projection.isWhole ? stored : projection.apply(stored);
     const vectors = VectorProjection.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
     if (vectors?.damaged.has(document.ordinal)) {
       throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
     }
+    // A whole document leaves as the bytes that were stored.
+    if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
+    const stored = decoder.decode(document.body);
+    const json = projection.isWhole ? stored : projection.apply(stored);
     return { json: withVectors(json, vectors?.shown.get(document.ordinal)), version: document.sequence };
   }
 
