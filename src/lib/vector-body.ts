@@ -2,10 +2,13 @@
  * The body of a vector row: what is stored for one document and one embeddings index, in SQLite and in frames.
  * Little-endian; its twin is `native/base/src/vector_body.rs`.
  *
- *     0 index id u32, 4 form u8 (1 dense, 2 sparse, 0 for the delete of a vector), 5 three zero bytes
- *     8 dense: f32 for each dimension; sparse: all indices u32, ascending and unique, then as many values f32
+ *     0 index id u32, 4 form u8 (1 dense, 2 sparse, 0 for the delete of a vector), 5 flags u8, 6 two zero bytes
+ *     8 where flag 1 is set: 16 bytes, hash of what the vector was made from
+ *       dense: f32 for each dimension; sparse: all indices u32, ascending and unique, then as many values f32
  */
 const headBytes = 8;
+const hasSourceHash = 1;
+const sourceHashBytes = 16;
 const forms = { deleted: 0, dense: 1, sparse: 2 } as const;
 
 /** A stored vector. */
@@ -30,7 +33,7 @@ export function vectorDeleteBody(indexId: number): Uint8Array {
 
 /** The vector of a row's body; undefined for the delete of one. */
 export function readVectorBody(body: Uint8Array): StoredVector | undefined {
-  const payload = body.slice(headBytes);
+  const payload = body.slice((body[5] ?? 0) & hasSourceHash ? headBytes + sourceHashBytes : headBytes);
   const form = body[4];
   if (form === forms.dense) return { dense: new Float32Array(payload.buffer) };
   if (form !== forms.sparse) return undefined;

@@ -2,14 +2,21 @@
 //! Little-endian; `src/lib/vector-body.ts` is its twin.
 //!
 //! ```text
-//! 0 index id u32, 4 form u8 (1 dense, 2 sparse, 0 for the delete of a vector), 5 three zero bytes,
-//! 8 dense: f32 for each dimension
+//! 0 index id u32, 4 form u8 (1 dense, 2 sparse, 0 for the delete of a vector), 5 flags u8, 6 two zero bytes,
+//! 8 where flag 1 is set: 16 bytes, hash of what the vector was made from
+//!   dense: f32 for each dimension
 //!   sparse: all indices u32, ascending and unique, then as many values f32
 //! ```
+//!
+//! Forms 3 to 6 are those of other parts of a document (a set of dense vectors, edges, a set of chunks, an asset). Whoever
+//! reads a row compares the index id first: the rest of the body is no business of other indexes.
 
 use crate::error::EngineError;
 
 pub const VECTOR_HEAD_BYTES: usize = 8;
+/// Flag: the hash of what the vector was made from stands before the payload.
+pub const HAS_SOURCE_HASH: u8 = 1;
+pub const SOURCE_HASH_BYTES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VectorForm {
@@ -34,7 +41,14 @@ pub struct VectorBody<'a> {
     /// Incarnation of the embeddings index; unique within a node, never used again.
     pub index_id: u32,
     pub form: VectorForm,
+    pub source_hash: Option<&'a [u8; SOURCE_HASH_BYTES]>,
     pub payload: &'a [u8],
+}
+
+/// The index that a row is for, whatever else its body holds. Error: `internal` for a body that is too short.
+pub fn index_id_of(body: &[u8]) -> Result<u32, EngineError> {
+    let too_short = || EngineError::internal("a vector row that is too short");
+    body.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or_else(too_short)
 }
 
 impl<'a> VectorBody<'a> {
@@ -42,6 +56,14 @@ impl<'a> VectorBody<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self, EngineError> {
         let (Some(head), Some(payload)) = (bytes.get(..VECTOR_HEAD_BYTES), bytes.get(VECTOR_HEAD_BYTES..)) else {
             return Err(EngineError::internal("a vector row that is too short"));
+        };
+        let (source_hash, payload) = match head[5] {
+            0 => (None, payload),
+            HAS_SOURCE_HASH => match payload.split_first_chunk() {
+                Some((hash, payload)) => (Some(hash), payload),
+                None => return Err(EngineError::internal("a vector row without the hash that it announces")),
+            },
+            other => return Err(EngineError::internal(format!("a vector row with unknown flags {other}"))),
         };
         let (form, unit) = match head[4] {
             0 => (VectorForm::Deleted, 0),
@@ -53,7 +75,7 @@ impl<'a> VectorBody<'a> {
         if !fits {
             return Err(EngineError::internal("a vector row of a broken length"));
         }
-        Ok(Self { index_id: u32_at(head, 0), form, payload })
+        Ok(Self { index_id: u32_at(head, 0), form, source_hash, payload })
     }
 
     /// Dimensions of a dense vector, non-zeros of a sparse one.
@@ -114,9 +136,27 @@ mod tests {
     }
 
     #[test]
+    fn reads_what_a_vector_was_made_from() {
+        let mut body = vector_head(7, VectorForm::Dense).to_vec();
+        body[5] = HAS_SOURCE_HASH;
+        body.extend([9; SOURCE_HASH_BYTES]);
+        body.extend(1.5f32.to_le_bytes());
+        let read = VectorBody::parse(&body).unwrap();
+        assert_eq!((read.source_hash, read.dense().collect::<Vec<_>>()), (Some(&[9; SOURCE_HASH_BYTES]), vec![1.5]));
+        assert!(VectorBody::parse(&body[..20]).is_err());
+    }
+
+    #[test]
+    fn the_index_is_known_whatever_the_form() {
+        assert_eq!(index_id_of(&[7, 0, 0, 0, 99, 1]).unwrap(), 7);
+        assert!(index_id_of(&[7, 0, 0]).is_err());
+    }
+
+    #[test]
     fn refuses_bytes_that_are_not_a_vector() {
         assert!(VectorBody::parse(&[0; 7]).is_err());
         assert!(VectorBody::parse(&[0, 0, 0, 0, 9, 0, 0, 0]).is_err());
+        assert!(VectorBody::parse(&[0, 0, 0, 0, 0, 2, 0, 0]).is_err());
         assert!(VectorBody::parse(&[0, 0, 0, 0, 1, 0, 0, 0, 1]).is_err());
         assert!(VectorBody::parse(&[0, 0, 0, 0, 2, 0, 0, 0, 1, 2, 3, 4]).is_err());
         assert!(VectorBody::parse(&[0, 0, 0, 0, 0, 0, 0, 0, 1]).is_err());

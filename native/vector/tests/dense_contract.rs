@@ -177,14 +177,19 @@ fn bad_vectors_are_left_out_and_named_and_bad_queries_refused() {
 fn rows_of_other_indexes_are_stepped_over() {
     let mut tested = Tested::new(DenseOptions::new("taste", INDEX_ID, 1, Metric::L2Squared));
     tested.apply(&[Change::Put(1, &[1.0])]);
-    let mut writer = FrameWriter::new(3, 0).unwrap();
+    let mut writer = FrameWriter::new(5, 0).unwrap();
     let other = vector_head(INDEX_ID + 1, VectorForm::Dense);
     writer.push(RowKind::VectorPut, 0, b"1", &[&other, &9f32.to_le_bytes()]);
     writer.push(RowKind::VectorDelete, 0, b"1", &[&vector_head(INDEX_ID + 1, VectorForm::Deleted)]);
     writer.push(RowKind::Put, 0, b"1", &[b"{}"]);
-    (0..3).for_each(|at| writer.set_position(at, 1, 2 + at as u64, 0));
+    // Of a form that these indexes know nothing of.
+    let mut unknown = other;
+    unknown[4] = 99;
+    writer.push(RowKind::VectorPut, 0, b"1", &[&unknown, b"whatever"]);
+    writer.push(RowKind::VectorDelete, 0, b"1", &[&unknown]);
+    (0..5).for_each(|at| writer.set_position(at, 1, 2 + at as u64, 0));
     tested.index.apply(&writer.finish()).unwrap();
-    tested.sequence = 4;
+    tested.sequence = 6;
     tested.commit();
     assert_eq!(search(&tested.index, &[1.0], 5, None).hits[0].distance, 0.0);
 }

@@ -12,7 +12,7 @@ use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
-use sundew_base::vector_body::{VectorBody, VectorForm};
+use sundew_base::vector_body::{VectorBody, VectorForm, index_id_of};
 
 use super::builder::{Built, Plan, RowFiles, build, join, plan};
 use super::checkpoint::{Checkpoints, Restored};
@@ -251,10 +251,10 @@ impl DenseIndex {
 
     /// The inner error is the reason for which the row is left out.
     fn put(&self, writing: &mut Writing, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
-        let body = VectorBody::parse(row.body)?;
-        if body.index_id != self.options.index_id {
+        if index_id_of(row.body)? != self.options.index_id {
             return Ok(Ok(()));
         }
+        let body = VectorBody::parse(row.body)?;
         // Whatever the new vector is, the old one is no longer the document's.
         writing.kill(row.ordinal);
         let dimension = self.options.dimension as usize;
@@ -278,7 +278,7 @@ impl DenseIndex {
             RowKind::Delete => writing.kill(row.ordinal),
             RowKind::VectorPut => return self.put(writing, row),
             RowKind::VectorDelete => {
-                if VectorBody::parse(row.body)?.index_id == self.options.index_id {
+                if index_id_of(row.body)? == self.options.index_id {
                     writing.kill(row.ordinal);
                 }
             }

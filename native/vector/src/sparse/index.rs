@@ -12,7 +12,7 @@ use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
-use sundew_base::vector_body::{VectorBody, VectorForm};
+use sundew_base::vector_body::{VectorBody, VectorForm, index_id_of};
 
 use super::durable_segments::DurableSegments;
 use super::options::SparseOptions;
@@ -100,9 +100,13 @@ impl SparseIndex {
             RowKind::Put | RowKind::Transform => None,
             RowKind::Delete => Some(Ok(None)),
             RowKind::VectorPut | RowKind::VectorDelete => {
-                let body = match VectorBody::parse(row.body) {
-                    Ok(body) if body.index_id == self.options.index_id => body,
-                    Ok(_) => return None,
+                let body = match index_id_of(row.body) {
+                    Ok(id) if id != self.options.index_id => return None,
+                    Ok(_) => VectorBody::parse(row.body),
+                    Err(error) => Err(error),
+                };
+                let body = match body {
+                    Ok(body) => body,
                     Err(error) => return Some(Err(error.message)),
                 };
                 match body.form {
