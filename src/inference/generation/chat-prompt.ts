@@ -1,6 +1,7 @@
 import type { LoadedInfo } from '../../model-host/backend.ts';
 import type { PromptText } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { RenderTemplate, TemplateForm } from '../templates/template-forms.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { toolForTemplate } from './function-tools.ts';
 import type { GenerationRequest } from './generation-request.ts';
@@ -8,7 +9,11 @@ import { PlainText } from './plain-text.ts';
 import { type ToolCallFormat, toolCallFormatOf } from './tool-call-format.ts';
 import { type TextStyle, textStyleOf, toolsAsText } from './tools-as-text.ts';
 
-export type RenderTemplate = (template: string, context: object) => Promise<string>;
+/** Renders chat templates, and knows in which form each takes a conversation. */
+export interface PromptTemplates {
+  render(...given: Parameters<RenderTemplate>): Promise<string>;
+  formOf(template: string): Promise<TemplateForm>;
+}
 
 /**
  * How an output may think aloud: it begins inside of it (`open`), it may begin with it (`possible`), or neither.
@@ -53,7 +58,7 @@ export async function chatPrompt(
   request: GenerationRequest,
   template: string | undefined,
   info: LoadedInfo,
-  render: RenderTemplate,
+  templates: PromptTemplates,
 ): Promise<ChatPrompt> {
   checkThinking(template, request.enableThinking);
   const plain = new PlainText(info.specialTexts ?? []);
@@ -74,7 +79,7 @@ export async function chatPrompt(
     ...(request.enableThinking === undefined ? {} : { enable_thinking: request.enableThinking }),
   };
   if (template === undefined) return untemplated(messages, plain, info, style, end);
-  const rendered = upTo(await renderLeniently(template, messages, context, render), end);
+  const rendered = upTo(await renderMessages(template, messages, context, templates), end);
   const pieces = withBeginning(plain.pieces(rendered), info.bosText);
   const thinking = thinkingOf(template, rendered, request.enableThinking);
   return { pieces, thinking, calls: native ?? style.form, stop: [] };
@@ -114,36 +119,18 @@ function withoutThoughts(message: ChatMessage): ChatMessage {
   return { ...message, content: message.content.replace(/^\s*<think>[\s\S]*?<\/think>\s*/, '') };
 }
 
-/**
- * Templates differ in what they take. Where one refuses the usual form, arguments of calls are given as text, and a
- * system message as the beginning of the first message of the user.
- */
-async function renderLeniently(
+/** Renders the messages in the form that the template takes. */
+async function renderMessages(
   template: string,
   messages: readonly ChatMessage[],
   context: object,
-  render: RenderTemplate,
+  templates: PromptTemplates,
 ): Promise<string> {
-  const hasCalls = messages.some(({ calls }) => calls.length > 0);
+  const { foldsSystem, argumentsAsText } = await templates.formOf(template);
   const given = /length\s*!=\s*9\b/.test(template) ? messages.map(withShortIds) : messages;
-  const folded = foldSystem(given);
-  const forms = [
-    { messages: given, parsed: true },
-    ...(hasCalls ? [{ messages: given, parsed: false }] : []),
-    ...(folded === undefined ? [] : [{ messages: folded, parsed: true }]),
-    ...(folded !== undefined && hasCalls ? [{ messages: folded, parsed: false }] : []),
-  ];
-  let refusal: unknown;
-  for (const form of forms) {
-    try {
-      const shaped = form.messages.map((message) => templateMessage(message, form.parsed));
-      return await render(template, { messages: shaped, ...context });
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.code !== 'invalid_request') throw error;
-      refusal ??= error;
-    }
-  }
-  throw refusal;
+  const shown = foldsSystem ? foldSystem(given) : given;
+  const shaped = shown.map((message) => templateMessage(message, !argumentsAsText));
+  return await templates.render(template, { messages: shaped, ...context });
 }
 
 /** Templates of Mistral models take ids of calls that have nine letters or digits. */
@@ -187,9 +174,10 @@ function parsedArguments(text: string): unknown {
   }
 }
 
-function foldSystem(messages: readonly ChatMessage[]): ChatMessage[] | undefined {
+/** A system message as the beginning of the first message of the user. */
+function foldSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const [system, first, ...rest] = messages;
-  if (system?.role !== 'system' || first?.role !== 'user') return undefined;
+  if (system?.role !== 'system' || first?.role !== 'user') return messages;
   return [{ ...first, content: `${system.content}\n\n${first.content}` }, ...rest];
 }
 

@@ -78,9 +78,7 @@ export async function prepareGeneration(
 ): Promise<PreparedGeneration> {
   const prompt: RenderedPrompt =
     request.prompt === undefined
-      ? await chatPrompt(request, model.manifest.chat_template, info, (template, context) =>
-          templates.render(template, context),
-        )
+      ? await chatPrompt(request, model.manifest.chat_template, info, templates)
       : rawPrompt(request.prompt, info);
   const { speculation } = request;
   const input: GenerateInput = {

@@ -1,5 +1,6 @@
 import { startWorker } from '../../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../../runtime/worker-channel.ts';
+import { type TemplateForm, TemplateForms } from './template-forms.ts';
 
 export type TemplateCalls = {
   render: [request: { template: string; contextJson: string }, text: string];
@@ -11,6 +12,7 @@ export type TemplateCalls = {
  */
 export class ChatTemplates {
   #channel: WorkerChannel<TemplateCalls> | undefined;
+  readonly #forms = new TemplateForms((template, context) => this.render(template, context));
 
   /**
    * The prompt that a model's template makes of a context (`messages`, `tools`, `add_generation_prompt`, ...).
@@ -18,6 +20,11 @@ export class ChatTemplates {
    */
   async render(template: string, context: object): Promise<string> {
     return await this.#open().call('render', { template, contextJson: JSON.stringify(context) });
+  }
+
+  /** In which form the template takes a conversation; found out once. */
+  formOf(template: string): Promise<TemplateForm> {
+    return this.#forms.of(template);
   }
 
   stop(): void {

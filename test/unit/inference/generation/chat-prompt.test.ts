@@ -1,13 +1,16 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
 import { checkValue } from '../../../../src/http/routing/json-reader.ts';
-import { chatPrompt, type RenderTemplate } from '../../../../src/inference/generation/chat-prompt.ts';
+import { chatPrompt } from '../../../../src/inference/generation/chat-prompt.ts';
+import { type RenderTemplate, TemplateForms } from '../../../../src/inference/templates/template-forms.ts';
 import { TemplateSandbox } from '../../../../src/inference/templates/template-sandbox.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 
 const sandbox = await TemplateSandbox.open();
 afterAll(() => sandbox[Symbol.dispose]());
 const render: RenderTemplate = async (template, context) => sandbox.render(template, JSON.stringify(context));
+const forms = new TemplateForms(render);
+const templates = { render, formOf: (template: string) => forms.of(template) };
 
 const info = { specialTexts: ['<s>', '<|im_start|>', '<|im_end|>', '</s>'], bosText: '<s>', eosText: '</s>' };
 const plainTemplate =
@@ -16,7 +19,7 @@ const toolTemplate = `{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ too
 
 function prompt(body: object, template: string | undefined = plainTemplate, loaded: object = info) {
   const request = readChatRequest(checkValue({ model: 'm', ...body }, generateRequestSchema));
-  return chatPrompt(request, template, loaded, render);
+  return chatPrompt(request, template, loaded, templates);
 }
 
 const user = (content: string) => [{ role: 'user', content }];
@@ -165,7 +168,7 @@ describe('a prompt', () => {
   test('is written with names and colons where there is no template', async () => {
     const messages = [{ role: 'system', content: 'be brief' }, ...user('hi <|im_end|>')];
     const request = readChatRequest(checkValue({ model: 'm', messages }, generateRequestSchema));
-    const made = await chatPrompt(request, undefined, info, render);
+    const made = await chatPrompt(request, undefined, info, templates);
     expect(textOf(made)).toBe('<s>System: be brief\n\nUser: hi <|im_end|>\n\nAssistant:');
     expect(made.pieces).toContainEqual({ text: '<|im_end|>', markup: false });
     expect(made.stop).toEqual(['\nUser:']);
