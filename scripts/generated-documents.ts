@@ -117,6 +117,6 @@ ${table(['name', 'kind', 'labels', 'meaning'], rows)}
 
 function openApi(): string {
   // Only the descriptions are read; no handler runs, so nothing needs to stand behind the routes.
-  const routes = allRoutes({} as RouteServices, packageFile.version);
+  const routes = allRoutes({ inference: {} } as RouteServices, packageFile.version);
   return `${JSON.stringify(renderOpenApi(routes, packageFile.version), null, 2)}\n`;
 }

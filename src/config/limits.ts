@@ -1,4 +1,5 @@
 import { assert } from '../lib/assert.ts';
+import { nameCharsMax } from '../protocol/names.ts';
 
 /**
  * Every bound of the product, with its unit in its name. What is checked against each other stands at the end.
@@ -36,8 +37,8 @@ export const limits = {
   requestIdBytesMax: 128,
 
   // Names and keys
-  tableNameCharsMax: 255,
-  indexNameCharsMax: 255,
+  tableNameCharsMax: nameCharsMax,
+  indexNameCharsMax: nameCharsMax,
   descriptionCharsMax: 500,
   prefixCharsMax: 255,
   patternCharsMax: 500,
