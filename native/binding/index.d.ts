@@ -1,9 +1,7 @@
 // Written by `bun run generate` from native/binding/src. Do not edit.
 
 export interface FrameOptions {
-  /** RFC 3339; becomes `_timestamp` of documents that bring none. */
-  timestamp: string;
-  /** The same instant in milliseconds since 1970. */
+  /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
   timestampMs: number;
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
@@ -163,6 +161,13 @@ export declare function openTableSchema(json: string): Promise<number>;
  * tokens whose text counts only where a grammar is opened with them.
  */
 export declare function openVocabulary(bytes: Uint8Array, lengths: Uint32Array, ends: Array<number>, control: Array<number>): number;
+
+/**
+ * The hits of a sorted page in the order of their stored documents: a JSON array of `{hit, sort}`, the place among the
+ * given hits and the values that `_sort` shows. `hits_json`: an array of `{key, position, row}`, where `row` is that of
+ * the frame for a document that has changed since it was indexed, else null; by the mapping of these options.
+ */
+export declare function orderPage(optionsJson: string, planJson: string, hitsJson: string, frame: Uint8Array): Promise<string>;
 
 /** Panics inside the guard, so that a test can prove that a panic arrives as an error with the code `engine_panic`. */
 export declare function provokePanic(): void;

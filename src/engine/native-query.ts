@@ -74,6 +74,20 @@ export async function highlightDocuments(
   return JSON.parse(await awaitNative(() => nativeAddon().highlightDocuments(options, planJson, highlightJson, frame)));
 }
 
+/**
+ * The hits of a sorted page in the order of their stored documents, with the sort values of those. `frame` holds the
+ * documents that have changed since they were indexed; `row` of a hit says which is its own.
+ */
+export async function orderPage(
+  schema: unknown,
+  planJson: string,
+  hits: readonly { key: string; position: string; row: number | null }[],
+  frame: Uint8Array,
+): Promise<{ hit: number; sort: unknown[] }[]> {
+  const options = mappingOptionsJson(schema);
+  return JSON.parse(await awaitNative(() => nativeAddon().orderPage(options, planJson, JSON.stringify(hits), frame)));
+}
+
 /** Options for the mapping of `schema` alone. */
 function mappingOptionsJson(schema: unknown): string {
   return JSON.stringify({ name: 'match', incarnation: '', mem_only: true, schema: schema ?? null });

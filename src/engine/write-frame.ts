@@ -17,9 +17,7 @@ export interface ScannedWrite {
 }
 
 export interface FrameOptions {
-  /** RFC 3339; becomes `_timestamp` of documents that bring none. */
-  timestamp: string;
-  /** The same instant in milliseconds since 1970. */
+  /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
   timestampMs: number;
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
@@ -65,7 +63,7 @@ export function holdsVectors(entries: Uint32Array): boolean {
 }
 
 /**
- * The document frame of one section's entries: keys checked, `_timestamp` added, TTL bases computed, documents
+ * The document frame of one section's entries: keys checked, times of writes noted, TTL bases computed, documents
  * validated. Puts come first, each before the rows of its vectors, then deletes, then transforms. The result's buffer is
  * its own and may be transferred; `bytes` must neither change nor be transferred until the promise has settled.
  * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`,
@@ -87,9 +85,11 @@ export async function buildFrame(
   return output.subarray(0, length);
 }
 
+/** What a transform's body has beside its operations. */
+const addedBytesMax = 32;
+
 /** A size that the frame of these entries does not exceed, and misses by little. */
 function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
-  const addedBytesMax = Math.max(options.timestamp.length + 18, 32);
   const { vectorIndexes = [] } = options;
   const denseBytes = vectorIndexes.reduce((sum, { dimension = 0 }) => sum + 4 * dimension, 0);
   let size = 32 + (entries.length / entryWords) * (48 + addedBytesMax);

@@ -47,9 +47,14 @@ const membersOf: Record<string, string[]> = {
   algebraic: ['derive_from_schema'],
 };
 
-export function primaryIndexConfig(schemaVersion: number): FullTextConfig {
+/** What takes the place of a primary index that was dropped. */
+export function valuesIndexName(schemaVersion: number): string {
+  return `${primaryIndexPrefix}_values_v${schemaVersion}`;
+}
+
+export function primaryIndexConfig(schemaVersion: number, name = primaryIndexName(schemaVersion)): FullTextConfig {
   return {
-    name: primaryIndexName(schemaVersion),
+    name,
     type: 'full_text',
     description: '',
     version: schemaVersion,

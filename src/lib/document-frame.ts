@@ -5,8 +5,9 @@ import { assert } from './assert.ts';
  * indexes. Little-endian; offsets count from the start of the frame; its twin is `native/base/src/frame.rs`.
  *
  *     header 32 bytes   0 magic u32, 4 version u16, 6 flags u16, 8 row count u32, 12 heap offset u32, 16 heap bytes u32
- *     row    48 bytes   0 kind u8, 1 flags u8, 4 ordinal u32, 8 sequence u64, 16 TTL base ms i64,
- *                       24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32, 40 crc u32
+ *     row    48 bytes   0 kind u8, 1 flags u8, 2 written ms (bits 32 to 47) u16, 4 ordinal u32, 8 sequence u64,
+ *                       16 TTL base ms i64, 24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32,
+ *                       40 crc u32, 44 written ms (bits 0 to 31) u32
  *     heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of vector rows as in `vector-body.ts`)
  */
 const magic = 0x31464453;
@@ -53,6 +54,13 @@ class RowTable {
   /** Milliseconds since 1970, or 0 for "never expires". */
   setTtlBaseMs(row: number, ttlBaseMs: number): void {
     writeInteger(this.view, this.at(row) + 16, ttlBaseMs);
+  }
+
+  /** When the document was written, milliseconds since 1970; 0 where its body says so itself. */
+  setWrittenMs(row: number, writtenMs: number): void {
+    const at = this.at(row);
+    this.view.setUint32(at + 44, writtenMs % twoTo32, true);
+    this.view.setUint16(at + 2, Math.min(Math.floor(writtenMs / twoTo32), 0xffff), true);
   }
 }
 
@@ -101,6 +109,12 @@ export class DocumentFrame extends RowTable {
   /** Milliseconds since 1970, or 0 when the row never expires. */
   ttlBaseMs(row: number): number {
     return readInteger(this.view, this.at(row) + 16);
+  }
+
+  /** When the document was written, milliseconds since 1970; 0 where its body says so itself (`_timestamp`). */
+  writtenMs(row: number): number {
+    const at = this.at(row);
+    return this.view.getUint16(at + 2, true) * twoTo32 + this.view.getUint32(at + 44, true);
   }
 
   key(row: number): string {
@@ -174,7 +188,7 @@ export class FrameBuilder extends RowTable {
   }
 
   /**
-   * Appends a row and answers its number; flags, ordinal, sequence and TTL base are 0 until set.
+   * Appends a row and answers its number; flags, ordinal, sequence and times are 0 until set.
    * `crc` is computed from the body when the caller does not know it.
    */
   append(kind: RowKind, key: string | Uint8Array, body: Uint8Array, crc: number = Bun.hash.crc32(body)): number {

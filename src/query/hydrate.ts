@@ -1,6 +1,7 @@
 import { textLegName } from '../index-kinds/full-text.ts';
 import { inSlices } from '../lib/in-slices.ts';
 import { type NativePlan, textPlan } from './native-plan.ts';
+import type { CursorPosition } from './page-cursor.ts';
 import {
   type HydratedDocument,
   hitCount,
@@ -14,11 +15,13 @@ export interface Hit {
   /** Position of its range in the query's target. */
   range: number;
   document: HydratedDocument;
+  /** The row has changed since the index has seen it. */
+  hasChanged: boolean;
   score: number;
   /** Typed sort values, one for each `order_by`; undefined without a sort. */
   sort: unknown[] | undefined;
-  /** The same values as the engine wants them in a cursor; undefined without a sort. */
-  position: string | undefined;
+  /** Where a page by cursor goes on: as the index has the hit; undefined without a sort. */
+  place: CursorPosition | undefined;
   /** The tree of its score, when it was asked for. */
   explanation: unknown;
   /** Raw distance by a dense index; NaN without one. */
@@ -67,15 +70,16 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     const hit: Hit = {
       range,
       document,
+      hasChanged: document.sequence !== numberOf(hits, index, 'sequence'),
       score,
       sort,
-      position,
+      place: position === undefined ? undefined : { position, key: document.key },
       explanation: explanations?.[index],
       distance: numberOf(hits, index, 'distance'),
       legScores: legScoresOf(hits, index),
     };
     found.push(hit);
-    if (document.sequence !== numberOf(hits, index, 'sequence')) changed.push(hit);
+    if (hit.hasChanged) changed.push(hit);
   }
   if (changed.length === 0) return { hits: found, changed: 0, droppedScore, damaged };
   const dropped = await mismatches(changed, plan, target);
@@ -92,7 +96,7 @@ function parsed<Item>(json: string | undefined): Item[] | undefined {
 async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget): Promise<Set<Hit>> {
   const { aggregations, ...demands } = textPlan(plan);
   const { query, ...filters } = demands;
-  const isFiltered = filters.filter.length + filters.exclusion.length > 0;
+  const isFiltered = filters.filter.length + filters.exclusion.length > 0 || filters.row_filter !== undefined;
   const byText: Hit[] = [];
   const byVector: Hit[] = [];
   for (const hit of changed) {

@@ -22,7 +22,8 @@ export type PlanNode =
 
 /**
  * Analysed words. Without `field`: all opted-in fields, or all text fields when none is.
- * A text without any token (stop words, punctuation) is left out of the bool around it; alone it matches nothing.
+ * A text without any token (stop words, punctuation) means the whole value where the field has an exact form and no other
+ * word of that field is required beside it. Otherwise it is left out of the bool around it; alone it matches nothing.
  */
 export interface MatchNode {
   kind: 'match';
@@ -161,8 +162,15 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   filter: PlanNode[];
   /** None may match. */
   exclusion: PlanNode[];
+  /**
+   * What the caller may see at all, beside every other condition and in every search, count, aggregation and background.
+   * It is used as it was written: without the table's synonyms and without typo tolerance.
+   */
+  row_filter?: PlanNode;
   /** Only documents whose key begins so. */
   key_prefix?: string;
+  /** False: the table has no index of words, and conditions on words are refused. */
+  has_text_index?: boolean;
   /** Hides documents whose lifetime began at or before this time, in milliseconds since 1970. */
   expired_at_or_before_ms?: number;
   limit: number;

@@ -1,10 +1,10 @@
 import { limits } from '../config/limits.ts';
-import { highlightDocuments, matchDocuments } from '../engine/native-query.ts';
+import { highlightDocuments, matchDocuments, orderPage } from '../engine/native-query.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { type FramedDocument, framesOf } from './document-frames.ts';
+import { type FramedDocument, frameOf, framesOf } from './document-frames.ts';
 import type { HighlightPlan } from './highlight-request.ts';
 import {
   freshnessOf,
@@ -67,6 +67,10 @@ export async function openTarget(
     vectorHandles: legNames.flatMap((name) => ranges.map((range) => handleOf(range, name, table))),
     highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, documents),
     recheck: (plan, documents) => matchStored(table, plan, inBytes(documents)),
+    orderPage: (plan, hits, changed) => {
+      const planJson = JSON.stringify({ filter: [], exclusion: [], limit: 0, offset: 0, sort: plan.sort });
+      return orderPage(mappedSchemaOf(table.servingIndex.definition), planJson, hits, frameOf(inBytes(changed)));
+    },
   };
 }
 
@@ -118,7 +122,9 @@ async function highlightStored(
 }
 
 function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocument> {
-  for (const { key, ttlBaseMs, text } of documents) yield { key, ttlBaseMs, body: encoder.encode(text) };
+  for (const { key, ttlBaseMs, writtenMs, text } of documents) {
+    yield { key, ttlBaseMs, writtenMs, body: encoder.encode(text) };
+  }
 }
 
 /** Handle of an index in the native engine. */

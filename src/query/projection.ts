@@ -10,6 +10,8 @@ export interface Projection {
   isEmpty: boolean;
   /** The JSON text of the document with only the chosen members, each spelled as it was. */
   apply(document: string): string;
+  /** Whether the time of the write is shown of documents that do not say it themselves: it is no part of them. */
+  showsTimestamp: boolean;
   /** Whether the vectors for this embeddings index are shown; they are not part of the stored document. */
   showsVectors(indexName: string): boolean;
 }
@@ -30,14 +32,16 @@ const projectionPathsMax = 256;
 const pathSegmentsMax = 64;
 /** Members that only an answer that names them shows. */
 const hiddenByDefault = ['_embeddings', '_chunks'];
+const timestampName = '_timestamp';
 const backslash = 0x5c;
 const whole: Projection = {
   isWhole: true,
   isEmpty: false,
   apply: (document) => document,
+  showsTimestamp: false,
   showsVectors: () => false,
 };
-const empty: Projection = { isWhole: false, isEmpty: true, apply: () => '{}', showsVectors: () => false };
+const empty: Projection = { ...whole, isWhole: false, isEmpty: true, apply: () => '{}' };
 
 /**
  * Compiles a list of names (`title`), dotted paths (`author.name`), paths with `*` for any name (`_chunks.*`),
@@ -71,6 +75,7 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
     isWhole: false,
     isEmpty: false,
     apply: (document) => projectObject(document, skipSpace(document, 0), chosen, left).text || '{}',
+    showsTimestamp: included.children.has(timestampName) && !excluded.children.has(timestampName),
     showsVectors: (indexName) => {
       const reach = (root: PathNode) => follow(follow([root], '_embeddings'), indexName).some((node) => node.isEnd);
       return reach(included) && !reach(excluded);
@@ -78,12 +83,32 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   };
 }
 
-/** The JSON text of a document with its vectors as last member; unchanged without vectors. */
-export function withVectors(document: string, embeddings: string | undefined): string {
-  if (embeddings === undefined) return document;
-  const members = document.slice(0, document.lastIndexOf('}')).trimEnd();
+/** What the server knows of a document beside its body. */
+export interface BesideDocument {
+  /** When it was written, milliseconds since 1970; undefined where the body says so itself. */
+  writtenMs: number | undefined;
+  /** JSON object of index -> vector; undefined when it has none that is shown. */
+  embeddings: string | undefined;
+}
+
+/** The JSON text of a stored document as an answer shows it. */
+export function shownDocument(
+  projection: Projection,
+  document: string,
+  { writtenMs, embeddings }: BesideDocument,
+): string {
+  let shown = projection.isWhole ? document : projection.apply(document);
+  if (projection.showsTimestamp && writtenMs !== undefined) {
+    shown = withMember(shown, timestampName, `"${new Date(writtenMs).toISOString()}"`);
+  }
+  return embeddings === undefined ? shown : withMember(shown, '_embeddings', embeddings);
+}
+
+/** The JSON text of an object with a last member; `name` needs no escapes. */
+function withMember(object: string, name: string, value: string): string {
+  const members = object.slice(0, object.lastIndexOf('}')).trimEnd();
   const isEmpty = skipSpace(members, members.indexOf('{') + 1) >= members.length;
-  return `${members}${isEmpty ? '' : ','}"_embeddings":${embeddings}}`;
+  return `${members}${isEmpty ? '' : ','}"${name}":${value}}`;
 }
 
 function newNode(): PathNode {

@@ -2,6 +2,7 @@ import { type Hit, hydrate } from './hydrate.ts';
 import { isAtLeast } from './index-freshness.ts';
 import type { NativePlan } from './native-plan.ts';
 import { hitCount, type NativeHits, type QueryCaller, type QueryTarget, type RunNativeQuery } from './query-target.ts';
+import { orderByStored } from './stored-order.ts';
 
 export interface ExecutedQuery {
   hits: Hit[];
@@ -89,9 +90,10 @@ async function answer(
     // A damaged document is there, and matches.
     const gone = dropped - page.damaged;
     const isCurrent = gone === 0 && isAtLeast(shown, heads);
+    // The page before a cursor ends at it.
+    const shownHits = plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit);
     const executed: ExecutedQuery = {
-      // The page before a cursor ends at it.
-      hits: plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit),
+      hits: await orderByStored(shownHits, plan, target),
       total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
       totalIsExact: totalIsExact && isCurrent,
       isPartial: native.isPartial || aggregated?.isPartial === true || !freshness.hasReplayed(),

@@ -38,6 +38,16 @@ export interface PlanContext {
   synonyms?: Synonyms;
   /** What vectors can be searched in. */
   indexes?: readonly IndexDefinition[];
+  /** False: there is no index of words. */
+  hasTextIndex?: boolean;
+  /** What the caller may see; everything when absent. */
+  rowFilter?: PlanNode | undefined;
+}
+
+/** What a plan wants that planning cannot know; it is brought before the search. */
+export interface PlanInputs {
+  /** A cursor still to be opened. */
+  cursor: RequestedCursor | undefined;
 }
 
 export interface PlannedQuery {
@@ -45,8 +55,7 @@ export interface PlannedQuery {
   plan: NativePlan;
   /** Query vectors of the plan's legs, one after another; empty without legs. */
   vectors: Uint8Array;
-  /** Still to be opened; it belongs into the plan. */
-  cursor: RequestedCursor | undefined;
+  inputs: PlanInputs;
   /** What is to be marked in the documents of the page. */
   highlight: HighlightPlan | undefined;
   projection: Projection;
@@ -140,6 +149,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   };
   if (query) plan.query = typos ? tolerateTypos(query) : query;
   if (keyPrefix) plan.key_prefix = keyPrefix;
+  restrict(plan, context);
   if (context.ttlDurationMs !== undefined)
     plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
   if (explain && !countOnly) plan.explain = explain;
@@ -153,7 +163,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     table,
     plan,
     vectors: vectorSearch?.vectors ?? noVectors,
-    cursor,
+    inputs: { cursor },
     highlight: readHighlight(request, limit),
     projection: compileProjection(fields),
     profile,
@@ -179,8 +189,20 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
   };
   if (context.ttlDurationMs !== undefined)
     plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
+  restrict(plan, context);
   checkPlanNesting(plan);
   return plan;
+}
+
+/** A row filter as the plan holds it. Fails with `invalid_query`. */
+export function readRowFilter(node: object): PlanNode {
+  return readQueryNode(node, { where: 'row filter', depth: 0, budget: new QueryBudget() });
+}
+
+/** What of a plan the table and the caller say, and no request can. */
+function restrict(plan: NativePlan, { hasTextIndex, rowFilter }: Omit<PlanContext, 'name'>): void {
+  if (hasTextIndex === false) plan.has_text_index = false;
+  if (rowFilter) plan.row_filter = rowFilter;
 }
 
 type ExpandNode = (node: PlanNode) => PlanNode;
@@ -256,6 +278,7 @@ function expiredAt(ttlDurationMs: number, nowMs: number): number {
 
 function checkPlanNesting(plan: NativePlan): void {
   if (plan.query) checkNodeNesting(plan.query);
+  if (plan.row_filter) checkNodeNesting(plan.row_filter);
   plan.filter.forEach(checkNodeNesting);
   plan.exclusion.forEach(checkNodeNesting);
   for (const { filter } of plan.aggregations?.backgrounds ?? []) if (filter) checkNodeNesting(filter);

@@ -1,7 +1,7 @@
 import { inSlices } from '../lib/in-slices.ts';
 import type { Hit } from './hydrate.ts';
 import type { CursorPosition } from './page-cursor.ts';
-import { type Projection, withVectors } from './projection.ts';
+import { type Projection, shownDocument } from './projection.ts';
 import type { ExecutedQuery } from './query-executor.ts';
 
 export interface ResultContext {
@@ -40,12 +40,10 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
 }
 
 function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {
-  const { document, score, sort, position, explanation, distance, legScores } = hit;
+  const { document, score, sort, place, explanation, distance, legScores } = hit;
   const source = projection.isEmpty ? '' : `,"_source":${renderSource(hit, projection, embeddings)}`;
   const sorted =
-    sort === undefined || position === undefined
-      ? ''
-      : `,"_sort":${JSON.stringify([...sort, seal(sort, { position, key: document.key })])}`;
+    sort === undefined || place === undefined ? '' : `,"_sort":${JSON.stringify([...sort, seal(sort, place)])}`;
   const explained = explanation === undefined ? '' : `,"_explanation":${JSON.stringify(explanation)}`;
   const marked = highlight === undefined ? '' : `,"_highlight":${highlight}`;
   const near = Number.isNaN(distance) ? '' : `,"_distance":${renderScore(distance)}`;
@@ -56,8 +54,10 @@ function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, 
 }
 
 function renderSource(hit: Hit, projection: Projection, embeddings: ResultContext['embeddings']): string {
-  const { text } = hit.document;
-  return withVectors(projection.isWhole ? text : projection.apply(text), embeddings?.get(hit));
+  return shownDocument(projection, hit.document.text, {
+    writtenMs: hit.document.writtenMs,
+    embeddings: embeddings?.get(hit),
+  });
 }
 
 function renderScores(scores: Readonly<Record<string, number>>): string {

@@ -4,14 +4,15 @@ import { inSlices } from '../lib/in-slices.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { Hit } from './hydrate.ts';
+import type { NativePlan } from './native-plan.ts';
 import { openTarget } from './open-target.ts';
-import type { CursorSeal } from './page-cursor.ts';
+import type { CursorScope, CursorSeal } from './page-cursor.ts';
 import { type ExecutedQuery, executeQuery } from './query-executor.ts';
-import { planQuery, queryTable } from './query-plan.ts';
+import { type PlanContext, type PlannedQuery, planQuery, queryTable, readRowFilter } from './query-plan.ts';
 import { readQueryRequests } from './query-requests.ts';
 import { renderQueryResult } from './query-result.ts';
-import type { QueryCaller, RunNativeQuery } from './query-target.ts';
-import type { SearchableTables } from './searchable-table.ts';
+import type { QueryCaller, QueryTarget, RunNativeQuery } from './query-target.ts';
+import type { SearchableTable, SearchableTables } from './searchable-table.ts';
 import { synonymsOf } from './synonyms.ts';
 import { VectorProjection } from './vector-projection.ts';
 
@@ -43,7 +44,10 @@ export interface QueryServiceParts {
 /** A caller of queries, and whether it is alone. */
 export type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone'>;
 
-/** Answers query requests: one body, one or many queries. */
+/**
+ * Answers query requests: one body, one or many queries. A query goes through stages: it is planned without I/O, the
+ * inputs that its plan wants are brought, the engine searches, the page found is completed, and the answer is rendered.
+ */
 export class QueryService {
   readonly #parts: QueryServiceParts;
 
@@ -91,17 +95,12 @@ export class QueryService {
     const started = clock.monotonicMs();
     const table = this.#parts.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
-    const synonyms = synonymsOf(table.settings.schema);
-    const indexes = table.indexes.map(({ definition }) => definition);
-    const { name, ttlDurationMs } = table;
-    const planned = planQuery(request, { name, ttlDurationMs, nowMs, synonyms, indexes });
-    const scope = { table: name, sort: planned.plan.sort };
-    if (planned.cursor) planned.plan.cursor = this.#parts.cursors.open(scope, planned.cursor);
+    const planned = planQuery(request, planContextOf(table, caller, nowMs));
+    const scope: CursorScope = { table: table.name, sort: planned.plan.sort };
+    const plan = this.#withInputs(planned, scope);
     const plannedAt = clock.monotonicMs();
     using lease = await table.lease();
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
-    const { plan } = planned;
-    plan.timeout_ms = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#parts.queryTimeoutMs);
     let executed: ExecutedQuery;
     try {
       executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);
@@ -112,9 +111,7 @@ export class QueryService {
     }
     const stored = lease.ranges.map((range) => range.stored);
     const vectors = await VectorProjection.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
-    if (vectors && vectors.damaged.size > 0) executed = withoutDamaged(executed, vectors.damaged);
-    const documents = executed.hits.map((hit) => hit.document);
-    const highlights = planned.highlight && (await target.highlight(plan, planned.highlight, documents));
+    const page = await finishPage(executed, planned, target, vectors);
     const finished = clock.monotonicMs();
     const report = {
       table: table.name,
@@ -124,16 +121,51 @@ export class QueryService {
       request,
     };
     this.#parts.onQuery(report);
-    return renderQueryResult(executed, {
+    return renderQueryResult(page.executed, {
       table: table.name,
       projection: planned.projection,
       tookMs: report.tookMs,
-      highlights,
+      highlights: page.highlights,
       embeddings: vectors?.shown,
       seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
       profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
     });
   }
+
+  /** The plan with what only the server can bring into it. */
+  #withInputs({ plan, inputs }: PlannedQuery, scope: CursorScope): NativePlan {
+    const timeoutMs = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#parts.queryTimeoutMs);
+    const whole: NativePlan = { ...plan, timeout_ms: timeoutMs };
+    if (inputs.cursor) whole.cursor = this.#parts.cursors.open(scope, inputs.cursor);
+    return whole;
+  }
+}
+
+/** What planning needs to know of the table and of who asks. */
+function planContextOf(table: SearchableTable, { rowFilter }: Caller, nowMs: number): PlanContext {
+  const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
+  const filter = rowFilter?.[name] ?? rowFilter?.['*'];
+  return {
+    name,
+    ttlDurationMs,
+    nowMs,
+    synonyms: synonymsOf(settings.schema),
+    indexes: listedIndexes.map(({ definition }) => definition),
+    hasTextIndex,
+    rowFilter: filter && readRowFilter(filter),
+  };
+}
+
+/** What is shown of the page beside its documents. Hits of which something damaged was found leave the page. */
+async function finishPage(
+  executed: ExecutedQuery,
+  { plan, highlight }: PlannedQuery,
+  target: QueryTarget,
+  vectors: { damaged: ReadonlySet<Hit> } | undefined,
+): Promise<{ executed: ExecutedQuery; highlights: string[] | undefined }> {
+  const shown = vectors && vectors.damaged.size > 0 ? withoutDamaged(executed, vectors.damaged) : executed;
+  const documents = shown.hits.map((hit) => hit.document);
+  return { executed: shown, highlights: highlight && (await target.highlight(plan, highlight, documents)) };
 }
 
 /** The page without hits of which a vector that it shows is damaged. */

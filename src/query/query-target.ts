@@ -10,7 +10,9 @@ export interface HydratedDocument {
   sequence: number;
   /** Base of its lifetime in milliseconds; undefined when it has none. */
   ttlBaseMs: number | undefined;
-  /** JSON object, as stored. */
+  /** When it was written, in milliseconds; undefined where the body says so itself. */
+  writtenMs: number | undefined;
+  /** JSON object, as it was written. */
   text: string;
 }
 
@@ -36,6 +38,23 @@ export interface QueryTarget {
   highlight(plan: NativePlan, wanted: HighlightPlan, documents: HydratedDocument[]): Promise<string[]>;
   /** Which of these stored documents match the plan; `match_documents` of the engine with the table's mapping. */
   recheck(plan: NativePlan, documents: HydratedDocument[]): Promise<boolean[]>;
+  /** The hits of a sorted page in the order of what is stored; `order_page` of the engine with the table's mapping. */
+  orderPage(plan: NativePlan, hits: PageHit[], changed: HydratedDocument[]): Promise<OrderedHit[]>;
+}
+
+/** A hit of a sorted page, as the index has it. */
+export interface PageHit {
+  key: string;
+  position: string;
+  /** Its place among the documents that have changed since they were indexed; null when it has not. */
+  row: number | null;
+}
+
+export interface OrderedHit {
+  /** Its place among the hits that were given. */
+  hit: number;
+  /** Typed sort values of the stored document. */
+  sort: unknown[];
 }
 
 /** Hits of one native call. Members of text are there when the plan asks for them. */

@@ -14,7 +14,12 @@ export interface ServingIndex {
 export interface SearchableTable {
   readonly name: string;
   readonly settings: { readonly schema: TableSchema };
+  /** All, those among them that users do not see. */
   readonly indexes: readonly ServingIndex[];
+  /** Those that users see. */
+  readonly listedIndexes: readonly ServingIndex[];
+  /** Whether words can be searched for. */
+  readonly hasTextIndex: boolean;
   /** The full-text index that answers; another one takes over after a change of the schema. */
   readonly servingIndex: ServingIndex;
   readonly ttlDurationMs: number | undefined;

@@ -28,7 +28,8 @@ export interface MergeWindow {
   /** Exclusive; '' for the start of the range. */
   afterKey: string;
   /** Inclusive. */
-  toKey: string;
+  /** null: there is no end. */
+  toKey: string | null;
   /** Evaluate and report, change nothing. */
   dryRun: boolean;
 }
@@ -73,7 +74,7 @@ export interface WriteRequest {
   key?: RequestKey | undefined;
   /** Wall time of the request in milliseconds: base of lifetimes, and what "expired" is measured against. */
   timeMs: number;
-  /** The same instant as RFC 3339 text, for `$currentDate` and missing `_timestamp` members. */
+  /** The same instant as RFC 3339 text, for `$currentDate`. */
   timestamp: string;
 }
 

@@ -27,7 +27,7 @@ import type { RangeLog } from '../replication/range-log.ts';
 import type { AnsweredWrite } from '../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../storage/write-request.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
-import { planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
+import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import type { Table, TableLease } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
@@ -118,9 +118,7 @@ export class BatchWriter {
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'merge');
     const envelope = readMergeEnvelope(scanned.envelopeJson);
-    if (scanned.entries.length === 0) {
-      throw new ServiceError('invalid_request', '`records` must be an object with at least one document');
-    }
+    checkRecords(envelope, scanned.entries.length);
     const at = this.#stamp();
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
     const { writes, window } = await planMerge(frame, table, envelope);
@@ -193,7 +191,6 @@ export class BatchWriter {
 
   #frame(table: Table, body: Uint8Array, entries: Uint32Array, at: Stamp) {
     const options: FrameOptions = {
-      timestamp: at.timestamp,
       timestampMs: at.timeMs,
       ttlField: table.ttlField,
       keyBytesMax: limits.keyBytesMax,

@@ -8,7 +8,7 @@ import type { ScanRequest } from '../protocol/database/writes.ts';
 import { checkDocumentKey } from '../protocol/document-key.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { NativePlan } from '../query/native-plan.ts';
-import { compileProjection, type Projection, withVectors } from '../query/projection.ts';
+import { compileProjection, type Projection, shownDocument } from '../query/projection.ts';
 import { planFilter } from '../query/query-plan.ts';
 import { synonymsOf } from '../query/synonyms.ts';
 import { VectorProjection } from '../query/vector-projection.ts';
@@ -70,9 +70,8 @@ export class DocumentReads {
     }
     // A whole document leaves as the bytes that were stored.
     if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
-    const stored = decoder.decode(document.body);
-    const json = projection.isWhole ? stored : projection.apply(stored);
-    return { json: withVectors(json, vectors?.shown.get(document.ordinal)), version: document.sequence };
+    const beside = { writtenMs: document.writtenMs, embeddings: vectors?.shown.get(document.ordinal) };
+    return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
   }
 
   /**
@@ -84,7 +83,8 @@ export class DocumentReads {
     const table = this.#tables.get(tableName, caller, 'read');
     const projection = compileProjection(request.fields ?? []);
     const nowMs = this.#clock.nowMs();
-    const context = { ttlDurationMs: table.ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema) };
+    const { ttlDurationMs, hasTextIndex } = table;
+    const context = { ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema), hasTextIndex };
     const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
     const render = (document: StoredDocument, embeddings: string | undefined) =>
       renderLine(document, projection, embeddings);
@@ -176,7 +176,7 @@ function renderLine(document: StoredDocument, projection: Projection, embeddings
   const bothNames = `{"_id":${key},"key":${key}`;
   if (projection.isEmpty) return `${bothNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
-  const source = withVectors(projection.isWhole ? stored : projection.apply(stored), embeddings);
+  const source = shownDocument(projection, stored, { writtenMs: document.writtenMs, embeddings });
   // A member of the document's own goes before our second name for its key.
   const head = hasMember(source, 'key') ? `{"_id":${key}` : bothNames;
   const members = source.slice(1).trimStart();

@@ -20,6 +20,15 @@ export function newIndex(config: CheckedIndexConfig, schema: TableSchema, role: 
   };
 }
 
+/** The schema of an index that keeps whole values and cuts nothing into words. */
+export function valuesOnly(schema: TableSchema): TableSchema {
+  return { ...schema, values_only: true } as TableSchema;
+}
+
+export function isValuesOnly(schema: TableSchema | undefined): boolean {
+  return schema !== undefined && Object.hasOwn(schema, 'values_only');
+}
+
 export function indexRecordJson(config: CheckedIndexConfig, schema: TableSchema): string {
   const stored: StoredIndex =
     kindOfConfig(config).follows === 'documents' ? { config, schema: mappingOf(schema) } : { config };

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { kindOf, kindOfConfig } from '../index-kinds/all-kinds.ts';
-import { primaryIndexPrefix, readIndexConfig } from '../index-kinds/index-config.ts';
+import type { FullTextConfig } from '../index-kinds/full-text.ts';
+import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../index-kinds/index-config.ts';
 import type { CountedStats, IndexCounts } from '../index-kinds/index-kind.ts';
 import type { RangeIndexReport } from '../indexing/index-report.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
@@ -33,7 +34,7 @@ export class IndexService {
 
   async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
     const table = this.#tables.get(tableName, caller, 'read');
-    return Promise.all(table.indexes.map((index) => report(table, index)));
+    return Promise.all(table.listedIndexes.map((index) => report(table, index)));
   }
 
   /** Fails with `index_not_found`. */
@@ -49,7 +50,9 @@ export class IndexService {
     requested: IndexConfig,
     caller: Caller,
   ): Promise<{ created: boolean; config: TableIndex['config'] }> {
-    this.#tables.get(tableName, caller, 'admin');
+    const { settings } = this.#tables.get(tableName, caller, 'admin');
+    const primary = primaryIndexConfig(settings.schema.version ?? 0);
+    if (indexName === primary.name) return this.#restoreText(tableName, requested, primary);
     const config = readIndexConfig(checkIndexName(indexName), requested);
     return this.#tables.change(tableName, async (table) => {
       const existing = table.indexes.find((index) => index.name === indexName);
@@ -73,19 +76,29 @@ export class IndexService {
     });
   }
 
+  /** The default index again, after a drop. It has no other configuration than its own. */
+  async #restoreText(tableName: string, requested: IndexConfig, primary: FullTextConfig) {
+    const config: Record<string, unknown> = { ...primary, ...requested };
+    if (!isDeepStrictEqual(config, primary)) {
+      throw new ServiceError('already_exists', `"${primary.name}" is created without a configuration of its own`);
+    }
+    return { created: await this.#tables.restoreTextIndex(tableName), config: primary };
+  }
+
   /**
    * Vectors go with their index unless they are kept: then the next index of the name and shape finds them. Vectors that an
-   * earlier drop has kept go with the next drop of the name. Fails with `index_not_found`.
+   * earlier drop has kept go with the next drop of the name. Without the default full-text index words can no longer be
+   * searched for; filters and orders by values go on. Fails with `index_not_found`.
    */
   async drop(tableName: string, indexName: string, caller: Caller, keepsVectors = false): Promise<void> {
-    this.#tables.get(tableName, caller, 'admin');
+    const table = this.#tables.get(tableName, caller, 'admin');
+    if (indexName.startsWith(primaryIndexPrefix)) {
+      find(table, indexName);
+      return this.#tables.dropTextIndex(tableName);
+    }
     await this.#tables.change(tableName, async (table) => {
       const index = table.indexes.find(({ name }) => name === indexName);
       if (keepsVectors && !index) throw notFound(table, indexName);
-      if (indexName.startsWith(primaryIndexPrefix)) {
-        const message = `"${indexName}" belongs to the table and cannot be dropped; it goes with the table`;
-        throw new ServiceError('index_in_use', message);
-      }
       using lease = await table.lease();
       const keptShape = keepsVectors && index ? kindOfConfig(index.config).shapeOf(index.config) : undefined;
       const { indexes, goneParts } = await this.#storage.catalog.changeTable({
@@ -102,7 +115,7 @@ export class IndexService {
 }
 
 function find(table: Table, indexName: string): TableIndex {
-  const index = table.indexes.find(({ name }) => name === indexName);
+  const index = table.listedIndexes.find(({ name }) => name === indexName);
   if (!index) throw notFound(table, indexName);
   return index;
 }

@@ -1,4 +1,3 @@
-import { must } from '../lib/assert.ts';
 import { readFrame } from '../lib/document-frame.ts';
 import { inSlices } from '../lib/in-slices.ts';
 import { compareKeys } from '../lib/key-order.ts';
@@ -13,6 +12,8 @@ import { refuseMisspelledMembers } from './unknown-members.ts';
 export interface MergeEnvelope {
   /** Exclusive lower bound of the keys that the page covers. */
   lastMergedId: string;
+  /** The records are there, as an object that may be empty. */
+  hasRecords: boolean;
   dryRun: boolean;
   wait: IndexWait;
 }
@@ -20,8 +21,8 @@ export interface MergeEnvelope {
 export interface MergePage {
   /** Exclusive. */
   from: string;
-  /** Inclusive: the greatest key of the page. */
-  to: string;
+  /** Inclusive: the greatest key of the page; null for the last page, which covers all keys after `from`. */
+  to: string | null;
 }
 
 export function readMergeEnvelope(json: string): MergeEnvelope {
@@ -30,7 +31,20 @@ export function readMergeEnvelope(json: string): MergeEnvelope {
   const { last_merged_id: lastMergedId = '', dry_run: dryRun = false } = envelope;
   if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '`last_merged_id` must be a string');
   if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '`dry_run` must be a boolean');
-  return { lastMergedId, dryRun, wait: readSyncLevel(envelope.sync_level, 'write') };
+  const hasRecords = Object.hasOwn(envelope, 'records');
+  return { lastMergedId, hasRecords, dryRun, wait: readSyncLevel(envelope.sync_level, 'write') };
+}
+
+/**
+ * An empty page ends a merge: nothing comes after `last_merged_id`. Without that it would empty the table, which nobody
+ * asks for by sending nothing.
+ */
+export function checkRecords(envelope: MergeEnvelope, records: number): void {
+  if (records > 0 || (envelope.hasRecords && envelope.lastMergedId !== '')) return;
+  const message = envelope.hasRecords
+    ? '`records` may be empty only together with `last_merged_id`: the last call, which deletes every key after it'
+    : '`records` must be an object of keys and documents';
+  throw new ServiceError('invalid_request', message);
 }
 
 /** What each range has to do: every range that the page's interval touches, with or without records of its own. */
@@ -41,18 +55,19 @@ export async function planMerge(
 ): Promise<{ writes: RangeWrite[]; window: MergePage }> {
   const from = envelope.lastMergedId;
   const frame = readFrame(bytes);
-  let to = from;
+  let greatest = from;
   await inSlices(frame.rowCount, (row) => {
     const key = frame.key(row);
     if (compareKeys(key, from) <= 0) {
       const message = `every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not`;
       throw new ServiceError('invalid_request', message);
     }
-    if (compareKeys(key, to) > 0) to = key;
+    if (compareKeys(key, greatest) > 0) greatest = key;
   });
+  const to = frame.rowCount === 0 ? null : greatest;
   const frames = await splitFrame(bytes, table.ranges);
   const writes = table.ranges.flatMap((range, index): RangeWrite[] => {
-    const beginsAfter = compareKeys(range.startKey, to) > 0;
+    const beginsAfter = to !== null && compareKeys(range.startKey, to) > 0;
     const endsBefore = range.endKey !== null && compareKeys(range.endKey, from) <= 0;
     if (beginsAfter || endsBefore) return [];
     const own = frames[index];
@@ -85,8 +100,8 @@ export function renderMerge(
     deleted: total.deleted,
     ...(dryRun ? { deleted_ids: deletedIds } : {}),
     failed: [],
-    next_cursor: must(window.to, 'a page has a greatest key'),
-    key_range: { from: window.from, to: window.to },
+    next_cursor: window.to ?? window.from,
+    key_range: { from: window.from, to: window.to ?? '' },
     keys_scanned: total.keysScanned,
     message: warning ?? (dryRun ? 'nothing was changed' : ''),
     took: Math.round(tookMs),

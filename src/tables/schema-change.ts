@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
-import { primaryIndexConfig } from '../index-kinds/index-config.ts';
+import { primaryIndexConfig, valuesIndexName } from '../index-kinds/index-config.ts';
 import type { JobRequest } from '../jobs/job.ts';
 import type { SerialTasks } from '../lib/serial-tasks.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
@@ -9,9 +9,9 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewIndex } from '../storage/storage-calls.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
-import { indexRecordJson, mappingOf, newIndex, readIndexRecord } from './index-record.ts';
+import { indexRecordJson, isValuesOnly, mappingOf, newIndex, readIndexRecord, valuesOnly } from './index-record.ts';
 import { type LifetimeRewriteState, lifetimeRewriteKind } from './lifetime-rewrite.ts';
-import type { Table, TableLease } from './table.ts';
+import type { Table, TableIndex, TableLease } from './table.ts';
 import type { TableSettings } from './table-view.ts';
 
 /** Asks for a job; it is durable when this resolves. */
@@ -62,6 +62,38 @@ export class SchemaChange {
     });
   }
 
+  /** An index of whole values alone takes the place of the text index as soon as it is built; words go at once. */
+  dropText(table: Table): Promise<void> {
+    return this.#changes.run(table.name, async () => {
+      if (table.settings.textIndexDropped) {
+        throw new ServiceError('index_not_found', `the full-text index of table "${table.name}" was dropped before`);
+      }
+      using lease = await table.lease();
+      await this.#replacePrimary(table, lease, { ...table.settings, textIndexDropped: true });
+      await this.resume(table);
+    });
+  }
+
+  /** False when the text index was not dropped. */
+  restoreText(table: Table): Promise<boolean> {
+    return this.#changes.run(table.name, async () => {
+      const { textIndexDropped, ...settings } = table.settings;
+      if (!textIndexDropped) return false;
+      using lease = await table.lease();
+      await this.#replacePrimary(table, lease, settings);
+      await this.resume(table);
+      return true;
+    });
+  }
+
+  /** Builds the primary index that the settings ask for, unless it is the one that serves. */
+  async #replacePrimary(table: Table, lease: TableLease, settings: TableSettings): Promise<void> {
+    const wanted = primaryIndex(settings);
+    const unfinished = table.indexes.filter((index) => index.role === 'building').map((index) => index.name);
+    const added = wanted.name === table.servingIndex.name ? [] : [wanted];
+    await this.#commit(table, lease, settings, added, unfinished);
+  }
+
   /** Waits in the background for an index that is being built, then lets it serve; has lifetimes read again. */
   async resume(table: Table): Promise<void> {
     const token = table.settings.ttlRewrite;
@@ -92,10 +124,7 @@ export class SchemaChange {
     const settings: TableSettings = { ...changed, readSchema };
     const abandoned = table.indexes.filter((index) => index.role === 'building').map((index) => index.name);
     const extras = table.indexes.filter((index) => index.role === 'extra' && index.definition.kind === 'full_text');
-    const added: NewIndex[] = [
-      newIndex(primaryIndexConfig(next.version ?? 0), next, 'building'),
-      ...extras.map((index) => newIndex(index.config, next, 'extra')),
-    ];
+    const added: NewIndex[] = [primaryIndex(settings), ...extras.map((index) => newIndex(index.config, next, 'extra'))];
     const dropped = [...abandoned, ...extras.map((index) => index.name)];
     await this.#commit(table, lease, settings, added, dropped);
   }
@@ -104,14 +133,18 @@ export class SchemaChange {
   async #replaceInPlace(table: Table, lease: TableLease, settings: TableSettings): Promise<void> {
     const next = settings.schema;
     const remap = !isDeepStrictEqual(table.settings.schema.dynamic_templates, next.dynamic_templates);
-    const mapping = mappingOf(table.settings.schema);
-    const followed = table.indexes.filter(
-      (index) => remap && isDeepStrictEqual(mappedSchemaOf(index.definition), mapping),
-    );
+    const mapped = ({ definition }: TableIndex, by: TableSchema) =>
+      isValuesOnly(mappedSchemaOf(definition)) ? valuesOnly(by) : by;
+    const isMapped = (index: TableIndex) =>
+      isDeepStrictEqual(mappedSchemaOf(index.definition), mappingOf(mapped(index, table.settings.schema)));
+    const followed = table.indexes.filter((index) => remap && isMapped(index));
     const { indexes } = await this.#storage.catalog.changeTable({
       tableId: table.id,
       record: JSON.stringify(settings),
-      updateIndexes: followed.map((index) => ({ name: index.name, config: indexRecordJson(index.config, next) })),
+      updateIndexes: followed.map((index) => ({
+        name: index.name,
+        config: indexRecordJson(index.config, mapped(index, next)),
+      })),
     });
     table.settings = settings;
     table.indexes = indexes.map(readIndexRecord);
@@ -161,6 +194,13 @@ export class SchemaChange {
       );
     });
   }
+}
+
+/** The index for words and values of the newest schema, or for values alone; it is to be built. */
+function primaryIndex({ schema, textIndexDropped }: TableSettings): NewIndex {
+  const version = schema.version ?? 0;
+  if (!textIndexDropped) return newIndex(primaryIndexConfig(version), schema, 'building');
+  return newIndex(primaryIndexConfig(version, valuesIndexName(version)), valuesOnly(schema), 'building');
 }
 
 /** Whether every range has built the index; false when the table closes before. */

@@ -185,6 +185,16 @@ export class TableService implements TableLookup {
     return table;
   }
 
+  /** From now on nothing can search for words; fails with `index_not_found` when that is so already. */
+  dropTextIndex(name: string): Promise<void> {
+    return this.#schemaChange.dropText(this.#require(name));
+  }
+
+  /** False when the index is there. It serves as soon as it is built. */
+  restoreTextIndex(name: string): Promise<boolean> {
+    return this.#schemaChange.restoreText(this.#require(name));
+  }
+
   /** Runs a change of a table's indexes when no other change of the table is under way. */
   change<T>(name: string, task: (table: Table) => Promise<T>): Promise<T> {
     this.#require(name);

@@ -9,6 +9,8 @@ export interface TableSettings {
   readSchema?: TableSchema;
   /** Names the job that reads the lifetimes of all documents again; until it has ended nothing expires. */
   ttlRewrite?: string;
+  /** The default full-text index was dropped: what serves in its place keeps whole values only, for filters and orders. */
+  textIndexDropped?: true;
 }
 
 export interface TableTotals {
@@ -26,6 +28,7 @@ export interface TableView {
   readonly name: string;
   readonly settings: TableSettings;
   readonly ranges: readonly RangeRecord[];
-  readonly indexes: readonly { name: string; config: Record<string, unknown> }[];
+  /** Those that users see. */
+  readonly listedIndexes: readonly { name: string; config: Record<string, unknown> }[];
   totals(): Promise<TableTotals>;
 }

@@ -1,5 +1,5 @@
 import type { TableSchema } from '../engine/table-schema.ts';
-import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
+import { type CheckedIndexConfig, type IndexDefinition, mappedSchemaOf } from '../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
@@ -7,6 +7,7 @@ import { must } from '../lib/assert.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
+import { isValuesOnly } from './index-record.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
 
 /** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */
@@ -75,6 +76,18 @@ export class Table implements TableView {
 
   set indexes(indexes: TableIndex[]) {
     this.#indexes = indexes;
+  }
+
+  /** Those that users see: what stands in for a dropped text index is not among them. */
+  get listedIndexes(): readonly TableIndex[] {
+    const isHidden = ({ role, definition }: TableIndex) =>
+      role !== 'extra' && (this.#settings.textIndexDropped === true || isValuesOnly(mappedSchemaOf(definition)));
+    return this.#indexes.filter((index) => !isHidden(index));
+  }
+
+  /** Whether words can be searched for. */
+  get hasTextIndex(): boolean {
+    return this.#settings.textIndexDropped !== true && !isValuesOnly(mappedSchemaOf(this.servingIndex.definition));
   }
 
   get servingIndex(): TableIndex {

@@ -21,6 +21,43 @@ describe('lookup', () => {
     expect(await (await fetch(`${server.url}/db/v1/tables/look/lookup/a%2Fb%3A1`)).text()).toBe(stored);
   });
 
+  test('shows the time of the write only where it is asked for, or where the document says it', async () => {
+    const path = '/db/v1/tables/stamps';
+    await server.send('POST', path);
+    const said = '2020-01-01T00:00:00Z';
+    const before = new Date(Date.parse(new Date().toISOString()) - 1_000).toISOString();
+    const inserts = { plain: { t: 1 }, said: { t: 2, _timestamp: said } };
+    await server.send('POST', `${path}/batch`, { inserts, sync_level: 'full_text' });
+    const lookup = async (key: string, fields = '') =>
+      (await server.send<Record<string, string>>('GET', `${path}/documents/${key}${fields}`)).body;
+    expect(await lookup('plain')).toEqual({ t: 1 } as never);
+    expect(await lookup('plain', '?fields=*')).toEqual({ t: 1 } as never);
+    expect(await lookup('said')).toEqual({ t: 2, _timestamp: said } as never);
+    const { _timestamp: written = '' } = await lookup('plain', '?fields=*,_timestamp');
+    expect(written > before).toBe(true);
+    expect(await lookup('plain', '?fields=_timestamp')).toEqual({ _timestamp: written });
+    expect(await lookup('plain', '?fields=_timestamp,-_timestamp')).toEqual({});
+    const query = async (request: object) =>
+      (
+        await server.send<{ responses: { hits: { hits: { _source: object; _sort: unknown[] }[] } }[] }>(
+          'POST',
+          `${path}/query`,
+          { order_by: [{ field: '_timestamp', desc: true }], ...request },
+        )
+      ).body.responses[0]?.hits.hits ?? [];
+    expect((await query({})).map((hit) => hit._source)).toEqual([inserts.plain, inserts.said]);
+    expect((await query({})).map((hit) => hit._sort[0])).toEqual([written, said]);
+    const since = { range: { _timestamp: { gte: before } } };
+    expect(await query({ filter_query: since, fields: ['_timestamp'] })).toMatchObject([
+      { _source: { _timestamp: written } },
+    ]);
+    const operations = [{ op: '$inc', path: 't', value: 1 }];
+    await server.send('POST', `${path}/batch`, { transforms: [{ key: 'plain', operations }] });
+    expect(await lookup('plain', '?fields=*,_timestamp')).toEqual({ t: 2, _timestamp: written } as never);
+    const lines = await server.send<string>('POST', `${path}/documents`, { fields: ['t'], filter_query: since });
+    expect(JSON.parse(lines.body)).toEqual({ _id: 'plain', key: 'plain', t: 2 });
+  });
+
   test('projects names, paths, wildcards and exclusions', async () => {
     await server.send('POST', '/db/v1/tables/project');
     const inserts = { a: { t: 1, author: { name: 'x', mail: 'y' }, _timestamp: '2026-01-01T00:00:00Z' } };

@@ -76,10 +76,75 @@ describe('indexes', () => {
     const answer = await server.send('POST', `/db/v1/tables/t/indexes/${name}`, config);
     expect(answer.body).toMatchObject({ code });
   });
+});
 
-  test('the primary one cannot be dropped', async () => {
-    const answer = await server.send('DELETE', '/db/v1/tables/t/indexes/full_text_index_v0');
-    expect(answer.body).toMatchObject({ code: 'index_in_use' });
+describe('the default full-text index', () => {
+  const path = '/db/v1/tables/vectors-only';
+  const primary = `${path}/indexes/full_text_index_v0`;
+  const inserts = {
+    a: { title: 'leek soup', tag: 'x', n: 3, _embeddings: { v: [1, 0] } },
+    b: { title: 'rye bread', tag: 'y', n: 4, _embeddings: { v: [0, 1] } },
+  };
+
+  async function ask(request: object): Promise<{ status: number; keys: string[]; code: unknown }> {
+    const { status, body } = await server.send<{ responses?: Responses; code?: unknown }>(
+      'POST',
+      `${path}/query`,
+      request,
+    );
+    const keys = body.responses?.[0]?.hits.hits.map((hit) => hit._id) ?? [];
+    return { status, keys, code: body.code };
+  }
+
+  type Responses = { hits: { hits: { _id: string }[] } }[];
+
+  async function filtersHold(): Promise<void> {
+    expect(await ask({ filter_query: { term: { tag: 'x' } } })).toMatchObject({ keys: ['a'] });
+    expect(await ask({ filter_query: { query: 'n:>3' } })).toMatchObject({ keys: ['b'] });
+    expect(await ask({ order_by: [{ field: 'n', desc: true }] })).toMatchObject({ keys: ['b', 'a'] });
+    const near = { embeddings: { v: [1, 0.1] }, indexes: ['v'] };
+    expect(await ask(near)).toMatchObject({ keys: ['a', 'b'] });
+    expect(await ask({ ...near, filter_query: { term: { tag: 'y' } } })).toMatchObject({ keys: ['b'] });
+    const { body } = await server.send<string>('POST', `${path}/documents`, { filter_query: { term: { tag: 'y' } } });
+    expect(JSON.parse(body)).toMatchObject({ _id: 'b' });
+  }
+
+  const words = [{ full_text_search: { query: 'soup' } }, { filter_query: { query: 'soup' } }];
+
+  test('can be dropped: words are refused at once, filters, orders and vectors go on', async () => {
+    await server.send('POST', path, { indexes: { v: { type: 'embeddings', external: true, dimension: 2 } } });
+    await server.send('POST', `${path}/batch`, { inserts, sync_level: 'full_index' });
+    expect(await ask({ full_text_search: { query: 'soup' } })).toMatchObject({ keys: ['a'] });
+    const files = new Bun.Glob('ranges/*/*/indexes/full_text_index_v0@*');
+    const held = () => [...files.scanSync({ cwd: server.directory, onlyFiles: false })].length;
+    const before = held();
+    expect((await server.send('DELETE', primary)).status).toBe(204);
+    for (const request of words) {
+      expect(await ask(request)).toMatchObject({ status: 400, code: 'invalid_query' });
+    }
+    await filtersHold();
+    const listed = await server.send<{ config: { name: string } }[]>('GET', `${path}/indexes`);
+    expect(listed.body.map(({ config }) => config.name)).toEqual(['v']);
+    expect(Object.keys((await server.send<{ indexes: object }>('GET', path)).body.indexes)).toEqual(['v']);
+    for (const method of ['GET', 'DELETE']) {
+      expect((await server.send(method, primary)).body).toMatchObject({ code: 'index_not_found' });
+    }
+    await until(async () => held() === before - 1);
+    await filtersHold();
+    await server.send('POST', `${path}/batch`, { inserts: { c: { tag: 'z', n: 9 } }, sync_level: 'full_text' });
+    expect(await ask({ filter_query: { term: { tag: 'z' } } })).toMatchObject({ keys: ['c'] });
+    await server.send('POST', `${path}/batch`, { deletes: ['c'], sync_level: 'full_text' });
+  });
+
+  test('comes back when it is created again', async () => {
+    const refused = await server.send('POST', primary, { type: 'full_text', mem_only: true });
+    expect(refused.body).toMatchObject({ code: 'already_exists' });
+    const created = await server.send('POST', primary, { type: 'full_text' });
+    expect(created).toMatchObject({ status: 201, body: { name: 'full_text_index_v0' } });
+    expect((await server.send('POST', primary, { type: 'full_text' })).status).toBe(200);
+    await until(async () => (await ask({ full_text_search: { query: 'soup' } })).status === 200);
+    expect(await ask({ full_text_search: { query: 'soup' } })).toMatchObject({ keys: ['a'] });
+    await filtersHold();
   });
 });
 

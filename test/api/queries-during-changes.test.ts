@@ -30,3 +30,47 @@ test('a query whose index is replaced before the engine has it is answered by th
     addon.query = query;
   }
 });
+
+test('a sorted page shows what is stored before the index does, in that order, and goes on where it would have', async () => {
+  await using server = await startTestServer();
+  const path = '/db/v1/tables/sorted';
+  await server.send('POST', path, {});
+  const write = (documents: Record<string, number>, more: object) =>
+    server.send('POST', `${path}/batch`, {
+      inserts: Object.fromEntries(Object.entries(documents).map(([key, n]) => [key, { n }])),
+      ...more,
+    });
+  const page = async (request: object) => {
+    const { body } = await server.send<Responses>('POST', `${path}/query`, { order_by: [{ field: 'n' }], ...request });
+    return body.responses[0]?.hits.hits ?? [];
+  };
+  await write({ a: 1, b: 2, c: 3, d: 4, e: 5 }, { sync_level: 'full_text' });
+  // Held back until the end: no index shows the writes that follow.
+  const addon = nativeAddon() as { applyFrame: (...parts: unknown[]) => unknown };
+  const { applyFrame } = addon;
+  const shown = Promise.withResolvers<void>();
+  addon.applyFrame = (...parts) => shown.promise.then(() => applyFrame(...parts));
+  try {
+    await write({ a: 9, d: 0 }, { sync_level: 'write' });
+    const first = await page({ limit: 3 });
+    expect(first.map((hit) => [hit._id, hit._source.n, hit._sort[0]])).toEqual([
+      ['b', 2, 2],
+      ['c', 3, 3],
+      ['a', 9, 9],
+    ]);
+    const next = await page({ limit: 3, search_after: first.at(-1)?._sort });
+    expect(next.map((hit) => [hit._id, hit._sort[0]])).toEqual([
+      ['d', 0],
+      ['e', 5],
+    ]);
+    const back = await page({ limit: 3, search_before: next[0]?._sort });
+    expect(back.map((hit) => hit._id)).toEqual(['b', 'c', 'a']);
+  } finally {
+    addon.applyFrame = applyFrame;
+    shown.resolve();
+  }
+});
+
+interface Responses {
+  responses: { hits: { hits: { _id: string; _source: { n: number }; _sort: unknown[] }[] } }[];
+}

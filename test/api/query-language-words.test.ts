@@ -16,6 +16,7 @@ const rows = Object.entries(documents).map(([key, body]) => ({
   key,
   body: new TextEncoder().encode(JSON.stringify(body)),
   ttlBaseMs: undefined,
+  writtenMs: undefined,
 }));
 
 async function matches(request: Record<string, unknown>): Promise<string[]> {

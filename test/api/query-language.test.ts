@@ -17,6 +17,7 @@ async function matches(request: Record<string, unknown>): Promise<string[]> {
     key,
     body: new TextEncoder().encode(JSON.stringify(body)),
     ttlBaseMs: undefined,
+    writtenMs: undefined,
   }));
   const { plan } = planQuery(request, { name: 'recipes', nowMs: 0 });
   const found: number[] = [];

@@ -34,8 +34,7 @@ async function insert(path: string, inserts: object, target = server): Promise<v
 /** What is stored: the document, and the vectors beside it. */
 async function read(path: string, key: string, fields = '*,_embeddings', target = server): Promise<unknown> {
   const { body } = await target.send('GET', `${path}/lookup/${key}?fields=${encodeURIComponent(fields)}`);
-  const { _timestamp: _, ...document } = body;
-  return document;
+  return body;
 }
 
 const packFloats = (values: number[]) => Buffer.from(Float32Array.from(values).buffer).toString('base64');

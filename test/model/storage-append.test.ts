@@ -200,7 +200,7 @@ test('a linear merge makes its window equal to the records', async () => {
   const keys = range.documents.page(bounds).documents.map(({ key, body }) => [key, documentOf(body)]);
   expect(keys).toEqual([
     ['a', { n: 1 }],
-    ['b', { n: 1 }],
+    ['b', { n: 1, _timestamp: 'old' }],
     ['c', { n: 2 }],
     ['e', { n: 1 }],
     ['z', {}],

@@ -119,6 +119,6 @@ export function rangeId(table: TableRecord, place = 0): number {
 /** The parsed document of a key, without its timestamp. */
 export function documentOf(body: Uint8Array | undefined): unknown {
   if (body === undefined) return undefined;
-  const { _timestamp: _, ...document } = JSON.parse(new TextDecoder().decode(body));
+  const document = JSON.parse(new TextDecoder().decode(body));
   return document;
 }

@@ -32,6 +32,7 @@ const target: QueryTarget = {
             key: `k${ordinal}`,
             sequence: 1,
             ttlBaseMs: undefined,
+            writtenMs: undefined,
             text: '',
           })),
         damaged: new Set(),
@@ -40,6 +41,7 @@ const target: QueryTarget = {
   ],
   vectorHandles: [],
   recheck: async (_, documents) => documents.map(() => true),
+  orderPage: async (_, hits) => hits.map((_hit, hit) => ({ hit, sort: [] })),
   highlight: async () => [],
 };
 

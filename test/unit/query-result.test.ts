@@ -5,8 +5,15 @@ import { compileProjection } from '../../src/query/projection.ts';
 import { type ResultContext, renderQueryResult } from '../../src/query/query-result.ts';
 
 function hitOf(members: Partial<Hit> = {}): Hit {
-  const document = { ordinal: 1, key: 'soup:leek', sequence: 1, ttlBaseMs: undefined, text: '{"title":"Leek soup"}' };
-  const plain = { sort: undefined, position: undefined, explanation: undefined, legScores: undefined };
+  const document = {
+    ordinal: 1,
+    key: 'soup:leek',
+    sequence: 1,
+    ttlBaseMs: undefined,
+    writtenMs: undefined,
+    text: '{"title":"Leek soup"}',
+  };
+  const plain = { hasChanged: false, sort: undefined, place: undefined, explanation: undefined, legScores: undefined };
   return { range: 0, document, score: 1, distance: Number.NaN, ...plain, ...members };
 }
 

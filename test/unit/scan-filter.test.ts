@@ -3,7 +3,7 @@ import type { StoredDocument } from '../../src/storage/reader/document-store.ts'
 import { ScanFilter } from '../../src/tables/scan-filter.ts';
 
 function document(ordinal: number, sequence: number): StoredDocument {
-  return { key: `k${ordinal}`, ordinal, sequence, ttlBaseMs: undefined, body: new Uint8Array() };
+  return { key: `k${ordinal}`, ordinal, sequence, ttlBaseMs: undefined, writtenMs: undefined, body: new Uint8Array() };
 }
 
 /** Bits of 1, 9 and 10. */

@@ -18,7 +18,7 @@ import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
 import { readVectorBody, vectorIndexId } from '../../src/lib/vector-body.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 
-const options: FrameOptions = { timestamp: '2026-05-04T03:02:01.500Z', timestampMs: 1_777_863_721_500 };
+const options: FrameOptions = { timestampMs: 1_777_863_721_500 };
 const bytesOf = (value: unknown) => new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
@@ -74,13 +74,14 @@ describe('scanWrite and buildFrame', () => {
       textOf(frame.body(row)),
     ]);
     expect(rows).toEqual([
-      [rowKind.put, 'k/"é"', `{"a":1,"_timestamp":"${options.timestamp}"}`],
+      [rowKind.put, 'k/"é"', '{"a":1}'],
       [rowKind.delete, 'd', ''],
       [rowKind.transform, 't', '{"operations":[{"op":"$inc","path":"n","value":1}],"upsert":false}'],
     ]);
     for (let row = 0; row < frame.rowCount; row += 1) {
       expect(frame.crc(row)).toBe(Bun.hash.crc32(frame.body(row)));
       expect([frame.ordinal(row), frame.sequence(row), frame.flags(row), frame.ttlBaseMs(row)]).toEqual([0, 0, 0, 0]);
+      expect(frame.writtenMs(row)).toBe(frame.kind(row) === rowKind.put ? options.timestampMs : 0);
     }
   });
 
@@ -114,7 +115,7 @@ describe('scanWrite and buildFrame', () => {
       expect(frame.rowCount).toBe(3 * count + 1);
       const last = 3 * count - 3;
       expect([0, 1, 2, 3].map((row) => frame.kind(last + row))).toEqual([1, 4, 4, 2]);
-      expect(textOf(frame.body(last))).toBe(`{"n":1,"_timestamp":"${options.timestamp}"}`);
+      expect(textOf(frame.body(last))).toBe('{"n":1}');
       expect([0, 1, 2].map((row) => frame.key(last + row))).toEqual(Array(3).fill(`k${count - 1}`));
       expect(vectorIndexId(frame.body(last + 1))).toBe(3);
       expect(readVectorBody(frame.body(last + 1))).toEqual({ dense: ones });

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! header 32 bytes   0 magic u32, 4 version u16, 6 flags u16, 8 row count u32, 12 heap offset u32, 16 heap bytes u32
-//! row    48 bytes   0 kind u8, 1 flags u8, 4 ordinal u32, 8 sequence u64, 16 TTL base ms i64,
-//!                   24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32, 40 crc u32
+//! row    48 bytes   0 kind u8, 1 flags u8, 2 written ms (bits 32 to 47) u16, 4 ordinal u32, 8 sequence u64,
+//!                   16 TTL base ms i64, 24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32,
+//!                   40 crc u32, 44 written ms (bits 0 to 31) u32
 //! heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of vector rows as in `vector_body`)
 //! ```
 //! All other bytes are zero.
@@ -16,6 +17,8 @@ pub const FRAME_MAGIC: u32 = 0x3146_4453;
 pub const FRAME_VERSION: u16 = 1;
 pub const HEADER_BYTES: usize = 32;
 pub const ROW_BYTES: usize = 48;
+/// Of 48 bits: the year 10889.
+const WRITTEN_MS_MAX: u64 = (1 << 48) - 1;
 /// Row flag: the ordinal is new in this generation.
 pub const ROW_ORDINAL_IS_NEW: u8 = 1;
 
@@ -61,6 +64,8 @@ pub struct Row<'a> {
     pub sequence: u64,
     /// Milliseconds since 1970, or 0 when the row never expires.
     pub ttl_base_ms: i64,
+    /// When the document was written, in milliseconds since 1970; 0 where its body says so itself (`_timestamp`).
+    pub written_ms: u64,
     pub key: &'a str,
     pub body: &'a [u8],
     /// CRC-32 (IEEE) of `body`.
@@ -120,6 +125,7 @@ impl<'a> Frame<'a> {
             ordinal: u32_at(record, 4),
             sequence: u64_at(record, 8),
             ttl_base_ms: u64_at(record, 16) as i64,
+            written_ms: u64::from(u32_at(record, 44)) | u64::from(u16::from_le_bytes([record[2], record[3]])) << 32,
             key,
             body: self.heap_slice(u32_at(record, 32), u32_at(record, 36), index)?,
             crc: u32_at(record, 40),
@@ -185,6 +191,15 @@ impl FrameWriter {
         self.rows_written += 1;
     }
 
+    /// Says when the document of the row that was pushed last was written, in milliseconds since 1970.
+    pub fn set_written_ms(&mut self, written_ms: u64) {
+        assert!(self.rows_written > 0, "no row was pushed");
+        let at = HEADER_BYTES + (self.rows_written - 1) * ROW_BYTES;
+        let bytes = written_ms.min(WRITTEN_MS_MAX).to_le_bytes();
+        self.bytes[at + 44..at + 48].copy_from_slice(&bytes[..4]);
+        self.bytes[at + 2..at + 4].copy_from_slice(&bytes[4..6]);
+    }
+
     /// Sets what only the storage writer knows; for tests and benches that stand in for it.
     pub fn set_position(&mut self, index: usize, ordinal: u32, sequence: u64, flags: u8) {
         let at = HEADER_BYTES + index * ROW_BYTES;
@@ -216,6 +231,7 @@ mod tests {
     fn two_rows() -> Vec<u8> {
         let mut writer = FrameWriter::new(2, 64).unwrap();
         writer.push(RowKind::Put, 12, b"k1", &[b"{\"a\":", b"1}"]);
+        writer.set_written_ms(0x0123_4567_89AB);
         writer.push(RowKind::Delete, 0, b"k2", &[]);
         writer.set_position(1, 7, 1 << 40, ROW_ORDINAL_IS_NEW);
         writer.finish()
@@ -229,8 +245,10 @@ mod tests {
         let put = frame.row(0).unwrap();
         assert_eq!((put.kind, put.key, put.body, put.ttl_base_ms), (RowKind::Put, "k1", &b"{\"a\":1}"[..], 12));
         assert_eq!(put.crc, crc32fast::hash(b"{\"a\":1}"));
+        assert_eq!((put.written_ms, put.flags), (0x0123_4567_89AB, 0));
         let delete = frame.row(1).unwrap();
         assert_eq!((delete.kind, delete.ordinal, delete.sequence), (RowKind::Delete, 7, 1 << 40));
+        assert_eq!(delete.written_ms, 0);
         assert!(delete.ordinal_is_new() && !put.ordinal_is_new());
     }
 

@@ -6,11 +6,11 @@ use napi::Env;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
-use sundew_engine::full_text::{self, HighlightPlan, IndexOptions, QueryPlan, TextIndex};
+use sundew_engine::full_text::{self, HighlightPlan, IndexOptions, PageHit, QueryPlan, TextIndex};
 
 use crate::guard::{EngineTask, Started, call};
 use crate::indexes::text_index;
-use crate::json::from_json;
+use crate::json::{from_json, to_json};
 use crate::operations::Operation;
 use crate::owned_array::OwnedArray;
 
@@ -67,6 +67,24 @@ pub fn highlight_documents(
         let plan: QueryPlan = from_json(plan_json, "query plan")?;
         let wanted: HighlightPlan = from_json(highlight_json, "highlights")?;
         full_text::highlight_documents(&options, &plan, &wanted, frame)
+    })
+}
+
+/// The hits of a sorted page in the order of their stored documents: a JSON array of `{hit, sort}`, the place among the
+/// given hits and the values that `_sort` shows. `hits_json`: an array of `{key, position, row}`, where `row` is that of
+/// the frame for a document that has changed since it was indexed, else null; by the mapping of these options.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn order_page(
+    options_json: String,
+    plan_json: String,
+    hits_json: String,
+    frame: Uint8Array,
+) -> Started<(String, String, String, Uint8Array), String> {
+    EngineTask::start((options_json, plan_json, hits_json, frame), |(options, plan, hits, frame)| {
+        let options: IndexOptions = from_json(options, "index options")?;
+        let plan: QueryPlan = from_json(plan, "query plan")?;
+        let hits: Vec<PageHit> = from_json(hits, "hits")?;
+        to_json(&full_text::order_page(&options, &plan, &hits, frame)?)
     })
 }
 

@@ -100,7 +100,7 @@ pub fn query(
         if plan_json.len() <= AT_ONCE_PLAN_BYTES_MAX {
             let plan: QueryPlan = from_json(&plan_json, "query plan")?;
             let nanos_max = at_once_nanos_max(is_alone, indexes.len());
-            if let Some(hits) = retrieval::query_at_once(&indexes, &vector_indexes, &plan, &vectors, nanos_max)? {
+            if let Some(hits) = retrieval::query_inline(&indexes, &vector_indexes, &plan, &vectors, nanos_max)? {
                 return native_hits(hits, !plan.sort.is_empty()).map(Answered::AtOnce);
             }
             read = Some(Box::new(plan));

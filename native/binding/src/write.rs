@@ -65,9 +65,7 @@ pub struct ScannedWrite {
 
 #[napi(object)]
 pub struct FrameOptions {
-    /// RFC 3339; becomes `_timestamp` of documents that bring none.
-    pub timestamp: String,
-    /// The same instant in milliseconds since 1970.
+    /// When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none.
     pub timestamp_ms: f64,
     /// Dotted path of the TTL base; absent when the table has no TTL.
     pub ttl_field: Option<String>,
@@ -193,7 +191,6 @@ fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite,
 
 fn frame_options(options: FrameOptions) -> EngineFrameOptions {
     EngineFrameOptions {
-        timestamp: options.timestamp,
         timestamp_ms: options.timestamp_ms as i64,
         ttl_field: options.ttl_field,
         key_bytes_max: options.key_bytes_max.unwrap_or(KEY_BYTES_MAX) as usize,

@@ -8,6 +8,7 @@ pub mod json_scan;
 pub mod name_pattern;
 pub mod retrieval;
 mod schema_shape;
+mod server_members;
 pub mod table_schema;
 mod transform_scan;
 pub mod vector_scan;

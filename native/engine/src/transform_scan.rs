@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::EngineError;
 use crate::json_scan::{RawString, ScanLimits, Scanner};
-use crate::write_scan::{is_kept_by_server, kept_by_server, shape};
+use crate::server_members::{is_kept_by_server, kept_by_server, shape};
 
 pub(crate) struct ScannedTransform {
     pub key: RawString,

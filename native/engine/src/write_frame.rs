@@ -1,5 +1,5 @@
-//! Turns the entries of a scanned write request into a document frame: keys decoded and checked, `_timestamp` added,
-//! the TTL base computed, vectors checked and made rows of their own, bodies otherwise as sent.
+//! Turns the entries of a scanned write request into a document frame: keys decoded and checked, the time of the write
+//! noted, the TTL base computed, vectors checked and made rows of their own, bodies otherwise as sent.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,9 +19,7 @@ const TIMESTAMP_MEMBER: &str = "_timestamp";
 
 #[derive(Debug, Clone)]
 pub struct FrameOptions {
-    /// RFC 3339; becomes `_timestamp` of documents that bring none.
-    pub timestamp: String,
-    /// The same instant, in milliseconds since 1970.
+    /// When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none.
     pub timestamp_ms: i64,
     /// Dotted path of the member that holds a document's TTL base; `None` when the table has no TTL.
     pub ttl_field: Option<String>,
@@ -56,8 +54,7 @@ pub fn build_frame(
     let mut rows = read_entries(bytes, entries, options.key_bytes_max)?;
     refuse_conflicts(&rows)?;
     let vectors = read_vectors(&mut rows, &options.vector_indexes)?;
-    let added = format!("\"{TIMESTAMP_MEMBER}\":\"{}\"", options.timestamp);
-    let overhead = (added.len() + 1).max(TRANSFORM_HEAD.len() + TRANSFORM_UPSERT_TAIL.len() + 1);
+    let overhead = TRANSFORM_HEAD.len() + TRANSFORM_UPSERT_TAIL.len();
     let heap_bytes: usize = rows.iter().map(|row| row.key.len() + row.body.len() + overhead).sum();
     let key_bytes_max = rows.iter().map(|row| row.key.len()).max().unwrap_or(0);
     let vector_bytes = vectors.payloads.len() + vectors.rows.len() * (8 + key_bytes_max);
@@ -72,12 +69,9 @@ pub fn build_frame(
             Some(path) => ttl_base(row, path, options.timestamp_ms)?,
             None => 0,
         };
-        if row.flags & FLAG_TIMESTAMP != 0 {
-            writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &[&row.body]);
-        } else {
-            let (members, separator) = open_document(&row.body);
-            let body = [members, separator, added.as_bytes(), b"}"];
-            writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &body);
+        writer.push(RowKind::Put, ttl_base_ms, row.key.as_bytes(), &[&row.body]);
+        if row.flags & FLAG_TIMESTAMP == 0 {
+            writer.set_written_ms(options.timestamp_ms.max(1) as u64);
         }
         for vector in &vectors.rows[row.vectors.clone()] {
             let payload = &vectors.payloads[vector.payload.clone()];
@@ -234,12 +228,6 @@ fn date_time_ms(literal: &[u8]) -> Option<i64> {
 fn nanoseconds_to_ms(literal: &[u8]) -> Option<i64> {
     let nanoseconds: f64 = std::str::from_utf8(literal).ok()?.parse().ok()?;
     Some((nanoseconds / 1e6).floor() as i64)
-}
-
-/// A document without its closing brace, and what separates a further member from the last.
-fn open_document(body: &[u8]) -> (&[u8], &'static [u8]) {
-    let members = body.strip_suffix(b"}").unwrap_or(body).trim_ascii_end();
-    (members, if members == b"{" { b"" } else { b"," })
 }
 
 fn invalid_document(key: &str, what: &str) -> EngineError {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::error::EngineError;
 use crate::json_scan::{RawString, ScanLimits, Scanner, shorten};
+use crate::server_members::{is_kept_by_server, kept_by_server, shape};
 use crate::transform_scan::scan_transform;
 
 /// Words of one entry in `ScannedWrite::entries`: section, kind, key offset, key bytes, body offset, body bytes, flags,
@@ -106,19 +107,27 @@ impl WriteScan<'_> {
         let mut object = self.scanner.open_object(depth)?;
         while let Some(name) = self.scanner.next_member(&mut object)? {
             match (kind, &*self.scanner.decode(name)) {
-                (WriteKind::Batch, "inserts") => self.documents(section, "inserts")?,
+                (WriteKind::Batch, "inserts") => {
+                    self.documents(section, "inserts")?;
+                }
                 (WriteKind::Batch, "deletes") => self.deletes(section)?,
                 (WriteKind::Batch, "transforms") => self.transforms(section)?,
-                (WriteKind::Merge, "records") => self.documents(section, "records")?,
+                (WriteKind::Merge, "records") => {
+                    if self.documents(section, "records")? {
+                        // Told apart from no `records` at all: an empty object has a meaning of its own.
+                        envelope.push("\"records\"", "{}");
+                    }
+                }
                 _ => self.pass_through(&mut envelope, name, depth + 1)?,
             }
         }
         Ok(envelope.finish())
     }
 
-    fn documents(&mut self, section: u32, member: &str) -> Result<(), EngineError> {
+    /// False when there is null in their place.
+    fn documents(&mut self, section: u32, member: &str) -> Result<bool, EngineError> {
         if self.skip_null()? {
-            return Ok(());
+            return Ok(false);
         }
         self.expect(b'{', &format!("`{member}` must be an object of keys and documents"))?;
         // Requests count their keys, documents their members: this object is neither.
@@ -145,7 +154,7 @@ impl WriteScan<'_> {
             }
             self.entry(section, 1, key, start..start + bytes, document)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Steps over the document at the cursor; answers which reserved members it has. Those of vectors have bounds of
@@ -281,15 +290,6 @@ impl WriteScan<'_> {
     }
 }
 
-/// Members of a document that only the server writes: what it makes of the others.
-pub(crate) fn is_kept_by_server(member: &str) -> bool {
-    matches!(member, "_summaries" | "_chunks" | "_artifacts")
-}
-
-pub(crate) fn kept_by_server(member: &str) -> String {
-    format!("`{member}` is kept by the server; leave it out")
-}
-
 /// A JSON object that grows by members given as text.
 #[derive(Default)]
 struct Envelope {
@@ -311,8 +311,4 @@ impl Envelope {
         self.text.push('}');
         self.text
     }
-}
-
-pub(crate) fn shape(message: impl Into<String>) -> EngineError {
-    EngineError::new("invalid_request", message)
 }

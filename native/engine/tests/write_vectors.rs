@@ -12,7 +12,6 @@ use sundew_engine::write_scan::{WriteKind, scan_write};
 fn options() -> FrameOptions {
     let index = |name: &str, id, takes| VectorIndex { name: name.into(), id, takes };
     FrameOptions {
-        timestamp: "T".into(),
         timestamp_ms: 5,
         ttl_field: None,
         key_bytes_max: 1024,
@@ -98,13 +97,13 @@ fn the_member_is_cut_out_and_rows_lie_behind_their_document() {
     );
     let put = |body: &str| Wrote::Put(body.to_owned());
     let expected = vec![
-        put(r#"{"_timestamp":"T"}"#),
+        put("{}"),
         Wrote::Dense(7, vec![1.0, 2.0, 3.0]),
         Wrote::Deleted(9),
-        put(r#"{ "x":1 ,  "y":{"_embeddings":2},"_timestamp":"T"}"#),
+        put(r#"{ "x":1 ,  "y":{"_embeddings":2} }"#),
         Wrote::Dense(8, vec![0.0, 1.0]),
-        put(r#"{"z":[],"_timestamp":"T"}"#),
-        put(r#"{"w":1,"_timestamp":"T"}"#),
+        put(r#"{"z":[] }"#),
+        put(r#"{"w":1}"#),
     ];
     assert_eq!(rows.unwrap(), expected);
 }

@@ -12,7 +12,7 @@ export async function renderTable(table: TableView): Promise<TableStatus> {
   return {
     name: table.name,
     ...(settings.description === undefined ? {} : { description: settings.description }),
-    indexes: Object.fromEntries(table.indexes.map((index) => [index.name, index.config])),
+    indexes: Object.fromEntries(table.listedIndexes.map((index) => [index.name, index.config])),
     shards: Object.fromEntries(
       table.ranges.map((range) => [
         String(range.rangeId),

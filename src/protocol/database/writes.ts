@@ -72,7 +72,10 @@ export const commitConflict = Type.Object({
 });
 
 export const mergeRequest = Type.Object({
-  records: Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown())),
+  records: Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
+    description:
+      'A page of the source. Empty only together with `last_merged_id`: the last call, which deletes every key after it.',
+  }),
   last_merged_id: Type.Optional(Type.String()),
   dry_run: Type.Optional(Type.Boolean()),
   sync_level: Type.Optional(syncLevel),
@@ -86,7 +89,10 @@ export const mergeResponse = Type.Object({
   deleted_ids: Type.Optional(Type.Array(Type.String())),
   failed: Type.Array(Type.Unknown()),
   next_cursor: Type.String(),
-  key_range: Type.Object({ from: Type.String(), to: Type.String() }),
+  key_range: Type.Object(
+    { from: Type.String(), to: Type.String() },
+    { description: 'Keys after `from`, up to `to`; an empty `to` is the end of the keys.' },
+  ),
   keys_scanned: Type.Integer(),
   message: Type.String(),
   took: Type.Integer(),

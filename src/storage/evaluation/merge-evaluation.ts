@@ -4,17 +4,19 @@ import { isVectorDelete, vectorIndexId } from '../../lib/vector-body.ts';
 import type { KeyedRow, RangeWriter } from '../range/range-writer.ts';
 import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
 import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
-import { putWithImage, removeWithImage, storeVectorWithImage } from './row-writes.ts';
+import { documentOfRow, putWithImage, removeWithImage, storeVectorWithImage } from './row-writes.ts';
 import { jsonEquals } from './transforms.ts';
 
 /** Stored rows are compared in pages of this many. */
 const pageRows = 256;
 
 const encoder = new TextEncoder();
+/** No UTF-8 has this byte. */
+const behindAllKeys = Uint8Array.of(0xff);
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Makes the keys in (`afterKey`, `toKey`] equal to the frame's puts: new and changed documents are written, equal ones
+ * Makes the keys in (`afterKey`, `toKey`], null for the end, equal to the frame's puts: new and changed documents are written, equal ones
  * left alone, absent ones deleted. Of an equal document only the vectors that differ are written. Counts in a dry run say what would be deleted and skipped; nothing is written.
  */
 export function evaluateMerge(
@@ -37,9 +39,7 @@ export function evaluateMerge(
     const expired = held !== null && vectorsMayOutlive(file.state, context) && hasExpired(held, context);
     // Its vectors must not pass to its successor.
     if (expired) removeWithImage(file, images, held.key, held);
-    const [key, body] = [frame.keyBytes(row), frame.body(row)];
-    const document = { key, body, ttlBaseMs: frame.ttlBaseMs(row), crc: frame.crc(row) };
-    const place = putWithImage(file, images, document, expired ? null : held);
+    const place = putWithImage(file, images, documentOfRow(frame, row), expired ? null : held);
     for (const vector of vectorsOf(frame, row)) storeVectorWithImage(file, images, frame, vector, place);
   };
   const upsertVectors = (rows: number[], { ordinal }: KeyedRow) => {
@@ -68,7 +68,7 @@ export function evaluateMerge(
   };
 
   let after: Uint8Array = encoder.encode(window.afterKey);
-  const to = encoder.encode(window.toKey);
+  const to = window.toKey === null ? behindAllKeys : encoder.encode(window.toKey);
   for (;;) {
     const page = file.window(after, to, pageRows);
     for (const held of page) visit(held);

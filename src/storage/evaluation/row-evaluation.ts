@@ -11,7 +11,14 @@ import {
 } from '../write-request.ts';
 import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
-import { fillPlace, putWithImage, removeWithImage, storeVector, storeVectorWithImage } from './row-writes.ts';
+import {
+  documentOfRow,
+  fillPlace,
+  putWithImage,
+  removeWithImage,
+  storeVector,
+  storeVectorWithImage,
+} from './row-writes.ts';
 import { lifetimeOf, transformDocument } from './transform-document.ts';
 
 export interface Evaluation {
@@ -87,7 +94,7 @@ function fillInPlace(work: RowWork, frame: DocumentFrame): number {
     if (kind === rowKind.put) {
       const held = mayInherit ? (file.find(frame.keyBytes(row)) ?? null) : undefined;
       if (held && hasExpired(held, context)) return row;
-      const place = file.put(frame.keyBytes(row), frame.body(row), frame.ttlBaseMs(row), frame.crc(row), held);
+      const place = file.put(documentOfRow(frame, row), held);
       fillPlace(frame, row, place);
       work.document = place;
       if (place.isNew) counts.inserted += 1;
@@ -113,9 +120,8 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
   const key = frame.keyBytes(row);
   const kind = frame.kind(row);
   if (kind === rowKind.put) {
-    const document = { key, body: frame.body(row), ttlBaseMs: frame.ttlBaseMs(row), crc: frame.crc(row) };
     const previous = vectorsMayOutlive(file.state, context) ? toReplace(work, images, key, file.find(key)) : undefined;
-    work.document = putWithImage(file, images, document, previous);
+    work.document = putWithImage(file, images, documentOfRow(frame, row), previous);
     if (work.document.isNew) counts.inserted += 1;
     else counts.updated += 1;
   } else if (kind === rowKind.delete) {
@@ -156,8 +162,8 @@ function rewriteLifetime(work: RowWork, images: FrameBuilder, name: string, held
     return;
   }
   counts.updated += 1;
-  const { body, crc } = held;
-  putWithImage(file, images, { key: encoder.encode(name), body, crc, ttlBaseMs }, held);
+  const { body, crc, writtenMs } = held;
+  putWithImage(file, images, { key: encoder.encode(name), body, crc, writtenMs, ttlBaseMs }, held);
 }
 
 /** To its caller an expired document was not there. */

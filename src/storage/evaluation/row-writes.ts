@@ -1,25 +1,22 @@
 import { type DocumentFrame, type FrameBuilder, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
 import { vectorIndexId } from '../../lib/vector-body.ts';
-import type { RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
+import type { NewDocument, RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
 
 const noBytes = new Uint8Array(0);
 /** CRC-32 of nothing. */
 const noBytesCrc = 0;
+
+/** The document of a put row. */
+export function documentOfRow(frame: DocumentFrame, row: number): NewDocument {
+  const [key, body, crc] = [frame.keyBytes(row), frame.body(row), frame.crc(row)];
+  return { key, body, ttlBaseMs: frame.ttlBaseMs(row), writtenMs: frame.writtenMs(row), crc };
+}
 
 /** Fills the place that the writer gave a put of `frame`. */
 export function fillPlace(frame: DocumentFrame, row: number, place: RowPlace): void {
   frame.setFlags(row, place.isNew ? rowOrdinalIsNew : 0);
   frame.setOrdinal(row, place.ordinal);
   frame.setSequence(row, place.sequence);
-}
-
-/** A document to be written. */
-export interface NewDocument {
-  key: Uint8Array;
-  body: Uint8Array;
-  /** 0 for none. */
-  ttlBaseMs: number;
-  crc: number;
 }
 
 /** Writes a document and appends its image; `previous` as in `RangeWriter.put`. */
@@ -29,10 +26,11 @@ export function putWithImage(
   document: NewDocument,
   previous?: RowHead | null,
 ): RowPlace {
-  const { key, body, ttlBaseMs, crc } = document;
-  const place = file.put(key, body, ttlBaseMs, crc, previous);
+  const { key, body, ttlBaseMs, writtenMs, crc } = document;
+  const place = file.put(document, previous);
   const row = images.append(rowKind.put, key, body, crc);
   images.setTtlBaseMs(row, ttlBaseMs);
+  images.setWrittenMs(row, writtenMs);
   images.setFlags(row, place.isNew ? rowOrdinalIsNew : 0);
   images.setOrdinal(row, place.ordinal);
   images.setSequence(row, place.sequence);

@@ -25,6 +25,8 @@ export interface TransformContext {
 export interface TransformedDocument {
   body: Uint8Array;
   ttlBaseMs: number;
+  /** Milliseconds since 1970; 0 where the body says so itself. */
+  writtenMs: number;
   crc: number;
 }
 
@@ -51,21 +53,22 @@ export function transformDocument(
   const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
   const { applied, unfit } = applyOperations(document, operations, context.timestamp);
   if (applied === 0 && unfit > 0) return 'unfit';
-  if (!Object.hasOwn(document, '_timestamp')) document._timestamp = context.timestamp;
+  const writtenMs = Object.hasOwn(document, '_timestamp') ? 0 : held?.writtenMs || context.timeMs;
   if (isDeeperThan(document, depthMax)) {
     throw new ServiceError(
       'json_too_deep',
       `a transform would nest the document "${context.key}" deeper than ${depthMax}`,
     );
   }
-  const body = encoder.encode(jsonOf(document));
+  // Without an operation the document stays as it was written, to the byte.
+  const body = held && operations.length === 0 ? held.body : encoder.encode(jsonOf(document));
   if (body.byteLength > bodyBytesMax) {
     throw new ServiceError(
       'limit_exceeded',
       `a transform would grow the document "${context.key}" beyond ${bodyBytesMax} bytes`,
     );
   }
-  return { body, ttlBaseMs: lifetimeBase(document, held, context), crc: Bun.hash.crc32(body) };
+  return { body, ttlBaseMs: lifetimeBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
 }
 
 /**
@@ -75,8 +78,8 @@ export function transformDocument(
 export function lifetimeOf(held: StoredRow, context: TransformContext): number {
   checkIntact(held, context);
   const document = JSON.parse(decoder.decode(held.body)) as Record<string, unknown>;
-  const written = instantMs(document._timestamp) ?? held.ttlBaseMs;
-  return lifetimeBase(document, held, { ...context, timeMs: written });
+  const written = held.writtenMs || (instantMs(document._timestamp) ?? held.ttlBaseMs);
+  return lifetimeBase(document, held, held.writtenMs, { ...context, timeMs: written });
 }
 
 function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void {
@@ -87,8 +90,14 @@ function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void 
 }
 
 /** The field's instant; the write time when it is missing or not an instant. */
-function lifetimeBase(document: unknown, held: StoredRow | undefined, context: TransformContext): number {
+function lifetimeBase(
+  document: unknown,
+  held: StoredRow | undefined,
+  writtenMs: number,
+  context: TransformContext,
+): number {
   if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
+  if (context.ttlField === '_timestamp' && writtenMs > 0) return writtenMs;
   let value: unknown = document;
   for (const name of pathSegments(context.ttlField)) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return context.timeMs;

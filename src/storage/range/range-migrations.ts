@@ -68,4 +68,8 @@ export const rangeMigrations: readonly Migration[] = [
     // What the server notes about its own work on the range: not in the change feed, of no document.
     database.run('CREATE TABLE range_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID');
   },
+  (database) => {
+    // When the document was written; null where its body says so itself, in the member `_timestamp`.
+    database.run('ALTER TABLE documents ADD COLUMN written_ms INTEGER');
+  },
 ];

@@ -36,12 +36,25 @@ export interface RowHead {
 }
 
 export interface StoredRow extends RowHead {
+  /** When the document was written, milliseconds since 1970; 0 where the body says so itself. */
+  writtenMs: number;
   crc: number;
   body: Uint8Array;
 }
 
 export interface KeyedRow extends StoredRow {
   key: Uint8Array;
+}
+
+/** A document to be written. */
+export interface NewDocument {
+  key: Uint8Array;
+  body: Uint8Array;
+  /** 0 for none. */
+  ttlBaseMs: number;
+  /** Milliseconds since 1970; 0 where the body says so itself. */
+  writtenMs: number;
+  crc: number;
 }
 
 /** A written row's place. */
@@ -52,6 +65,8 @@ export interface RowPlace {
 }
 
 const rowColumns = 'ordinal, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, length(body) AS bodyBytes';
+
+const storedColumns = `${rowColumns}, coalesce(written_ms, 0) AS writtenMs, crc, body`;
 
 /** The writer's side of one range's `documents.db`: row operations inside a transaction, and the range's counters. */
 export class RangeWriter {
@@ -163,14 +178,15 @@ export class RangeWriter {
   }
 
   /** Upsert. `previous` saves a lookup when the caller has made it already; null says that there is no such row. */
-  put(key: Uint8Array, body: Uint8Array, ttlBaseMs: number, crc: number, previous?: RowHead | null): RowPlace {
+  put({ key, body, ttlBaseMs, writtenMs, crc }: NewDocument, previous?: RowHead | null): RowPlace {
     const { state } = this;
     const sequence = state.nextSequence;
     this.#writtenBytes += body.byteLength;
     if (previous === undefined || previous === null) {
       const ordinal = state.nextOrdinal;
       if (ordinal > ordinalMax) throw new ServiceError('limit_exceeded', 'the range has used all its 2^32 ordinals');
-      const inserted = this.#statements.insert.run(ordinal, key, sequence, ttlBaseMs || null, crc, body);
+      const times = [ttlBaseMs || null, writtenMs || null] as const;
+      const inserted = this.#statements.insert.run(ordinal, key, sequence, ...times, crc, body);
       if (inserted.changes > 0) {
         this.#statements.change.run(sequence, ordinal, 0, null, null);
         state.nextOrdinal += 1;
@@ -182,7 +198,7 @@ export class RangeWriter {
     }
     const existing = previous ?? this.find(key);
     assert(existing, 'a key is refused as known but cannot be found');
-    this.#statements.update.run(sequence, ttlBaseMs || null, crc, body, existing.ordinal);
+    this.#statements.update.run(sequence, ttlBaseMs || null, writtenMs || null, crc, body, existing.ordinal);
     this.#statements.change.run(sequence, existing.ordinal, 0, existing.sequence, null);
     state.nextSequence += 1;
     state.bytes += body.byteLength - existing.bodyBytes;
@@ -312,10 +328,11 @@ export class RangeWriter {
   #applyPut(frame: DocumentFrame, row: number, ordinal: number, sequence: number): void {
     const { state } = this;
     const body = frame.body(row);
-    const [ttlBaseMs, crc] = [frame.ttlBaseMs(row) || null, frame.crc(row)];
+    const times = [frame.ttlBaseMs(row) || null, frame.writtenMs(row) || null] as const;
+    const crc = frame.crc(row);
     state.bytes += body.byteLength;
     if ((frame.flags(row) & rowOrdinalIsNew) !== 0) {
-      const inserted = this.#statements.insert.run(ordinal, frame.keyBytes(row), sequence, ttlBaseMs, crc, body);
+      const inserted = this.#statements.insert.run(ordinal, frame.keyBytes(row), sequence, ...times, crc, body);
       fits(inserted.changes === 1, 'insert a document that is there');
       this.#statements.change.run(sequence, ordinal, 0, null, null);
       state.documents += 1;
@@ -324,7 +341,7 @@ export class RangeWriter {
     }
     const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
     fits(held, 'update a document that is not there');
-    this.#statements.update.run(sequence, ttlBaseMs, crc, body, ordinal);
+    this.#statements.update.run(sequence, ...times, crc, body, ordinal);
     this.#statements.change.run(sequence, ordinal, 0, held.sequence, null);
     state.bytes -= held.bodyBytes;
   }
@@ -374,15 +391,15 @@ function prepare(database: Database) {
     rollbackToSavepoint: statement('ROLLBACK TO request'),
     find: statement(`SELECT ${rowColumns} FROM documents WHERE key = ?`),
     findOrdinal: statement(`SELECT ${rowColumns} FROM documents WHERE ordinal = ?`),
-    load: statement(`SELECT ${rowColumns}, crc, body FROM documents WHERE key = ?`),
-    window: statement(
-      `SELECT ${rowColumns}, crc, body, key FROM documents WHERE key > ? AND key <= ? ORDER BY key LIMIT ?`,
-    ),
+    load: statement(`SELECT ${storedColumns} FROM documents WHERE key = ?`),
+    window: statement(`SELECT ${storedColumns}, key FROM documents WHERE key > ? AND key <= ? ORDER BY key LIMIT ?`),
     insert: statement(
-      'INSERT INTO documents (ordinal, key, sequence, ttl_base_ms, crc, body) VALUES (?, ?, ?, ?, ?, ?) ' +
+      'INSERT INTO documents (ordinal, key, sequence, ttl_base_ms, written_ms, crc, body) VALUES (?, ?, ?, ?, ?, ?, ?) ' +
         'ON CONFLICT (key) DO NOTHING',
     ),
-    update: statement('UPDATE documents SET sequence = ?, ttl_base_ms = ?, crc = ?, body = ? WHERE ordinal = ?'),
+    update: statement(
+      'UPDATE documents SET sequence = ?, ttl_base_ms = ?, written_ms = ?, crc = ?, body = ? WHERE ordinal = ?',
+    ),
     remove: statement('DELETE FROM documents WHERE ordinal = ?'),
     change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, part_id) VALUES (?, ?, ?, ?, ?)'),
     forget: statement(

@@ -25,6 +25,7 @@ interface Change {
   body: Uint8Array | null;
   /** Of documents only. */
   ttlBaseMs?: number | null;
+  writtenMs?: number | null;
 }
 
 /** Post-images read back, and the documents among them that are damaged. */
@@ -47,7 +48,8 @@ export class ChangeFeed {
     this.#source = source;
     const changes = 'SELECT c.sequence, c.ordinal, c.deleted, c.part_id AS indexId, d.key';
     this.#documents = database.prepare(
-      `${changes}, d.sequence AS storedSequence, d.ttl_base_ms AS ttlBaseMs, d.crc, d.body FROM changes c ` +
+      `${changes}, d.sequence AS storedSequence, d.ttl_base_ms AS ttlBaseMs, d.written_ms AS writtenMs, d.crc, ` +
+        'd.body FROM changes c ' +
         'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.part_id IS NULL ' +
         'WHERE c.sequence > ? ORDER BY c.sequence',
     );
@@ -139,6 +141,7 @@ function appendStored(page: FrameBuilder, kind: RowKind, change: Change): boolea
   page.setOrdinal(row, change.ordinal);
   page.setSequence(row, change.sequence);
   page.setTtlBaseMs(row, change.ttlBaseMs ?? 0);
+  page.setWrittenMs(row, change.writtenMs ?? 0);
   return true;
 }
 

@@ -10,13 +10,15 @@ export interface StoredDocument {
   sequence: number;
   /** Base of its lifetime, milliseconds since 1970; undefined when it has none. */
   ttlBaseMs: number | undefined;
-  /** UTF-8 JSON object, exactly as stored. */
+  /** When it was written, milliseconds since 1970; undefined where the body says so itself (`_timestamp`). */
+  writtenMs: number | undefined;
+  /** UTF-8 JSON object, exactly as it was written. */
   body: Uint8Array<ArrayBuffer>;
 }
 
 /** A stored document whose body is wanted as text. */
 export interface StoredText extends Omit<StoredDocument, 'body'> {
-  /** The JSON object, exactly as stored. */
+  /** The JSON object, exactly as it was written. */
   text: string;
 }
 
@@ -66,6 +68,7 @@ interface Row {
   key: Uint8Array;
   sequence: number;
   ttlBaseMs: number;
+  writtenMs: number;
   crc: number;
   body: Uint8Array<ArrayBuffer>;
 }
@@ -74,10 +77,19 @@ export const pageRowsMax = 256;
 export const pageBytesMax = 1_024 * 1_024;
 
 /** A row of `textColumns`, in their order. */
-type TextRow = [ordinal: number, key: string, sequence: number, ttlBaseMs: number, crc: number, text: string];
+type TextRow = [
+  ordinal: number,
+  key: string,
+  sequence: number,
+  ttlBaseMs: number,
+  writtenMs: number,
+  crc: number,
+  text: string,
+];
 
-const textColumns = 'ordinal, CAST(key AS TEXT), sequence, coalesce(ttl_base_ms, 0), crc, CAST(body AS TEXT)';
-const columns = 'ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, crc, body';
+const times = 'coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs';
+const textColumns = `ordinal, CAST(key AS TEXT), sequence, ${times}, crc, CAST(body AS TEXT)`;
+const columns = `ordinal, key, sequence, ${times}, crc, body`;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const noneDamaged: ReadonlySet<number> = new Set();
@@ -118,8 +130,8 @@ export class DocumentStore {
     const row = reading(this.#source, () => this.#byKey.get(encoder.encode(key))) as Row | null;
     if (!row) return undefined;
     if (!isIntact(row)) throw damagedRow(this.#source, 'the stored document', key);
-    const { ordinal, sequence, ttlBaseMs, body } = row;
-    return { ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body };
+    const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
+    return { ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), body };
   }
 
   /** The rows that exist. As text, because a page of them is about to become text. */
@@ -131,10 +143,10 @@ export class DocumentStore {
     );
     const documents: StoredText[] = [];
     let damaged: Set<number> | undefined;
-    for (const [ordinal, key, sequence, ttlBaseMs, crc, text] of rows as TextRow[]) {
+    for (const [ordinal, key, sequence, ttlBaseMs, writtenMs, crc, text] of rows as TextRow[]) {
       // Bytes that are not UTF-8 have become others, so that their checksum does not match either.
       if (Bun.hash.crc32(text) === crc)
-        documents.push({ ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, text });
+        documents.push({ ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), text });
       else {
         this.#source.documentDamaged?.(key);
         damaged ??= new Set();
@@ -171,11 +183,11 @@ export class DocumentStore {
   }
 
   #add(page: DocumentPage, row: Row): void {
-    const { ordinal, sequence, ttlBaseMs, body } = row;
+    const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
     const key = textOf(row.key);
     page.lastKey = key ?? Buffer.from(row.key).toString();
     if (key !== undefined && isIntact(row)) {
-      page.documents.push({ ordinal, key, sequence, ttlBaseMs: ttlBaseMs || undefined, body });
+      page.documents.push({ ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), body });
     } else {
       this.#source.documentDamaged?.(page.lastKey);
       page.damaged.push({ ordinal, key: page.lastKey });
@@ -227,6 +239,11 @@ export class DocumentStore {
   #statements(): Statement[] {
     return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired, this.#scrubbed];
   }
+}
+
+/** Columns have 0 for what a document does not have. */
+function timesOf(ttlBaseMs: number, writtenMs: number): Pick<StoredDocument, 'ttlBaseMs' | 'writtenMs'> {
+  return { ttlBaseMs: ttlBaseMs || undefined, writtenMs: writtenMs || undefined };
 }
 
 function isIntact({ body, crc }: Row): boolean {

@@ -5,13 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use tantivy::DateTime;
 use tantivy::tokenizer::{PreTokenizedString, Token, TokenStream};
 
 use super::dates::parse_date;
 use super::document::{IndexedDocument, Scalar};
 use super::fields::Fields;
-use super::mapping::{FieldRule, GeoForm, PathTable, TableMapping, TextTarget};
-use super::places::{places_of, shape_of};
+use super::geo_values::{points_of, shape_of};
+use super::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
 use super::slots::SlotTable;
 use crate::frame::Row;
 
@@ -47,6 +48,9 @@ impl DocumentReader {
         let mut json = serde_json::Deserializer::from_str(body);
         let root = Member { target: &mut target, node: super::mapping::ROOT };
         root.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| error.to_string())?;
+        if row.written_ms > 0 {
+            target.take_written(row.written_ms);
+        }
         Ok(target.document)
     }
 
@@ -121,6 +125,12 @@ impl Target<'_> {
         self.document.values.push((path, scalar));
     }
 
+    /// The time of the write is a member of every document; it stands beside the bodies that do not say it.
+    fn take_written(&mut self, milliseconds: u64) {
+        let node = self.table.child(super::mapping::ROOT, TIMESTAMP);
+        self.push(node, Scalar::Date(DateTime::from_timestamp_millis(milliseconds as i64)));
+    }
+
     fn take_string(&mut self, node: u32, text: &str) {
         if self.table.node(node).is_closed {
             return;
@@ -137,7 +147,7 @@ impl Target<'_> {
     fn take_text(&mut self, node: u32, text: &str) {
         let plan = self.table.string_plan(node, self.slots, self.fields);
         let has_column = text.len() <= EXACT_BYTES_MAX;
-        if plan.texts.is_empty() && !(plan.exact && has_column) {
+        if plan.texts.is_empty() && !(plan.is_kept && has_column) {
             return;
         }
         for target in &plan.texts {
@@ -206,11 +216,11 @@ impl Target<'_> {
 
     /// A value that is declared to hold places or shapes. What is neither is passed over.
     fn take_geo(&mut self, node: u32, value: &serde_json::Value) {
-        if self.table.node(node).geo == GeoForm::Places {
+        if self.table.node(node).geo == GeoForm::Points {
             let (lat, lon) = (self.table.child(node, "lat"), self.table.child(node, "lon"));
-            for place in places_of(value) {
-                self.push(lat, Scalar::Float(place.lat));
-                self.push(lon, Scalar::Float(place.lon));
+            for point in points_of(value) {
+                self.push(lat, Scalar::Float(point.lat));
+                self.push(lon, Scalar::Float(point.lon));
             }
             return;
         }
@@ -286,7 +296,8 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<(), E> {
-        self.target.take_number(self.node, Scalar::Float(number), || number.to_string());
+        // A zero with a sign is the same number as the other one, but columns would hold it below.
+        self.target.take_number(self.node, Scalar::Float(number + 0.0), || number.to_string());
         Ok(())
     }
 

@@ -11,30 +11,29 @@ mod document;
 mod document_reader;
 mod errors;
 mod fields;
+mod geo_values;
 mod highlight;
 mod idle_merge;
 mod key_fences;
 mod mapping;
 mod options;
 mod pending_documents;
-mod places;
+mod plan;
 mod query;
 mod segment_columns;
 mod slots;
 mod storage;
 mod text_index;
 
-pub use aggregate::{
-    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
-    NumberBounds, NumberMetric, SignificanceAlgorithm,
-};
 pub use analysis::Analyzer;
 pub use highlight::{HighlightPlan, highlight_documents};
 pub use options::IndexOptions;
-pub use query::{
-    CancelFlag, Fuzziness, Hit, Hits, Node, PageCursor, QueryPlan, RangeKind, SortField, TermValue, WeightedField,
-    match_documents, matching_ordinals, query,
+pub use plan::{
+    ALL_FIELDS, Aggregation, AggregationKind, AggregationPlan, Automatic, Background, CalendarInterval,
+    CardinalityMode, DateBounds, Fusion, Fuzziness, Leg, LegKind, Node, NumberBounds, NumberMetric, PageCursor, Pruner,
+    QueryPlan, RangeKind, SignificanceAlgorithm, SortField, Strategy, TermValue, WeightedField,
 };
+pub use query::{CancelFlag, Hit, Hits, OrderedHit, PageHit, match_documents, matching_ordinals, order_page, query};
 pub use slots::tokens_of;
 pub use sundew_base::derived_index::DerivedIndex;
 pub use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
@@ -43,7 +42,7 @@ pub use text_index::TextIndex;
 pub(crate) use aggregate::aggregate_documents;
 pub(crate) use errors::damaged;
 pub(crate) use query::{
-    DocBits, Explained, Keys, RangeView, Stop, explain_hits, filter_bits, filter_name, is_filtered, query_pool,
+    Deadline, DocBits, Explained, Keys, RangeView, explain_hits, filter_bits, filter_name, is_filtered, query_pool,
     query_until, query_views,
 };
 pub(crate) use segment_columns::SegmentColumns;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use sundew_vector::bit_set::BitSet;
 use tantivy::SegmentReader;
 
-use super::at_once::filter_nanos;
+use super::cost_model::filter_nanos;
 use super::ordinal_cache::{SetName, all_values};
 use super::ranges::Ranges;
 use crate::error::EngineError;
-use crate::full_text::{DocBits, QueryPlan, Stop, damaged, filter_bits, filter_name, is_filtered};
+use crate::full_text::{Deadline, DocBits, QueryPlan, damaged, filter_bits, filter_name, is_filtered};
 
 /// Segments of fewer documents are gone through again whenever another segment has changed.
 const KEPT_DOCS_MIN: u32 = 20_000;
@@ -23,7 +23,7 @@ pub fn allowed_ordinals(
     ranges: &Ranges,
     range: usize,
     plan: &QueryPlan,
-    stop: &Stop,
+    deadline: &Deadline,
 ) -> Result<Option<Arc<BitSet>>, EngineError> {
     let view = &ranges.views[range];
     let has_expired = has_expired(ranges, range, plan);
@@ -36,9 +36,9 @@ pub fn allowed_ordinals(
         None => {
             // Beside a text leg it was announced with that one's cost.
             if plan.query.is_none() {
-                stop.expect(filter_nanos(plan, view.searcher.num_docs()).unwrap_or(u64::MAX))?;
+                deadline.expect(filter_nanos(plan, view.searcher.num_docs()).unwrap_or(u64::MAX))?;
             }
-            match filter_bits(view, plan, stop)? {
+            match filter_bits(view, plan, deadline)? {
                 // What was asked for asks for nothing.
                 None if !has_expired => return Ok(None),
                 bits => live_set(ranges, range, bits.as_deref(), &name)?,

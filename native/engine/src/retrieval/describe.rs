@@ -8,10 +8,10 @@ use sundew_vector::bit_set::BitSet;
 
 use super::fuse::{Fused, Part, Parts};
 use super::legs::{LegAnswer, LegHit};
-use super::plan::{LegKind, Strategy};
 use super::ranges::Ranges;
 use crate::error::EngineError;
 use crate::full_text::{Explained, Hit, Hits, QueryPlan, explain_hits};
+use crate::full_text::{LegKind, Strategy};
 
 /// What the text leg is called.
 pub const TEXT_LEG: &str = "full_text";
@@ -100,7 +100,7 @@ fn text_trees(
         else {
             continue;
         };
-        let Some(place) = document.place else { continue };
+        let Some(shown) = document.location else { continue };
         hits.push(Hit {
             range: document.range,
             ordinal: document.ordinal,
@@ -108,7 +108,7 @@ fn text_trees(
             score: part.score,
             sort: Vec::new(),
             position: String::new(),
-            place: (place.segment, place.doc),
+            location: (shown.segment, shown.doc),
         });
     }
     explain_hits(&ranges.views, plan, &hits)

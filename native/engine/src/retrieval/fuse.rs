@@ -1,6 +1,6 @@
 //! Ranked lists made one.
 
-use super::plan::{Fusion, Strategy};
+use crate::full_text::{Fusion, Strategy};
 
 /// What a list says of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]

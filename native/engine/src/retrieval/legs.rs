@@ -8,11 +8,11 @@ use sundew_vector::dense::{DenseIndex, DistanceBounds};
 use sundew_vector::search::{SearchBounds, SearchReport, VectorHits};
 use sundew_vector::sparse::SparseIndex;
 
-use super::plan::{Leg, LegKind};
-use super::ranges::{Found, Place, Ranges, by_key};
+use super::ranges::{DocLocation, Found, Ranges, by_key};
 use super::shared_work::share;
 use crate::error::EngineError;
-use crate::full_text::{DerivedIndex, Keys, QueryPlan, Stop, query_pool, query_views};
+use crate::full_text::{Deadline, DerivedIndex, Keys, QueryPlan, query_pool, query_views};
+use crate::full_text::{Leg, LegKind};
 
 /// An index of vectors of one range.
 #[derive(Clone)]
@@ -95,7 +95,7 @@ pub struct LegContext {
     pub allowed: Vec<Option<Arc<BitSet>>>,
     /// Hits wanted of each leg.
     pub window: usize,
-    pub stop: Stop,
+    pub deadline: Deadline,
 }
 
 /// What one task answers.
@@ -114,7 +114,7 @@ impl LegContext {
     ) -> Result<(Vec<LegAnswer>, Option<LegAnswer>), EngineError> {
         let texts = usize::from(with_text);
         let tasks = texts + self.indexes.len();
-        let pool = query_pool(tasks, self.ranges.document_count()).filter(|_| self.stop.is_shared());
+        let pool = query_pool(tasks, self.ranges.document_count()).filter(|_| self.deadline.is_shared());
         let own = Arc::clone(self);
         let answers = share(pool, tasks, move |task| match task.checked_sub(texts) {
             None => own.text_leg().map(Answer::Text),
@@ -142,7 +142,7 @@ impl LegContext {
         let hits = if self.window == 0 || allowed.is_some_and(BitSet::is_empty) {
             VectorHits::default()
         } else {
-            let is_due = || self.stop.is_due();
+            let is_due = || self.deadline.is_due();
             let bounds = SearchBounds { limit: self.window, allowed, is_due: &is_due };
             match (&self.indexes[task], &self.vectors[leg]) {
                 (VectorIndex::Dense(index), QueryVector::Dense(vector)) => {
@@ -197,10 +197,10 @@ impl LegContext {
             total_exact_up_to: 0,
             ..self.plan.clone()
         };
-        let text = query_views(&self.ranges.views, &plan, &self.stop)?;
+        let text = query_views(&self.ranges.views, &plan, &self.deadline)?;
         let hits = text.hits.iter().map(|hit| {
-            let place = Place { segment: hit.place.0, doc: hit.place.1 };
-            let found = Found { range: hit.range, ordinal: hit.ordinal, place: Some(place) };
+            let location = DocLocation { segment: hit.location.0, doc: hit.location.1 };
+            let found = Found { range: hit.range, ordinal: hit.ordinal, location: Some(location) };
             LegHit { found, score: hit.score, distance: f32::NAN }
         });
         Ok(LegAnswer {

@@ -10,7 +10,7 @@ use tantivy::index::SegmentId;
 use tantivy::{DocId, Searcher, SegmentReader};
 
 use crate::error::EngineError;
-use crate::full_text::{RangeView, SegmentColumns, damaged};
+use crate::full_text::{SegmentColumns, damaged};
 
 /// Bytes of ordinal sets that are kept: 256 filters over a million documents.
 const SET_BYTES_MAX: usize = 32 << 20;
@@ -22,11 +22,11 @@ const NO_DOCUMENT: DocId = DocId::MAX;
 
 /// Where the documents of a segment are, by their ordinals.
 pub struct SegmentOrdinals {
-    places: Places,
+    docs: DocsByOrdinal,
     expiring: OnceLock<Box<[DocId]>>,
 }
 
-enum Places {
+enum DocsByOrdinal {
     /// By ordinal, from `first`.
     Table { first: u32, docs: Box<[DocId]> },
     /// Ascending.
@@ -36,16 +36,16 @@ enum Places {
 impl SegmentOrdinals {
     fn read(reader: &SegmentReader, columns: &SegmentColumns) -> Result<Self, EngineError> {
         let ordinals = all_values(&columns.ordinal, reader.max_doc())?;
-        Ok(Self { places: Places::new(&ordinals), expiring: OnceLock::new() })
+        Ok(Self { docs: DocsByOrdinal::new(&ordinals), expiring: OnceLock::new() })
     }
 
     /// The newest document of this ordinal, whether or not it is deleted.
     pub fn document(&self, ordinal: u32) -> Option<DocId> {
-        match &self.places {
-            Places::Table { first, docs } => {
+        match &self.docs {
+            DocsByOrdinal::Table { first, docs } => {
                 docs.get(ordinal.checked_sub(*first)? as usize).copied().filter(|doc| *doc != NO_DOCUMENT)
             }
-            Places::Pairs(pairs) => {
+            DocsByOrdinal::Pairs(pairs) => {
                 let at = pairs.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal).ok()?;
                 Some(pairs[at].1)
             }
@@ -64,7 +64,7 @@ impl SegmentOrdinals {
     }
 }
 
-impl Places {
+impl DocsByOrdinal {
     /// Of two documents of an ordinal the later one is the newer.
     fn new(ordinals: &[u32]) -> Self {
         let (Some(&first), Some(&last)) = (ordinals.iter().min(), ordinals.iter().max()) else {
@@ -118,15 +118,19 @@ pub struct OrdinalCache {
 }
 
 impl OrdinalCache {
-    /// In the order of the view's segments. Nobody waits for what another query reads.
-    pub fn of(&self, view: &RangeView) -> Result<Vec<Arc<SegmentOrdinals>>, EngineError> {
-        let readers = view.searcher.segment_readers();
+    /// In the order of the searcher's segments, whose columns are given. Nobody waits for what another query reads.
+    pub fn of(
+        &self,
+        searcher: &Searcher,
+        columns: &[Arc<SegmentColumns>],
+    ) -> Result<Vec<Arc<SegmentOrdinals>>, EngineError> {
+        let readers = searcher.segment_readers();
         let known: Vec<Option<Arc<SegmentOrdinals>>> = {
             let known = unpoisoned(&self.segments);
             readers.iter().map(|reader| known.get(&reader.segment_id()).cloned()).collect()
         };
         let mut all = Vec::with_capacity(readers.len());
-        for ((reader, columns), known) in readers.iter().zip(&view.columns).zip(known) {
+        for ((reader, columns), known) in readers.iter().zip(columns).zip(known) {
             all.push(match known {
                 Some(ordinals) => ordinals,
                 None => self.keep_segment(readers, reader, SegmentOrdinals::read(reader, columns)?),
@@ -208,7 +212,7 @@ mod tests {
     use super::*;
 
     fn places(ordinals: &[u32]) -> SegmentOrdinals {
-        SegmentOrdinals { places: Places::new(ordinals), expiring: OnceLock::new() }
+        SegmentOrdinals { docs: DocsByOrdinal::new(ordinals), expiring: OnceLock::new() }
     }
 
     #[test]

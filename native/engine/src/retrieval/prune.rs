@@ -1,7 +1,7 @@
 //! Rules that drop hits from a list in order.
 
 use super::fuse::Fused;
-use super::plan::Pruner;
+use crate::full_text::Pruner;
 
 /// Applies the rules one after another, each to what the one before has left. `fused` is in order, best first.
 pub fn prune(fused: &mut Vec<Fused>, rules: &Pruner) {

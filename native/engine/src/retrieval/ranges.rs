@@ -15,12 +15,12 @@ pub struct Found {
     pub range: u32,
     pub ordinal: u32,
     /// `None` while the range's text index does not show the document: it is not there yet, or not any more.
-    pub place: Option<Place>,
+    pub location: Option<DocLocation>,
 }
 
 /// Where a text index has a document.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct DocLocation {
     pub segment: u32,
     pub doc: DocId,
 }
@@ -35,7 +35,11 @@ impl Ranges {
     pub fn of(texts: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Self, EngineError> {
         let views = RangeView::of_all(texts, plan)?;
         let caches: Vec<Arc<OrdinalCache>> = texts.iter().map(|text| text.ordinals()).collect();
-        let ordinals = views.iter().zip(&caches).map(|(view, cache)| cache.of(view)).collect::<Result<_, _>>()?;
+        let ordinals = views
+            .iter()
+            .zip(&caches)
+            .map(|(view, cache)| cache.of(&view.searcher, &view.columns))
+            .collect::<Result<_, _>>()?;
         Ok(Self { views, caches, ordinals })
     }
 
@@ -51,21 +55,21 @@ impl Ranges {
         let readers = self.views[range].searcher.segment_readers().iter().zip(&self.ordinals[range]);
         let mut shown = readers.enumerate().filter_map(|(segment, (reader, ordinals))| {
             let doc = ordinals.document(ordinal).filter(|doc| !reader.is_deleted(*doc))?;
-            Some(Place { segment: segment as u32, doc })
+            Some(DocLocation { segment: segment as u32, doc })
         });
-        Found { range: range as u32, ordinal, place: shown.next() }
+        Found { range: range as u32, ordinal, location: shown.next() }
     }
 
     /// Range, segment and document, and the rank of its key among those of its segment. It is looked up when two
     /// documents tie, which is seldom.
-    fn key_place(&self, range: u32, Place { segment, doc }: Place) -> (usize, (u32, DocId, u64)) {
+    fn key_rank(&self, range: u32, DocLocation { segment, doc }: DocLocation) -> (usize, (u32, DocId, u64)) {
         let keys = self.views[range as usize].columns[segment as usize].keys.ords();
         (range as usize, (segment, doc, keys.first(doc).unwrap_or(u64::MAX)))
     }
 
     /// The version that the text index has of the document; 0 when it does not show it.
     pub fn sequence(&self, found: &Found) -> Result<u64, EngineError> {
-        let Some(Place { segment, doc }) = found.place else { return Ok(0) };
+        let Some(DocLocation { segment, doc }) = found.location else { return Ok(0) };
         let sequence = &self.views[found.range as usize].columns[segment as usize].sequence;
         sequence.first(doc).ok_or_else(|| damaged("a document has no sequence".to_owned()))
     }
@@ -73,8 +77,8 @@ impl Ranges {
 
 /// By key. Documents that no text index shows come last, by range and ordinal.
 pub fn by_key(ranges: &Ranges, keys: &mut Keys<'_>, a: &Found, b: &Found) -> Ordering {
-    match (a.place, b.place) {
-        (Some(of_a), Some(of_b)) => keys.compare(ranges.key_place(a.range, of_a), ranges.key_place(b.range, of_b)),
+    match (a.location, b.location) {
+        (Some(of_a), Some(of_b)) => keys.compare(ranges.key_rank(a.range, of_a), ranges.key_rank(b.range, of_b)),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => (a.range, a.ordinal).cmp(&(b.range, b.ordinal)),

@@ -112,3 +112,68 @@ impl Random {
         ((mixed >> 32) as usize) % bound
     }
 }
+
+/// What documents and queries of random make share.
+pub const WORDS: [&str; 8] = ["soup", "bread", "leek", "running", "the", "Ann Lee", "2024-01-01", "10.1.2.3"];
+
+/// A document of random members: words, numbers, booleans, dates, addresses and points.
+pub fn random_document(random: &mut Random) -> Value {
+    let mut document = json!({});
+    for path in ["title", "tag", "n", "author", "at"] {
+        let value = match random.below(if path == "at" { 12 } else { 6 }) {
+            6..=8 => json!({"lat": random.below(10), "lon": random.below(10) as f64 / 2.0}),
+            9..=11 => json!([random.below(10), random.below(10)]),
+            0 => continue,
+            1 => json!(random.below(5)),
+            2 => json!(random.below(10) as f64 / 2.0),
+            3 => json!(random.below(2) == 0),
+            4 => json!([WORDS[random.below(8)], random.below(3)]),
+            _ => json!(format!("{} {}", WORDS[random.below(8)], WORDS[random.below(8)])),
+        };
+        match path {
+            "author" => document["author"] = json!({"name": value}),
+            _ => document[path] = value,
+        }
+    }
+    document
+}
+
+/// A condition of any kind on such documents.
+pub fn random_node(random: &mut Random, depth: usize) -> Value {
+    let field = ["title", "tag", "n", "author.name", "nowhere"][random.below(5)];
+    let text = WORDS[random.below(8)];
+    let place = [random.below(10) as f64, random.below(10) as f64];
+    match random.below(if depth > 2 { 20 } else { 24 }) {
+        8 => json!({"kind": "fuzzy", "field": field, "value": "soop", "fuzziness": 1 + random.below(2)}),
+        9 => json!({"kind": "fuzzy", "value": "braed", "fuzziness": "auto", "prefix_length": random.below(3)}),
+        10 => {
+            json!({"kind": "match", "field": field, "text": format!("lek {text}"), "fuzziness": 1, "operator": "and"})
+        }
+        11 => json!({"kind": "wildcard", "field": field, "pattern": (["*e*", "s?up", "?n*", "*"][random.below(4)])}),
+        12 => {
+            json!({"kind": "regexp", "field": field, "pattern": (["[a-l].*", "so(u|a)p", ".*\\d.*"][random.below(3)])})
+        }
+        13 => json!({"kind": "terms_phrase", "field": field, "terms": [["soup", "leek"], ["bread", "run", "soup"]]}),
+        14 => json!({"kind": "phrase", "field": field, "text": "sooup bred", "fuzziness": 2}),
+        15 => json!({"kind": "ip_range", "field": field, "cidr": "10.0.0.0/8"}),
+        16 => json!({"kind": "geo_box", "field": "at", "top_left": [0, place[0]], "bottom_right": [place[1], 0]}),
+        17 => json!({"kind": "geo_distance", "field": "at", "center": place, "meters": 400_000}),
+        18 => json!({"kind": "geo_polygon", "field": "at", "points": [[0, 0], place, [0, 9]]}),
+        19 => json!({"kind": "geo_shape", "field": "at", "relation": "within",
+            "geometry": {"type": "envelope", "coordinates": [[0, place[0]], [place[1], 0]]}}),
+        0 => {
+            json!({"kind": "match", "field": field, "text": format!("{text} {}", WORDS[random.below(8)]), "operator": "and"})
+        }
+        1 => json!({"kind": "match", "text": text}),
+        2 => json!({"kind": "term", "field": field, "value": text}),
+        3 => json!({"kind": "term", "field": field, "value": random.below(5)}),
+        4 => json!({"kind": "range", "field": field, "gte": random.below(4) as f64 / 2.0, "lt": 3}),
+        5 => json!({"kind": "prefix", "field": field, "value": &text[..2]}),
+        6 => json!({"kind": "exists", "field": field}),
+        7 => json!({"kind": "phrase", "field": field, "text": format!("{text} leek")}),
+        _ => {
+            let mut nodes = || -> Vec<Value> { (0..random.below(3)).map(|_| random_node(random, depth + 1)).collect() };
+            json!({"kind": "bool", "must": nodes(), "should": nodes(), "must_not": nodes(), "filter": nodes()})
+        }
+    }
+}

@@ -37,7 +37,6 @@ pub fn write_request(data: &[u8]) {
 
 fn frame_options() -> FrameOptions {
     FrameOptions {
-        timestamp: "2026-01-01T00:00:00Z".to_owned(),
         timestamp_ms: 1_767_225_600_000,
         ttl_field: Some("a.expires".to_owned()),
         key_bytes_max: 64,

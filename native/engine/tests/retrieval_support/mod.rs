@@ -10,7 +10,7 @@ use sundew_base::vector_body::{VectorForm, vector_head};
 use sundew_engine::error::EngineError;
 use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, IndexOptions, QueryPlan, TextIndex};
-use sundew_engine::retrieval::{VectorIndex, query, query_at_once};
+use sundew_engine::retrieval::{VectorIndex, query, query_inline};
 use sundew_vector::dense::{DenseIndex, DenseOptions, Metric};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
@@ -154,7 +154,7 @@ pub fn try_run(table: &[Range], asked: &Query) -> Result<Hits, EngineError> {
     let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
     let answer = query(&texts, &indexes, &plan, &vectors, &CancelFlag::default());
     // Whatever can be answered at once is answered alike, unless the time is over.
-    if let (Ok(answer), Ok(Some(at_once))) = (&answer, query_at_once(&texts, &indexes, &plan, &vectors, u64::MAX))
+    if let (Ok(answer), Ok(Some(at_once))) = (&answer, query_inline(&texts, &indexes, &plan, &vectors, u64::MAX))
         && !answer.is_partial
     {
         let timeless = |hits: &Hits| Hits { took_micros: 0, profile: String::new(), ..hits.clone() };

@@ -1,6 +1,6 @@
 //! Calendar intervals in UTC, numbered from 1970.
 
-use super::plan::CalendarInterval;
+use crate::full_text::plan::CalendarInterval;
 
 const NANOSECONDS: i64 = 1_000_000_000;
 const DAY_SECONDS: i64 = 86_400;

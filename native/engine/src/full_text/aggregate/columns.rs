@@ -3,7 +3,7 @@
 use tantivy::columnar::{Column, ColumnIndex, DynamicColumn, StrColumn};
 use tantivy::{DateTime, DocId, SegmentReader};
 
-use super::geo::Place;
+use super::geo::GeoPoint;
 use crate::error::EngineError;
 use crate::full_text::errors::{io_failed, tantivy_failed};
 use crate::full_text::fields::KEY;
@@ -184,14 +184,14 @@ impl Texts {
     }
 }
 
-/// Places of a path, from its members `lat` and `lon`.
-pub struct Places {
+/// GeoPoints of a path, from its members `lat` and `lon`.
+pub struct GeoPoints {
     lat: Option<Numbers>,
     lon: Option<Numbers>,
-    found: Found<Place>,
+    found: Found<GeoPoint>,
 }
 
-impl Places {
+impl GeoPoints {
     pub fn open(reader: &SegmentReader, index: &IndexFields, path: &str) -> Result<Self, EngineError> {
         let numbers = |name: &str| -> Result<Option<Numbers>, EngineError> {
             Ok(PathColumns::open(reader, index, &format!("{path}.{name}"))?.numbers)
@@ -201,7 +201,7 @@ impl Places {
     }
 
     /// In arrays, the first latitude goes with the first longitude. What is off the globe is left out.
-    pub fn read(&mut self, docs: &[DocId]) -> &Found<Place> {
+    pub fn read(&mut self, docs: &[DocId]) -> &Found<GeoPoint> {
         let Self { lat, lon, found } = self;
         found.positions.clear();
         found.values.clear();
@@ -211,10 +211,10 @@ impl Places {
         while at_lat < lats.positions.len() && at_lon < lons.positions.len() {
             let (position, other) = (lats.positions[at_lat], lons.positions[at_lon]);
             if position == other
-                && let Some(place) = Place::new(lats.values[at_lat], lons.values[at_lon])
+                && let Some(point) = GeoPoint::new(lats.values[at_lat], lons.values[at_lon])
             {
                 found.positions.push(position);
-                found.values.push(place);
+                found.values.push(point);
             }
             at_lat += usize::from(position <= other);
             at_lon += usize::from(other <= position);

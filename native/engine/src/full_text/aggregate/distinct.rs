@@ -6,8 +6,8 @@ use std::hash::Hasher;
 use serde_json::{Value, json};
 
 use super::budget::Budget;
-use super::plan::CardinalityMode;
 use crate::error::EngineError;
+use crate::full_text::plan::CardinalityMode;
 
 /// Different values up to which `auto` counts.
 pub const EXACT_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! Places on earth: geohash cells and distances.
+//! GeoPoints on earth: geohash cells and distances.
 
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 
@@ -6,12 +6,12 @@ const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 const EARTH_RADIUS: f64 = 6_371_008.771_4;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct GeoPoint {
     pub lat: f64,
     pub lon: f64,
 }
 
-impl Place {
+impl GeoPoint {
     /// `None` off the globe.
     pub fn new(lat: f64, lon: f64) -> Option<Self> {
         let is_place = (-90.0..=90.0).contains(&lat) && (-180.0..=180.0).contains(&lon);
@@ -50,10 +50,10 @@ pub fn geohash(cell: u64, precision: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, geohash};
+    use super::{GeoPoint, geohash};
 
-    fn place(lat: f64, lon: f64) -> Place {
-        Place::new(lat, lon).expect("a place")
+    fn point(lat: f64, lon: f64) -> GeoPoint {
+        GeoPoint::new(lat, lon).expect("a point")
     }
 
     #[test]
@@ -62,17 +62,17 @@ mod tests {
             [(57.64911, 10.40744, "u4pruydqqvj"), (42.6, -5.6, "ezs42"), (0.0, 0.0, "s0000"), (90.0, 180.0, "zzzz")]
         {
             let precision = expected.len() as u32;
-            assert_eq!(geohash(place(lat, lon).cell(precision), precision), expected);
+            assert_eq!(geohash(point(lat, lon).cell(precision), precision), expected);
         }
     }
 
     #[test]
     fn distances() {
-        let berlin_paris = place(52.52, 13.405).distance_to(place(48.8566, 2.3522));
+        let berlin_paris = point(52.52, 13.405).distance_to(point(48.8566, 2.3522));
         assert!((berlin_paris - 877_464.0).abs() < 500.0, "{berlin_paris}");
-        let antipodes = place(0.0, 0.0).distance_to(place(0.0, 180.0));
+        let antipodes = point(0.0, 0.0).distance_to(point(0.0, 180.0));
         assert!((antipodes - 20_015_114.0).abs() < 10.0, "{antipodes}");
-        assert_eq!(place(91.0_f64.min(90.0), 0.0).distance_to(place(90.0, 0.0)), 0.0);
-        assert!(Place::new(91.0, 0.0).is_none() && Place::new(0.0, -180.5).is_none());
+        assert_eq!(point(91.0_f64.min(90.0), 0.0).distance_to(point(90.0, 0.0)), 0.0);
+        assert!(GeoPoint::new(91.0, 0.0).is_none() && GeoPoint::new(0.0, -180.5).is_none());
     }
 }

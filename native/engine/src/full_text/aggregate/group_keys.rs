@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use tantivy::{DocId, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
-use super::columns::{Cursor, Numbers, PathColumns, Places};
-use super::geo::Place;
-use super::partial::BucketKey;
-use super::plan::{AggregationKind, CalendarInterval, DateBounds, NumberBounds};
+use super::bucket_key::BucketKey;
+use super::columns::{Cursor, GeoPoints, Numbers, PathColumns};
+use super::geo::GeoPoint;
 use crate::error::EngineError;
 use crate::full_text::dates::parse_date_bound;
+use crate::full_text::plan::{AggregationKind, CalendarInterval, DateBounds, NumberBounds};
 use crate::full_text::query::IndexFields;
 
 /// Combinations of values that one document may have in a `terms` aggregation over several fields.
@@ -56,8 +56,8 @@ pub enum KeySource {
     DateRanges { dates: Option<Cursor<tantivy::DateTime>>, ranges: Vec<(i128, i128)> },
     Histogram { numbers: Option<Numbers>, interval: f64 },
     DateHistogram { dates: Option<Cursor<tantivy::DateTime>>, interval: CalendarInterval },
-    Cells { places: Places, precision: u32 },
-    Distances { places: Places, origin: Place, ranges: Vec<(f64, f64)> },
+    Cells { points: GeoPoints, precision: u32 },
+    Distances { points: GeoPoints, origin: GeoPoint, ranges: Vec<(f64, f64)> },
 }
 
 fn number_ranges(ranges: &[NumberBounds], unit: f64) -> Vec<(f64, f64)> {
@@ -88,7 +88,7 @@ impl KeySource {
         of: &AggregationKind,
     ) -> Result<Option<Self>, EngineError> {
         let columns = |path: &str| PathColumns::open(reader, index, path);
-        let places = |path: &str| Places::open(reader, index, path);
+        let points = |path: &str| GeoPoints::open(reader, index, path);
         Ok(Some(match of {
             AggregationKind::Terms { fields, .. } => match fields.as_slice() {
                 [field] => Self::Terms(columns(field)?),
@@ -112,11 +112,11 @@ impl KeySource {
                 Self::DateHistogram { dates: columns(field)?.dates, interval: *calendar_interval }
             }
             AggregationKind::GeohashGrid { field, precision, .. } => {
-                Self::Cells { places: places(field)?, precision: *precision }
+                Self::Cells { points: points(field)?, precision: *precision }
             }
             AggregationKind::GeoDistance { field, lat, lon, unit_meters, ranges } => Self::Distances {
-                places: places(field)?,
-                origin: Place { lat: *lat, lon: *lon },
+                points: points(field)?,
+                origin: GeoPoint { lat: *lat, lon: *lon },
                 ranges: number_ranges(ranges, *unit_meters),
             },
             AggregationKind::Numbers { .. } | AggregationKind::Count { .. } | AggregationKind::Cardinality { .. } => {
@@ -180,15 +180,15 @@ impl KeySource {
                     found.push(*position, NUMBERED, i64_to_u64(interval.number_of(date.into_timestamp_nanos())));
                 }
             }
-            Self::Cells { places, precision } => {
-                let places = places.read(docs);
-                for (position, place) in places.positions.iter().zip(&places.values) {
+            Self::Cells { points, precision } => {
+                let points = points.read(docs);
+                for (position, place) in points.positions.iter().zip(&points.values) {
                     found.push(*position, CELL, place.cell(*precision));
                 }
             }
-            Self::Distances { places, origin, ranges } => {
-                let places = places.read(docs);
-                for (position, place) in places.positions.iter().zip(&places.values) {
+            Self::Distances { points, origin, ranges } => {
+                let points = points.read(docs);
+                for (position, place) in points.positions.iter().zip(&points.values) {
                     find_ranges(ranges, origin.distance_to(*place), *position, found);
                 }
             }
@@ -311,9 +311,9 @@ fn resolve_values(columns: &PathColumns, keys: &[LocalKey]) -> Result<Vec<Bucket
             keys.iter().enumerate().filter(|(_, key)| key.kind == kind).map(|(at, key)| (key.bits, at)).collect();
         ords.sort_unstable();
         let sorted: Vec<u64> = ords.iter().map(|(ord, _)| *ord).collect();
-        let mut places = ords.iter().map(|(_, at)| *at);
+        let mut points = ords.iter().map(|(_, at)| *at);
         texts.resolve(&sorted, |text| {
-            if let Some(at) = places.next() {
+            if let Some(at) = points.next() {
                 resolved[at] = BucketKey::Text(String::from_utf8_lossy(text).into());
             }
         })?;

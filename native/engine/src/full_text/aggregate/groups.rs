@@ -5,10 +5,11 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use super::budget::Budget;
 use super::columns::Pairs;
+use super::context::Context;
 use super::distinct::mixed;
 use super::group_keys::{FoundKeys, KeySource, LocalKey, NUMBERED, TEXT};
 use super::partial::{Partial, PartialBucket, PartialBuckets};
-use super::segment_tree::{Collector, Context};
+use super::segment_tree::Collector;
 use crate::error::EngineError;
 
 /// Pairs that are gathered before the nested aggregations see them.

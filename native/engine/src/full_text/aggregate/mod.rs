@@ -4,9 +4,11 @@
 //! is keyed by values, not by positions, so that answers of segments and ranges merge; the sum is rendered once. The
 //! answer does not depend on how documents are spread over segments and ranges.
 
+mod bucket_key;
 mod budget;
 mod calendar;
 mod columns;
+mod context;
 mod distinct;
 mod exact_sum;
 mod geo;
@@ -14,15 +16,11 @@ mod group_keys;
 mod groups;
 mod number_summary;
 mod partial;
-mod plan;
 mod render;
 mod run;
 mod segment_tree;
 mod significance;
+mod value_text;
 
-pub use self::geo::Place;
-pub use plan::{
-    Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
-    NumberBounds, NumberMetric, SignificanceAlgorithm,
-};
+pub use self::geo::GeoPoint;
 pub use run::{aggregate, aggregate_documents};

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::exact_sum::ExactSum;
-use super::plan::NumberMetric;
-use super::render::{date_text, number_json};
+use super::value_text::{date_text, number_json};
+use crate::full_text::plan::NumberMetric;
 
 #[derive(Debug, Clone)]
 pub struct NumberSummary {

@@ -3,47 +3,17 @@
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
+use super::bucket_key::BucketKey;
 use super::budget::{BUCKETS_MAX, too_many_buckets};
+use super::context::Context;
 use super::geo::geohash;
 use super::group_keys::{number_of_bits, plan_date};
-use super::partial::{BucketKey, Partial, PartialBucket, PartialBuckets};
-use super::plan::{Aggregation, AggregationKind, CalendarInterval, SignificanceAlgorithm};
-use super::segment_tree::Context;
+use super::partial::{Partial, PartialBucket, PartialBuckets};
 use super::significance::Frequencies;
+use super::value_text::{date_text_of_nanoseconds, milliseconds_of, number_json};
 use crate::error::EngineError;
-use crate::json_scan::INTEGER_MAX;
-
-const MILLISECOND: i64 = 1_000_000;
-
-/// Milliseconds of a time in nanoseconds, exact to the microsecond: as a double, nanoseconds of today are not.
-pub fn milliseconds_of(nanoseconds: i64) -> f64 {
-    let below = nanoseconds.rem_euclid(MILLISECOND) as f64 / MILLISECOND as f64;
-    nanoseconds.div_euclid(MILLISECOND) as f64 + below
-}
-
-/// Integers are written without a fraction; what JSON has no number for is null.
-pub fn number_json(number: f64) -> Value {
-    if number.fract() == 0.0 && number.abs() <= INTEGER_MAX as f64 {
-        Value::from(number as i64)
-    } else {
-        Value::from(number)
-    }
-}
-
-/// RFC 3339 in UTC of milliseconds since 1970.
-pub fn date_text(milliseconds: f64) -> String {
-    let whole = milliseconds.floor();
-    let microseconds = ((milliseconds - whole) * 1e3).round();
-    date_text_of_nanoseconds(whole as i128 * i128::from(MILLISECOND) + microseconds as i128 * 1_000)
-}
-
-fn date_text_of_nanoseconds(nanoseconds: i128) -> String {
-    let time = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok();
-    time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
-}
+use crate::full_text::plan::{Aggregation, AggregationKind, CalendarInterval, SignificanceAlgorithm};
 
 /// An object with a member for each aggregation of `list`.
 ///

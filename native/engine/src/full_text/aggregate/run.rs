@@ -9,15 +9,17 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, TERMINATED};
 
 use super::budget::Budget;
 use super::columns::Pairs;
+use super::context::Context;
 use super::partial::{Partial, merge_all};
-use super::plan::{Aggregation, AggregationKind, AggregationPlan, Background};
 use super::render::render;
-use super::segment_tree::{Collector, Context};
+use super::segment_tree::Collector;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;
+use crate::full_text::plan::{Aggregation, AggregationKind, AggregationPlan, Background};
+use crate::full_text::plan::{Node, QueryPlan};
 use crate::full_text::query::{
-    BitsQuery, DocBits, IndexFields, Node, QueryPlan, RangeView, Stop, Visible, compile_for, query_pool,
+    BitsQuery, Deadline, DocBits, IndexFields, RangeView, Visible, filtered_query, query_pool,
 };
 
 /// Documents that the collectors take at a time.
@@ -39,9 +41,9 @@ pub fn aggregate(
     views: &[RangeView],
     plan: &QueryPlan,
     aggregations: &AggregationPlan,
-    stop: &Stop,
+    deadline: &Deadline,
 ) -> Result<Aggregated, EngineError> {
-    aggregate_matches(views, plan, aggregations, None, stop)
+    aggregate_matches(views, plan, aggregations, None, deadline)
 }
 
 /// The same over `documents` alone, each a range, segment and document of `views`, once. Answers an object as JSON.
@@ -50,7 +52,7 @@ pub fn aggregate_documents(
     plan: &QueryPlan,
     aggregations: &AggregationPlan,
     documents: Vec<(usize, usize, DocId)>,
-    stop: &Stop,
+    deadline: &Deadline,
 ) -> Result<String, EngineError> {
     let mut by_segment: BTreeMap<(usize, usize), Vec<DocId>> = BTreeMap::new();
     for (range, segment, doc) in documents {
@@ -68,7 +70,7 @@ pub fn aggregate_documents(
         }
         matches.push(BitsQuery::new(view, bits));
     }
-    Ok(aggregate_matches(views, plan, aggregations, Some(&matches), stop)?.json)
+    Ok(aggregate_matches(views, plan, aggregations, Some(&matches), deadline)?.json)
 }
 
 /// Over what the plan matches, or over given matches of each range.
@@ -77,13 +79,13 @@ fn aggregate_matches(
     plan: &QueryPlan,
     aggregations: &AggregationPlan,
     matches: Option<&[BitsQuery]>,
-    stop: &Stop,
+    deadline: &Deadline,
 ) -> Result<Aggregated, EngineError> {
     if let Some(view) = views.first() {
         check_all(&view.index, &aggregations.list)?;
     }
     let budget = Budget::new();
-    let context = Context { budget: &budget, stop, allows_partial: plan.allows_partial };
+    let context = Context { budget: &budget, deadline, allows_partial: plan.allows_partial };
     let Collected { partials, total, mut is_partial } = collect(views, plan, matches, &aggregations.list, &context)?;
     let mut backgrounds = Vec::with_capacity(aggregations.backgrounds.len());
     for background in &aggregations.backgrounds {
@@ -120,7 +122,7 @@ fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineErro
     Ok(())
 }
 
-/// All terms of the background's field; `significant_terms` compare with them.
+/// All terms of the background's field in what the asker may see; `significant_terms` compare with them.
 fn collect_background(
     views: &[RangeView],
     plan: &QueryPlan,
@@ -133,6 +135,8 @@ fn collect_background(
     let of_background = QueryPlan {
         query: None,
         filter: background.filter.iter().cloned().collect(),
+        row_filter: plan.row_filter.clone(),
+        has_text_index: plan.has_text_index,
         expired_at_or_before_ms: plan.expired_at_or_before_ms,
         ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
     };
@@ -170,7 +174,7 @@ fn collect(
     for (range, view) in views.iter().enumerate() {
         let query: Box<dyn Query> = match matches {
             Some(matches) => Box::new(matches[range].clone()),
-            None => compile_for(view, plan, context.stop)?,
+            None => filtered_query(view, plan, context.deadline)?,
         };
         weights.push(query.weight(EnableScoring::disabled_from_schema(&view.schema)).map_err(tantivy_failed)?);
     }
@@ -182,7 +186,7 @@ fn collect(
     let docs = views.iter().map(|view| view.searcher.num_docs()).sum();
     let run = |task: &Task<'_>| match collect_segment(task, plan, list, context) {
         // The time was over while terms were looked up.
-        Err(error) if context.allows_partial && context.stop.is_end_of_time(&error) => {
+        Err(error) if context.allows_partial && context.deadline.is_end_of_time(&error) => {
             Ok(Collected::nothing(list, true))
         }
         outcome => outcome,

@@ -3,35 +3,17 @@
 use tantivy::SegmentReader;
 
 use super::budget::Budget;
-use super::columns::{Numbers, Pairs, PathColumns, Places};
+use super::columns::{GeoPoints, Numbers, Pairs, PathColumns};
+use super::context::Context;
 use super::distinct::{Distinct, hash_of_bits, hash_of_text};
 use super::group_keys::KeySource;
 use super::groups::Groups;
 use super::number_summary::NumberSummary;
 use super::partial::Partial;
-use super::plan::{Aggregation, AggregationKind, CardinalityMode, NumberMetric};
-use super::render::milliseconds_of;
+use super::value_text::milliseconds_of;
 use crate::error::EngineError;
-use crate::full_text::query::{IndexFields, Stop};
-
-/// What all collectors of a query share.
-pub struct Context<'a> {
-    pub budget: &'a Budget,
-    pub stop: &'a Stop,
-    /// Answers with what was visited when the time is over.
-    pub allows_partial: bool,
-}
-
-impl Context<'_> {
-    /// Fails when the query has to stop. `Ok(true)`: the time is over, and what was visited is to be answered.
-    pub fn is_over(&self) -> Result<bool, EngineError> {
-        if !self.stop.is_due() {
-            return Ok(false);
-        }
-        let error = self.stop.error();
-        if self.allows_partial && self.stop.is_end_of_time(&error) { Ok(true) } else { Err(error) }
-    }
-}
+use crate::full_text::plan::{Aggregation, AggregationKind, CardinalityMode, NumberMetric};
+use crate::full_text::query::IndexFields;
 
 pub enum Collector {
     Numbers {
@@ -56,7 +38,7 @@ pub enum Collector {
 /// What the values of a field are counted from.
 pub struct Counted {
     columns: PathColumns,
-    places: Places,
+    points: GeoPoints,
 }
 
 /// Different strings of each bucket, as (text column, bucket, position in the dictionary).
@@ -76,7 +58,7 @@ impl Collector {
             }
             AggregationKind::Count { field } => {
                 let counted = |path: &str| -> Result<Box<Counted>, EngineError> {
-                    Ok(Box::new(Counted { columns: columns(path)?, places: Places::open(reader, index, path)? }))
+                    Ok(Box::new(Counted { columns: columns(path)?, points: GeoPoints::open(reader, index, path)? }))
                 };
                 Self::Count { field: field.as_deref().map(counted).transpose()?, counts: Vec::new() }
             }
@@ -159,7 +141,7 @@ fn summarise(columns: &mut PathColumns, metric: NumberMetric, summaries: &mut Ve
 
 fn count(field: Option<&mut Counted>, counts: &mut Vec<u64>, pairs: &Pairs) {
     grow_to(counts, pairs, || 0);
-    let Some(Counted { columns, places }) = field else {
+    let Some(Counted { columns, points }) = field else {
         for owner in &pairs.owners {
             counts[*owner as usize] += 1;
         }
@@ -182,7 +164,7 @@ fn count(field: Option<&mut Counted>, counts: &mut Vec<u64>, pairs: &Pairs) {
     for texts in &mut columns.texts {
         take(&texts.ords.read(&pairs.docs).positions);
     }
-    take(&places.read(&pairs.docs).positions);
+    take(&points.read(&pairs.docs).positions);
 }
 
 const NUMBER_KIND: u8 = 1;

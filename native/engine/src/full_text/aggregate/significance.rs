@@ -1,6 +1,6 @@
 //! How much more frequent a term is in a set of documents than in its background.
 
-use super::plan::SignificanceAlgorithm;
+use crate::full_text::plan::SignificanceAlgorithm;
 
 /// Documents with the term, and all documents, of the set and of its background.
 #[derive(Debug, Clone, Copy)]

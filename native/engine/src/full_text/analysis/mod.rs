@@ -78,6 +78,11 @@ impl Analyzer {
         ANALYZERS.get(code as usize).map(|(_, analyzer)| *analyzer)
     }
 
+    /// Whether its tokens are in lowercase.
+    pub fn folds_case(self) -> bool {
+        self != Self::Keyword
+    }
+
     pub fn token_stream(self, text: &str) -> BoxTokenStream<'_> {
         match self {
             Self::Standard => BoxTokenStream::new(WordStream::new(text, WordRules::stemmed(StemLanguage::English))),

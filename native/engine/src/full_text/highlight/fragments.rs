@@ -1,6 +1,6 @@
 //! Cuts the best parts out of a text.
 
-use super::HighlightPlan;
+use super::plan::HighlightPlan;
 use super::spans::Span;
 
 /// How far a fragment reaches out for the boundary of a word, bytes.

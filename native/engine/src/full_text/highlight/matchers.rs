@@ -10,9 +10,8 @@ use super::spans::{DocumentText, Span};
 use crate::error::EngineError;
 use crate::full_text::analysis::{Analyzer, lone_character};
 use crate::full_text::mapping::{DERIVED_SUFFIXES, TableMapping};
-use crate::full_text::query::{
-    ALL_FIELDS, Automatic, Fuzziness, NearWord, Node, Pattern, QueryPlan, TermValue, TokenTest, near_words,
-};
+use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Node, QueryPlan, TermValue};
+use crate::full_text::query::{FuzzyWord, Pattern, TokenTest, fuzzy_words};
 use crate::full_text::slots::tokens_of;
 
 const KEYWORD_SUFFIX: &str = ".keyword";
@@ -60,7 +59,7 @@ enum TokenMatcher {
     Sequence(Vec<String>),
     Prefix(String),
     Shape(Arc<Pattern>),
-    Near(NearWord),
+    Near(FuzzyWord),
     /// Of a script whose tokens are pairs of characters.
     Character(char),
 }
@@ -250,7 +249,7 @@ impl Asked {
                 }
                 let words = tokens.iter().flat_map(|token| {
                     let written = text.get(token.offset_from..token.offset_to).unwrap_or(&token.text);
-                    near_words(&token.text, written, near.fuzziness, near.prefix_length)
+                    fuzzy_words(&token.text, written, near.fuzziness, near.prefix_length)
                 });
                 words.map(TokenMatcher::Near).collect()
             };
@@ -276,7 +275,7 @@ impl Asked {
             Self::Prefix(prefix) => vec![TokenMatcher::Prefix(prefix.clone())],
             Self::Shape { tokens, .. } => vec![TokenMatcher::Shape(Arc::clone(tokens))],
             Self::NearToken { word, near } => {
-                let near = NearWord::new(&word.to_lowercase(), near.fuzziness, near.prefix_length);
+                let near = FuzzyWord::new(&word.to_lowercase(), near.fuzziness, near.prefix_length);
                 near.map(TokenMatcher::Near).into_iter().collect()
             }
         }

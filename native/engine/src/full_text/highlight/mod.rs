@@ -2,38 +2,25 @@
 
 mod fragments;
 mod matchers;
+mod plan;
 mod spans;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::fragments::fragments_of;
 use self::matchers::Wanted;
+pub use self::plan::HighlightPlan;
 use self::spans::texts_of_document;
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
-use super::query::{QueryPlan, mapping_of};
+use super::plan::QueryPlan;
+use super::query::{mapping_of, permitted_rows};
 use crate::error::EngineError;
 use crate::frame::Frame;
 
-/// What a request wants to see of the matches.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HighlightPlan {
-    /// Dotted paths; all that the query asks about when empty.
-    #[serde(default)]
-    pub fields: Vec<String>,
-    /// Length of a fragment without its tags, in characters.
-    pub fragment_chars: usize,
-    /// Most fragments of one field.
-    pub fragments: usize,
-    pub pre_tag: String,
-    pub post_tag: String,
-}
-
 /// For each row of the frame an object of path -> fragments: a JSON array. What the query asks is found by the
-/// analyzers of the fields, as the index does it; conditions that only filter count when nothing scores. Errors:
-/// `invalid_query` for a pattern that cannot be read.
+/// analyzers of the fields, as the index does it; conditions that only filter count when nothing scores. What the plan's row
+/// filter hides has no fragments. Errors: `invalid_query` for a pattern that cannot be read.
 pub fn highlight_documents(
     options: &IndexOptions,
     plan: &QueryPlan,
@@ -43,9 +30,13 @@ pub fn highlight_documents(
     let mapping = mapping_of(options);
     let mut asked = Wanted::of(&mapping, plan)?;
     let frame = Frame::parse(frame)?;
+    let permitted = permitted_rows(options, plan, &frame)?;
     let mut rows: Vec<Value> = Vec::with_capacity(frame.row_count());
-    for row in frame.rows() {
-        rows.push(Value::Object(highlight_body(&mapping, &mut asked, wanted, row?.body)));
+    for (at, row) in frame.rows().enumerate() {
+        let is_shown = permitted.as_ref().is_none_or(|permitted| permitted[at]);
+        let body = row?.body;
+        let marked = if is_shown { highlight_body(&mapping, &mut asked, wanted, body) } else { Map::new() };
+        rows.push(Value::Object(marked));
     }
     serde_json::to_string(&rows).map_err(|error| EngineError::internal(format!("highlights: {error}")))
 }

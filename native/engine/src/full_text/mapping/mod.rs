@@ -11,5 +11,5 @@ mod templates;
 pub use cursor::Cursor;
 pub use path_table::{PathTable, ROOT, TextTarget};
 pub use rule::{DERIVED_SUFFIXES, FieldRule, GeoForm, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
-pub use table_mapping::TableMapping;
+pub use table_mapping::{TIMESTAMP, TableMapping};
 pub use templates::DetectedType;

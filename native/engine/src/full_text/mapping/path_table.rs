@@ -41,6 +41,8 @@ pub struct TextTarget {
 pub struct StringPlan {
     pub texts: Vec<TextTarget>,
     pub exact: bool,
+    /// The whole string has a column.
+    pub is_kept: bool,
 }
 
 pub struct Node {
@@ -194,7 +196,8 @@ impl PathTable {
         let rule = self.rule(node, DetectedType::String);
         let any_in_all = self.mapping.any_in_all;
         let path = Arc::clone(&self.nodes[node as usize].path);
-        let texts = rule.texts.iter().map(|form| {
+        let forms = if self.mapping.values_only { &[] } else { rule.texts.as_slice() };
+        let texts = forms.iter().map(|form| {
             let primary = form.suffix.is_empty();
             let slot = Slot {
                 path: format!("{path}{}", form.suffix),
@@ -211,7 +214,8 @@ impl PathTable {
                 is_overflow: taken.is_none(),
             }
         });
-        let plan = Arc::new(StringPlan { texts: texts.collect(), exact: rule.exact });
+        let is_kept = rule.exact || !rule.texts.is_empty();
+        let plan = Arc::new(StringPlan { texts: texts.collect(), exact: rule.exact, is_kept });
         self.nodes[node as usize].string_plan = Some(Arc::clone(&plan));
         plan
     }

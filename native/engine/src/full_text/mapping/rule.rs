@@ -20,7 +20,7 @@ pub struct TextForm {
 pub enum GeoForm {
     #[default]
     None,
-    Places,
+    Points,
     Shapes,
 }
 
@@ -76,7 +76,7 @@ impl FieldRule {
                 "numeric" => rule.number = true,
                 "boolean" => rule.boolean = true,
                 "datetime" => rule.date = true,
-                "geopoint" => rule.geo = GeoForm::Places,
+                "geopoint" => rule.geo = GeoForm::Points,
                 "geoshape" => rule.geo = GeoForm::Shapes,
                 _ => {}
             }

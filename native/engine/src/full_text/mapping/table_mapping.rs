@@ -8,6 +8,9 @@ use super::rule::{DERIVED_SUFFIXES, FieldRule};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
 
+/// The member that says when a document was written.
+pub const TIMESTAMP: &str = "_timestamp";
+
 #[derive(Debug)]
 struct DocumentType {
     name: String,
@@ -22,6 +25,8 @@ pub struct TableMapping {
     enforced: bool,
     /// Some field is opted in, so a query without a field searches only such.
     pub any_in_all: bool,
+    /// Strings are kept whole, and none is cut into words: the table's text index was dropped, but its filters are not.
+    pub values_only: bool,
 }
 
 impl TableMapping {
@@ -46,6 +51,7 @@ impl TableMapping {
             default_type,
             templates,
             enforced: schema["enforce_types"] == Value::Bool(true),
+            values_only: schema["values_only"] == Value::Bool(true),
         }
     }
 
@@ -69,14 +75,14 @@ impl TableMapping {
 
     pub fn child_of(&self, parent: &Cursor, is_root: bool, name: &str) -> Cursor {
         if is_root && name.starts_with('_') {
-            return if matches!(name, "_timestamp" | "_type") { Cursor::Dynamic } else { Cursor::Closed };
+            return if matches!(name, TIMESTAMP | "_type") { Cursor::Dynamic } else { Cursor::Closed };
         }
         parent.child(name, self.enforced)
     }
 
     pub fn rule_of(&self, cursor: &Cursor, path: &str, detected: DetectedType) -> FieldRule {
         match path {
-            "_timestamp" => return FieldRule { date: true, ..FieldRule::none() },
+            TIMESTAMP => return FieldRule { date: true, ..FieldRule::none() },
             "_type" => return FieldRule { exact: true, ..FieldRule::none() },
             _ => {}
         }

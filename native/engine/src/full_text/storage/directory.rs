@@ -16,7 +16,7 @@ use tantivy::directory::{
     DirectoryLock, FileHandle, FileSlice, Lock, MmapDirectory, OwnedBytes, WatchCallback, WatchHandle, WritePtr,
 };
 
-use super::file_writer::FileWriter;
+use super::file_writer::{FileStore, FileWriter};
 use super::locks::LockTable;
 
 pub const META_FILE: &str = "meta.json";
@@ -121,34 +121,9 @@ impl IndexDirectory {
         self.state().on_disk.keys().cloned().collect()
     }
 
-    pub fn may_stay_in_memory(&self, file_bytes: usize) -> bool {
-        self.shared.disk.is_none()
-            || (file_bytes <= self.shared.memory_file_bytes_max
-                && self.state().memory_bytes + file_bytes <= self.shared.memory_files_bytes_max)
-    }
-
     fn path_on_disk(&self, name: &Path) -> io::Result<PathBuf> {
         let disk = self.shared.disk.as_ref().ok_or_else(|| io::Error::other("the index has no directory"))?;
         Ok(disk.root.join(name))
-    }
-
-    pub fn create_on_disk(&self, name: &Path) -> io::Result<File> {
-        File::create_new(self.path_on_disk(name)?)
-    }
-
-    pub fn finish_on_disk(&self, name: &Path) {
-        let bytes = self.path_on_disk(name).and_then(fs::metadata).map_or(0, |metadata| metadata.len());
-        let mut state = self.state();
-        state.being_written.remove(name);
-        state.on_disk.insert(name.to_owned(), bytes);
-    }
-
-    pub fn finish_in_memory(&self, name: &Path, mut bytes: Vec<u8>) {
-        bytes.shrink_to_fit();
-        let mut state = self.state();
-        state.being_written.remove(name);
-        state.memory_bytes += bytes.len();
-        state.memory.insert(name.to_owned(), OwnedBytes::new(bytes));
     }
 
     /// The files of the newest commit, which stay from now on until `finish_checkpoint` names them no more.
@@ -222,6 +197,33 @@ impl fmt::Debug for IndexDirectory {
 
 fn not_there(path: &Path) -> OpenReadError {
     OpenReadError::FileDoesNotExist(path.to_owned())
+}
+
+impl FileStore for IndexDirectory {
+    fn may_stay_in_memory(&self, file_bytes: usize) -> bool {
+        self.shared.disk.is_none()
+            || (file_bytes <= self.shared.memory_file_bytes_max
+                && self.state().memory_bytes + file_bytes <= self.shared.memory_files_bytes_max)
+    }
+
+    fn create_on_disk(&self, name: &Path) -> io::Result<File> {
+        File::create_new(self.path_on_disk(name)?)
+    }
+
+    fn finish_on_disk(&self, name: &Path) {
+        let bytes = self.path_on_disk(name).and_then(fs::metadata).map_or(0, |metadata| metadata.len());
+        let mut state = self.state();
+        state.being_written.remove(name);
+        state.on_disk.insert(name.to_owned(), bytes);
+    }
+
+    fn finish_in_memory(&self, name: &Path, mut bytes: Vec<u8>) {
+        bytes.shrink_to_fit();
+        let mut state = self.state();
+        state.being_written.remove(name);
+        state.memory_bytes += bytes.len();
+        state.memory.insert(name.to_owned(), OwnedBytes::new(bytes));
+    }
 }
 
 impl Directory for IndexDirectory {

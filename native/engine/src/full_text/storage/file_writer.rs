@@ -2,35 +2,41 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tantivy::directory::{AntiCallToken, TerminatingWrite};
 
-use super::directory::IndexDirectory;
+/// Where finished files go.
+pub trait FileStore: Send + Sync {
+    fn may_stay_in_memory(&self, bytes: usize) -> bool;
+    fn create_on_disk(&self, name: &Path) -> io::Result<File>;
+    fn finish_on_disk(&self, name: &Path);
+    fn finish_in_memory(&self, name: &Path, bytes: Vec<u8>);
+}
 
-pub struct FileWriter {
-    directory: IndexDirectory,
+pub struct FileWriter<Store> {
+    store: Store,
     name: PathBuf,
     buffer: Vec<u8>,
     /// Set once the file has gone over to disk; never synced here.
     file: Option<File>,
 }
 
-impl FileWriter {
-    pub fn new(directory: IndexDirectory, name: PathBuf) -> Self {
-        Self { directory, name, buffer: Vec::new(), file: None }
+impl<Store: FileStore> FileWriter<Store> {
+    pub fn new(store: Store, name: PathBuf) -> Self {
+        Self { store, name, buffer: Vec::new(), file: None }
     }
 }
 
-impl Write for FileWriter {
+impl<Store: FileStore> Write for FileWriter<Store> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(file) = &mut self.file {
             file.write_all(bytes)?;
             return Ok(bytes.len());
         }
         self.buffer.extend_from_slice(bytes);
-        if !self.directory.may_stay_in_memory(self.buffer.len()) {
-            let mut file = self.directory.create_on_disk(&self.name)?;
+        if !self.store.may_stay_in_memory(self.buffer.len()) {
+            let mut file = self.store.create_on_disk(&self.name)?;
             file.write_all(&self.buffer)?;
             self.buffer = Vec::new();
             self.file = Some(file);
@@ -43,11 +49,11 @@ impl Write for FileWriter {
     }
 }
 
-impl TerminatingWrite for FileWriter {
+impl<Store: FileStore> TerminatingWrite for FileWriter<Store> {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         match self.file.take() {
-            Some(_) => self.directory.finish_on_disk(&self.name),
-            None => self.directory.finish_in_memory(&self.name, std::mem::take(&mut self.buffer)),
+            Some(_) => self.store.finish_on_disk(&self.name),
+            None => self.store.finish_in_memory(&self.name, std::mem::take(&mut self.buffer)),
         }
         Ok(())
     }

@@ -1,0 +1,435 @@
+//! A plan's conditions as Tantivy queries for one index.
+
+use std::sync::Arc;
+
+use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query};
+use tantivy::tokenizer::TokenStream;
+
+use crate::error::EngineError;
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::dates::parse_date;
+use crate::full_text::plan::{Node, QueryPlan, TermValue};
+use crate::full_text::query::compile::clauses::{any_of, every_document, filter_clause, term_query};
+use crate::full_text::query::compile::context::CompileContext;
+use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
+use crate::full_text::query::compile::text_checks::check_text;
+use crate::full_text::query::compile::text_nodes::{
+    Words, bool_prefix_query, match_query, phrase_query, prefix_conditions,
+};
+use crate::full_text::query::compile::value_nodes::{
+    RangeBounds, boolean_query, date_query, exists_query, ids_query, key_prefix_query, number_query, parsed_values,
+    range_query,
+};
+use crate::full_text::query::compile::word_nodes::{
+    FuzzyOptions, PhraseShape, fuzzy_query, ip_range_query, regexp_query, terms_phrase_query, wildcard_query,
+};
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::geo::geo_query::{GeoQuery, GeoTest};
+use crate::full_text::query::terms::constant_score_union::ConstantScoreUnion;
+use crate::full_text::query::terms::string_columns::StringRangeQuery;
+
+const KEY_FIELD: &str = "_id";
+
+/// The whole plan but for its TTL: query, filters, exclusions, key prefix.
+pub fn compile_plan(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
+    Ok(compile_parts(context, plan)?.map_or_else(|| Box::new(EmptyQuery) as Box<dyn Query>, CompiledPlan::whole))
+}
+
+/// Filters, exclusions and key prefix without the query; `None` when they let everything through.
+pub fn compile_filter(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Option<Box<dyn Query>>, EngineError> {
+    check_text(context.index, plan)?;
+    let filter = compile_conditions(context, plan)?;
+    Ok(if filter.is_empty() { None } else { Some(filter.into_query()) })
+}
+
+/// What a plan lets through besides its query.
+#[derive(Default)]
+pub struct Conditions {
+    filters: Vec<Box<dyn Query>>,
+    exclusions: Vec<Box<dyn Query>>,
+    /// Something is left of the plan's filters.
+    filters_asked: bool,
+    /// Some of them ask for nothing.
+    left_out: bool,
+}
+
+impl Conditions {
+    pub fn is_empty(&self) -> bool {
+        self.filters.is_empty() && self.exclusions.is_empty()
+    }
+
+    /// All of them; every document when there are none.
+    pub fn into_query(self) -> Box<dyn Query> {
+        let mut filters = self.filters;
+        if filters.is_empty() {
+            filters.push(Box::new(AllQuery));
+        }
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = filters.into_iter().map(|query| (Occur::Must, query)).collect();
+        clauses.extend(self.exclusions.into_iter().map(|query| (Occur::MustNot, query)));
+        Box::new(BooleanQuery::new(clauses))
+    }
+}
+
+/// A plan in its two parts.
+pub struct CompiledPlan {
+    /// What scores; `None` when every document that the conditions let through scores `constant`.
+    pub scored: Option<Box<dyn Query>>,
+    pub constant: f32,
+    pub conditions: Conditions,
+}
+
+impl CompiledPlan {
+    /// The same documents by a condition that stands for all others.
+    pub fn with_condition(self, condition: Box<dyn Query>) -> Self {
+        Self { conditions: Conditions { filters: vec![condition], ..Conditions::default() }, ..self }
+    }
+
+    pub fn whole(self) -> Box<dyn Query> {
+        let Self { scored, constant, conditions } = self;
+        match scored {
+            // The filters find the documents, instead of a walk over all of them.
+            None => Box::new(ConstScoreQuery::new(conditions.into_query(), constant)),
+            Some(scored) if conditions.is_empty() => scored,
+            Some(scored) => {
+                let mut clauses = vec![(Occur::Must, scored)];
+                clauses.extend(conditions.filters.into_iter().map(filter_clause));
+                clauses.extend(conditions.exclusions.into_iter().map(|query| (Occur::MustNot, query)));
+                Box::new(BooleanQuery::new(clauses))
+            }
+        }
+    }
+}
+
+/// `None` when nothing can match. Query and conditions are one bool: what asks for nothing is left out, and when
+/// nothing is left of what was asked, nothing matches.
+pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Option<CompiledPlan>, EngineError> {
+    check_text(context.index, plan)?;
+    let conditions = compile_conditions(context, plan)?;
+    let (scored, constant) = match &plan.query {
+        None => (None, 1.0),
+        Some(Node::MatchAll { boost }) => (None, *boost),
+        Some(node) => (compile(context, node)?, 1.0),
+    };
+    let query_is_left_out = scored.is_none() && plan.query.as_ref().is_some_and(|node| !is_match_all(node));
+    let asks_for_something = conditions.filters_asked || scored.is_some();
+    if (conditions.left_out || query_is_left_out) && !asks_for_something {
+        return Ok(None);
+    }
+    Ok(Some(CompiledPlan { scored, constant, conditions }))
+}
+
+fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Conditions, EngineError> {
+    let Clauses { found: mut filters, left_out } = compile_all(context, &plan.filter)?;
+    let filters_asked = !filters.is_empty();
+    if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+        filters.push(key_prefix_query(prefix));
+    }
+    if let Some(permitted) = &plan.row_filter {
+        filters.push(compile_row_filter(context, permitted)?);
+    }
+    let exclusions = compile_all(context, &plan.exclusion)?.found;
+    Ok(Conditions { filters, exclusions, filters_asked, left_out })
+}
+
+/// What asks for nothing permits nothing: a filter that was left out would show every row.
+fn compile_row_filter(context: &CompileContext<'_>, node: &Node) -> Result<Box<dyn Query>, EngineError> {
+    Ok(compile(context, node)?.unwrap_or_else(|| Box::new(EmptyQuery)))
+}
+
+/// The documents that the row filter of `plan` permits; `None` without one.
+pub fn compile_permitted(
+    context: &CompileContext<'_>,
+    plan: &QueryPlan,
+) -> Result<Option<Box<dyn Query>>, EngineError> {
+    let permitted = plan.row_filter.as_ref();
+    permitted.map(|node| compile_row_filter(context, node)).transpose()
+}
+
+fn is_match_all(node: &Node) -> bool {
+    matches!(node, Node::MatchAll { .. })
+}
+
+/// Several nodes, without those that ask for nothing.
+struct Clauses {
+    found: Vec<Box<dyn Query>>,
+    left_out: bool,
+}
+
+fn compile_all(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, EngineError> {
+    let mut clauses = Clauses { found: Vec::new(), left_out: false };
+    for node in nodes {
+        match compile(context, node)? {
+            Some(query) => clauses.found.push(query),
+            None => clauses.left_out = true,
+        }
+    }
+    Ok(clauses)
+}
+
+/// As `compile_all`, for nodes that must all match. A word that analysis drops is left out beside other words of its field:
+/// `title:(the fox)` asks for the fox, while `source:a` alone asks for that very string.
+fn compile_required(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, EngineError> {
+    let wordless = nodes.iter().map(|node| wordless_field(context.index, node)).collect::<Result<Vec<_>, _>>()?;
+    let mut clauses = Clauses { found: Vec::new(), left_out: false };
+    for (node, field) in nodes.iter().zip(&wordless) {
+        let has_words_beside = |field: &str| {
+            nodes.iter().zip(&wordless).any(|(other, dropped)| dropped.is_none() && words_field(other) == Some(field))
+        };
+        if field.is_some_and(has_words_beside) {
+            clauses.left_out = true;
+            continue;
+        }
+        match compile(context, node)? {
+            Some(query) => clauses.found.push(query),
+            None => clauses.left_out = true,
+        }
+    }
+    Ok(clauses)
+}
+
+fn boosted(query: Box<dyn Query>, boost: f32) -> Box<dyn Query> {
+    if boost == 1.0 { query } else { Box::new(BoostQuery::new(query, boost)) }
+}
+
+fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineError> {
+    let Some(name) = name else { return Ok(None) };
+    let analyzer = Analyzer::named(name);
+    analyzer.map(Some).ok_or_else(|| EngineError::new("invalid_query", format!("there is no analyzer \"{name}\"")))
+}
+
+/// `None` when the node asks for nothing: a text without any token (stop words, punctuation).
+fn compile(context: &CompileContext<'_>, node: &Node) -> Result<Option<Box<dyn Query>>, EngineError> {
+    let CompileContext { index, deadline, .. } = context;
+    let query = match node {
+        Node::MatchAll { boost } => boosted(every_document(), *boost),
+        Node::MatchNone {} => Box::new(EmptyQuery),
+        Node::Match { field, text, operator, analyzer, fuzziness, prefix_length, boost } => {
+            let analyzer = named_analyzer(analyzer)?;
+            if has_no_token(index, field.as_deref(), text, analyzer) {
+                return Ok(None);
+            }
+            let words = Words {
+                context,
+                text,
+                analyzer,
+                near: FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length },
+            };
+            words.check()?;
+            let on_texts = |texts: &[TextField]| match_query(texts, words, *operator);
+            boosted(on_text_or_values(index, field.as_deref(), text, analyzer, on_texts), *boost)
+        }
+        Node::Phrase { field, text, slop, analyzer, fuzziness, prefix_length, boost } => {
+            let analyzer = named_analyzer(analyzer)?;
+            if has_no_token(index, field.as_deref(), text, analyzer) {
+                return Ok(None);
+            }
+            let words = Words {
+                context,
+                text,
+                analyzer,
+                near: FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length },
+            };
+            words.check()?;
+            let on_texts = |texts: &[TextField]| phrase_query(texts, words, *slop);
+            boosted(on_text_or_values(index, field.as_deref(), text, analyzer, on_texts), *boost)
+        }
+        Node::Fuzzy { field, value, fuzziness, prefix_length, boost } => {
+            let near = FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length };
+            boosted(fuzzy_query(index, field.as_deref(), value, near, deadline), *boost)
+        }
+        Node::Wildcard { field, pattern, boost } => {
+            boosted(wildcard_query(index, field.as_deref(), pattern, deadline)?, *boost)
+        }
+        Node::Regexp { field, pattern, boost } => {
+            boosted(regexp_query(index, field.as_deref(), pattern, deadline)?, *boost)
+        }
+        Node::TermsPhrase { field, terms, slop, fuzziness, boost } => {
+            let shape = PhraseShape { slop: *slop, near: FuzzyOptions { fuzziness: *fuzziness, prefix_length: 0 } };
+            boosted(terms_phrase_query(index, field.as_deref(), terms, shape, deadline), *boost)
+        }
+        Node::IpRange { field, cidr, boost } => boosted(ip_range_query(index, field, cidr, deadline)?, *boost),
+        Node::GeoBox { field, top_left, bottom_right, boost } => {
+            boosted(geo_query(field, GeoTest::in_box(*top_left, *bottom_right), deadline), *boost)
+        }
+        Node::GeoDistance { field, center, meters, boost } => {
+            boosted(geo_query(field, GeoTest::near(*center, *meters)?, deadline), *boost)
+        }
+        Node::GeoPolygon { field, points, boost } => {
+            boosted(geo_query(field, GeoTest::in_polygon(points)?, deadline), *boost)
+        }
+        Node::GeoShape { field, geometry, relation, boost } => {
+            boosted(geo_query(field, GeoTest::related_to(geometry, *relation)?, deadline), *boost)
+        }
+        Node::Term { field, value, boost } => boosted(term_node(index, field.as_deref(), value), *boost),
+        Node::Prefix { field, value, boost } => boosted(prefix_node(index, field.as_deref(), value), *boost),
+        Node::Range { field, gt, gte, lt, lte, of, boost } => {
+            boosted(range_query(index, field, &RangeBounds { gt, gte, lt, lte }, *of)?, *boost)
+        }
+        Node::Ids { ids, boost } => boosted(ids_query(index, ids), *boost),
+        Node::BoolField { field, value, boost } => boosted(boolean_query(index, field, *value), *boost),
+        Node::Exists { field, boost } => boosted(exists_query(index, field), *boost),
+        Node::BoolPrefix { fields, text, boost } => boosted(bool_prefix_query(index, fields, text), *boost),
+        Node::Bool { must, should, must_not, filter, min_should, boost } => {
+            let Some(query) = bool_node(context, [must, should, must_not, filter], *min_should)? else {
+                return Ok(None);
+            };
+            boosted(query, *boost)
+        }
+    };
+    Ok(Some(query))
+}
+
+fn geo_query(path: &str, test: GeoTest, deadline: &Deadline) -> Box<dyn Query> {
+    Box::new(GeoQuery { path: path.to_owned(), test: Arc::new(test), deadline: deadline.clone() })
+}
+
+/// Whether `text` asks for nothing: the analyzers that it is read with drop all of it, and it has no exact form to be
+/// compared with.
+fn has_no_token(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
+    !field.is_some_and(|path| has_exact_form(index, path)) && is_dropped(index, field, text, analyzer)
+}
+
+fn has_exact_form(index: &IndexFields, path: &str) -> bool {
+    path == KEY_FIELD || !index.exact_paths(path).is_empty()
+}
+
+/// The field of a text that only its exact form is left of.
+fn wordless_field<'n>(index: &IndexFields, node: &'n Node) -> Result<Option<&'n str>, EngineError> {
+    let (Node::Match { field: Some(field), text, analyzer, .. }
+    | Node::Phrase { field: Some(field), text, analyzer, .. }) = node
+    else {
+        return Ok(None);
+    };
+    let analyzer = named_analyzer(analyzer)?;
+    let is_wordless = field != KEY_FIELD && is_dropped(index, Some(field), text, analyzer);
+    Ok(if is_wordless && has_exact_form(index, field) { Some(field) } else { None })
+}
+
+/// The field that the words of a node are searched in.
+fn words_field(node: &Node) -> Option<&str> {
+    match node {
+        Node::Match { field, .. }
+        | Node::Phrase { field, .. }
+        | Node::Prefix { field, .. }
+        | Node::Fuzzy { field, .. }
+        | Node::Wildcard { field, .. }
+        | Node::Regexp { field, .. }
+        | Node::TermsPhrase { field, .. } => field.as_deref(),
+        _ => None,
+    }
+}
+
+/// Whether the analyzers that `text` is read with drop all of it. Decided by the table's mapping where a field is
+/// named, so that it does not depend on which documents an index holds.
+fn is_dropped(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
+    let analyzers = match (analyzer, field) {
+        (Some(analyzer), _) => vec![analyzer],
+        (None, Some(path)) => index.mapping.analyzers_of(path),
+        (None, None) => {
+            let mut analyzers: Vec<Analyzer> = index.default_texts().iter().map(|text| text.analyzer).collect();
+            analyzers.dedup();
+            if analyzers.is_empty() { vec![Analyzer::Standard] } else { analyzers }
+        }
+    };
+    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| !analyzer.token_stream(text).advance())
+}
+
+/// `on_texts` where the path has analysed text; the whole value where it has only that or where analysis leaves no word of
+/// `text`, and what `text` may stand for besides a string.
+fn on_text_or_values(
+    index: &IndexFields,
+    field: Option<&str>,
+    text: &str,
+    analyzer: Option<Analyzer>,
+    on_texts: impl Fn(&[TextField]) -> Box<dyn Query>,
+) -> Box<dyn Query> {
+    let Some(path) = field else { return on_texts(&index.default_texts()) };
+    if path == KEY_FIELD {
+        return ids_query(index, &[text.to_owned()]);
+    }
+    let texts = index.texts_of(path);
+    let mut queries = Vec::new();
+    if texts.is_empty() || index.may_be_exact_only(path) || is_dropped(index, field, text, analyzer) {
+        queries.extend(index.exact_fields(path).iter().map(|place| index.string_query(place, text)));
+    }
+    queries.extend(parsed_values(index, path, text));
+    if !texts.is_empty() {
+        queries.push(on_texts(&texts));
+    }
+    any_of(queries)
+}
+
+fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box<dyn Query> {
+    let text = match value {
+        TermValue::Text(text) => text.clone(),
+        TermValue::Number(number) => match field {
+            Some(path) => return number_query(index, path, *number),
+            None => number.to_string(),
+        },
+        TermValue::Boolean(boolean) => match field {
+            Some(path) => return boolean_query(index, path, *boolean),
+            None => boolean.to_string(),
+        },
+    };
+    let Some(path) = field else {
+        let tokens = index.default_texts();
+        return any_of(tokens.iter().map(|text_field| term_query(text_field.term(&text))).collect());
+    };
+    if path == KEY_FIELD {
+        return ids_query(index, &[text]);
+    }
+    let exact = index.exact_fields(path);
+    let mut queries: Vec<Box<dyn Query>> = exact.iter().map(|place| index.string_query(place, &text)).collect();
+    if exact.is_empty() {
+        queries.extend(index.texts_of(path).iter().map(|text_field| term_query(text_field.term(&text))));
+    }
+    if let Some(date) = parse_date(&text) {
+        queries.push(date_query(index, path, date));
+    }
+    any_of(queries)
+}
+
+fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dyn Query> {
+    let Some(path) = field else {
+        return Box::new(ConstantScoreUnion(prefix_conditions(&index.default_texts(), prefix)));
+    };
+    if path == KEY_FIELD {
+        return key_prefix_query(prefix);
+    }
+    let mut conditions = prefix_conditions(&index.texts_of(path), prefix);
+    for place in index.exact_fields(path) {
+        conditions.push(Arc::new(StringRangeQuery::with_prefix(place.column, prefix)));
+    }
+    Box::new(ConstantScoreUnion(conditions))
+}
+
+fn bool_node(
+    context: &CompileContext<'_>,
+    [must, should, must_not, filter]: [&Vec<Node>; 4],
+    min_should: Option<usize>,
+) -> Result<Option<Box<dyn Query>>, EngineError> {
+    let (must, filter) = (compile_required(context, must)?, compile_required(context, filter)?);
+    let should = compile_all(context, should)?;
+    let must_not = compile_all(context, must_not)?;
+    let something_required = !(must.found.is_empty() && filter.found.is_empty());
+    if !something_required && should.found.is_empty() && must_not.found.is_empty() {
+        let left_out = must.left_out || filter.left_out || should.left_out;
+        return Ok(if left_out { None } else { Some(every_document()) });
+    }
+    let default_min = usize::from(!something_required && !should.found.is_empty());
+    let min_should = match min_should {
+        // What was left out cannot be asked for.
+        Some(min) if should.left_out => min.min(should.found.len()),
+        Some(min) => min,
+        None => default_min,
+    };
+    let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+    if !something_required && should.found.is_empty() {
+        clauses.push((Occur::Must, every_document()));
+    }
+    clauses.extend(must.found.into_iter().map(|query| (Occur::Must, query)));
+    clauses.extend(should.found.into_iter().map(|query| (Occur::Should, query)));
+    clauses.extend(must_not.found.into_iter().map(|query| (Occur::MustNot, query)));
+    clauses.extend(filter.found.into_iter().map(filter_clause));
+    Ok(Some(Box::new(BooleanQuery::with_minimum_required_clauses(clauses, min_should))))
+}

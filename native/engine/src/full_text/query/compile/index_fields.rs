@@ -1,0 +1,178 @@
+//! Where the values of a document path lie in one index.
+
+use std::sync::Arc;
+
+use tantivy::Term;
+use tantivy::query::{Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::document_reader::{overflow_all_prefix, overflow_prefix};
+use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, SLOT_COUNT, VALUES, long_string_term};
+use crate::full_text::mapping::TableMapping;
+use crate::full_text::query::compile::clauses::term_query;
+use crate::full_text::query::terms::long_strings::LongStringQuery;
+use crate::full_text::slots::{Slot, find_slot};
+
+const KEYWORD_SUFFIX: &str = ".keyword";
+
+/// One analysed form of a path's text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TextField {
+    pub field: Field,
+    pub analyzer: Analyzer,
+    /// What the field's tokens begin with; empty in a slot.
+    pub token_prefix: String,
+    /// Whether words may be misspelt here, where a query allows for slips.
+    pub typo: bool,
+}
+
+impl TextField {
+    pub fn term(&self, token: &str) -> Term {
+        if self.token_prefix.is_empty() {
+            return Term::from_field_text(self.field, token);
+        }
+        Term::from_field_text(self.field, &format!("{}{token}", self.token_prefix))
+    }
+}
+
+/// Whole strings: terms for equality, a column for everything else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExactField {
+    /// The path of their terms.
+    pub path: String,
+    pub column: String,
+}
+
+/// Where the paths of documents lie in one index.
+#[derive(Clone)]
+pub struct IndexFields {
+    pub fields: Arc<Fields>,
+    pub mapping: Arc<TableMapping>,
+    pub slots: Arc<Vec<Slot>>,
+}
+
+impl IndexFields {
+    pub fn new(fields: Arc<Fields>, mapping: Arc<TableMapping>, slots: Arc<Vec<Slot>>) -> Self {
+        Self { fields, mapping, slots }
+    }
+
+    fn slots_are_full(&self) -> bool {
+        self.slots.len() >= SLOT_COUNT
+    }
+
+    /// The analysed forms of `path`'s text in this index; none when no document has any.
+    pub fn texts_of(&self, path: &str) -> Vec<TextField> {
+        let mut texts = Vec::new();
+        let typo = self.mapping.allows_typo(path);
+        for analyzer in self.mapping.analyzers_of(path) {
+            if let Some(slot) = find_slot(&self.slots, path, analyzer) {
+                texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new(), typo });
+            } else if self.slots_are_full() {
+                let token_prefix = overflow_prefix(path);
+                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo });
+            }
+        }
+        texts
+    }
+
+    /// What a query without a field searches.
+    pub fn default_texts(&self) -> Vec<TextField> {
+        let is_searched = |slot: &Slot| if self.mapping.any_in_all { slot.in_all } else { slot.primary };
+        let mut texts: Vec<TextField> = Vec::new();
+        let mut analyzers = Vec::new();
+        // By path: ranges took their slots in different orders, and are to add up scores in the same one.
+        let mut slots: Vec<(&Slot, &Field)> = self.slots.iter().zip(&self.fields.slots).collect();
+        slots.sort_by(|(a, _), (b, _)| a.path.cmp(&b.path));
+        for (slot, field) in slots {
+            if !analyzers.contains(&slot.analyzer) {
+                analyzers.push(slot.analyzer);
+            }
+            if is_searched(slot) {
+                let typo = self.mapping.allows_typo(&slot.path);
+                texts.push(TextField { field: *field, analyzer: slot.analyzer, token_prefix: String::new(), typo });
+            }
+        }
+        if self.slots_are_full() {
+            // An overflow path's analyzer is one that a slot has, but for schemas with more analyzed types than slots.
+            for analyzer in analyzers {
+                let token_prefix = overflow_all_prefix(analyzer);
+                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo: true });
+            }
+        }
+        texts
+    }
+
+    /// The paths under which whole strings of `path` lie; none when it is declared to have no exact form.
+    pub fn exact_paths(&self, path: &str) -> Vec<String> {
+        let mut paths = Vec::new();
+        if self.mapping.exact_rules(path).iter().any(|rule| rule.exact) {
+            paths.push(path.to_owned());
+        }
+        if let Some(base) = path.strip_suffix(KEYWORD_SUFFIX)
+            && self.mapping.exact_rules(base).iter().any(|rule| rule.exact)
+        {
+            paths.push(base.to_owned());
+        }
+        paths
+    }
+
+    /// Whether documents may hold strings at `path`, but only as analysed words.
+    pub fn has_only_text(&self, path: &str) -> bool {
+        let rules = self.mapping.exact_rules(path);
+        let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
+        !has_values && self.exact_paths(path).is_empty() && rules.iter().any(|rule| !rule.texts.is_empty())
+    }
+
+    /// Where whole strings of `path` lie, keys included.
+    pub fn exact_fields(&self, path: &str) -> Vec<ExactField> {
+        if path == KEY {
+            return vec![ExactField { path: KEY_PATH.to_owned(), column: KEY.to_owned() }];
+        }
+        let place = |path: String| ExactField { column: column_name(&path), path };
+        self.exact_paths(path).into_iter().map(place).collect()
+    }
+
+    /// Whether some documents hold only the exact form of `path`'s strings.
+    pub fn may_be_exact_only(&self, path: &str) -> bool {
+        self.mapping.exact_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
+    }
+
+    /// The beginning of `path`'s terms: a string, boolean or integer is to be appended.
+    pub fn value_term(&self, path: &str) -> Term {
+        Term::from_field_json_path(self.fields.terms, &escaped(path), true)
+    }
+
+    /// The name of `path`'s columns, as a term to which a bound is to be appended.
+    pub fn column_term(&self, path: &str) -> Term {
+        Term::from_field_json_path(self.fields.values, &escaped(path), true)
+    }
+
+    /// The term of `text` itself.
+    pub fn string_term(&self, path: &str, text: &str) -> Term {
+        let mut term = self.value_term(path);
+        term.append_type_and_str(text);
+        term
+    }
+
+    /// Documents that hold the whole string.
+    pub fn string_query(&self, place: &ExactField, text: &str) -> Box<dyn Query> {
+        let Some(number) = long_string_term(&place.path, text) else {
+            return term_query(self.string_term(&place.path, text));
+        };
+        let mut term = self.value_term(LONG_STRING_PATH);
+        term.append_type_and_fast_value(number);
+        let term = TermQuery::new(term, IndexRecordOption::WithFreqs);
+        Box::new(LongStringQuery { term, column: place.column.clone(), text: text.to_owned() })
+    }
+}
+
+/// The name of `path`'s columns.
+pub fn column_name(path: &str) -> String {
+    format!("{VALUES}.{}", escaped(path))
+}
+
+/// Tantivy reads a backslash in a path as an escape.
+fn escaped(path: &str) -> String {
+    path.replace('\\', "\\\\")
+}

@@ -1,0 +1,50 @@
+//! What may be asked of a table whose text index was dropped: conditions on values, but nothing about words.
+
+use crate::error::EngineError;
+use crate::full_text::fields::KEY;
+use crate::full_text::plan::{Node, QueryPlan};
+use crate::full_text::query::compile::clauses::invalid;
+use crate::full_text::query::compile::index_fields::IndexFields;
+
+/// Errors: `invalid_query` when the table has no text index and `plan` needs one: what scores by words, and conditions on
+/// words without a field or of fields that have no whole values. Other conditions compare whole values.
+pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
+    if plan.has_text_index {
+        return Ok(());
+    }
+    let scored = plan.query.iter().map(|node| (node, true));
+    let conditions = plan.filter.iter().chain(&plan.exclusion).chain(&plan.row_filter).map(|node| (node, false));
+    let mut found = scored.chain(conditions).map(|(node, scores)| needs_words(index, node, scores));
+    if !found.any(|needed| needed) {
+        return Ok(());
+    }
+    Err(invalid(
+        "the table has no full-text index, since it was dropped: ask for whole values by \"term\", or create the index again",
+    ))
+}
+
+fn needs_words(index: &IndexFields, node: &Node, scores: bool) -> bool {
+    // A derived field, such as `title._2gram`, has no rules of its own.
+    let has_words = |path: &str| {
+        let rules = index.mapping.exact_rules(path);
+        path != KEY && (rules.is_empty() || rules.iter().any(|rule| !rule.texts.is_empty()))
+    };
+    match node {
+        Node::Match { field, .. } | Node::Phrase { field, .. } => match field {
+            Some(path) => index.has_only_text(path) || (scores && has_words(path)),
+            None => true,
+        },
+        Node::TermsPhrase { field, .. } => field.as_deref().is_none_or(has_words),
+        Node::BoolPrefix { fields, .. } => fields.iter().any(|weighted| has_words(&weighted.field)),
+        Node::Term { field, .. }
+        | Node::Prefix { field, .. }
+        | Node::Fuzzy { field, .. }
+        | Node::Wildcard { field, .. }
+        | Node::Regexp { field, .. } => field.as_deref().is_none_or(|path| index.has_only_text(path)),
+        Node::Bool { must, should, must_not, filter, .. } => {
+            must.iter().chain(should).any(|clause| needs_words(index, clause, scores))
+                || must_not.iter().chain(filter).any(|clause| needs_words(index, clause, false))
+        }
+        _ => false,
+    }
+}

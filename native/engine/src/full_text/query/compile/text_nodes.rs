@@ -1,0 +1,258 @@
+//! Conditions on analysed text.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, PhraseQuery, Query};
+use tantivy::tokenizer::Token;
+
+use crate::error::EngineError;
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::mapping::{INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
+use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Operator, WeightedField};
+use crate::full_text::query::compile::clauses::{any_of, term_query};
+use crate::full_text::query::compile::context::CompileContext;
+use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
+use crate::full_text::query::compile::word_nodes::{
+    FuzzyOptions, PhraseShape, near_any_query, near_token_query, positions_query,
+};
+use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+use crate::full_text::query::terms::levenshtein::fuzzy_words;
+use crate::full_text::query::terms::string_columns::StringRangeQuery;
+use crate::full_text::query::terms::term_range::TermRangeQuery;
+use crate::full_text::query::terms::typo_terms::TypoQuery;
+use crate::full_text::slots::tokens_of;
+
+/// Words that `_index_prefix` joins.
+const PREFIX_WORDS_MAX: usize = 3;
+
+/// Moves beyond this number are not looked for.
+const SLOP_MAX: u32 = 1_000;
+
+/// Words of one match or phrase that may be fuzzy: each is a walk of the term dictionary.
+const FUZZY_WORDS_MAX: usize = 64;
+
+/// The text that a node asks for, and how.
+#[derive(Clone, Copy)]
+pub struct Words<'a> {
+    pub context: &'a CompileContext<'a>,
+    pub text: &'a str,
+    /// In place of the fields' own.
+    pub analyzer: Option<Analyzer>,
+    pub near: FuzzyOptions,
+}
+
+impl Words<'_> {
+    fn is_fuzzy(&self) -> bool {
+        self.near.fuzziness != Fuzziness::Edits(0)
+    }
+
+    fn allows_slips(&self) -> bool {
+        self.near.fuzziness == Fuzziness::Auto(Automatic::Typo)
+    }
+
+    /// Errors: `limit_exceeded` when there are more words than may be fuzzy.
+    pub fn check(&self) -> Result<(), EngineError> {
+        if !self.is_fuzzy() || tokens_of(Analyzer::SearchAsYouType, self.text).len() <= FUZZY_WORDS_MAX {
+            return Ok(());
+        }
+        Err(EngineError::new("limit_exceeded", format!("a fuzzy text has at most {FUZZY_WORDS_MAX} words")))
+    }
+
+    /// A field may be switched off for slips, never for what a query asks for by number.
+    fn near_in(&self, text_field: &TextField) -> FuzzyOptions {
+        let is_off = !text_field.typo && self.allows_slips();
+        if is_off { FuzzyOptions { fuzziness: Fuzziness::Edits(0), ..self.near } } else { self.near }
+    }
+
+    fn word(&self, text_field: &TextField, token: Token) -> Word {
+        let written = if self.allows_slips() { self.text.get(token.offset_from..token.offset_to) } else { None };
+        let as_written = written.filter(|_| text_field.typo).unwrap_or_default().to_owned();
+        Word { text_field: text_field.clone(), token: token.text, as_written }
+    }
+
+    fn tokens(&self, text_field: &TextField) -> Vec<Token> {
+        tokens_of(self.analyzer.unwrap_or(text_field.analyzer), self.text)
+    }
+
+    fn query(&self, word: &Word) -> Box<dyn Query> {
+        let near = self.near_in(&word.text_field);
+        let words = fuzzy_words(&word.token, &word.as_written, near.fuzziness, near.prefix_length);
+        let CompileContext { index, vocabulary, deadline } = self.context;
+        let vocabulary = vocabulary.filter(|_| self.allows_slips());
+        match vocabulary {
+            Some(vocabulary) if !words.is_empty() => {
+                let itself = term_query(word.text_field.term(&word.token));
+                let near = TypoQuery::new(vocabulary, index, &word.text_field, words, deadline);
+                any_of(vec![itself, Box::new(near)])
+            }
+            _ => near_any_query(&word.text_field, &word.token, words, deadline),
+        }
+    }
+}
+
+/// A token in a field.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Word {
+    text_field: TextField,
+    token: String,
+    /// What the token was made of, where slips are counted from it; else empty.
+    as_written: String,
+}
+
+/// Words of a text in the given fields: any of them, or each of them in some field.
+pub fn match_query(texts: &[TextField], words: Words<'_>, operator: Operator) -> Box<dyn Query> {
+    match operator {
+        Operator::Or => match_any(texts, words),
+        Operator::And => match_every(texts, words),
+    }
+}
+
+fn match_any(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
+    let mut seen = HashSet::new();
+    let mut queries = Vec::new();
+    for text_field in texts {
+        for token in words.tokens(text_field) {
+            let word = words.word(text_field, token);
+            if seen.insert(word.clone()) {
+                queries.push(words.query(&word));
+            }
+        }
+    }
+    any_of(queries)
+}
+
+/// A word is known by where it begins in the query's text. A word that one of the analyzers drops (a stop word of its
+/// language) is asked of no field, so that fields of several languages can be searched together.
+fn match_every(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
+    let mut by_start: BTreeMap<usize, (usize, Vec<Word>)> = BTreeMap::new();
+    for text_field in texts {
+        let mut starts = HashSet::new();
+        for token in words.tokens(text_field) {
+            let (fields, alternatives) = by_start.entry(token.offset_from).or_default();
+            if starts.insert(token.offset_from) {
+                *fields += 1;
+            }
+            let word = words.word(text_field, token);
+            if !alternatives.contains(&word) {
+                alternatives.push(word);
+            }
+        }
+    }
+    let asked_of_all = by_start.values().any(|(fields, _)| *fields == texts.len());
+    let mut required: Vec<Box<dyn Query>> = Vec::new();
+    let mut seen = HashSet::new();
+    for (fields, alternatives) in by_start.into_values() {
+        if (fields == texts.len() || !asked_of_all) && seen.insert(alternatives.clone()) {
+            required.push(any_of(alternatives.iter().map(|word| words.query(word)).collect()));
+        }
+    }
+    match required.len() {
+        0 => Box::new(EmptyQuery),
+        1 => required.remove(0),
+        _ => Box::new(BooleanQuery::intersection(required)),
+    }
+}
+
+/// The words of a text one after another in one of the fields; `slop` moves are allowed.
+pub fn phrase_query(texts: &[TextField], words: Words<'_>, slop: u32) -> Box<dyn Query> {
+    any_of(texts.iter().filter_map(|text_field| phrase_in(text_field, words, slop)).collect())
+}
+
+fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<dyn Query>> {
+    let tokens = words.tokens(text_field);
+    match &tokens[..] {
+        [] => None,
+        [token] => Some(near_token_query(text_field, &token.text, words.near, &words.context.deadline)),
+        // Tantivy counts loose phrases from the word that is rarer in the segment, so that scores would depend on how
+        // documents are spread.
+        _ if words.is_fuzzy() || slop > 0 => {
+            let shape = PhraseShape { slop: slop.min(SLOP_MAX), near: words.near };
+            let positions = tokens.into_iter().map(|token| (token.position, vec![token.text])).collect();
+            Some(positions_query(text_field, positions, shape, &words.context.deadline))
+        }
+        _ => {
+            let terms = tokens.iter().map(|token| (token.position, text_field.term(&token.text))).collect();
+            Some(Box::new(PhraseQuery::new_with_offset_and_slop(terms, slop)))
+        }
+    }
+}
+
+/// Tokens that begin with `prefix`, in its lowercase form where they are in lowercase.
+pub fn prefix_conditions(texts: &[TextField], prefix: &str) -> Vec<Arc<dyn BitsOfSegment>> {
+    let lowercase = prefix.to_lowercase();
+    let condition = |text_field: &TextField| {
+        let prefix = if text_field.analyzer.folds_case() { &lowercase } else { prefix };
+        Arc::new(prefix_range(text_field, prefix)) as Arc<dyn BitsOfSegment>
+    };
+    texts.iter().map(condition).collect()
+}
+
+fn prefix_range(text_field: &TextField, prefix: &str) -> TermRangeQuery {
+    TermRangeQuery::with_prefix(&text_field.term(prefix))
+}
+
+fn prefix_of(text_field: &TextField, prefix: &str) -> Box<dyn Query> {
+    Box::new(prefix_range(text_field, prefix))
+}
+
+/// Any word, the last one as the beginning of a word, in any of the fields; scores add up.
+pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &str) -> Box<dyn Query> {
+    let words = tokens_of(Analyzer::SearchAsYouType, text);
+    let Some(last) = words.last() else { return Box::new(EmptyQuery) };
+    let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+    for weighted in fields {
+        let mut queries = Vec::new();
+        let of_all = weighted.field == ALL_FIELDS;
+        let texts = if of_all { index.default_texts() } else { index.texts_of(&weighted.field) };
+        for text_field in texts {
+            queries.extend(word_clauses(&text_field, text, &last.text));
+        }
+        for (suffix, size) in [(TWO_GRAM, 2), (THREE_GRAM, 3)] {
+            for text_field in index.texts_of(&format!("{}{suffix}", weighted.field)) {
+                queries.extend(shingle_clauses(&text_field, &words, size));
+            }
+        }
+        for text_field in index.texts_of(&format!("{}{INDEX_PREFIX}", weighted.field)) {
+            let from = words.len().saturating_sub(PREFIX_WORDS_MAX);
+            queries.push(term_query(text_field.term(&joined(&words[from..]))));
+        }
+        if queries.is_empty() {
+            for place in index.exact_fields(&weighted.field) {
+                queries.push(Box::new(StringRangeQuery::with_prefix(place.column, text)));
+            }
+        }
+        let scored = any_of(queries);
+        clauses.push((Occur::Should, Box::new(BoostQuery::new(scored, weighted.boost))));
+    }
+    Box::new(BooleanQuery::new(clauses))
+}
+
+fn word_clauses(text_field: &TextField, text: &str, last_word: &str) -> Vec<Box<dyn Query>> {
+    let mut queries: Vec<Box<dyn Query>> = Vec::new();
+    let mut seen = HashSet::new();
+    for token in tokens_of(text_field.analyzer, text) {
+        let term = text_field.term(&token.text);
+        if seen.insert(term.clone()) {
+            queries.push(term_query(term));
+        }
+    }
+    queries.push(prefix_of(text_field, last_word));
+    queries
+}
+
+fn shingle_clauses(text_field: &TextField, words: &[Token], size: usize) -> Vec<Box<dyn Query>> {
+    let windows = words.windows(size).count();
+    let shingles = words.windows(size).enumerate();
+    shingles
+        .map(|(at, window)| {
+            let shingle = joined(window);
+            if at + 1 == windows { prefix_of(text_field, &shingle) } else { term_query(text_field.term(&shingle)) }
+        })
+        .collect()
+}
+
+fn joined(words: &[Token]) -> String {
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    texts.join(" ")
+}

@@ -1,0 +1,3 @@
+//! Conditions on points and shapes on earth.
+
+pub mod geo_query;

@@ -1,0 +1,123 @@
+//! The documents that the part of a plan which does not score lets through, a bit for each, kept for the next query.
+//!
+//! A segment never changes but for its deletes, so its bits stay true for as long as it lives: they say nothing of
+//! deletes, nor of expiry.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tantivy::index::SegmentId;
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{DocId, Score, SegmentReader, TantivyError};
+
+use crate::error::EngineError;
+use crate::full_text::errors::tantivy_failed;
+use crate::full_text::plan::QueryPlan;
+use crate::full_text::query::compile::compile_plan::compile_filter;
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
+use crate::full_text::query::run::collect::visit_all;
+use crate::full_text::query::run::range_view::RangeView;
+
+/// What tells the filters of plans apart. A condition without a field means the fields that there are.
+pub fn filter_name(view: &RangeView, plan: &QueryPlan) -> Result<Arc<str>, EngineError> {
+    let parts = (view.index.slots.len(), &plan.filter, &plan.exclusion, &plan.row_filter, &plan.key_prefix);
+    let name = serde_json::to_string(&parts).map_err(|error| EngineError::internal(format!("a filter: {error}")))?;
+    Ok(Arc::from(name))
+}
+
+pub fn is_filtered(plan: &QueryPlan) -> bool {
+    !plan.filter.is_empty()
+        || !plan.exclusion.is_empty()
+        || plan.row_filter.is_some()
+        || plan.key_prefix.as_ref().is_some_and(|key| !key.is_empty())
+}
+
+/// For each segment of `view`, in order, the documents that filters, exclusions and key prefix of `plan` let through;
+/// deleted and expired ones too. `None` when they let everything through.
+///
+/// Errors: `invalid_query`; `query_timeout`.
+pub fn filter_bits(
+    view: &RangeView,
+    plan: &QueryPlan,
+    deadline: &Deadline,
+) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
+    if !is_filtered(plan) {
+        return Ok(None);
+    }
+    bits_of(view, plan, &filter_name(view, plan)?, deadline)
+}
+
+/// The same for a filter that was asked before; to keep the bits of one that is never asked again would only cost.
+pub fn known_filter_bits(
+    view: &RangeView,
+    plan: &QueryPlan,
+    deadline: &Deadline,
+) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
+    let Some(first) = view.searcher.segment_readers().first().filter(|_| is_filtered(plan)) else { return Ok(None) };
+    let name = filter_name(view, plan)?;
+    if !view.filters.held().is_known(&name, first.segment_id()) {
+        return Ok(None);
+    }
+    bits_of(view, plan, &name, deadline)
+}
+
+fn bits_of(
+    view: &RangeView,
+    plan: &QueryPlan,
+    name: &Arc<str>,
+    deadline: &Deadline,
+) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
+    let readers = view.searcher.segment_readers();
+    let mut weight: Option<Box<dyn Weight>> = None;
+    let mut all = Vec::with_capacity(readers.len());
+    for reader in readers {
+        let known = view.filters.held().find(reader.segment_id(), name);
+        if let Some(bits) = known {
+            all.push(bits);
+            continue;
+        }
+        let weight = match &mut weight {
+            Some(weight) => weight,
+            none => {
+                let Some(filter) = compile_filter(&view.compiling(plan), plan)? else { return Ok(None) };
+                none.insert(filter.weight(EnableScoring::disabled_from_schema(&view.schema)).map_err(tantivy_failed)?)
+            }
+        };
+        let visit = |take: &mut dyn FnMut(DocId)| visit_all(reader, &**weight, deadline, |doc, _| take(doc));
+        let bits = Arc::new(DocBits::collect(reader.max_doc(), visit)?);
+        view.filters.held().keep(reader.segment_id(), name, Arc::clone(&bits));
+        all.push(bits);
+    }
+    Ok(Some(all))
+}
+
+/// A condition whose documents are known.
+#[derive(Debug, Clone)]
+pub struct BitsQuery(Arc<HashMap<SegmentId, Arc<DocBits>>>);
+
+impl BitsQuery {
+    /// `bits` are of the segments of `view`, in order.
+    pub fn new(view: &RangeView, bits: Vec<Arc<DocBits>>) -> Self {
+        let segments = view.searcher.segment_readers().iter().map(SegmentReader::segment_id);
+        Self(Arc::new(segments.zip(bits).collect()))
+    }
+}
+
+impl Query for BitsQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for BitsQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let bits = self.0.get(&reader.segment_id());
+        let bits = bits.ok_or_else(|| TantivyError::InternalError("a segment of another commit".to_owned()))?;
+        Ok(ConstantDocs::scorer(Arc::clone(bits), boost))
+    }
+
+    fn explain(&self, _: &SegmentReader, _: DocId) -> tantivy::Result<Explanation> {
+        Ok(Explanation::new("Const", 1.0))
+    }
+}

@@ -1,0 +1,69 @@
+//! What a query sees of the index of one range.
+
+use std::sync::Arc;
+
+use tantivy::schema::Schema;
+use tantivy::{Searcher, SegmentReader};
+
+use crate::error::EngineError;
+use crate::full_text::TextIndex;
+use crate::full_text::plan::QueryPlan;
+use crate::full_text::query::compile::context::CompileContext;
+use crate::full_text::query::compile::index_fields::IndexFields;
+use crate::full_text::query::run::collect::Segments;
+use crate::full_text::query::run::filter_cache::FilterCache;
+use crate::full_text::query::terms::typo_terms::{Vocabulary, needs_vocabulary};
+use crate::full_text::segment_columns::SegmentColumns;
+
+/// What a query sees of one index: one commit.
+pub struct RangeView {
+    pub searcher: Searcher,
+    pub columns: Vec<Arc<SegmentColumns>>,
+    pub index: IndexFields,
+    pub schema: Schema,
+    pub filters: Arc<FilterCache>,
+    /// The words of all ranges of the query; shared where words may be misspelt.
+    vocabulary: Option<Arc<Vocabulary>>,
+}
+
+impl RangeView {
+    /// The view of one index, for conditions that are the same without the words of the others.
+    pub fn of(index: &TextIndex) -> Result<Self, EngineError> {
+        // The slots are read after the commit: they are only ever added to.
+        let searcher = index.searcher();
+        let columns = index.columns.of(&searcher)?;
+        let filters = Arc::clone(&index.filters);
+        let mapping = Arc::clone(&index.mapping);
+        let fields = IndexFields::new(Arc::clone(&index.fields), mapping, index.slots.snapshot());
+        Ok(Self { searcher, columns, index: fields, schema: index.schema().clone(), filters, vocabulary: None })
+    }
+
+    /// The views of all ranges of a query.
+    pub fn of_all(indexes: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Vec<Self>, EngineError> {
+        let mut views: Vec<Self> = indexes.iter().map(|index| Self::of(index)).collect::<Result<_, _>>()?;
+        if needs_vocabulary(plan) {
+            let ranges = views.iter().map(|view| (view.searcher.clone(), view.index.clone())).collect();
+            let vocabulary = Arc::new(Vocabulary::new(ranges));
+            views.iter_mut().for_each(|view| view.vocabulary = Some(Arc::clone(&vocabulary)));
+        }
+        Ok(views)
+    }
+
+    /// What compiling `plan` for this range looks at.
+    pub fn compiling(&self, plan: &QueryPlan) -> CompileContext<'_> {
+        CompileContext::new(&self.index, self.vocabulary.as_ref(), plan)
+    }
+
+    /// Documents that are deleted or may have expired, at most.
+    pub fn hidden_at_most(&self, plan: &QueryPlan) -> u64 {
+        let hidden = |(_, reader, columns): (u32, &SegmentReader, &SegmentColumns)| {
+            let may_expire = columns.expires && plan.expired_at_or_before_ms.is_some();
+            u64::from(if may_expire { reader.max_doc() } else { reader.num_deleted_docs() })
+        };
+        self.segments().iter().map(hidden).sum()
+    }
+
+    pub fn segments(&self) -> Segments<'_> {
+        Segments { readers: self.searcher.segment_readers(), columns: &self.columns }
+    }
+}

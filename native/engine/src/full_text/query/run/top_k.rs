@@ -1,0 +1,198 @@
+//! What a search for the best matches of one index runs: a plan's query, made ready for every segment.
+
+use std::sync::Arc;
+
+use tantivy::query::{
+    Bm25StatisticsProvider, BooleanQuery, BoostQuery, EmptyQuery, EnableScoring, Occur, Query, TermQuery, Weight,
+};
+
+use crate::error::EngineError;
+use crate::full_text::errors::tantivy_failed;
+use crate::full_text::plan::QueryPlan;
+use crate::full_text::query::compile::compile_plan::compile_parts;
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::doc_bits::DocBits;
+use crate::full_text::query::run::cost_model::expected_nanos;
+use crate::full_text::query::run::filter_bits::{BitsQuery, known_filter_bits};
+use crate::full_text::query::run::range_view::RangeView;
+use crate::full_text::query::run::seek_scorer::SeekWeight;
+use crate::full_text::query::run::statistics::RangeStatistics;
+use crate::full_text::query::words::word_search::{FoundWords, KnownFrequencies, WordSearch};
+
+/// A plan's query over one index.
+pub struct TopKQuery {
+    pub search: Search,
+    /// At least so many documents match, deleted ones too, over all ranges.
+    pub matches_at_least: u64,
+}
+
+pub enum Search {
+    Words {
+        words: WordSearch,
+        /// Of each segment: all that the plan's conditions let through.
+        bits: Option<Vec<Arc<DocBits>>>,
+    },
+    Weight {
+        /// With the plan's conditions, unless they are apart.
+        weight: Box<dyn Weight>,
+        /// Tantivy skips what cannot reach the best matches.
+        skips: bool,
+        apart: Option<Apart>,
+    },
+}
+
+/// Conditions that do not score, beside a query that does.
+pub struct Apart {
+    /// Of a query that is made of clauses.
+    pub points: Option<SeekWeight>,
+    pub conditions: Conditions,
+    /// About how many of all documents a walk over the query's matches reads, where its terms tell.
+    pub share: Option<f64>,
+}
+
+pub enum Conditions {
+    /// Of each segment.
+    Known(Vec<Arc<DocBits>>),
+    New(Box<dyn Weight>),
+}
+
+impl TopKQuery {
+    pub fn new(
+        view: &RangeView,
+        plan: &QueryPlan,
+        statistics: &RangeStatistics<'_, '_>,
+        deadline: &Deadline,
+    ) -> Result<Self, EngineError> {
+        let maker = TopKBuilder { view, statistics, deadline };
+        let Some(compiled) = compile_parts(&view.compiling(plan), plan)? else { return maker.whole(&EmptyQuery, None) };
+        let known = known_filter_bits(view, plan, deadline)?;
+        let Some(scored) = &compiled.scored else {
+            let Some(bits) = known else { return maker.whole(&*compiled.whole(), None) };
+            let bits = Box::new(BitsQuery::new(view, bits));
+            return maker.whole(&BoostQuery::new(bits, compiled.constant), None);
+        };
+        let mut found = FoundWords::of(&**scored, view, statistics).map_err(tantivy_failed)?;
+        let is_unfiltered = compiled.conditions.is_empty();
+        let (through, all) = let_through(view, known.as_deref());
+        let is_for_words = found.as_ref().is_some_and(|found| found.is_better_than_wand(through, all));
+        if (is_unfiltered || known.is_some())
+            && is_for_words
+            && let Some(found) = found.take()
+        {
+            deadline.expect(found.expected_nanos() / statistics.ranges())?;
+            let matches_at_least = if is_unfiltered { found.matches_at_least() } else { 0 };
+            let words = found.into_search(statistics).map_err(tantivy_failed)?;
+            return Ok(Self { search: Search::Words { words, bits: known }, matches_at_least });
+        }
+        if is_unfiltered {
+            return maker.whole(&**scored, found.as_ref());
+        }
+        let conditions = match known {
+            Some(bits) => Conditions::Known(bits),
+            None => {
+                let scoring = EnableScoring::disabled_from_schema(&view.schema);
+                Conditions::New(compiled.conditions.into_query().weight(scoring).map_err(tantivy_failed)?)
+            }
+        };
+        maker.apart(&**scored, found.as_ref(), conditions)
+    }
+}
+
+/// Makes weights for one range.
+struct TopKBuilder<'m, 's, 'g> {
+    view: &'m RangeView,
+    statistics: &'m RangeStatistics<'s, 'g>,
+    deadline: &'m Deadline,
+}
+
+impl TopKBuilder<'_, '_, '_> {
+    fn expect(&self, query: &dyn Query, found: Option<&FoundWords<'_>>) -> Result<(), EngineError> {
+        if !self.deadline.is_inline() {
+            return Ok(());
+        }
+        self.deadline.expect(match found {
+            Some(found) => found.expected_nanos() / self.statistics.ranges(),
+            None => expected_nanos(query, self.statistics).map_err(tantivy_failed)?,
+        })
+    }
+
+    fn whole(&self, query: &dyn Query, found: Option<&FoundWords<'_>>) -> Result<TopKQuery, EngineError> {
+        self.expect(query, found)?;
+        let statistics = KnownFrequencies { words: found, others: self.statistics };
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
+        let weight = query.weight(scoring).map_err(tantivy_failed)?;
+        let matches_at_least = matches_at_least(query, &statistics).map_err(tantivy_failed)?;
+        let search = Search::Weight { weight, skips: can_skip(query), apart: None };
+        Ok(TopKQuery { search, matches_at_least })
+    }
+
+    fn apart(
+        &self,
+        scored: &dyn Query,
+        found: Option<&FoundWords<'_>>,
+        conditions: Conditions,
+    ) -> Result<TopKQuery, EngineError> {
+        self.expect(scored, found)?;
+        let statistics = KnownFrequencies { words: found, others: self.statistics };
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
+        let weight = scored.weight(scoring).map_err(tantivy_failed)?;
+        let points = SeekWeight::of_clauses(scored, scoring).map_err(tantivy_failed)?;
+        let documents = documents_read(scored, &statistics).map_err(tantivy_failed)?;
+        let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
+        let share = documents.map(|documents| documents as f64 / all as f64);
+        let apart = Some(Apart { points, conditions, share });
+        Ok(TopKQuery { search: Search::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
+    }
+}
+
+/// How many documents what is known lets through, and of how many.
+fn let_through(view: &RangeView, known: Option<&[Arc<DocBits>]>) -> (u64, u64) {
+    let all = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
+    (known.map_or(all, |bits| bits.iter().map(|bits| u64::from(bits.len())).sum()), all)
+}
+
+/// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
+fn can_skip(query: &dyn Query) -> bool {
+    if query.is::<TermQuery>() {
+        return true;
+    }
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return false };
+    let all_are =
+        |wanted: Occur| boolean.clauses().iter().all(|(occur, clause)| *occur == wanted && clause.is::<TermQuery>());
+    (all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1) || all_are(Occur::Must)
+}
+
+/// The documents of the most frequent of the terms that each suffice.
+fn matches_at_least(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<u64> {
+    if let Some(term) = query.downcast_ref::<TermQuery>() {
+        return statistics.doc_freq(term.term());
+    }
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(0) };
+    let mut most = 0;
+    for (occur, clause) in boolean.clauses() {
+        if *occur != Occur::Should || boolean.get_minimum_number_should_match() > 1 {
+            return Ok(0);
+        }
+        most = most.max(matches_at_least(&**clause, statistics)?);
+    }
+    Ok(most)
+}
+
+/// The postings that a walk over all matches reads, as `SeekScorer::documents` counts them; `None` when not all
+/// clauses are terms.
+fn documents_read(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) -> tantivy::Result<Option<u64>> {
+    if let Some(term) = query.downcast_ref::<TermQuery>() {
+        return statistics.doc_freq(term.term()).map(Some);
+    }
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(None) };
+    let (mut least, mut sum) = (None, 0);
+    for (occur, clause) in boolean.clauses() {
+        let Some(documents) = documents_read(&**clause, statistics)? else { return Ok(None) };
+        match occur {
+            Occur::Must => least = Some(least.map_or(documents, |least: u64| least.min(documents))),
+            Occur::Should => sum += documents,
+            Occur::MustNot => {}
+        }
+    }
+    Ok(Some(least.unwrap_or(sum)))
+}

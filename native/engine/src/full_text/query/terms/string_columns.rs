@@ -1,0 +1,149 @@
+//! Conditions on whole strings that their terms cannot answer: prefixes, ranges, patterns. The strings of a segment's
+//! column lie sorted in its dictionary; those that are wanted are found there, then the documents that hold them.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tantivy::columnar::{Dictionary, StrColumn};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError};
+
+use crate::full_text::errors::carried;
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
+use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+use crate::full_text::query::terms::term_expansion::{NearestScorer, Tokens};
+use crate::full_text::query::terms::term_range::end_of_prefix;
+
+/// Documents between two looks at the clock: a power of two.
+const DOCUMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
+
+/// Whole strings of one column between two bounds.
+#[derive(Debug, Clone)]
+pub struct StringRangeQuery {
+    column: String,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+}
+
+impl StringRangeQuery {
+    pub fn new(column: String, lower: Bound<&str>, upper: Bound<&str>) -> Self {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        Self { column, lower: lower.map(bytes), upper: upper.map(bytes) }
+    }
+
+    pub fn with_prefix(column: String, prefix: &str) -> Self {
+        let upper = end_of_prefix(prefix.as_bytes()).map_or(Bound::Unbounded, Bound::Excluded);
+        Self { column, lower: Bound::Included(prefix.as_bytes().to_vec()), upper }
+    }
+
+    /// Places in the dictionary: the first that is wanted, and the one behind the last.
+    fn places(&self, dictionary: &Dictionary) -> tantivy::Result<(u64, u64)> {
+        let (lower, upper) = dictionary.term_bounds_to_ord(self.lower.as_ref(), self.upper.as_ref())?;
+        let first = match lower {
+            Bound::Included(place) => place,
+            Bound::Excluded(place) => place.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match upper {
+            Bound::Included(place) => place.saturating_add(1),
+            Bound::Excluded(place) => place,
+            Bound::Unbounded => u64::MAX,
+        };
+        Ok((first, end.min(dictionary.num_terms() as u64)))
+    }
+}
+
+impl Query for StringRangeQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl BitsOfSegment for StringRangeQuery {
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
+        let mut documents = DocBits::no_words(reader.max_doc());
+        if let Some(strings) = reader.fast_fields().str(&self.column)? {
+            let (first, end) = self.places(strings.dictionary())?;
+            let mut found = Vec::new();
+            if first < end {
+                strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
+            }
+            for document in found {
+                documents[document as usize / 64] |= 1 << (document % 64);
+            }
+        }
+        Ok(DocBits::of_words(documents))
+    }
+}
+
+impl Weight for StringRangeQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?), boost))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        explained(self.scorer(reader, 1.0)?, document, "string range")
+    }
+}
+
+/// A document scores as with `ExpandedTermsQuery`, each whole string taken for a token.
+#[derive(Debug, Clone)]
+pub struct ExpandedStringsQuery {
+    pub column: String,
+    pub tokens: Tokens,
+    pub deadline: Deadline,
+}
+
+impl ExpandedStringsQuery {
+    /// For each distance, the places in the dictionary of the strings that are so far from what is wanted.
+    fn places(&self, strings: &StrColumn) -> tantivy::Result<Option<Vec<BitSet>>> {
+        let empty = || BitSet::with_max_value(strings.dictionary().num_terms() as u32);
+        let mut by_distance: Vec<BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
+        let mut found = false;
+        self.tokens.walk(strings.dictionary(), &[], &self.deadline, &mut |_, place, distance| {
+            by_distance[distance].insert(*place as u32);
+            found = true;
+            Ok(())
+        })?;
+        Ok(found.then_some(by_distance))
+    }
+}
+
+impl Query for ExpandedStringsQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Weight for ExpandedStringsQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let Some(strings) = reader.fast_fields().str(&self.column)? else { return Ok(Box::new(EmptyScorer)) };
+        let Some(places) = self.places(&strings)? else { return Ok(Box::new(EmptyScorer)) };
+        let mut by_distance: Vec<BitSet> = places.iter().map(|_| BitSet::with_max_value(reader.max_doc())).collect();
+        for document in 0..reader.max_doc() {
+            if document & (DOCUMENTS_BETWEEN_LOOKS - 1) == 0 && self.deadline.is_due() {
+                return Err(carried(self.deadline.error()));
+            }
+            for place in strings.ords().values_for_doc(document) {
+                for (documents, places) in by_distance.iter_mut().zip(&places) {
+                    if places.contains(place as u32) {
+                        documents.insert(document);
+                    }
+                }
+            }
+        }
+        Ok(Box::new(NearestScorer::new(by_distance, reader.max_doc(), boost)))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        explained(self.scorer(reader, 1.0)?, document, "expanded strings")
+    }
+}
+
+fn explained(mut scorer: Box<dyn Scorer>, document: DocId, what: &'static str) -> tantivy::Result<Explanation> {
+    if scorer.doc() > document || scorer.seek(document) != document {
+        return Err(TantivyError::InvalidArgument(format!("document {document} does not match")));
+    }
+    Ok(Explanation::new(what, scorer.score()))
+}

@@ -1,0 +1,120 @@
+//! All documents that have a term between two bounds of the term dictionary: prefixes, and ranges of exact strings.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
+
+use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
+use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+
+/// Bounds are serialised term values, without the field.
+#[derive(Debug, Clone)]
+pub struct TermRangeQuery {
+    field: Field,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+}
+
+impl TermRangeQuery {
+    pub fn new(field: Field, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
+        Self { field, lower, upper }
+    }
+
+    /// All terms that begin with `prefix`'s value.
+    pub fn with_prefix(prefix: &Term) -> Self {
+        let start = prefix.serialized_value_bytes().to_vec();
+        let upper = match end_of_prefix(&start) {
+            Some(end) => Bound::Excluded(end),
+            None => Bound::Unbounded,
+        };
+        Self::new(prefix.field(), Bound::Included(start), upper)
+    }
+}
+
+/// The least byte string above all that begin with `prefix`.
+pub fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+impl Query for TermRangeQuery {
+    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl BitsOfSegment for TermRangeQuery {
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
+        let inverted_index = reader.inverted_index(self.field)?;
+        let mut range = inverted_index.terms().range();
+        range = match &self.lower {
+            Bound::Included(bound) => range.ge(bound),
+            Bound::Excluded(bound) => range.gt(bound),
+            Bound::Unbounded => range,
+        };
+        range = match &self.upper {
+            Bound::Included(bound) => range.le(bound),
+            Bound::Excluded(bound) => range.lt(bound),
+            Bound::Unbounded => range,
+        };
+        let mut terms = range.without_keys().into_stream()?;
+        let mut documents = DocBits::no_words(reader.max_doc());
+        let mut reused = None;
+        while terms.advance() {
+            let term = terms.value();
+            let postings = match &mut reused {
+                Some(postings) => {
+                    inverted_index.reset_block_postings_from_terminfo(term, postings)?;
+                    postings
+                }
+                None => {
+                    let opened = inverted_index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
+                    reused.insert(opened)
+                }
+            };
+            loop {
+                let block = postings.docs();
+                if block.is_empty() {
+                    break;
+                }
+                for &document in block {
+                    documents[document as usize / 64] |= 1 << (document % 64);
+                }
+                postings.advance();
+            }
+        }
+        Ok(DocBits::of_words(documents))
+    }
+}
+
+impl Weight for TermRangeQuery {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?), boost))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > document || scorer.seek(document) != document {
+            return Err(TantivyError::InvalidArgument(format!("document {document} does not match")));
+        }
+        Ok(Explanation::new("term range", 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end_of_prefix;
+
+    #[test]
+    fn the_end_of_a_prefix_is_the_next_string_that_does_not_begin_with_it() {
+        assert_eq!(end_of_prefix(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(end_of_prefix(&[b'a', 0xff]), Some(b"b".to_vec()));
+        assert_eq!(end_of_prefix(&[0xff, 0xff]), None);
+        assert_eq!(end_of_prefix(b""), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! What a misspelt word may stand for: the most frequent of the words near it, the same ones in every range.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tantivy::query::{EnableScoring, Query, Weight};
+use tantivy::{Searcher, Term};
+
+use crate::full_text::plan::{Automatic, Fuzziness, Node, QueryPlan};
+use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::run::statistics::term_in;
+use crate::full_text::query::terms::levenshtein::FuzzyWord;
+use crate::full_text::query::terms::term_expansion::{ExpandedTermsQuery, Listed, TermPrefix, Tokens};
+use crate::full_text::slots::Slot;
+
+/// Tokens that one word stands for. Rarer ones are slips themselves more often than not, and each costs a look-up in
+/// every segment.
+pub const TYPO_TOKENS_MAX: usize = 64;
+
+/// Where the tokens lie in the range that asks, and which are asked for.
+type Asked = (Option<Slot>, Term, Arc<[FuzzyWord]>);
+
+/// The words of all ranges of a query.
+pub struct Vocabulary {
+    ranges: Vec<(Searcher, IndexFields)>,
+    listed: Mutex<HashMap<Asked, Listed>>,
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Vocabulary of {} ranges", self.ranges.len())
+    }
+}
+
+impl Vocabulary {
+    pub fn new(ranges: Vec<(Searcher, IndexFields)>) -> Self {
+        Self { ranges, listed: Mutex::default() }
+    }
+
+    /// The word itself, then by number of documents, then in order.
+    fn tokens_near(&self, asked: &Asked, deadline: &Deadline) -> tantivy::Result<Listed> {
+        let mut listed = self.listed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(known) = listed.get(asked) {
+            return Ok(Arc::clone(known));
+        }
+        let (slot, place, words) = asked;
+        let tokens = Tokens::FuzzyAny(Arc::clone(words));
+        let mut found: HashMap<String, (usize, u64)> = HashMap::new();
+        for (searcher, index) in &self.ranges {
+            let Some(place) = term_in(place, slot.as_ref(), index) else { continue };
+            let prefix = place.serialized_value_bytes();
+            for reader in searcher.segment_readers() {
+                let terms = reader.inverted_index(place.field())?;
+                tokens.walk(terms.terms(), prefix, deadline, &mut |term, info, distance| {
+                    let token = String::from_utf8_lossy(&term[prefix.len()..]).into_owned();
+                    let (nearest, documents) = found.entry(token).or_insert((distance, 0));
+                    *nearest = distance.min(*nearest);
+                    *documents += u64::from(info.doc_freq);
+                    Ok(())
+                })?;
+            }
+        }
+        let mut found: Vec<(String, (usize, u64))> = found.into_iter().collect();
+        found.sort_unstable_by(|(a, (distance_a, documents_a)), (b, (distance_b, documents_b))| {
+            let rank = |distance: usize, documents: u64| (distance > 0, Reverse(documents));
+            rank(*distance_a, *documents_a).cmp(&rank(*distance_b, *documents_b)).then_with(|| a.cmp(b))
+        });
+        found.truncate(TYPO_TOKENS_MAX);
+        let chosen: Listed = found.into_iter().map(|(token, (distance, _))| (token, distance)).collect();
+        listed.insert(asked.clone(), Arc::clone(&chosen));
+        Ok(chosen)
+    }
+}
+
+/// Whether a plan has words that may be misspelt, so that the ranges have to agree on what they stand for.
+pub fn needs_vocabulary(plan: &QueryPlan) -> bool {
+    plan.query.as_ref().is_some_and(allows_typos)
+}
+
+fn allows_typos(node: &Node) -> bool {
+    match node {
+        Node::Match { fuzziness, .. } => *fuzziness == Fuzziness::Auto(Automatic::Typo),
+        Node::Bool { must, should, must_not, filter, .. } => {
+            must.iter().chain(should).chain(must_not).chain(filter).any(allows_typos)
+        }
+        _ => false,
+    }
+}
+
+/// The tokens near any of some words, as `ExpandedTermsQuery` scores them.
+#[derive(Debug, Clone)]
+pub struct TypoQuery {
+    vocabulary: Arc<Vocabulary>,
+    asked: Asked,
+    deadline: Deadline,
+}
+
+impl TypoQuery {
+    pub fn new(
+        vocabulary: &Arc<Vocabulary>,
+        index: &IndexFields,
+        text_field: &TextField,
+        words: Vec<FuzzyWord>,
+        deadline: &Deadline,
+    ) -> Self {
+        let slot = index.fields.slot_of(text_field.field).and_then(|slot| index.slots.get(slot));
+        let asked = (slot.cloned(), text_field.term(""), words.into());
+        Self { vocabulary: Arc::clone(vocabulary), asked, deadline: deadline.clone() }
+    }
+}
+
+impl Query for TypoQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let tokens = Tokens::Listed(self.vocabulary.tokens_near(&self.asked, &self.deadline)?);
+        let places = vec![TermPrefix(self.asked.1.clone())];
+        ExpandedTermsQuery { places, tokens, deadline: self.deadline.clone() }.weight(scoring)
+    }
+}

@@ -1,0 +1,5 @@
+//! Words and phrases, searched over blocks of postings.
+
+pub mod word_positions;
+pub mod word_search;
+pub mod word_walks;

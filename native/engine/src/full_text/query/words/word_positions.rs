@@ -1,0 +1,319 @@
+//! Phrases whose positions have several words to choose from.
+
+use std::sync::Arc;
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
+
+use crate::error::EngineError;
+use crate::full_text::errors::carried;
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::terms::levenshtein::FuzzyWord;
+use crate::full_text::query::terms::term_expansion::Tokens;
+
+/// Words that one position may stand for, in one segment.
+const POSITION_WORDS_MAX: usize = 1_024;
+
+/// A word of a phrase, and the words near it.
+#[derive(Debug, Clone)]
+pub struct PhraseWord {
+    pub term: Term,
+    pub near: Option<Arc<FuzzyWord>>,
+}
+
+/// The words that may stand at one place of the phrase.
+#[derive(Debug, Clone)]
+pub struct PhrasePosition {
+    pub offset: usize,
+    pub words: Vec<PhraseWord>,
+}
+
+/// One word of each position, in one field, as far apart as the positions are; the least and the greatest shift
+/// differ by `slop` at most. Scored by BM25 over all the words as they were asked for.
+#[derive(Debug, Clone)]
+pub struct WordPositionsQuery {
+    pub field: Field,
+    /// What the field's tokens begin with.
+    pub token_prefix: String,
+    pub positions: Vec<PhrasePosition>,
+    pub slop: u32,
+    pub deadline: Deadline,
+}
+
+impl Query for WordPositionsQuery {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        let bm25 = match scoring {
+            EnableScoring::Enabled { statistics_provider, .. } => {
+                let words = self.positions.iter().flat_map(|position| &position.words);
+                let terms: Vec<Term> = words.map(|word| word.term.clone()).collect();
+                Some(Bm25Weight::for_terms(statistics_provider, &terms)?)
+            }
+            EnableScoring::Disabled { .. } => None,
+        };
+        Ok(Box::new(WordPositionsWeight { query: self.clone(), bm25 }))
+    }
+}
+
+struct WordPositionsWeight {
+    query: WordPositionsQuery,
+    bm25: Option<Bm25Weight>,
+}
+
+impl WordPositionsWeight {
+    fn postings_of(&self, reader: &SegmentReader, position: &PhrasePosition) -> tantivy::Result<Vec<SegmentPostings>> {
+        const OPTION: IndexRecordOption = IndexRecordOption::WithFreqsAndPositions;
+        let inverted_index = reader.inverted_index(self.query.field)?;
+        let mut found: Vec<SegmentPostings> = Vec::new();
+        for word in &position.words {
+            let Some(near) = &word.near else {
+                found.extend(inverted_index.read_postings(&word.term, OPTION)?);
+                continue;
+            };
+            let prefix = self.query.token_prefix.as_bytes();
+            let tokens = Tokens::Fuzzy(Arc::clone(near));
+            tokens.walk(inverted_index.terms(), prefix, &self.query.deadline, &mut |_, term, _| {
+                if found.len() >= POSITION_WORDS_MAX {
+                    let message = format!("a word of a fuzzy phrase stands for more than {POSITION_WORDS_MAX} words");
+                    return Err(carried(EngineError::new("limit_exceeded", message)));
+                }
+                found.push(inverted_index.read_postings_from_terminfo(term, OPTION)?);
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+}
+
+impl Weight for WordPositionsWeight {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+        let mut places = Vec::new();
+        for position in &self.query.positions {
+            let postings = self.postings_of(reader, position)?;
+            if postings.is_empty() {
+                return Ok(Box::new(EmptyScorer));
+            }
+            places.push(PhraseCursor::new(position.offset, postings));
+        }
+        let norms = match &self.bm25 {
+            Some(_) => reader.fieldnorms_readers().get_field(self.query.field)?,
+            None => None,
+        };
+        let norms = norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1));
+        let bm25 = self.bm25.as_ref().map(|bm25| bm25.boost_by(boost));
+        let mut scorer = PositionsScorer { places, slop: self.query.slop, bm25, boost, norms, frequency: 0 };
+        let first = scorer.places[0].document;
+        scorer.settle(first);
+        Ok(Box::new(scorer))
+    }
+
+    fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {
+        let mut scorer = self.scorer(reader, 1.0)?;
+        if scorer.doc() > document || scorer.seek(document) != document {
+            return Err(TantivyError::InvalidArgument(format!("document {document} does not match")));
+        }
+        Ok(Explanation::new("phrase with alternatives", scorer.score()))
+    }
+}
+
+/// The documents that have any of a position's words.
+struct PhraseCursor {
+    offset: usize,
+    postings: Vec<SegmentPostings>,
+    document: DocId,
+    read: Vec<u32>,
+}
+
+impl PhraseCursor {
+    fn new(offset: usize, postings: Vec<SegmentPostings>) -> Self {
+        let mut place = Self { offset, postings, document: 0, read: Vec::new() };
+        place.document = place.nearest();
+        place
+    }
+
+    fn nearest(&self) -> DocId {
+        self.postings.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.document < target {
+            for postings in self.postings.iter_mut().filter(|postings| postings.doc() < target) {
+                postings.seek(target);
+            }
+            self.document = self.nearest();
+        }
+        self.document
+    }
+
+    /// Where the words stand in the document, each less the position's offset; ascending.
+    fn shifts(&mut self, into: &mut Vec<i64>) {
+        into.clear();
+        for postings in self.postings.iter_mut().filter(|postings| postings.doc() == self.document) {
+            postings.positions(&mut self.read);
+            into.extend(self.read.iter().map(|&at| i64::from(at) - self.offset as i64));
+        }
+        into.sort_unstable();
+        into.dedup();
+    }
+}
+
+struct PositionsScorer {
+    places: Vec<PhraseCursor>,
+    slop: u32,
+    bm25: Option<Bm25Weight>,
+    boost: Score,
+    norms: FieldNormReader,
+    frequency: u32,
+}
+
+impl PositionsScorer {
+    /// Moves on to the first document from `target` on that has the phrase.
+    fn settle(&mut self, mut target: DocId) -> DocId {
+        let mut shifts: Vec<Vec<i64>> = vec![Vec::new(); self.places.len()];
+        while target != TERMINATED {
+            let furthest = self.places.iter_mut().map(|place| place.seek(target)).max().unwrap_or(TERMINATED);
+            if furthest != target {
+                target = furthest;
+                continue;
+            }
+            for (place, shifts) in self.places.iter_mut().zip(&mut shifts) {
+                place.shifts(shifts);
+            }
+            let offsets: Vec<i64> = self.places.iter().map(|place| place.offset as i64).collect();
+            self.frequency = phrase_frequency(&shifts, &offsets, i64::from(self.slop));
+            if self.frequency > 0 {
+                return target;
+            }
+            target += 1;
+        }
+        for place in &mut self.places {
+            place.document = TERMINATED;
+        }
+        TERMINATED
+    }
+}
+
+impl DocSet for PositionsScorer {
+    fn advance(&mut self) -> DocId {
+        let next = self.doc().saturating_add(1).min(TERMINATED);
+        self.settle(next)
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc() >= target { self.doc() } else { self.settle(target) }
+    }
+
+    fn doc(&self) -> DocId {
+        self.places[0].document
+    }
+
+    fn size_hint(&self) -> u32 {
+        let documents =
+            |place: &PhraseCursor| place.postings.iter().map(DocSet::size_hint).fold(0, u32::saturating_add);
+        self.places.iter().map(documents).min().unwrap_or(0)
+    }
+
+    fn cost(&self) -> u64 {
+        u64::from(self.size_hint()) * 10 * self.places.len() as u64
+    }
+}
+
+impl Scorer for PositionsScorer {
+    fn score(&mut self) -> Score {
+        match &self.bm25 {
+            Some(bm25) => bm25.score(self.norms.fieldnorm_id(self.doc()), self.frequency),
+            None => self.boost,
+        }
+    }
+}
+
+/// How many shifts, a window of `slop` wide, have a word of every position. Two positions never share a word of the
+/// document: with shifts of one window they could, when `slop` is not 0.
+fn phrase_frequency(shifts: &[Vec<i64>], offsets: &[i64], slop: i64) -> u32 {
+    let mut starts: Vec<i64> = if slop == 0 { shifts[0].clone() } else { shifts.iter().flatten().copied().collect() };
+    starts.sort_unstable();
+    starts.dedup();
+    let window = |list: &[i64], start: i64| -> Vec<i64> {
+        let from = list.partition_point(|&shift| shift < start);
+        list[from..].iter().take_while(|&&shift| shift <= start + slop).copied().collect()
+    };
+    let mut frequency = 0;
+    for start in starts {
+        let candidates: Vec<Vec<i64>> = shifts.iter().map(|list| window(list, start)).collect();
+        if candidates.iter().any(Vec::is_empty) {
+            continue;
+        }
+        let words =
+            candidates.iter().zip(offsets).map(|(list, offset)| list.iter().map(|shift| shift + offset).collect());
+        if slop == 0 || can_choose_apart(&words.collect::<Vec<_>>()) {
+            frequency += 1;
+        }
+    }
+    frequency
+}
+
+/// Whether every list can give a number that no other list gives.
+fn can_choose_apart(lists: &[Vec<i64>]) -> bool {
+    fn place(list: usize, lists: &[Vec<i64>], taken: &mut Vec<(i64, usize)>, tried: &mut Vec<i64>) -> bool {
+        for &number in &lists[list] {
+            if tried.contains(&number) {
+                continue;
+            }
+            tried.push(number);
+            match taken.iter().position(|(chosen, _)| *chosen == number) {
+                None => {
+                    taken.push((number, list));
+                    return true;
+                }
+                Some(at) => {
+                    let holder = taken[at].1;
+                    if place(holder, lists, taken, tried) {
+                        taken[at].1 = list;
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+    let mut taken = Vec::new();
+    (0..lists.len()).all(|list| place(list, lists, &mut taken, &mut Vec::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::phrase_frequency;
+
+    /// Positions of the words of each place; offsets are 0, 1, ...
+    fn frequency(places: &[&[i64]], slop: i64) -> u32 {
+        let offsets: Vec<i64> = (0..places.len() as i64).collect();
+        let shift = |(offset, positions): (&i64, &&[i64])| positions.iter().map(|at| at - offset).collect();
+        let shifts: Vec<Vec<i64>> = offsets.iter().zip(places).map(shift).collect();
+        phrase_frequency(&shifts, &offsets, slop)
+    }
+
+    #[test]
+    fn words_in_a_row() {
+        assert_eq!(frequency(&[&[3], &[4]], 0), 1);
+        assert_eq!(frequency(&[&[3], &[5]], 0), 0);
+        assert_eq!(frequency(&[&[0, 7], &[1, 8]], 0), 2);
+    }
+
+    #[test]
+    fn slop_counts_moves() {
+        assert_eq!(frequency(&[&[3], &[5]], 1), 1);
+        assert_eq!(frequency(&[&[4], &[3]], 1), 0);
+        assert_eq!(frequency(&[&[4], &[3]], 2), 1);
+        assert_eq!(frequency(&[&[0], &[2], &[4]], 1), 0);
+        assert_eq!(frequency(&[&[0], &[2], &[4]], 2), 1);
+    }
+
+    #[test]
+    fn one_word_of_the_document_does_not_stand_for_two() {
+        assert_eq!(frequency(&[&[5], &[5]], 3), 0);
+        assert!(frequency(&[&[5, 6], &[5, 6]], 3) > 0);
+        assert_eq!(frequency(&[&[5, 6], &[5, 6], &[5, 6]], 9), 0);
+    }
+}

@@ -1,0 +1,259 @@
+//! Walks over the postings of words in one segment, block by block.
+//!
+//! Intersections of words of like frequency compare whole blocks over a table of documents, without branches; others
+//! seek. Blocks that cannot hold a better match are stepped over (block-max, Ding and Suel, 2011).
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::BlockSegmentPostings;
+use tantivy::query::Bm25Weight;
+use tantivy::{DocId, Score};
+
+use crate::error::EngineError;
+use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::doc_bits::DocBits;
+
+/// Documents of a full block of postings.
+const BLOCK_DOCS: usize = 128;
+
+/// Of words so many times rarer than the next, each document is looked for by itself.
+const SEEK_RATIO: u32 = 8;
+
+/// Documents that blocks of two words are compared over at once: a power of two.
+const TABLE_DOCS: usize = 4_096;
+
+/// Blocks between two looks at the clock: a power of two.
+const BLOCKS_BETWEEN_LOOKS: usize = 64;
+
+/// Takes a match; answers the score that others have to exceed.
+pub type Visit<'v> = &'v mut dyn FnMut(DocId, Score) -> Score;
+
+/// A word's postings in one segment, block by block.
+pub struct Cursor<'a> {
+    pub blocks: BlockSegmentPostings,
+    pub norms: FieldNormReader,
+    pub weight: &'a Bm25Weight,
+}
+
+impl Cursor<'_> {
+    /// Of the document at `at` of the block.
+    fn score(&self, at: usize) -> Score {
+        self.weight.score(self.norms.fieldnorm_id(self.blocks.doc(at)), self.blocks.freq(at))
+    }
+
+    fn block_max_score(&mut self) -> Score {
+        self.blocks.block_max_score(&self.norms, self.weight)
+    }
+
+    /// The score of `doc` if it is there; documents ascend.
+    fn seek(&mut self, doc: DocId) -> Option<Score> {
+        let at = self.blocks.seek(doc);
+        (self.blocks.doc(at) == doc).then(|| self.score(at))
+    }
+}
+
+/// Looks at the clock once in a while.
+struct Watch<'a> {
+    deadline: &'a Deadline,
+    blocks: usize,
+}
+
+impl Watch<'_> {
+    fn block(&mut self) -> Result<(), EngineError> {
+        self.blocks += 1;
+        if self.blocks & (BLOCKS_BETWEEN_LOOKS - 1) == 0 && self.deadline.is_due() {
+            return Err(self.deadline.error());
+        }
+        Ok(())
+    }
+}
+
+/// Each of `docs` by itself.
+pub fn seek_each(
+    cursors: &mut [Cursor<'_>],
+    every: bool,
+    docs: &DocBits,
+    mut threshold: Score,
+    deadline: &Deadline,
+    visit: Visit<'_>,
+) -> Result<(), EngineError> {
+    for (at, doc) in docs.iter().enumerate() {
+        if deadline.is_due_at(at as u64 + 1) {
+            return Err(deadline.error());
+        }
+        let (mut score, mut found) = (0.0, 0);
+        for cursor in cursors.iter_mut() {
+            match cursor.seek(doc) {
+                Some(of_word) => (score, found) = (score + of_word, found + 1),
+                None if every => break,
+                None => {}
+            }
+        }
+        let is_match = if every { found == cursors.len() } else { found > 0 };
+        if is_match && score > threshold {
+            threshold = visit(doc, score);
+        }
+    }
+    Ok(())
+}
+
+/// All matches of a union, in order.
+pub fn gather(
+    cursors: &mut [Cursor<'_>],
+    lets_through: impl Fn(DocId) -> bool,
+    deadline: &Deadline,
+) -> Result<Vec<(DocId, Score)>, EngineError> {
+    let mut watch = Watch { deadline, blocks: 0 };
+    let mut found: Vec<(DocId, Score)> = Vec::new();
+    for cursor in cursors.iter_mut() {
+        while !cursor.blocks.docs().is_empty() {
+            watch.block()?;
+            let wanted = cursor.blocks.docs().iter().enumerate().filter(|(_, doc)| lets_through(**doc));
+            found.extend(wanted.map(|(at, doc)| (*doc, cursor.score(at))));
+            cursor.blocks.advance();
+        }
+    }
+    if cursors.len() > 1 {
+        // Stable, and fast on what is a few sorted runs: the words of a document are added up in their order.
+        found.sort_by_key(|(doc, _)| *doc);
+        found.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            if is_same {
+                kept.1 += next.1;
+            }
+            is_same
+        });
+    }
+    Ok(found)
+}
+
+/// Two or more cursors, the rarest first. `visit` is told the threshold too.
+pub fn intersect(
+    cursors: &mut [Cursor<'_>],
+    mut threshold: Score,
+    deadline: &Deadline,
+    visit: &mut impl FnMut(DocId, Score, Score) -> Score,
+) -> Result<(), EngineError> {
+    let [first, second, others @ ..] = cursors else { return Ok(()) };
+    let others_max = others.iter().map(|other| other.weight.max_score()).sum();
+    let mut watch = Watch { deadline, blocks: 0 };
+    let mut pair = Pair::new(first, second, others_max);
+    while pair.advance(threshold) {
+        watch.block()?;
+        'matches: for &(doc, of_pair) in &pair.found {
+            let mut score = of_pair;
+            for other in others.iter_mut() {
+                if score + others_max <= threshold {
+                    continue 'matches;
+                }
+                match other.seek(doc) {
+                    Some(of_word) => score += of_word,
+                    None => continue 'matches,
+                }
+            }
+            if score > threshold {
+                threshold = visit(doc, score, threshold);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What two words have in common, the rarer one first, stretch by stretch.
+struct Pair<'p, 'a> {
+    first: &'p mut Cursor<'a>,
+    second: &'p mut Cursor<'a>,
+    /// What more a match may score by other words.
+    others_max: Score,
+    is_rare: bool,
+    /// Where the first one's block is read on.
+    from: usize,
+    /// For each document modulo the size: one more than its place in the second one's block.
+    table: [u8; TABLE_DOCS],
+    /// Matches of this stretch, with their scores.
+    found: Vec<(DocId, Score)>,
+}
+
+impl<'p, 'a> Pair<'p, 'a> {
+    fn new(first: &'p mut Cursor<'a>, second: &'p mut Cursor<'a>, others_max: Score) -> Self {
+        let is_rare = first.blocks.doc_freq() < second.blocks.doc_freq() / SEEK_RATIO;
+        let (table, found) = ([0; TABLE_DOCS], Vec::with_capacity(BLOCK_DOCS));
+        Self { first, second, others_max, is_rare, from: 0, table, found }
+    }
+
+    /// Finds the matches of the next stretch; false at the end. Where none can exceed `threshold`, none is looked for.
+    fn advance(&mut self, threshold: Score) -> bool {
+        self.found.clear();
+        if self.from >= self.first.blocks.block_len() {
+            self.first.blocks.advance();
+            self.from = 0;
+        }
+        if self.first.blocks.docs().is_empty() {
+            return false;
+        }
+        if self.is_rare {
+            self.seek_each(threshold);
+            return true;
+        }
+        let at = self.second.blocks.seek(self.first.blocks.doc(self.from));
+        // Only behind its last document a word has none at or after what is looked for.
+        let Some(&last) = self.second.blocks.docs()[at.min(self.second.blocks.block_len())..].last() else {
+            return false;
+        };
+        let at_most = self.first.block_max_score() + self.second.block_max_score() + self.others_max;
+        if at_most <= threshold {
+            self.from += self.first.blocks.docs()[self.from..].partition_point(|doc| *doc <= last);
+        } else {
+            self.compare_blocks(at);
+        }
+        true
+    }
+
+    /// The block of the first word, document by document.
+    fn seek_each(&mut self, threshold: Score) {
+        let (first, from) = (&mut *self.first, self.from);
+        self.from = first.blocks.block_len();
+        let beside = self.second.weight.max_score() + self.others_max;
+        if first.block_max_score() + beside <= threshold {
+            return;
+        }
+        for at in from..self.from {
+            let score = first.score(at);
+            let doc = first.blocks.doc(at);
+            if score + beside > threshold
+                && let Some(of_second) = self.second.seek(doc)
+            {
+                self.found.push((doc, score + of_second));
+            }
+        }
+    }
+
+    /// As far as both blocks and the table go; that of the second is read from `at` on.
+    fn compare_blocks(&mut self, at: usize) {
+        let docs = &self.first.blocks.docs()[self.from..];
+        let others = &self.second.blocks.docs()[at..];
+        let (Some(last), Some(last_other)) = (docs.last(), others.last()) else { return };
+        let end = docs[0].saturating_add(TABLE_DOCS as DocId - 1).min(*last).min(*last_other);
+        let up_to_end = |docs: &[DocId]| docs.partition_point(|doc| *doc <= end);
+        let docs = &docs[..up_to_end(docs)];
+        let others = &others[..up_to_end(others)];
+        // All lie within as many documents as the table has places.
+        for (place, doc) in others.iter().enumerate() {
+            self.table[*doc as usize % TABLE_DOCS] = place as u8 + 1;
+        }
+        let (mut common, mut count) = ([(0u8, 0u8); BLOCK_DOCS], 0);
+        for (place, doc) in docs.iter().enumerate() {
+            let other = self.table[*doc as usize % TABLE_DOCS];
+            common[count % BLOCK_DOCS] = (place as u8, other);
+            count += usize::from(other != 0);
+        }
+        for doc in others {
+            self.table[*doc as usize % TABLE_DOCS] = 0;
+        }
+        for (of_first, of_second) in &common[..count] {
+            let (of_first, of_second) = (self.from + usize::from(*of_first), at + usize::from(*of_second) - 1);
+            let score = self.first.score(of_first) + self.second.score(of_second);
+            self.found.push((self.first.blocks.doc(of_first), score));
+        }
+        self.from += docs.len();
+    }
+}
