@@ -242,7 +242,7 @@ fn neither_recall_nor_cost_decays_under_replacement() {
     let worn = cost(&tested);
     assert!(worn as f64 <= 1.5 * fresh as f64, "{worn} visits after ten rounds, {fresh} before");
     let stats = tested.index.stats();
-    assert!(stats.segment_count <= 12, "{} parts", stats.segment_count);
+    assert!(stats.segment_count <= 12, "{} segments", stats.segment_count);
     assert!(stats.memory_bytes as usize <= 3 * ROWS as usize * (DIMENSION * 4 + 192), "{} bytes", stats.memory_bytes);
 }
 

@@ -12,8 +12,8 @@ use super::flat_rows::FlatRows;
 use super::graph::{AddedRow, Graph, Insertion, insert_rows};
 use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
-use super::part::{Part, PartRows};
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+use super::segment::{Segment, SegmentRows};
 use crate::bit_set::BitSet;
 
 /// A graph is copied to take in rows when it has at most so many times their number: copying a row costs some hundredths
@@ -29,59 +29,59 @@ const DEAD_SHARE_URGENT: f64 = 0.4;
 /// Threads that build when the options leave it open, at most.
 const BUILD_THREADS_MAX: usize = 8;
 
-/// What is built next: the graph that grows, if any, and the parts whose rows go into it.
+/// What is built next: the graph that grows, if any, and the segments whose rows go into it.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub grown: Option<Part>,
-    pub sources: Vec<Part>,
+    pub grown: Option<Segment>,
+    pub sources: Vec<Segment>,
 }
 
 impl Plan {
-    pub fn part_ids(&self) -> impl Iterator<Item = u64> + '_ {
-        self.grown.iter().chain(&self.sources).map(|part| part.id)
+    pub fn segment_ids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.grown.iter().chain(&self.sources).map(|segment| segment.id)
     }
 
     /// Whether most of the rows that will be linked have had a graph before.
     pub fn is_rewrite(&self) -> bool {
-        let (linked, new): (Vec<&Part>, Vec<&Part>) =
-            self.sources.iter().partition(|part| matches!(part.rows, PartRows::Graph(_)));
-        let rows = |parts: Vec<&Part>| parts.into_iter().map(Part::live_count).sum::<usize>();
+        let (linked, new): (Vec<&Segment>, Vec<&Segment>) =
+            self.sources.iter().partition(|segment| matches!(segment.rows, SegmentRows::Graph(_)));
+        let rows = |segments: Vec<&Segment>| segments.into_iter().map(Segment::live_count).sum::<usize>();
         rows(linked) > rows(new)
     }
 }
 
-fn has_dead_share(part: &Part, share: f64) -> bool {
-    part.dead.len() as f64 > share * part.rows.len() as f64
+fn has_dead_share(segment: &Segment, share: f64) -> bool {
+    segment.dead.len() as f64 > share * segment.rows.len() as f64
 }
 
-/// What to build from parts of which those in `busy` are being built from already; `None` when all is well. Rows without
+/// What to build from segments of which those in `busy` are being built from already; `None` when all is well. Rows without
 /// a graph are left alone while their `dimension` float32s each make less than `tail_bytes`.
-pub fn plan(parts: &[Part], busy: &HashSet<u64>, dimension: usize, tail_bytes: usize) -> Option<Plan> {
-    let free = || parts.iter().filter(|part| !busy.contains(&part.id) && part.live_count() > 0);
-    let mut graphs: Vec<&Part> = free().filter(|part| matches!(part.rows, PartRows::Graph(_))).collect();
-    graphs.sort_by_key(|part| part.rows.len());
-    if let Some(worst) = graphs.iter().find(|part| has_dead_share(part, DEAD_SHARE_URGENT)) {
+pub fn plan(segments: &[Segment], busy: &HashSet<u64>, dimension: usize, tail_bytes: usize) -> Option<Plan> {
+    let free = || segments.iter().filter(|segment| !busy.contains(&segment.id) && segment.live_count() > 0);
+    let mut graphs: Vec<&Segment> = free().filter(|segment| matches!(segment.rows, SegmentRows::Graph(_))).collect();
+    graphs.sort_by_key(|segment| segment.rows.len());
+    if let Some(worst) = graphs.iter().find(|segment| has_dead_share(segment, DEAD_SHARE_URGENT)) {
         return Some(Plan { grown: None, sources: vec![(*worst).clone()] });
     }
-    let flats: Vec<&Part> = free().filter(|part| matches!(part.rows, PartRows::Flat(_))).collect();
-    let flat_rows: usize = flats.iter().map(|part| part.live_count()).sum();
-    let mut sources: Vec<&Part> = Vec::new();
+    let flats: Vec<&Segment> = free().filter(|segment| matches!(segment.rows, SegmentRows::Flat(_))).collect();
+    let flat_rows: usize = flats.iter().map(|segment| segment.live_count()).sum();
+    let mut sources: Vec<&Segment> = Vec::new();
     if flat_rows * dimension * 4 >= tail_bytes {
         sources.extend(flats);
     }
-    let decayed: Vec<&Part> = graphs.extract_if(.., |part| has_dead_share(part, DEAD_SHARE_MAX)).collect();
-    for part in decayed {
-        let added: usize = sources.iter().map(|part| part.live_count()).sum();
-        if sources.is_empty() || part.live_count() <= 8 * added {
-            sources.push(part);
+    let decayed: Vec<&Segment> = graphs.extract_if(.., |segment| has_dead_share(segment, DEAD_SHARE_MAX)).collect();
+    for segment in decayed {
+        let added: usize = sources.iter().map(|segment| segment.live_count()).sum();
+        if sources.is_empty() || segment.live_count() <= 8 * added {
+            sources.push(segment);
         }
     }
     if sources.is_empty() {
         return None;
     }
-    let added: usize = sources.iter().map(|part| part.live_count()).sum();
+    let added: usize = sources.iter().map(|segment| segment.live_count()).sum();
     // The largest graph that is worth copying; the smaller ones go into it.
-    let rows_below = |at: usize| graphs[..at].iter().map(|part| part.live_count()).sum::<usize>();
+    let rows_below = |at: usize| graphs[..at].iter().map(|segment| segment.live_count()).sum::<usize>();
     let grown =
         (0..graphs.len()).rev().find(|&at| graphs[at].rows.len() <= GROWN_ROWS_RATIO * (added + rows_below(at)));
     if let Some(at) = grown {
@@ -99,20 +99,20 @@ pub struct Built {
 }
 
 impl Built {
-    /// The rows of the new graph that are dead in the parts that it takes the place of.
-    pub fn dead_rows(&self, plan: &Plan, parts: &[Part]) -> BitSet {
-        let part_of = |id: u64| parts.iter().find(|part| part.id == id);
+    /// The rows of the new graph that are dead in the segments that it takes the place of.
+    pub fn dead_rows(&self, plan: &Plan, segments: &[Segment]) -> BitSet {
+        let segment_of = |id: u64| segments.iter().find(|segment| segment.id == id);
         let mut dead = BitSet::with_room(self.rows.len());
         if let Some(grown) = &plan.grown {
-            let places = part_of(grown.id).unwrap_or(grown);
+            let places = segment_of(grown.id).unwrap_or(grown);
             places.dead.iter().for_each(|place| {
                 dead.insert(place);
             });
         }
-        let sources: Vec<Option<&Part>> = plan.sources.iter().map(|source| part_of(source.id)).collect();
+        let sources: Vec<Option<&Segment>> = plan.sources.iter().map(|source| segment_of(source.id)).collect();
         for (&(source, place), at) in self.origins.iter().zip(self.grown_rows as u32..) {
-            // A part that is gone had no live row left.
-            if sources[source as usize].is_none_or(|part| part.dead.contains(place)) {
+            // A segment that is gone had no live row left.
+            if sources[source as usize].is_none_or(|segment| segment.dead.contains(place)) {
                 dead.insert(at);
             }
         }
@@ -136,9 +136,9 @@ pub fn build(
     cancelled: &AtomicBool,
 ) -> Result<Option<Built>, EngineError> {
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
-    for (part, source) in plan.sources.iter().zip(0..) {
-        let live = (0..part.rows.len() as u32).filter(|&place| !part.dead.contains(place));
-        order.extend(live.map(|place| (part.rows.ordinal(place), source, place)));
+    for (segment, source) in plan.sources.iter().zip(0..) {
+        let live = (0..segment.rows.len() as u32).filter(|&place| !segment.dead.contains(place));
+        order.extend(live.map(|place| (segment.rows.ordinal(place), source, place)));
     }
     // Ascending ordinals let the index find them without a table of its own.
     order.sort_unstable();
@@ -150,9 +150,9 @@ pub fn build(
             AddedRow { ordinal, sequence: rows.sequence(place), vector, level, key: Some(key_of(vector)) }
         })
         .collect();
-    let grown = plan.grown.as_ref().and_then(|part| match &part.rows {
-        PartRows::Graph(rows) => Some(rows.as_ref()),
-        PartRows::Flat(_) => None,
+    let grown = plan.grown.as_ref().and_then(|segment| match &segment.rows {
+        SegmentRows::Graph(rows) => Some(rows.as_ref()),
+        SegmentRows::Flat(_) => None,
     });
     let grown_rows = grown.map_or(0, GraphRows::len);
     let twins = AllVectors { grown, added: &added }.twins();
@@ -223,10 +223,12 @@ fn level_of(ordinal: u32, links: usize) -> u32 {
     (-unit.ln() / (links.max(2) as f64).ln()) as u32
 }
 
-/// All rows of two flat parts that live, as one.
-pub fn join(a: &Part, b: &Part) -> Option<FlatRows> {
+/// All rows of two flat segments that live, as one.
+pub fn join(a: &Segment, b: &Segment) -> Option<FlatRows> {
     match (&a.rows, &b.rows) {
-        (PartRows::Flat(older), PartRows::Flat(newer)) => Some(FlatRows::merged((older, &a.dead), (newer, &b.dead))),
+        (SegmentRows::Flat(older), SegmentRows::Flat(newer)) => {
+            Some(FlatRows::merged((older, &a.dead), (newer, &b.dead)))
+        }
         _ => None,
     }
 }

@@ -1,5 +1,5 @@
 //! Checkpoints of a dense index: `<id>.flat` for rows without a graph, `<id>.graph` and the row file of a graph, and
-//! `<number>.dead` for the dead rows of all parts.
+//! `<number>.dead` for the dead rows of all segments.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -15,42 +15,42 @@ use super::flat_rows::FlatRows;
 use super::graph::Graph;
 use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
-use super::part::{Part, PartRows, Snapshot};
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+use super::segment::{Segment, SegmentRows, Snapshot};
 use crate::bit_set::BitSet;
 use crate::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
 use crate::errors::{damaged, io_failed};
 
 /// What a checkpoint says beside its files.
 #[derive(Serialize, Deserialize)]
-struct PartsState {
-    next_part_id: u64,
+struct SegmentsState {
+    next_segment_id: u64,
     skipped_count: u64,
     /// Counts checkpoints.
     number: u64,
-    parts: Vec<PartEntry>,
-    /// Words of the dead rows of all parts, one part after another.
+    segments: Vec<SegmentEntry>,
+    /// Words of the dead rows of all segments, one segment after another.
     dead_file: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct PartEntry {
+struct SegmentEntry {
     id: u64,
     rows: usize,
     /// The file of float32 rows of a graph; `None` for rows without a graph.
     row_file: Option<String>,
 }
 
-impl PartEntry {
-    fn of(part: &Part) -> Self {
-        let row_file = match &part.rows {
-            PartRows::Graph(rows) => match &rows.rows {
+impl SegmentEntry {
+    fn of(segment: &Segment) -> Self {
+        let row_file = match &segment.rows {
+            SegmentRows::Graph(rows) => match &rows.rows {
                 RowStore::File(rows) => Some(rows.file.name.clone()),
                 RowStore::Memory(_) => None,
             },
-            PartRows::Flat(_) => None,
+            SegmentRows::Flat(_) => None,
         };
-        Self { id: part.id, rows: part.rows.len(), row_file }
+        Self { id: segment.id, rows: segment.rows.len(), row_file }
     }
 }
 
@@ -58,16 +58,16 @@ impl PartEntry {
 #[derive(Default)]
 pub struct Restored {
     pub sequence: u64,
-    pub next_part_id: u64,
+    pub next_segment_id: u64,
     pub skipped_count: u64,
-    pub parts: Vec<Part>,
+    pub segments: Vec<Segment>,
 }
 
 pub struct Checkpoints {
     root: PathBuf,
     files: CheckpointFiles,
     /// The last checkpoint; none before the first.
-    last: Option<Checkpoint<PartsState>>,
+    last: Option<Checkpoint<SegmentsState>>,
     /// Row files that no checkpoint may name yet.
     in_use: FilesInUse,
 }
@@ -91,23 +91,23 @@ impl Checkpoints {
         let Some(Checkpoint { sequence, state, .. }) = &self.last else { return Ok(Restored::default()) };
         let dead = self.files.read(self.named(&state.dead_file)?)?;
         let mut words = dead.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
-        let mut parts = Vec::with_capacity(state.parts.len());
-        for entry in &state.parts {
+        let mut segments = Vec::with_capacity(state.segments.len());
+        for entry in &state.segments {
             let dead: Vec<u64> = words.by_ref().take(entry.rows.div_ceil(64)).collect();
             if dead.len() != entry.rows.div_ceil(64) {
                 return Err(damaged(format!("{} is too short", state.dead_file)));
             }
             let rows = match &entry.row_file {
-                None => PartRows::Flat(Arc::new(self.open_flat(entry, options)?)),
-                Some(row_file) => PartRows::Graph(self.open_graph(entry, row_file, options)?),
+                None => SegmentRows::Flat(Arc::new(self.open_flat(entry, options)?)),
+                Some(row_file) => SegmentRows::Graph(self.open_graph(entry, row_file, options)?),
             };
-            parts.push(Part { id: entry.id, rows, dead: Arc::new(BitSet::from_words(dead)) });
+            segments.push(Segment { id: entry.id, rows, dead: Arc::new(BitSet::from_words(dead)) });
         }
-        let (next_part_id, skipped_count) = (state.next_part_id, state.skipped_count);
-        Ok(Restored { sequence: *sequence, next_part_id, skipped_count, parts })
+        let (next_segment_id, skipped_count) = (state.next_segment_id, state.skipped_count);
+        Ok(Restored { sequence: *sequence, next_segment_id, skipped_count, segments })
     }
 
-    fn open_flat(&self, entry: &PartEntry, options: &DenseOptions) -> Result<FlatRows, EngineError> {
+    fn open_flat(&self, entry: &SegmentEntry, options: &DenseOptions) -> Result<FlatRows, EngineError> {
         let name = flat_file_name(entry.id);
         let bytes = self.files.read(self.named(&name)?)?;
         decode_flat_rows(&bytes, entry.rows, options.dimension as usize)
@@ -117,7 +117,7 @@ impl Checkpoints {
     /// Maps the files of a graph; nothing is read.
     fn open_graph(
         &self,
-        entry: &PartEntry,
+        entry: &SegmentEntry,
         row_file: &str,
         options: &DenseOptions,
     ) -> Result<Arc<GraphRows>, EngineError> {
@@ -144,14 +144,14 @@ impl Checkpoints {
 
     /// Whether a graph would have to be built again after a crash.
     pub fn lacks_graph_of(&self, snapshot: &Snapshot) -> bool {
-        let mut graphs = snapshot.parts.iter().filter(|part| matches!(part.rows, PartRows::Graph(_)));
-        graphs.any(|part| self.durable(&graph_file_name(part.id)).is_none())
+        let mut graphs = snapshot.segments.iter().filter(|segment| matches!(segment.rows, SegmentRows::Graph(_)));
+        graphs.any(|segment| self.durable(&graph_file_name(segment.id)).is_none())
     }
 
     fn is_written(&self, snapshot: &Snapshot) -> bool {
         self.last.as_ref().is_some_and(|last| {
-            let (ids, written) = (snapshot.parts.iter().map(|part| part.id), last.state.parts.iter());
-            last.sequence == snapshot.sequence && ids.eq(written.map(|part| part.id))
+            let (ids, written) = (snapshot.segments.iter().map(|segment| segment.id), last.state.segments.iter());
+            last.sequence == snapshot.sequence && ids.eq(written.map(|segment| segment.id))
         })
     }
 
@@ -159,7 +159,7 @@ impl Checkpoints {
     pub fn write(
         &mut self,
         snapshot: &Snapshot,
-        next_part_id: u64,
+        next_segment_id: u64,
         skipped_count: u64,
     ) -> Result<(usize, u64), EngineError> {
         if self.is_written(snapshot) {
@@ -169,26 +169,30 @@ impl Checkpoints {
         let number = self.last.as_ref().map_or(0, |last| last.state.number) + 1;
         let dead_file = format!("{number}.dead");
         let (mut files, mut fresh) = (Vec::new(), Vec::new());
-        for part in &snapshot.parts {
-            self.write_part(part, &mut files, &mut fresh)?;
+        for segment in &snapshot.segments {
+            self.write_segment(segment, &mut files, &mut fresh)?;
         }
-        let dead: Vec<u8> =
-            snapshot.parts.iter().flat_map(|part| part.dead.words()).flat_map(|word| word.to_le_bytes()).collect();
+        let dead: Vec<u8> = snapshot
+            .segments
+            .iter()
+            .flat_map(|segment| segment.dead.words())
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
         fresh.push(self.files.write(&dead_file, &[&dead])?);
         let (file_count, byte_count) = (fresh.len(), fresh.iter().map(|file| file.bytes).sum());
         files.extend(fresh);
-        let parts = snapshot.parts.iter().map(PartEntry::of).collect();
-        let state = PartsState { next_part_id, skipped_count, number, parts, dead_file };
+        let segments = snapshot.segments.iter().map(SegmentEntry::of).collect();
+        let state = SegmentsState { next_segment_id, skipped_count, number, segments, dead_file };
         let checkpoint = Checkpoint { sequence: snapshot.sequence, files, state };
         self.files.publish(&checkpoint, &|name| self.in_use.contains(name))?;
         self.last = Some(checkpoint);
         Ok((file_count, byte_count))
     }
 
-    /// Writes and syncs what of a part is not durable. Files of earlier checkpoints go to `files`, others to `fresh`.
-    fn write_part<'a>(
+    /// Writes and syncs what of a segment is not durable. Files of earlier checkpoints go to `files`, others to `fresh`.
+    fn write_segment<'a>(
         &self,
-        part: &'a Part,
+        segment: &'a Segment,
         files: &mut Vec<NamedFile>,
         fresh: &mut Vec<NamedFile>,
     ) -> Result<(), EngineError> {
@@ -202,11 +206,11 @@ impl Checkpoints {
                 Ok(())
             }
         };
-        let rows = match &part.rows {
-            PartRows::Flat(rows) => return keep(flat_file_name(part.id), &|| encode_flat_rows(rows).into()),
-            PartRows::Graph(rows) => rows,
+        let rows = match &segment.rows {
+            SegmentRows::Flat(rows) => return keep(flat_file_name(segment.id), &|| encode_flat_rows(rows).into()),
+            SegmentRows::Graph(rows) => rows,
         };
-        keep(graph_file_name(part.id), &|| rows.graph.bytes().into())?;
+        keep(graph_file_name(segment.id), &|| rows.graph.bytes().into())?;
         failpoint::hit("vector.checkpoint.before-rows");
         let RowStore::File(rows) = &rows.rows else { return Ok(()) };
         let named = NamedFile { name: rows.file.name.clone(), bytes: rows.bytes() as u64, crc: rows.crc, grows: true };

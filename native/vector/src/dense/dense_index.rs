@@ -19,14 +19,14 @@ use super::checkpoint::{Checkpoints, Restored};
 use super::flat_rows::PendingRows;
 use super::graph::Scratch;
 use super::options::DenseOptions;
-use super::part::{Part, PartRows, Snapshot};
+use super::segment::{Segment, SegmentRows, Snapshot};
 
 /// Skipped rows that a report names.
 const SKIPPED_NAMED_MAX: usize = 100;
 
-/// While nothing is written, rows without a graph are scanned up to this part of `tail_bytes`: a search then has them
+/// While nothing is written, rows without a graph are scanned up to this share of `tail_bytes`: a search then has them
 /// compared in some 20 us.
-const IDLE_TAIL_PART: usize = 4;
+const IDLE_TAIL_SHARE: usize = 4;
 
 /// Working memory of walks that is kept for the next one.
 const SCRATCHES_KEPT: usize = 16;
@@ -55,8 +55,8 @@ pub struct DenseIndex {
 /// What the next commit will show.
 struct Writing {
     pending: PendingRows,
-    parts: Vec<Part>,
-    next_part_id: u64,
+    segments: Vec<Segment>,
+    next_segment_id: u64,
     /// Parts that are being built from; they stay as they are but for their dead rows.
     busy: HashSet<u64>,
     /// Threads that build graphs now; two when rows wait while a large graph is being written anew.
@@ -81,13 +81,13 @@ impl DenseIndex {
             let (checkpoints, restored) = Checkpoints::open(path, &options)?;
             (Some(checkpoints), restored)
         };
-        let snapshot = Snapshot { sequence: restored.sequence, parts: restored.parts };
+        let snapshot = Snapshot { sequence: restored.sequence, segments: restored.segments };
         let row_files = checkpoints.as_ref().map(Checkpoints::row_files);
         Ok(Arc::new_cyclic(|this| Self {
             writing: Mutex::new(Writing {
                 pending: PendingRows::default(),
-                parts: snapshot.parts.clone(),
-                next_part_id: restored.next_part_id,
+                segments: snapshot.segments.clone(),
+                next_segment_id: restored.next_segment_id,
                 busy: HashSet::new(),
                 builders: 0,
                 is_rewriting: false,
@@ -194,9 +194,9 @@ impl DenseIndex {
                 continue;
             };
             is_kept = false;
-            writing.busy.extend(plan.part_ids());
-            writing.next_part_id += 1;
-            let id = writing.next_part_id;
+            writing.busy.extend(plan.segment_ids());
+            writing.next_segment_id += 1;
+            let id = writing.next_segment_id;
             let is_rewrite = plan.is_rewrite();
             writing.is_rewriting |= is_rewrite;
             drop(writing);
@@ -204,7 +204,7 @@ impl DenseIndex {
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let mut writing = self.writing();
             writing.is_rewriting &= !is_rewrite;
-            plan.part_ids().for_each(|id| {
+            plan.segment_ids().for_each(|id| {
                 writing.busy.remove(&id);
             });
             match outcome {
@@ -234,19 +234,19 @@ impl DenseIndex {
         self.built.notify_all();
     }
 
-    /// Puts the new graph in the place of the parts that it was built from: in what searches see and in what the next
+    /// Puts the new graph in the place of the segments that it was built from: in what searches see and in what the next
     /// commit will show, each with the rows that are dead there.
     fn install(&self, writing: &mut Writing, plan: &Plan, id: u64, built: &Built) {
-        let replaced: HashSet<u64> = plan.part_ids().collect();
-        let replace = |parts: &[Part]| -> Vec<Part> {
-            let dead = Arc::new(built.dead_rows(plan, parts));
-            let new = Part { id, rows: PartRows::Graph(Arc::clone(&built.rows)), dead };
-            let kept = parts.iter().filter(|part| !replaced.contains(&part.id)).cloned();
+        let replaced: HashSet<u64> = plan.segment_ids().collect();
+        let replace = |segments: &[Segment]| -> Vec<Segment> {
+            let dead = Arc::new(built.dead_rows(plan, segments));
+            let new = Segment { id, rows: SegmentRows::Graph(Arc::clone(&built.rows)), dead };
+            let kept = segments.iter().filter(|segment| !replaced.contains(&segment.id)).cloned();
             std::iter::once(new).chain(kept).collect()
         };
-        writing.parts = replace(&writing.parts);
+        writing.segments = replace(&writing.segments);
         let seen = self.snapshot();
-        self.publish(Snapshot { sequence: seen.sequence, parts: replace(&seen.parts) });
+        self.publish(Snapshot { sequence: seen.sequence, segments: replace(&seen.segments) });
     }
 
     /// The inner error is the reason for which the row is left out.
@@ -289,15 +289,15 @@ impl DenseIndex {
 
 impl Writing {
     fn plan(&self, options: &DenseOptions) -> Option<Plan> {
-        let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_PART } else { options.tail_bytes };
-        plan(&self.parts, &self.busy, options.dimension as usize, tail_bytes)
+        let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_SHARE } else { options.tail_bytes };
+        plan(&self.segments, &self.busy, options.dimension as usize, tail_bytes)
     }
 
     /// Takes the vector of the ordinal out of the index, if there is one.
     fn kill(&mut self, ordinal: u32) {
         self.pending.remove(ordinal);
-        for part in &mut self.parts {
-            if part.kill(ordinal) {
+        for segment in &mut self.segments {
+            if segment.kill(ordinal) {
                 return;
             }
         }
@@ -305,36 +305,36 @@ impl Writing {
 
     /// Bytes of the committed rows that no graph holds.
     fn flat_bytes(&self) -> usize {
-        let flat = self.parts.iter().filter(|part| matches!(part.rows, PartRows::Flat(_)));
-        flat.map(Part::memory_bytes).sum()
+        let flat = self.segments.iter().filter(|segment| matches!(segment.rows, SegmentRows::Flat(_)));
+        flat.map(Segment::memory_bytes).sum()
     }
 
-    /// Makes the pending rows a part. Neighbouring parts of like size become one, so that there are few of them and
+    /// Makes the pending rows a segment. Neighbouring segments of like size become one, so that there are few of them and
     /// every row is copied a few times only.
     fn add_pending(&mut self, options: &DenseOptions) {
         let busy = &self.busy;
-        self.parts.retain(|part| part.live_count() > 0 || busy.contains(&part.id));
+        self.segments.retain(|segment| segment.live_count() > 0 || busy.contains(&segment.id));
         if self.pending.len() == 0 {
             return;
         }
         self.is_idle = false;
         let rows = self.pending.take(options.dimension as usize);
-        let mut part = self.new_part(PartRows::Flat(Arc::new(rows)));
-        while let Some(last) = self.parts.pop() {
-            let is_like = last.rows.len() <= 2 * part.rows.len() && last.memory_bytes() < options.tail_bytes;
-            let joined = if is_like && !self.busy.contains(&last.id) { join(&last, &part) } else { None };
+        let mut segment = self.new_segment(SegmentRows::Flat(Arc::new(rows)));
+        while let Some(last) = self.segments.pop() {
+            let is_like = last.rows.len() <= 2 * segment.rows.len() && last.memory_bytes() < options.tail_bytes;
+            let joined = if is_like && !self.busy.contains(&last.id) { join(&last, &segment) } else { None };
             let Some(joined) = joined else {
-                self.parts.push(last);
+                self.segments.push(last);
                 break;
             };
-            part = self.new_part(PartRows::Flat(Arc::new(joined)));
+            segment = self.new_segment(SegmentRows::Flat(Arc::new(joined)));
         }
-        self.parts.push(part);
+        self.segments.push(segment);
     }
 
-    fn new_part(&mut self, rows: PartRows) -> Part {
-        self.next_part_id += 1;
-        Part::new(self.next_part_id, rows)
+    fn new_segment(&mut self, rows: SegmentRows) -> Segment {
+        self.next_segment_id += 1;
+        Segment::new(self.next_segment_id, rows)
     }
 }
 
@@ -364,7 +364,7 @@ impl DerivedIndex for DenseIndex {
         let started = Instant::now();
         let mut writing = self.writing();
         writing.add_pending(&self.options);
-        let snapshot = Snapshot { sequence, parts: writing.parts.clone() };
+        let snapshot = Snapshot { sequence, segments: writing.segments.clone() };
         let doc_count = snapshot.live_count() as u64;
         self.publish(snapshot);
         self.uncommitted_rows.store(0, Ordering::Relaxed);
@@ -376,12 +376,12 @@ impl DerivedIndex for DenseIndex {
         let started = Instant::now();
         let Some(checkpoints) = &self.checkpoints else { return Ok(CheckpointReport::default()) };
         let mut checkpoints = checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (snapshot, next_part_id) = {
+        let (snapshot, next_segment_id) = {
             let writing = self.writing();
-            (self.snapshot(), writing.next_part_id)
+            (self.snapshot(), writing.next_segment_id)
         };
         let skipped_count = self.skipped_count.load(Ordering::Relaxed);
-        let (files_written, bytes_written) = checkpoints.write(&snapshot, next_part_id, skipped_count)?;
+        let (files_written, bytes_written) = checkpoints.write(&snapshot, next_segment_id, skipped_count)?;
         self.disk_bytes.store(checkpoints.bytes(), Ordering::Relaxed);
         self.checkpoint_sequence.store(snapshot.sequence, Ordering::Release);
         let took_micros = started.elapsed().as_micros() as u64;
@@ -408,9 +408,9 @@ impl DerivedIndex for DenseIndex {
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
             doc_count: snapshot.live_count() as u64,
             term_count: 0,
-            segment_count: snapshot.parts.len(),
+            segment_count: snapshot.segments.len(),
             disk_bytes: self.disk_bytes.load(Ordering::Relaxed),
-            memory_bytes: snapshot.parts.iter().map(|part| part.memory_bytes() as u64).sum(),
+            memory_bytes: snapshot.segments.iter().map(|segment| segment.memory_bytes() as u64).sum(),
             skipped_count: self.skipped_count.load(Ordering::Relaxed),
             uncommitted_rows: self.uncommitted_rows.load(Ordering::Relaxed),
             writer_is_open: self.uncommitted_rows.load(Ordering::Relaxed) > 0,
@@ -433,7 +433,7 @@ impl DerivedIndex for DenseIndex {
         let snapshot = self.snapshot();
         let mut writing = self.writing();
         writing.pending = PendingRows::default();
-        writing.parts = snapshot.parts.clone();
+        writing.segments = snapshot.segments.clone();
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         Ok(())
     }

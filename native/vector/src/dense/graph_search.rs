@@ -2,8 +2,8 @@
 
 use super::graph::{Beam, CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
 use super::graph_rows::GraphRows;
-use super::nearest::Found;
-use super::options::Metric;
+use super::metric::Metric;
+use super::nearest::Neighbour;
 use super::rescoring::{Rescoring, Wanted};
 use super::search_cost::{
     STARTS_MAX, SURE_EFFORT, around, candidates_worth, rescored_for, scanned_among, scanned_for, starts_for,
@@ -108,7 +108,7 @@ impl<'s> GraphSearch<'s, '_> {
         }
     }
 
-    fn unfiltered(&mut self) -> Vec<Found> {
+    fn unfiltered(&mut self) -> Vec<Neighbour> {
         let (rows, nodes) = (self.rows.len(), self.rows.node_count());
         let live = rows - self.dead.len();
         let wanted = Wanted::NotAmong(self.dead);
@@ -166,13 +166,13 @@ impl<'s> GraphSearch<'s, '_> {
         self.rows.nodes_of(rows)
     }
 
-    fn scan_living(&mut self) -> Vec<Found> {
+    fn scan_living(&mut self) -> Vec<Neighbour> {
         self.search.took("exact_fallback");
         let nodes = self.living();
         self.scan(&nodes, Wanted::NotAmong(self.dead))
     }
 
-    fn filtered(&mut self, allowed: &Allowed) -> Vec<Found> {
+    fn filtered(&mut self, allowed: &Allowed) -> Vec<Neighbour> {
         let (rows, count) = (self.rows.node_count(), allowed.nodes.len());
         let wanted = Wanted::Among(allowed.rows());
         let limit = self.search.bounds.limit;
@@ -257,7 +257,7 @@ impl<'s> GraphSearch<'s, '_> {
     }
 
     /// What a walk on allowed nodes only finds, if it finds enough and costs less than a scan.
-    fn walk_over(&mut self, allowed: &Allowed) -> Option<Vec<Found>> {
+    fn walk_over(&mut self, allowed: &Allowed) -> Option<Vec<Neighbour>> {
         let count = allowed.nodes.len();
         let (starts, scanned) = steps_among(count, self.search.candidates.full);
         if count <= scanned {
@@ -340,7 +340,7 @@ impl<'s> GraphSearch<'s, '_> {
     }
 
     /// The rows at these nodes.
-    fn rows_at(&mut self, nodes: &[u32], wanted: Wanted<'_>, found: Vec<Found>) -> (Vec<Found>, Option<f32>) {
+    fn rows_at(&mut self, nodes: &[u32], wanted: Wanted<'_>, found: Vec<Neighbour>) -> (Vec<Neighbour>, Option<f32>) {
         let (rows, query) = (self.rows, self.query);
         let mut rescoring =
             Rescoring { search: &mut *self.search, rows, query, wanted, scratch: &mut *self.scratch, found };
@@ -349,7 +349,7 @@ impl<'s> GraphSearch<'s, '_> {
     }
 
     /// Exact distances of the rows at the nearest wanted nodes of the beam, and whether rows further away are of no interest.
-    fn rescore(&mut self, walked: Walked, wanted: Wanted<'_>) -> (Vec<Found>, bool) {
+    fn rescore(&mut self, walked: Walked, wanted: Wanted<'_>) -> (Vec<Neighbour>, bool) {
         let has_bounds = !self.search.distance.is_open();
         let count = if has_bounds { usize::MAX } else { rescored_for(self.search.bounds.limit) };
         let graph = self.graph();
@@ -363,7 +363,7 @@ impl<'s> GraphSearch<'s, '_> {
     }
 
     /// The rows nearest to the query that stand at the nodes, by codes first when they are many.
-    fn scan(&mut self, nodes: &BitSet, wanted: Wanted<'_>) -> Vec<Found> {
+    fn scan(&mut self, nodes: &BitSet, wanted: Wanted<'_>) -> Vec<Neighbour> {
         if nodes.len() <= EXACT_NODES_MAX || !self.search.distance.is_open() {
             let all: Vec<u32> = nodes.iter().collect();
             let mut found = Vec::new();

@@ -4,7 +4,7 @@
 pub const TIES_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct Neighbour {
     pub cost: f32,
     pub ordinal: u32,
     pub sequence: u64,
@@ -12,7 +12,7 @@ pub struct Found {
 
 pub struct Nearest {
     limit: usize,
-    found: Vec<Found>,
+    found: Vec<Neighbour>,
     /// Length at which the rows that are too far are thrown out.
     full: usize,
     /// The cost of the last row that is in, once there are enough.
@@ -26,7 +26,7 @@ impl Nearest {
     }
 
     #[inline]
-    pub fn offer(&mut self, found: Found) {
+    pub fn offer(&mut self, found: Neighbour) {
         if found.cost > self.bound {
             return;
         }
@@ -40,7 +40,7 @@ impl Nearest {
         if self.found.len() < self.limit {
             return;
         }
-        let by_cost = |a: &Found, b: &Found| a.cost.total_cmp(&b.cost).then(a.ordinal.cmp(&b.ordinal));
+        let by_cost = |a: &Neighbour, b: &Neighbour| a.cost.total_cmp(&b.cost).then(a.ordinal.cmp(&b.ordinal));
         self.bound = self.found.select_nth_unstable_by(self.limit - 1, by_cost).1.cost;
         let bound = self.bound;
         self.found.retain(|found| found.cost <= bound);
@@ -52,7 +52,7 @@ impl Nearest {
     }
 
     /// Nearest first, equal ones by ordinal.
-    pub fn finish(mut self) -> Vec<Found> {
+    pub fn finish(mut self) -> Vec<Neighbour> {
         self.shrink();
         self.found.sort_unstable_by(|a, b| a.cost.total_cmp(&b.cost).then(a.ordinal.cmp(&b.ordinal)));
         self.found
@@ -63,8 +63,8 @@ impl Nearest {
 mod tests {
     use super::*;
 
-    fn found(cost: f32, ordinal: u32) -> Found {
-        Found { cost, ordinal, sequence: 0 }
+    fn found(cost: f32, ordinal: u32) -> Neighbour {
+        Neighbour { cost, ordinal, sequence: 0 }
     }
 
     #[test]

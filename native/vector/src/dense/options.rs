@@ -2,16 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The layout of what a dense index writes. An index of another format is built anew.
-const DENSE_FORMAT: u32 = 3;
+use super::metric::Metric;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    L2Squared,
-    Cosine,
-    InnerProduct,
-}
+/// The layout of what a dense index writes. An index of another format is built anew.
+const DENSE_FORMAT: u32 = 4;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

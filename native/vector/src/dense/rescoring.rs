@@ -2,8 +2,8 @@
 
 use super::graph::{CodedQuery, Copied, Graph, Scratch};
 use super::graph_rows::GraphRows;
-use super::nearest::{Found, TIES_MAX};
-use super::options::Metric;
+use super::metric::Metric;
+use super::nearest::{Neighbour, TIES_MAX};
 use super::search_cost::rescored_for;
 use super::search_state::Search;
 use crate::bit_set::BitSet;
@@ -53,7 +53,7 @@ pub struct Rescoring<'s, 'a> {
     pub wanted: Wanted<'s>,
     pub scratch: &'s mut Scratch,
     /// Rows that are accepted.
-    pub found: Vec<Found>,
+    pub found: Vec<Neighbour>,
 }
 
 impl<'s> Rescoring<'s, '_> {
@@ -64,7 +64,7 @@ impl<'s> Rescoring<'s, '_> {
     fn take(&mut self, row: u32, cost: f32) {
         if self.search.accepts(cost) {
             let graph = &self.rows.graph;
-            self.found.push(Found { cost, ordinal: graph.ordinal(row), sequence: graph.sequence(row) });
+            self.found.push(Neighbour { cost, ordinal: graph.ordinal(row), sequence: graph.sequence(row) });
         }
     }
 

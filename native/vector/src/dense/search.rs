@@ -7,11 +7,11 @@ use super::dense_index::DenseIndex;
 use super::flat_rows::FlatRows;
 use super::graph::{CodedQuery, Scratch};
 use super::graph_search::GraphSearch;
-use super::nearest::{Found, Nearest};
+use super::nearest::{Nearest, Neighbour};
 use super::options::DistanceBounds;
-use super::part::{Part, PartRows};
 use super::search_cost::{SURE_EFFORT, candidates_for, candidates_in, scanned_among, scanned_for};
 use super::search_state::{Candidates, Search};
+use super::segment::{Segment, SegmentRows};
 use crate::bit_set::BitSet;
 use crate::errors::invalid_query;
 use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
@@ -23,13 +23,13 @@ const ROWS_BETWEEN_LOOKS: usize = 4096;
 const SCANNED_NANOS: u64 = 5;
 
 impl Search<'_> {
-    fn part(&mut self, part: &Part, scratch: &mut Scratch) {
+    fn segment(&mut self, segment: &Segment, scratch: &mut Scratch) {
         self.report.segments += 1;
-        match &part.rows {
-            PartRows::Flat(rows) => self.scan_flat(rows, &part.dead),
-            PartRows::Graph(rows) => {
+        match &segment.rows {
+            SegmentRows::Flat(rows) => self.scan_flat(rows, &segment.dead),
+            SegmentRows::Graph(rows) => {
                 let query = CodedQuery::new(self.metric, self.query);
-                GraphSearch { search: self, rows, dead: &part.dead, query: &query, scratch }.run();
+                GraphSearch { search: self, rows, dead: &segment.dead, query: &query, scratch }.run();
             }
         }
     }
@@ -47,14 +47,14 @@ impl Search<'_> {
             }
             self.report.candidates += 1;
             let cost = self.metric.cost(self.query, rows.vector(place));
-            self.offer(Found { cost, ordinal, sequence: rows.sequences[at] });
+            self.offer(Neighbour { cost, ordinal, sequence: rows.sequences[at] });
         }
         self.report.visited += rows.len() as u64;
     }
 
     fn finish(self) -> VectorHits {
         let metric = self.metric;
-        let hit = |found: Found| {
+        let hit = |found: Neighbour| {
             let distance = metric.distance(found.cost);
             VectorHit { ordinal: found.ordinal, sequence: found.sequence, distance, score: metric.score(distance) }
         };
@@ -72,10 +72,10 @@ impl DenseIndex {
         let candidates = candidates_for(options.metric, effort, limit);
         let snapshot = self.snapshot();
         let rows = snapshot.live_count();
-        let of_part = |part: &Part| match &part.rows {
-            PartRows::Flat(rows) => rows.len() as u64 * (SCANNED_NANOS + dimension / 4),
-            PartRows::Graph(_) => {
-                let live = part.live_count();
+        let of_segment = |segment: &Segment| match &segment.rows {
+            SegmentRows::Flat(rows) => rows.len() as u64 * (SCANNED_NANOS + dimension / 4),
+            SegmentRows::Graph(_) => {
+                let live = segment.live_count();
                 let candidates = candidates_in(live, rows, candidates, limit);
                 let scanned = allowed.map_or(scanned_for(candidates), |allowed| {
                     let count = allowed.len() * live / rows.max(1);
@@ -85,7 +85,7 @@ impl DenseIndex {
                 scanned as u64 * (SCANNED_NANOS + dimension / 16)
             }
         };
-        snapshot.parts.iter().map(of_part).sum()
+        snapshot.segments.iter().map(of_segment).sum()
     }
 
     /// The rows nearest to `query` in the newest commit. `effort`, 0 to 1, moves between fast and thorough.
@@ -133,10 +133,10 @@ impl DenseIndex {
         let snapshot = self.snapshot();
         let rows = snapshot.live_count();
         let mut scratch = self.take_scratch();
-        for part in &snapshot.parts {
-            let of_part = |candidates: usize| candidates_in(part.live_count(), rows, candidates, bounds.limit);
-            search.candidates = Candidates { first: of_part(first), full: of_part(full) };
-            search.part(part, &mut scratch);
+        for segment in &snapshot.segments {
+            let of_segment = |candidates: usize| candidates_in(segment.live_count(), rows, candidates, bounds.limit);
+            search.candidates = Candidates { first: of_segment(first), full: of_segment(full) };
+            search.segment(segment, &mut scratch);
         }
         self.give_scratch(scratch);
         Ok(search.finish())

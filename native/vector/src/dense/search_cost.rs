@@ -1,6 +1,6 @@
 //! What the ways of searching a graph cost, by which one is chosen. The unit is a row that a scan compares by its codes.
 
-use super::options::Metric;
+use super::metric::Metric;
 
 /// Efforts from which on a walk that is likely to have missed rows is not believed; the default one is among them.
 pub const SURE_EFFORT: f32 = 0.5;

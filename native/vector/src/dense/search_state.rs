@@ -1,7 +1,8 @@
-//! One search on its way through the parts of an index.
+//! One search on its way through the segments of an index.
 
-use super::nearest::{Found, Nearest};
-use super::options::{DistanceBounds, Metric};
+use super::metric::Metric;
+use super::nearest::{Nearest, Neighbour};
+use super::options::DistanceBounds;
 use crate::search::{SearchBounds, SearchReport};
 
 pub struct Search<'a> {
@@ -40,7 +41,7 @@ impl Search<'_> {
         self.distance.is_open() || self.distance.accept(self.metric.distance(cost))
     }
 
-    pub fn offer(&mut self, found: Found) {
+    pub fn offer(&mut self, found: Neighbour) {
         if self.accepts(found.cost) {
             self.nearest.offer(found);
         }

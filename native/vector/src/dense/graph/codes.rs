@@ -1,6 +1,6 @@
 //! Vectors as codes of eight bits: each with a scale of its own, so that vectors of any length keep their direction.
 
-use super::super::options::Metric;
+use super::super::metric::Metric;
 
 /// A vector that is compared with the nodes of a graph.
 ///

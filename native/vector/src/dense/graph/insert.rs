@@ -261,7 +261,7 @@ fn choose(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::options::Metric;
+    use super::super::super::metric::Metric;
     use super::super::storage::AddedRow;
     use super::*;
 

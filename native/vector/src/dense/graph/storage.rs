@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::{Mmap, MmapMut};
 use sundew_base::error::EngineError;
 
-use super::super::options::Metric;
+use super::super::metric::Metric;
 use super::code_kernels::{NodeCodes, dots};
 use super::codes::{CodedQuery, encode, node_norm, squared_norm, weights};
 use super::layout::{COPY_BYTES, Counts, GRAPH_MAGIC, HEADER_BYTES, Layout, NODE_HEAD_BYTES};

@@ -1,7 +1,16 @@
-//! Vectors in the form that the metric compares, and what comes out of a comparison.
+//! The metrics: vectors in the form that each compares, and what comes out of a comparison.
+
+use serde::{Deserialize, Serialize};
 
 use super::float_kernels::{dot, squared_distance};
-use super::options::Metric;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    L2Squared,
+    Cosine,
+    InnerProduct,
+}
 
 impl Metric {
     /// The vector as it is kept and compared: of length one for `cosine`, as it is otherwise. The error says what is

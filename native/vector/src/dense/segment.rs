@@ -1,4 +1,4 @@
-//! A part of the index: rows that never change, and which of them are dead.
+//! A segment of the index: rows that never change, and which of them are dead.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use super::graph_rows::GraphRows;
 use crate::bit_set::BitSet;
 
 #[derive(Debug, Clone)]
-pub enum PartRows {
+pub enum SegmentRows {
     /// Few rows, which are scanned.
     Flat(Arc<FlatRows>),
     Graph(Arc<GraphRows>),
 }
 
-impl PartRows {
+impl SegmentRows {
     pub fn len(&self) -> usize {
         match self {
             Self::Flat(rows) => rows.len(),
@@ -51,15 +51,15 @@ impl PartRows {
 }
 
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct Segment {
     /// Unique within the index, never used again; names the files.
     pub id: u64,
-    pub rows: PartRows,
+    pub rows: SegmentRows,
     pub dead: Arc<BitSet>,
 }
 
-impl Part {
-    pub fn new(id: u64, rows: PartRows) -> Self {
+impl Segment {
+    pub fn new(id: u64, rows: SegmentRows) -> Self {
         let dead = Arc::new(BitSet::with_room(rows.len()));
         Self { id, rows, dead }
     }
@@ -68,11 +68,11 @@ impl Part {
         self.rows.len() - self.dead.len()
     }
 
-    /// Where the ordinal lives in this part.
+    /// Where the ordinal lives in this segment.
     pub fn place_of(&self, ordinal: u32) -> Option<u32> {
         let place = match &self.rows {
-            PartRows::Flat(rows) => rows.place_of(ordinal),
-            PartRows::Graph(rows) => rows.place_of(ordinal),
+            SegmentRows::Flat(rows) => rows.place_of(ordinal),
+            SegmentRows::Graph(rows) => rows.place_of(ordinal),
         };
         place.filter(|&place| !self.dead.contains(place))
     }
@@ -95,11 +95,11 @@ impl Part {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub sequence: u64,
-    pub parts: Vec<Part>,
+    pub segments: Vec<Segment>,
 }
 
 impl Snapshot {
     pub fn live_count(&self) -> usize {
-        self.parts.iter().map(Part::live_count).sum()
+        self.segments.iter().map(Segment::live_count).sum()
     }
 }
