@@ -43,7 +43,7 @@ export class RegionWriter {
     this.#file = file;
   }
 
-  /** Undefined where no place is left for so many bytes. */
+  /** Undefined where the file has no room for them. */
   write(bytes: Uint8Array): Region | undefined {
     const region = { at: this.#placeFor(bytes.byteLength), bytes: bytes.byteLength };
     const end = region.at + region.bytes;

@@ -46,8 +46,8 @@ interface Pending {
   readonly fail: (error: Error) => void;
 }
 
-/** What of a child's own words is kept for the log, in characters. */
-const wordsKept = 2_048;
+/** Characters of the child's standard error that are kept for the log. */
+const stderrCharsKept = 2_048;
 const stopGraceMs = 2_000;
 
 /**
@@ -64,19 +64,19 @@ export class ModelProcess {
   readonly #loaded = Promise.withResolvers<LoadedInfo>();
   readonly #gone = Promise.withResolvers<void>();
   #nextId = 0;
-  #lastWordMs: number;
+  #lastHeardMs: number;
   #pinged = false;
   #stopping = false;
   #alive = true;
   #reason: string | undefined;
-  #words = '';
+  #stderrTail = '';
   #residentBytes = 0;
   #loadedBytes = 0;
 
   private constructor(spec: HostSpec, parts: ProcessParts) {
     this.spec = spec;
     this.#parts = parts;
-    this.#lastWordMs = parts.clock.monotonicMs();
+    this.#lastHeardMs = parts.clock.monotonicMs();
     const [toChild, fromChild] = this.#memoryFiles;
     if (toChild !== undefined && fromChild !== undefined) this.#largeArrays = new LargeArrays(toChild, fromChild);
     this.#child = Bun.spawn([process.execPath, parts.entry], {
@@ -125,10 +125,10 @@ export class ModelProcess {
     return this.#loadedBytes;
   }
 
-  /** For how long the child has owed a word, in milliseconds; 0 when it owes none. */
+  /** Milliseconds since the child was last heard of, while it owes an answer; 0 while it owes none. */
   silentMs(): number {
     const owes = this.#alive && (this.#pending.size > 0 || this.#pinged);
-    return owes ? this.#parts.clock.monotonicMs() - this.#lastWordMs : 0;
+    return owes ? this.#parts.clock.monotonicMs() - this.#lastHeardMs : 0;
   }
 
   /**
@@ -163,7 +163,7 @@ export class ModelProcess {
       if (arrays !== undefined) this.#largeArrays?.free(arrays);
       signal?.removeEventListener('abort', onAbort);
     };
-    if (this.#pending.size === 0) this.#lastWordMs = this.#parts.clock.monotonicMs();
+    if (this.#pending.size === 0) this.#lastHeardMs = this.#parts.clock.monotonicMs();
     this.#pending.set(id, {
       settle: (message) => {
         finish();
@@ -192,7 +192,7 @@ export class ModelProcess {
     if (!this.#alive) return;
     if (this.silentMs() >= this.#parts.bounds.stallMs) this.kill('it was stuck');
     else if (this.#pending.size === 0 && !this.#pinged) {
-      this.#lastWordMs = this.#parts.clock.monotonicMs();
+      this.#lastHeardMs = this.#parts.clock.monotonicMs();
       this.#pinged = true;
       this.#send({ type: 'ping' });
     }
@@ -215,7 +215,7 @@ export class ModelProcess {
   }
 
   #take(message: FromChild): void {
-    this.#lastWordMs = this.#parts.clock.monotonicMs();
+    this.#lastHeardMs = this.#parts.clock.monotonicMs();
     if (message.type === 'loaded') {
       this.#residentBytes = message.residentBytes;
       this.#loadedBytes = message.residentBytes;
@@ -253,7 +253,10 @@ export class ModelProcess {
     // What waited in them has been given up by now.
     for (const file of this.#memoryFiles) closeSync(file);
     if (!this.#stopping) {
-      this.#parts.onCrash(specKey(this.spec), this.#words === '' ? reason : `${reason}: ${this.#words.trimEnd()}`);
+      this.#parts.onCrash(
+        specKey(this.spec),
+        this.#stderrTail === '' ? reason : `${reason}: ${this.#stderrTail.trimEnd()}`,
+      );
     }
     this.#gone.resolve();
   }
@@ -276,7 +279,7 @@ export class ModelProcess {
   async #listen(): Promise<void> {
     const decoder = new TextDecoder();
     for await (const bytes of this.#child.stderr) {
-      this.#words = `${this.#words}${decoder.decode(bytes, { stream: true })}`.slice(-wordsKept);
+      this.#stderrTail = `${this.#stderrTail}${decoder.decode(bytes, { stream: true })}`.slice(-stderrCharsKept);
     }
   }
 }

@@ -32,7 +32,7 @@ export function describePredictor(name: string, directory: string): InstalledPre
   const header = readOnnxHeader(join(directory, weights));
   const found = [...header.operators.keys()].map((operator) => predictors.exec(operator)?.[1]).filter((each) => each);
   if (found.length !== 1) {
-    throw new ModelFileError('it is no single tree ensemble, linear model or support vector machine of ai.onnx.ml');
+    throw new ModelFileError('it is not a single tree ensemble, linear model or support vector machine of ai.onnx.ml');
   }
   const [input, ...moreInputs] = header.inputs;
   const features = input?.shape.at(-1);

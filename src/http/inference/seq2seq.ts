@@ -28,7 +28,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
       path: '/ai/v1/rewrite',
       access: { inference: 'read' },
       tag: 'Inference',
-      summary: 'Write texts anew: translate, shorten, correct, as the model was trained to',
+      summary: 'Rewrite texts: translate, shorten, correct, as the model was trained to',
       body: inferenceBody(rewriteRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
       responses: { 200: { description: 'The new texts', schema: rewriteResponseSchema } },
       handler: (context) =>

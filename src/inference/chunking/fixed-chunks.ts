@@ -20,8 +20,8 @@ const sentenceEnds = /[.!?\u2026\u3002\uff01\uff1f]/;
 const closers = /["'\u2019\u201d)\]\u300d\u300f]/;
 
 /**
- * Cuts a text into chunks of so many tokens at most. In its second half a chunk ends at the last separator, else at the
- * last line, sentence or word that ends there. The same text and options make the same chunks, always.
+ * Cuts a text into chunks of at most `targetTokens` tokens. In its second half a chunk ends at the last separator, else at
+ * the last line, sentence or word that ends there. The same text and options make the same chunks, always.
  */
 export function* fixedChunks(text: string, options: FixedOptions): Generator<TextChunk> {
   let from = 0;

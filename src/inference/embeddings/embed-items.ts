@@ -23,7 +23,7 @@ export interface EmbedRequest {
   readonly items: readonly EmbedItem[];
   readonly task?: EmbedTask | undefined;
   readonly instruction?: string | undefined;
-  /** The first so many numbers of each vector, scaled to length one again; models made for that keep most meaning there. */
+  /** Length to which each vector is cut, before it is scaled to length one again; models made for that keep most meaning there. */
   readonly dimensions?: number | undefined;
   readonly truncate?: 'start' | 'end' | undefined;
   /** Answer the inputs that can be embedded although others cannot. */

@@ -35,7 +35,7 @@ const redirects = [301, 302, 303, 307, 308];
 
 /**
  * Fetches images and sounds from addresses that requests name. A host name is resolved once, the addresses are checked,
- * and the connection goes to one of those; every redirect is checked anew.
+ * and the connection goes to one of those; every redirect is checked again.
  */
 export class MediaFetcher {
   readonly #parts: FetchMediaParts;

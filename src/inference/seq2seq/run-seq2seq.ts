@@ -11,7 +11,7 @@ export interface Seq2SeqOutput extends Seq2SeqResult {
   readonly model: string;
 }
 
-/** Writes every text anew, as the model was trained to. Throws `ServiceError`. */
+/** Rewrites each text as the model was trained to: translated, shortened, corrected. Throws `ServiceError`. */
 export async function rewriteTexts(
   { models, pool, settings }: Inference,
   name: string,

@@ -76,7 +76,7 @@ export class ModelDownloads implements ModelSource {
     }
   }
 
-  /** Gives up what is being fetched; what has arrived is kept. */
+  /** Cancels running downloads; what has arrived is kept. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
@@ -92,14 +92,14 @@ export class ModelDownloads implements ModelSource {
     const failure = this.#failed.get(entry.name);
     const leftMs = failure === undefined ? 0 : failure.untilMs - clock.monotonicMs();
     if (failure !== undefined && leftMs > 0) {
-      return new ServiceError('unavailable', `the model "${entry.name}" could not be fetched: ${failure.reason}`, {
+      return new ServiceError('unavailable', `the model "${entry.name}" could not be downloaded: ${failure.reason}`, {
         retryAfterMs: Math.min(retryMaxMs, Math.ceil(leftMs)),
       });
     }
     const download = this.#running.get(entry.name) ?? this.#start(entry);
     return new ServiceError(
       'model_loading',
-      `the model "${entry.name}" is being fetched, ${Math.floor(100 * download.share)} % are there`,
+      `the model "${entry.name}" is downloading (${Math.floor(100 * download.share)}%)`,
       { retryAfterMs: remainingMs(download, clock.monotonicMs()) },
     );
   }

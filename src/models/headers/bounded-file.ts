@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { ModelFileError } from '../model-file-error.ts';
 
 const windowBytes = 256 * 1024;
-/** Whatever a file says, no single piece of its header takes more memory. */
+/** Memory limit of one piece of a header, whatever the file says. */
 const pieceBytesMax = 16 * 1024 * 1024;
 
 /** A file that is read in place through one small window: what it claims about itself costs no memory. */

@@ -13,7 +13,7 @@ export interface ProtobufField {
 
 /** Fields and packed numbers of one file: what takes longer to walk than this is no model. */
 const stepsMax = 50_000_000;
-/** Up to so many bytes a varint is a safe integer. */
+/** A varint of at most this many bytes is a safe integer. */
 const safeVarintBytes = 7;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

@@ -28,7 +28,7 @@ export const embeddingsRequestSchema = Type.Object({
     words(['float', 'base64'], { description: '`base64` is little-endian 32-bit floating point numbers.' }),
   ),
   dimensions: optional(
-    Type.Integer({ minimum: 1, description: 'Only the first so many numbers, scaled to length one again.' }),
+    Type.Integer({ minimum: 1, description: 'Length to which vectors are cut; they are scaled to length one again.' }),
   ),
   task_type: optional(
     words([

@@ -81,7 +81,7 @@ describe('a model of the catalogue that is not installed', () => {
     await downloads.clock.advance(2_000);
     downloads.tell?.({ type: 'progress', received: 40, total: 100 });
     const second = downloads.refusal();
-    expect([second.message, second.retryAfterMs]).toEqual(['the model "tiny" is being fetched, 40 % are there', 3_000]);
+    expect([second.message, second.retryAfterMs]).toEqual(['the model "tiny" is downloading (40%)', 3_000]);
     await downloads.arrive();
     expect(downloads.models.require('embedders', 'tiny').manifest.dimension).toBe(32);
     expect(downloads.pulls).toBe(1);
@@ -95,7 +95,7 @@ describe('a model of the catalogue that is not installed', () => {
     await downloads.fail('the disk is full');
     const refusal = downloads.refusal();
     expect([refusal.code, refusal.retryable, downloads.pulls]).toEqual(['unavailable', true, 1]);
-    expect(refusal.message).toContain('could not be fetched: the disk is full');
+    expect(refusal.message).toContain('could not be downloaded: the disk is full');
     await downloads.clock.advance(60_000);
     expect(downloads.refusal().code).toBe('model_loading');
     await downloads.arrive();

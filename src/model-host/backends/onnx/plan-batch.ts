@@ -1,6 +1,6 @@
 /** What it costs to start a run, in the tokens that could have been read meanwhile. */
 const startTokens = 32;
-/** Only so many of those that wait are looked at for one batch. */
+/** Waiting inputs that are considered for one batch. */
 export const batchWindow = 1_024;
 
 /**
