@@ -109,9 +109,15 @@ test('start-up removes what no catalog row names, and empties tmp', async () => 
   await storage.close();
   const stray = [join(directory.path, 'ranges', '77', '1'), join(directory.path, 'ranges', String(id), '9')];
   for (const path of stray) mkdirSync(path, { recursive: true });
+  // A crash while a range was made may leave any part of its file.
+  for (const [at, content] of ['', 'half a page'].entries()) {
+    const made = join(directory.path, 'ranges', String(78 + at), '1');
+    mkdirSync(made, { recursive: true });
+    writeFileSync(join(made, 'documents.db'), content);
+  }
   writeFileSync(join(directory.path, 'tmp', 'half'), 'x');
   storage = await openTestStorage(directory.path);
-  expect(storage.start.removed.length).toBe(2);
+  expect(storage.start.removed.length).toBe(4);
   for (const path of [...stray, join(directory.path, 'tmp', 'half')]) expect(existsSync(path)).toBe(false);
   await storage.openRange(id);
   await storage.close();

@@ -69,16 +69,11 @@ export class CatalogFile {
     this.noteWallClock(0);
   }
 
-  /** Not synced: a mark that a power failure takes back says less, and nothing untrue. */
+  /** Marks only rise. Synced like every change: the log's check relies on at most one transaction that is not. */
   noteHeads(heads: ReadonlyMap<RangeId, number>): void {
-    this.#database.run('PRAGMA synchronous = NORMAL');
-    try {
-      this.#change(() => {
-        for (const [rangeId, head] of heads) this.#statements.raiseHead.run(head, rangeId);
-      });
-    } finally {
-      this.#database.run('PRAGMA synchronous = FULL');
-    }
+    this.#change(() => {
+      for (const [rangeId, head] of heads) this.#statements.raiseHead.run(head, rangeId);
+    });
   }
 
   /** `sequenceMark` is the greatest sequence that any range of the table has given. */

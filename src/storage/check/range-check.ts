@@ -1,6 +1,8 @@
 import { type Database, SQLiteError } from 'bun:sqlite';
+import { statSync } from 'node:fs';
 import { openReader, schemaVersion } from '../connection.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
+import { newRangeFileBytes } from '../range/new-range-file.ts';
 import { rangeMigrations } from '../range/range-migrations.ts';
 import { placeOfVector } from '../range/vector-rows.ts';
 import { inspectWal } from '../wal/wal-inspection.ts';
@@ -81,7 +83,10 @@ export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '
   }
 }
 
-/** Whether a range's file, of whatever generation, holds more than an empty range; true when that cannot be read. */
+/**
+ * Whether a range's file, of whatever generation, holds more than an empty range. One that cannot be read does when it is
+ * larger than a new file, or has a log: a crash while a range was made leaves less.
+ */
 export function holdsChanges(directory: DataDirectory, rangeId: RangeId): boolean {
   const files = new Bun.Glob('*/documents.db').scanSync({ cwd: directory.rangeDirectory(rangeId), absolute: true });
   for (const path of files) {
@@ -90,7 +95,7 @@ export function holdsChanges(directory: DataDirectory, rangeId: RangeId): boolea
       if (database.query('SELECT 1 FROM changes LIMIT 1').get() !== null) return true;
     } catch (error) {
       if (!(error instanceof SQLiteError)) throw error;
-      return true;
+      if (statSync(path).size > newRangeFileBytes() || inspectWal(`${path}-wal`).state !== 'empty') return true;
     }
   }
   return false;

@@ -21,6 +21,10 @@ export function writeNewRangeFile(path: string, rangeId: RangeId, generation: nu
   }
 }
 
+export function newRangeFileBytes(): number {
+  return emptyRange(1, 1, 1).byteLength;
+}
+
 function emptyRange(rangeId: RangeId, generation: number, firstSequence: number): Uint8Array {
   const database = new Database(':memory:', { strict: true });
   try {

@@ -6,8 +6,8 @@ const bundleMs = 1_000;
 
 /**
  * Keeps in the catalog, beside the ranges' own files, how far each of them has acknowledged writes: a range that has lost
- * its write-ahead log, or the end of it, is otherwise whole. A bundle costs no sync, so that what a range lacks is known
- * to within a second and whatever a power failure took from the catalog as well.
+ * its write-ahead log, or the end of it, is otherwise whole. What a range lacks is known to within a second, which costs
+ * one sync of the catalog a second while there are writes.
  */
 export class AcknowledgedHeads {
   readonly #clock: Clock;
