@@ -354,6 +354,22 @@ describe('admission and deadlines', () => {
     expect(clock.pending).toBe(0);
   });
 
+  test('a connection that was given more time gets back what an idle one has, once its request is answered', async () => {
+    const clock = new FakeClock();
+    const { release, route } = waiting();
+    const extended: number[] = [];
+    const app = testApp({ routes: [route], clock, extendIdle: (_request, seconds) => void extended.push(seconds) });
+    const quick = testApp({ routes: [get('/now', () => 1)], extendIdle: () => void extended.push(-1) });
+    await quick.handle(new Request('http://localhost/now'));
+    expect(extended).toEqual([]);
+    const answer = app.handle(new Request('http://localhost/wait'));
+    await clock.advance(10_000);
+    extended.length = 0;
+    release.resolve(1);
+    await answer;
+    expect(extended).toEqual([limits.keepAliveMs / 1_000]);
+  });
+
   test('what a drain gives up is answered', async () => {
     const { route } = waiting();
     const app = testApp({ routes: [route] });

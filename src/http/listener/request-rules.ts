@@ -226,15 +226,14 @@ export class RequestRules implements ExchangeHost {
     const pattern = route?.path ?? 'unmatched';
     const { method } = request;
     observe?.({ route: pattern, method, status, durationMs });
-    const fields = () => ({ request_id: requestId, route: pattern, method, status, duration_ms: durationMs });
-    if (logsAccess?.()) {
-      logger.info('request', {
-        ...fields(),
-        path: pathOf(request.url).slice(0, pathCharsMax),
-        client: clientOf?.(request),
-      });
-    } else if (logger.level === 'debug') {
-      logger.debug('request', fields());
+    const isAccessLogged = logsAccess?.() === true;
+    if (!isAccessLogged && logger.level !== 'debug') return;
+    const fields = { request_id: requestId, route: pattern, method, status, duration_ms: durationMs };
+    if (isAccessLogged) {
+      const path = pathOf(request.url).slice(0, pathCharsMax);
+      logger.info('request', { ...fields, path, client: clientOf?.(request) });
+    } else {
+      logger.debug('request', fields);
     }
   }
 }
