@@ -216,9 +216,7 @@ export class IndexedRange {
 
   /** Bytes of the range's files: documents with their log, and indexes. */
   diskBytes(): number {
-    let bytes = this.stored.fileBytes();
-    for (const { applier } of this.#indexes.values()) bytes += applier.index?.stats().diskBytes ?? 0;
-    return bytes;
+    return this.stored.fileBytes() + bytesBelow(this.#parts.indexesDirectory);
   }
 
   /** Makes what the indexes hold durable, and tells what is true of the range until it is opened again. */
@@ -251,8 +249,7 @@ export class IndexedRange {
       const lag = this.#lag(applier.checkpointedSequence);
       return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
     });
-    const diskBytes = this.stored.fileBytes() + bytesBelow(this.#parts.indexesDirectory);
-    return { head: this.#head, documents, bytes, diskBytes, ...oldest, indexes };
+    return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), ...oldest, indexes };
   }
 
   /** Closes a range that is about to be removed. */

@@ -1,4 +1,4 @@
-import { statfs } from 'node:fs/promises';
+import { statfsSync } from 'node:fs';
 import { type Caller, seesTable } from '../../access/principal.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
@@ -72,7 +72,8 @@ function renderStatus(source: ClusterSource) {
 /** The topology of the tables that the caller may know of. */
 async function renderTopology(source: ClusterSource, caller: Caller) {
   const reports = await reportTables(source.tables().filter(({ name }) => seesTable(caller, name)));
-  const disk = await statfs(source.dataDirectory);
+  // At once: the pool of threads may be busy with indexes for seconds.
+  const disk = statfsSync(source.dataDirectory);
   const { health } = source.health();
   return {
     nodes: [
