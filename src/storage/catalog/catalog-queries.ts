@@ -3,17 +3,20 @@ import { schemaVersion } from '../connection.ts';
 import type { RangeId } from '../write-request.ts';
 import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
 
-const tableColumns = 'id AS tableId, name, state, created_ms AS createdMs, record';
 const rangeColumns =
   'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
   'first_sequence AS firstSequence';
 
-/** The format that tells the part of an index from its incarnation. */
+/** The format that tells the part of an index from its incarnation, and the one with a state of each table. */
 const partsVersion = 4;
+const tableStatesVersion = 5;
 
 /** Queries on a catalog file, by whichever connection. A check reads those of earlier formats too. */
 export function catalogQueries(database: Database) {
-  const partId = schemaVersion(database) < partsVersion ? 'incarnation' : 'part_id';
+  const version = schemaVersion(database);
+  const state = version < tableStatesVersion ? "'live' AS state" : 'state';
+  const tableColumns = `id AS tableId, name, ${state}, created_ms AS createdMs, record`;
+  const partId = version < partsVersion ? 'incarnation' : 'part_id';
   const indexColumns = `table_id AS tableId, name, incarnation, ${partId} AS partId, config, state`;
   const tableRows = database.prepare(`SELECT ${tableColumns} FROM tables ORDER BY name`);
   const tableByName = database.prepare(`SELECT ${tableColumns} FROM tables WHERE name = ?`);
