@@ -22,8 +22,8 @@ export type PlanNode =
 
 /**
  * Analysed words. Without `field`: all opted-in fields, or all text fields when none is.
- * A text without any token (stop words, punctuation) means the whole value where the field has an exact form and no other
- * word of that field is required beside it. Otherwise it is left out of the bool around it; alone it matches nothing.
+ * A text without any token (stop words, punctuation) means the whole value where the field has an exact form and the query
+ * has no other words of that field. Otherwise it is left out of the bool around it; alone it matches nothing.
  */
 export interface MatchNode {
   kind: 'match';

@@ -135,7 +135,7 @@ const plan: Required<NativePlan> & { legs: Required<PlanLeg>[]; pruner: Required
   allows_partial: true,
   legs: [{ name: 'v', kind: 'dense', bytes: 8, weight: 1.5, effort: 0.5 }],
   text_weight: 0.5,
-  fusion: { strategy: 'rsf', rank_constant: 60, window: 10 },
+  fusion: { strategy: 'rsf', rank_constant: 60.5, window: 10 },
   distance_under: 0.5,
   distance_over: 0.25,
   pruner: {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query};
-use tantivy::tokenizer::TokenStream;
 
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
@@ -11,6 +10,7 @@ use crate::full_text::dates::parse_date;
 use crate::full_text::plan::{Node, QueryPlan, TermValue};
 use crate::full_text::query::compile::clauses::{any_of, every_document, filter_clause, term_query};
 use crate::full_text::query::compile::context::CompileContext;
+use crate::full_text::query::compile::dropped_words::{has_exact_form, is_dropped, named_analyzer};
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::compile::text_checks::check_text;
 use crate::full_text::query::compile::text_nodes::{
@@ -108,7 +108,10 @@ pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<O
     let (scored, constant) = match &plan.query {
         None => (None, 1.0),
         Some(Node::MatchAll { boost }) => (None, *boost),
-        Some(node) => (compile(context, node)?, 1.0),
+        Some(node) => {
+            let context = context.within(plan.query.iter().chain(&plan.filter).chain(&plan.exclusion));
+            (compile(&context, node)?, 1.0)
+        }
     };
     let query_is_left_out = scored.is_none() && plan.query.as_ref().is_some_and(|node| !is_match_all(node));
     let asks_for_something = conditions.filters_asked || scored.is_some();
@@ -119,6 +122,8 @@ pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<O
 }
 
 fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Conditions, EngineError> {
+    // Not beside the query's words: what filters let through is kept for queries of other words.
+    let context = &context.within(plan.filter.iter().chain(&plan.exclusion));
     let Clauses { found: mut filters, left_out } = compile_all(context, &plan.filter)?;
     let filters_asked = !filters.is_empty();
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
@@ -133,7 +138,8 @@ fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<
 
 /// What asks for nothing permits nothing: a filter that was left out would show every row.
 fn compile_row_filter(context: &CompileContext<'_>, node: &Node) -> Result<Box<dyn Query>, EngineError> {
-    Ok(compile(context, node)?.unwrap_or_else(|| Box::new(EmptyQuery)))
+    let context = context.within([node]);
+    Ok(compile(&context, node)?.unwrap_or_else(|| Box::new(EmptyQuery)))
 }
 
 /// The documents that the row filter of `plan` permits; `None` without one.
@@ -166,35 +172,8 @@ fn compile_all(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, 
     Ok(clauses)
 }
 
-/// As `compile_all`, for nodes that must all match. A word that analysis drops is left out beside other words of its field:
-/// `title:(the fox)` asks for the fox, while `source:a` alone asks for that very string.
-fn compile_required(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, EngineError> {
-    let wordless = nodes.iter().map(|node| wordless_field(context.index, node)).collect::<Result<Vec<_>, _>>()?;
-    let mut clauses = Clauses { found: Vec::new(), left_out: false };
-    for (node, field) in nodes.iter().zip(&wordless) {
-        let has_words_beside = |field: &str| {
-            nodes.iter().zip(&wordless).any(|(other, dropped)| dropped.is_none() && words_field(other) == Some(field))
-        };
-        if field.is_some_and(has_words_beside) {
-            clauses.left_out = true;
-            continue;
-        }
-        match compile(context, node)? {
-            Some(query) => clauses.found.push(query),
-            None => clauses.left_out = true,
-        }
-    }
-    Ok(clauses)
-}
-
 fn boosted(query: Box<dyn Query>, boost: f32) -> Box<dyn Query> {
     if boost == 1.0 { query } else { Box::new(BoostQuery::new(query, boost)) }
-}
-
-fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineError> {
-    let Some(name) = name else { return Ok(None) };
-    let analyzer = Analyzer::named(name);
-    analyzer.map(Some).ok_or_else(|| EngineError::new("invalid_query", format!("there is no analyzer \"{name}\"")))
 }
 
 /// `None` when the node asks for nothing: a text without any token (stop words, punctuation).
@@ -205,7 +184,7 @@ fn compile(context: &CompileContext<'_>, node: &Node) -> Result<Option<Box<dyn Q
         Node::MatchNone {} => Box::new(EmptyQuery),
         Node::Match { field, text, operator, analyzer, fuzziness, prefix_length, boost } => {
             let analyzer = named_analyzer(analyzer)?;
-            if has_no_token(index, field.as_deref(), text, analyzer) {
+            if asks_for_nothing(context, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
             let words = Words {
@@ -220,7 +199,7 @@ fn compile(context: &CompileContext<'_>, node: &Node) -> Result<Option<Box<dyn Q
         }
         Node::Phrase { field, text, slop, analyzer, fuzziness, prefix_length, boost } => {
             let analyzer = named_analyzer(analyzer)?;
-            if has_no_token(index, field.as_deref(), text, analyzer) {
+            if asks_for_nothing(context, field.as_deref(), text, analyzer) {
                 return Ok(None);
             }
             let words = Words {
@@ -283,55 +262,14 @@ fn geo_query(path: &str, test: GeoTest, deadline: &Deadline) -> Box<dyn Query> {
     Box::new(GeoQuery { path: path.to_owned(), test: Arc::new(test), deadline: deadline.clone() })
 }
 
-/// Whether `text` asks for nothing: the analyzers that it is read with drop all of it, and it has no exact form to be
-/// compared with.
-fn has_no_token(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
-    !field.is_some_and(|path| has_exact_form(index, path)) && is_dropped(index, field, text, analyzer)
-}
-
-fn has_exact_form(index: &IndexFields, path: &str) -> bool {
-    path == KEY_FIELD || !index.exact_paths(path).is_empty()
-}
-
-/// The field of a text that only its exact form is left of.
-fn wordless_field<'n>(index: &IndexFields, node: &'n Node) -> Result<Option<&'n str>, EngineError> {
-    let (Node::Match { field: Some(field), text, analyzer, .. }
-    | Node::Phrase { field: Some(field), text, analyzer, .. }) = node
-    else {
-        return Ok(None);
+/// Whether `text` asks for nothing: the analyzers that it is read with drop all of it, and there is no whole value that it
+/// may mean. Beside words of its field it means none: `title:(the fox)` asks for the fox, `source:a` for that very string.
+fn asks_for_nothing(context: &CompileContext<'_>, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
+    let may_be_whole = |path: &str| {
+        let has_words = path != KEY_FIELD && context.has_words_of(path);
+        has_exact_form(context.index, path) && !has_words
     };
-    let analyzer = named_analyzer(analyzer)?;
-    let is_wordless = field != KEY_FIELD && is_dropped(index, Some(field), text, analyzer);
-    Ok(if is_wordless && has_exact_form(index, field) { Some(field) } else { None })
-}
-
-/// The field that the words of a node are searched in.
-fn words_field(node: &Node) -> Option<&str> {
-    match node {
-        Node::Match { field, .. }
-        | Node::Phrase { field, .. }
-        | Node::Prefix { field, .. }
-        | Node::Fuzzy { field, .. }
-        | Node::Wildcard { field, .. }
-        | Node::Regexp { field, .. }
-        | Node::TermsPhrase { field, .. } => field.as_deref(),
-        _ => None,
-    }
-}
-
-/// Whether the analyzers that `text` is read with drop all of it. Decided by the table's mapping where a field is
-/// named, so that it does not depend on which documents an index holds.
-fn is_dropped(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
-    let analyzers = match (analyzer, field) {
-        (Some(analyzer), _) => vec![analyzer],
-        (None, Some(path)) => index.mapping.analyzers_of(path),
-        (None, None) => {
-            let mut analyzers: Vec<Analyzer> = index.default_texts().iter().map(|text| text.analyzer).collect();
-            analyzers.dedup();
-            if analyzers.is_empty() { vec![Analyzer::Standard] } else { analyzers }
-        }
-    };
-    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| !analyzer.token_stream(text).advance())
+    is_dropped(context.index, field, text, analyzer) && !field.is_some_and(may_be_whole)
 }
 
 /// `on_texts` where the path has analysed text; the whole value where it has only that or where analysis leaves no word of
@@ -408,7 +346,7 @@ fn bool_node(
     [must, should, must_not, filter]: [&Vec<Node>; 4],
     min_should: Option<usize>,
 ) -> Result<Option<Box<dyn Query>>, EngineError> {
-    let (must, filter) = (compile_required(context, must)?, compile_required(context, filter)?);
+    let (must, filter) = (compile_all(context, must)?, compile_all(context, filter)?);
     let should = compile_all(context, should)?;
     let must_not = compile_all(context, must_not)?;
     let something_required = !(must.found.is_empty() && filter.found.is_empty());

@@ -3,6 +3,7 @@
 pub mod clauses;
 pub mod compile_plan;
 pub mod context;
+pub mod dropped_words;
 pub mod index_fields;
 pub mod text_checks;
 pub mod text_nodes;

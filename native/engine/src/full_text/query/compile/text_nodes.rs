@@ -78,7 +78,7 @@ impl Words<'_> {
     fn query(&self, word: &Word) -> Box<dyn Query> {
         let near = self.near_in(&word.text_field);
         let words = fuzzy_words(&word.token, &word.as_written, near.fuzziness, near.prefix_length);
-        let CompileContext { index, vocabulary, deadline } = self.context;
+        let CompileContext { index, vocabulary, deadline, .. } = self.context;
         let vocabulary = vocabulary.filter(|_| self.allows_slips());
         match vocabulary {
             Some(vocabulary) if !words.is_empty() => {

@@ -1,0 +1,67 @@
+//! Texts of which analysis leaves no word.
+
+use std::collections::HashSet;
+
+use tantivy::tokenizer::TokenStream;
+
+use crate::error::EngineError;
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::fields::KEY;
+use crate::full_text::plan::Node;
+use crate::full_text::query::compile::index_fields::IndexFields;
+
+/// Errors: `invalid_query` for an analyzer that does not exist.
+pub fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineError> {
+    let Some(name) = name else { return Ok(None) };
+    let analyzer = Analyzer::named(name);
+    analyzer.map(Some).ok_or_else(|| EngineError::new("invalid_query", format!("there is no analyzer \"{name}\"")))
+}
+
+/// Whether whole strings of the path can be compared.
+pub fn has_exact_form(index: &IndexFields, path: &str) -> bool {
+    path == KEY || !index.exact_paths(path).is_empty()
+}
+
+/// Whether the analyzers that `text` is read with drop all of it. Decided by the table's mapping where a field is
+/// named, so that it does not depend on which documents an index holds.
+pub fn is_dropped(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
+    let analyzers = match (analyzer, field) {
+        (Some(analyzer), _) => vec![analyzer],
+        (None, Some(path)) => index.mapping.analyzers_of(path),
+        (None, None) => {
+            let mut analyzers: Vec<Analyzer> = index.default_texts().iter().map(|text| text.analyzer).collect();
+            analyzers.dedup();
+            if analyzers.is_empty() { vec![Analyzer::Standard] } else { analyzers }
+        }
+    };
+    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| !analyzer.token_stream(text).advance())
+}
+
+/// The fields that any of the nodes asks for words of.
+pub fn fields_with_words<'n>(index: &IndexFields, nodes: impl IntoIterator<Item = &'n Node>) -> HashSet<String> {
+    let mut fields = HashSet::new();
+    nodes.into_iter().for_each(|node| add_fields(index, node, &mut fields));
+    fields
+}
+
+fn add_fields(index: &IndexFields, node: &Node, fields: &mut HashSet<String>) {
+    match node {
+        Node::Match { field: Some(field), text, analyzer, .. }
+        | Node::Phrase { field: Some(field), text, analyzer, .. } => {
+            let analyzer = named_analyzer(analyzer).unwrap_or(None);
+            if !is_dropped(index, Some(field), text, analyzer) {
+                fields.insert(field.clone());
+            }
+        }
+        Node::Prefix { field, .. }
+        | Node::Fuzzy { field, .. }
+        | Node::Wildcard { field, .. }
+        | Node::Regexp { field, .. }
+        | Node::TermsPhrase { field, .. } => fields.extend(field.clone()),
+        Node::Bool { must, should, must_not, filter, .. } => {
+            let clauses = must.iter().chain(should).chain(must_not).chain(filter);
+            clauses.for_each(|clause| add_fields(index, clause, fields));
+        }
+        _ => {}
+    }
+}
