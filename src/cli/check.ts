@@ -1,7 +1,7 @@
 import { IndexFaultError } from '../engine/engine-error.ts';
 import { NativeIndex } from '../engine/native-index.ts';
 import { type CheckReport, checkDirectory, type IndexChecks } from '../storage/check/check-directory.ts';
-import { readIndexRecord } from '../tables/index-record.ts';
+import { readIndexRecord } from '../tables/indexes/index-record.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type Verb } from './verb.ts';
 

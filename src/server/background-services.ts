@@ -1,9 +1,9 @@
 import type { RangePool } from '../indexing/range-pool.ts';
 import { StartReplay } from '../indexing/start-replay.ts';
 import { JobRunner } from '../jobs/job-runner.ts';
-import { Scrubber } from '../tables/scrubber.ts';
 import type { TableService } from '../tables/table-service.ts';
-import { TtlSweeper } from '../tables/ttl-sweeper.ts';
+import { Scrubber } from '../tables/upkeep/scrubber.ts';
+import { TtlSweeper } from '../tables/upkeep/ttl-sweeper.ts';
 import type { DatabaseCore } from './database-core.ts';
 
 /** Ranges that were closed cleanly, but before their indexes showed everything. */

@@ -22,15 +22,15 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { TableRecord } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
-import { nextSchema, openSchema } from './document-schema.ts';
-import { newIndex, readIndexRecord } from './index-record.ts';
+import { newIndex, readIndexRecord } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
-import { LifetimeRewrite } from './lifetime-rewrite.ts';
-import { SchemaChange, type SchemaCondition } from './schema-change.ts';
+import { nextSchema, openSchema } from './schema/document-schema.ts';
+import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
 import type { TableSettings } from './table-view.ts';
-import { refuseMisspelledMembers } from './unknown-members.ts';
+import { LifetimeRewrite } from './upkeep/lifetime-rewrite.ts';
+import { refuseMisspelledMembers } from './writes/unknown-members.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
 export class TableService implements TableLookup {

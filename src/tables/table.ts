@@ -6,8 +6,8 @@ import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
-import { type TtlPolicy, ttlField, ttlPolicy } from './document-schema.ts';
-import { isValuesOnly } from './index-record.ts';
+import { isValuesOnly } from './indexes/index-record.ts';
+import { type TtlPolicy, ttlField, ttlPolicy } from './schema/document-schema.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
 
 /** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { matchDocuments } from '../../src/engine/native-query.ts';
 import { framesOf } from '../../src/query/document-frames.ts';
-import { planFilter, planQuery } from '../../src/query/query-plan.ts';
-import { openSchema } from '../../src/tables/document-schema.ts';
+import { planFilter, planQuery } from '../../src/query/plan/query-plan.ts';
+import { openSchema } from '../../src/tables/schema/document-schema.ts';
 
 /** Words by their shape, places and named filters: planned here, evaluated by the native engine. */
 const documents: Record<string, unknown> = {

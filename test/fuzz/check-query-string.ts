@@ -1,8 +1,8 @@
 import { assert } from '../../src/lib/assert.ts';
 import { errorCodes } from '../../src/protocol/error-codes.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import type { PlanNode } from '../../src/query/native-plan.ts';
-import { planQuery } from '../../src/query/query-plan.ts';
+import type { PlanNode } from '../../src/query/plan/native-plan.ts';
+import { planQuery } from '../../src/query/plan/query-plan.ts';
 
 /**
  * Plans a query string as a request would bring it. It must be planned, or refused as the client's mistake, and the

@@ -1,5 +1,5 @@
-import type { BoolNode, PlanNode } from '../../src/query/native-plan.ts';
-import type { Fuzziness } from '../../src/query/word-plan-nodes.ts';
+import type { BoolNode, PlanNode } from '../../src/query/plan/native-plan.ts';
+import type { Fuzziness } from '../../src/query/plan/word-plan-nodes.ts';
 
 /**
  * A plan node on one line, for tables of expectations: `title:soup^2`, `"a b"~3`, `pre*`, `year[gte=1 lt=9]`,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { readAggregations } from '../../src/query/aggregation-request.ts';
-import { QueryBudget } from '../../src/query/query-budget.ts';
+import { readAggregations } from '../../src/query/aggregations/aggregation-request.ts';
+import { QueryBudget } from '../../src/query/nodes/query-budget.ts';
 
 const nowMs = Date.parse('2024-02-29T12:00:00Z');
 const read = (request: Record<string, unknown>) => readAggregations(request, { nowMs, budget: new QueryBudget() });

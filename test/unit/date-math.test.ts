@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { DateMathError, readDateMath } from '../../src/query/date-math.ts';
+import { DateMathError, readDateMath } from '../../src/query/nodes/date-math.ts';
 
 // A Thursday, and a leap day.
 const nowMs = Date.parse('2024-02-29T13:45:30.250Z');

@@ -4,8 +4,8 @@ import { queryIndexes } from '../../src/engine/native-query.ts';
 import { type IndexDefinition, isVectorIndex, kindOf } from '../../src/index-kinds/all-kinds.ts';
 import type { RangeIndex } from '../../src/indexing/range-index.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../src/lib/document-frame.ts';
-import { planQuery } from '../../src/query/query-plan.ts';
-import { hitCount, numberOf } from '../../src/query/query-target.ts';
+import { hitCount, numberOf } from '../../src/query/execution/query-target.ts';
+import { planQuery } from '../../src/query/plan/query-plan.ts';
 import { type ContractRow, rangeIndexContract } from '../contracts/range-index.ts';
 
 const identity = { name: 'i', incarnation: 3, partId: 7, memOnly: false };

@@ -5,7 +5,7 @@ import { matchDocuments, queryIndexes } from '../../src/engine/native-query.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../src/lib/document-frame.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import { numberOf } from '../../src/query/query-target.ts';
+import { numberOf } from '../../src/query/execution/query-target.ts';
 
 const encoder = new TextEncoder();
 const open: NativeIndex[] = [];

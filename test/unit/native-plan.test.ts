@@ -5,9 +5,16 @@ import type {
   NumberMetric,
   PlanAggregationKind,
   significanceAlgorithms,
-} from '../../src/query/aggregation-plan.ts';
-import type { MatchNode, NativePlan, PlanFusion, PlanLeg, PlanNode, RangeNode } from '../../src/query/native-plan.ts';
-import type { Fuzziness, GeoShapeNode } from '../../src/query/word-plan-nodes.ts';
+} from '../../src/query/aggregations/aggregation-plan.ts';
+import type {
+  MatchNode,
+  NativePlan,
+  PlanFusion,
+  PlanLeg,
+  PlanNode,
+  RangeNode,
+} from '../../src/query/plan/native-plan.ts';
+import type { Fuzziness, GeoShapeNode } from '../../src/query/plan/word-plan-nodes.ts';
 import fixture from '../fixtures/native-plan.json';
 
 /**

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import type { IndexDefinition } from '../../src/index-kinds/all-kinds.ts';
-import type { IndexFreshness } from '../../src/query/index-freshness.ts';
-import type { NativePlan } from '../../src/query/native-plan.ts';
-import { executeQuery } from '../../src/query/query-executor.ts';
-import { planQuery } from '../../src/query/query-plan.ts';
-import type { NativeHits, QueryTarget } from '../../src/query/query-target.ts';
+import type { IndexFreshness } from '../../src/query/execution/index-freshness.ts';
+import { executeQuery } from '../../src/query/execution/query-executor.ts';
+import type { NativeHits, QueryTarget } from '../../src/query/execution/query-target.ts';
+import type { NativePlan } from '../../src/query/plan/native-plan.ts';
+import { planQuery } from '../../src/query/plan/query-plan.ts';
 
 /** Indexes that show everything. */
 const fresh: IndexFreshness = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import { type PlanContext, planFilter, planQuery, queryTable } from '../../src/query/query-plan.ts';
-import { splitQueryRequests } from '../../src/query/query-requests.ts';
+import { type PlanContext, planFilter, planQuery, queryTable } from '../../src/query/plan/query-plan.ts';
+import { splitQueryRequests } from '../../src/query/request/query-requests.ts';
 import { showPlan } from '../support/show-plan.ts';
 
 const context: PlanContext = { name: 'recipes', nowMs: 1_000_000 };

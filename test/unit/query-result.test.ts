@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Hit } from '../../src/query/hydrate.ts';
-import { compileProjection } from '../../src/query/projection.ts';
-import { type ResultContext, renderQueryResult } from '../../src/query/query-result.ts';
+import type { Hit } from '../../src/query/execution/hydrate.ts';
+import { type ResultContext, renderQueryResult } from '../../src/query/execution/query-result.ts';
+import { compileProjection } from '../../src/query/request/projection.ts';
 
 function hitOf(members: Partial<Hit> = {}): Hit {
   const document = {

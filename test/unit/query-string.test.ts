@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import { QueryBudget } from '../../src/query/query-budget.ts';
-import { parseQueryString } from '../../src/query/query-string.ts';
+import { QueryBudget } from '../../src/query/nodes/query-budget.ts';
+import { parseQueryString } from '../../src/query/query-string/query-string.ts';
 import { showPlan } from '../support/show-plan.ts';
 
 function parse(text: string, defaultOperator: 'and' | 'or' = 'and', field?: string) {

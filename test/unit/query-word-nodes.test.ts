@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import { QueryBudget } from '../../src/query/query-budget.ts';
-import { readQueryNode } from '../../src/query/query-nodes.ts';
-import { planQuery } from '../../src/query/query-plan.ts';
+import { QueryBudget } from '../../src/query/nodes/query-budget.ts';
+import { readQueryNode } from '../../src/query/nodes/query-nodes.ts';
+import { planQuery } from '../../src/query/plan/query-plan.ts';
 import { showPlan } from '../support/show-plan.ts';
 
 function read(node: unknown): string {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { StoredDocument } from '../../src/storage/reader/document-store.ts';
-import { ScanFilter } from '../../src/tables/scan-filter.ts';
+import { ScanFilter } from '../../src/tables/reads/scan-filter.ts';
 
 function document(ordinal: number, sequence: number): StoredDocument {
   return { key: `k${ordinal}`, ordinal, sequence, ttlBaseMs: undefined, writtenMs: undefined, body: new Uint8Array() };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import { type PlanContext, planQuery } from '../../src/query/query-plan.ts';
+import { type PlanContext, planQuery } from '../../src/query/plan/query-plan.ts';
 
 const identity = { incarnation: 1, partId: 1, memOnly: false };
 const context: PlanContext = {

@@ -1,4 +1,4 @@
-//! The plan of a query is written down twice, in `src/query/native-plan.ts` and in `full_text/query/plan.rs`. One fixture
+//! The plan of a query is written down twice, in `src/query/plan/native-plan.ts` and in `full_text/query/plan.rs`. One fixture
 //! holds a sample of every node, aggregation and plan with all of its members; `test/unit/native-plan.test.ts` keeps it to
 //! the types of that side, this test to those of this one.
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { indexConfig, jsonObject } from '../../protocol/database/tables.ts';
-import type { IndexService } from '../../tables/index-service.ts';
+import type { IndexService } from '../../tables/indexes/index-service.ts';
 import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { renderIndexDetails } from './index-details.ts';

@@ -1,5 +1,5 @@
 import type { TableSchema } from '../../protocol/database/tables.ts';
-import type { SchemaCondition } from '../../tables/schema-change.ts';
+import type { SchemaCondition } from '../../tables/schema/schema-change.ts';
 
 /** Tag of a schema as it is stored: equal tags, equal schemas. */
 export function schemaTag(schema: TableSchema): string {

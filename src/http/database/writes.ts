@@ -10,7 +10,7 @@ import {
   multiBatchResponse,
 } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { BatchWriter, WriteOutcome } from '../../tables/batch-writer.ts';
+import type { BatchWriter, WriteOutcome } from '../../tables/writes/batch-writer.ts';
 import { reply } from '../listener/reply.ts';
 import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
 import { defineRoute, type Route } from '../routing/route.ts';

@@ -1,4 +1,4 @@
-//! What is to be aggregated, as `src/query/aggregation-plan.ts` writes it.
+//! What is to be aggregated, as `src/query/aggregations/aggregation-plan.ts` writes it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,156 @@
+import { textLegName } from '../../index-kinds/full-text.ts';
+import { inSlices } from '../../lib/in-slices.ts';
+import { type NativePlan, textPlan } from '../plan/native-plan.ts';
+import type { CursorPosition } from './page-cursor.ts';
+import {
+  type HydratedDocument,
+  hitCount,
+  legScoresOf,
+  type NativeHits,
+  numberOf,
+  type QueryTarget,
+} from './query-target.ts';
+
+export interface Hit {
+  /** Position of its range in the query's target. */
+  range: number;
+  document: HydratedDocument;
+  /** The row has changed since the index has seen it. */
+  hasChanged: boolean;
+  score: number;
+  /** Typed sort values, one for each `order_by`; undefined without a sort. */
+  sort: unknown[] | undefined;
+  /** Where a page by cursor goes on: as the index has the hit; undefined without a sort. */
+  place: CursorPosition | undefined;
+  /** The tree of its score, when it was asked for. */
+  explanation: unknown;
+  /** Raw distance by a dense index; NaN without one. */
+  distance: number;
+  /** What each search that found it scored it, by leg; undefined for a plan without legs. */
+  legScores: Record<string, number> | undefined;
+}
+
+const noSort: [undefined, undefined] = [undefined, undefined];
+
+/** Rows that are read, and hits that are looked at, before other requests get their turn. */
+const sliceHits = 256;
+
+export interface HydratedPage {
+  /** In the order of the answer. */
+  hits: Hit[];
+  /** Hits whose row has changed and still matches. */
+  changed: number;
+  /** Greatest score of a hit that was left out; undefined when none was. */
+  droppedScore: number | undefined;
+  /** Hits that were left out because their stored rows are damaged. */
+  damaged: number;
+}
+
+/**
+ * Loads the rows of the hits, in their order. A row that has changed since it was indexed is matched again on the
+ * stored body, so that no answer shows a body that does not match; what no longer matches, exists or lives is left
+ * out.
+ */
+export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<HydratedPage> {
+  const { rows, damaged } = await loadRows(hits, target);
+  const sorts = parsed<[values: unknown[], position: string]>(hits.sort);
+  const explanations = parsed<unknown>(hits.explanations);
+  const found: Hit[] = [];
+  const changed: Hit[] = [];
+  let droppedScore: number | undefined;
+  for (let index = 0; index < hitCount(hits); index += 1) {
+    const range = numberOf(hits, index, 'range');
+    const document = rows[range]?.get(numberOf(hits, index, 'ordinal'));
+    const score = numberOf(hits, index, 'score');
+    if (!document || hasExpired(document, target)) {
+      droppedScore = Math.max(droppedScore ?? score, score);
+      continue;
+    }
+    const [sort, position] = sorts?.[index] ?? noSort;
+    const hit: Hit = {
+      range,
+      document,
+      hasChanged: document.sequence !== numberOf(hits, index, 'sequence'),
+      score,
+      sort,
+      place: position === undefined ? undefined : { position, key: document.key },
+      explanation: explanations?.[index],
+      distance: numberOf(hits, index, 'distance'),
+      legScores: legScoresOf(hits, index),
+    };
+    found.push(hit);
+    if (hit.hasChanged) changed.push(hit);
+  }
+  if (changed.length === 0) return { hits: found, changed: 0, droppedScore, damaged };
+  const dropped = await mismatches(changed, plan, target);
+  for (const { score } of dropped) droppedScore = Math.max(droppedScore ?? score, score);
+  const kept = dropped.size === 0 ? found : found.filter((hit) => !dropped.has(hit));
+  return { hits: kept, changed: changed.length - dropped.size, droppedScore, damaged };
+}
+
+function parsed<Item>(json: string | undefined): Item[] | undefined {
+  return json === undefined ? undefined : (JSON.parse(json) as Item[]);
+}
+
+/** Those of the changed hits that no longer match: what a vector has found need only pass the filters. */
+async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget): Promise<Set<Hit>> {
+  const { aggregations, ...demands } = textPlan(plan);
+  const { query, ...filters } = demands;
+  const isFiltered = filters.filter.length + filters.exclusion.length > 0 || filters.row_filter !== undefined;
+  const byText: Hit[] = [];
+  const byVector: Hit[] = [];
+  for (const hit of changed) {
+    const isByText = Object.keys(hit.legScores ?? {}).every((leg) => leg === textLegName);
+    if (isByText) byText.push(hit);
+    else if (isFiltered) byVector.push(hit);
+  }
+  const dropped = new Set<Hit>();
+  for (const [hits, asked] of [
+    [byText, demands],
+    [byVector, filters],
+  ] as const) {
+    if (hits.length === 0) continue;
+    const matches = await target.recheck(
+      asked,
+      hits.map((hit) => hit.document),
+    );
+    for (const [at, hit] of hits.entries()) if (!matches[at]) dropped.add(hit);
+  }
+  return dropped;
+}
+
+interface LoadedRows {
+  /** By range, then ordinal. */
+  rows: Map<number, HydratedDocument>[];
+  damaged: number;
+}
+
+async function loadRows(hits: NativeHits, target: QueryTarget): Promise<LoadedRows> {
+  const wanted: number[][] = target.ranges.map(() => []);
+  for (let index = 0; index < hitCount(hits); index += 1) {
+    wanted[numberOf(hits, index, 'range')]?.push(numberOf(hits, index, 'ordinal'));
+  }
+  const loaded: Map<number, HydratedDocument>[] = target.ranges.map(() => new Map());
+  let damaged = 0;
+  const slices = wanted.flatMap((ordinals, range) => slicesOf(ordinals).map((slice) => ({ range, slice })));
+  const load = (at: number) => {
+    const { range, slice } = slices[at] ?? { range: 0, slice: [] };
+    const found = target.ranges[range]?.documents(slice);
+    for (const document of found?.documents ?? []) loaded[range]?.set(document.ordinal, document);
+    damaged += found?.damaged.size ?? 0;
+  };
+  await inSlices(slices.length, load, 1);
+  return { rows: loaded, damaged };
+}
+
+function slicesOf(ordinals: number[]): number[][] {
+  const slices: number[][] = [];
+  for (let start = 0; start < ordinals.length; start += sliceHits)
+    slices.push(ordinals.slice(start, start + sliceHits));
+  return slices;
+}
+
+function hasExpired(document: HydratedDocument, target: QueryTarget): boolean {
+  const bound = target.expiredAtOrBeforeMs;
+  return bound !== undefined && document.ttlBaseMs !== undefined && document.ttlBaseMs <= bound;
+}

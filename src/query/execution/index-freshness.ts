@@ -1,0 +1,80 @@
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { type Clock, pause } from '../../lib/clock.ts';
+
+/** How long a search waits for rows that were written before it, so that its answer does not contradict itself. */
+const consistencyWaitMs = 1_000;
+
+/** How far the indexes of a search show what its ranges hold; sequences are one for each range. */
+export interface IndexFreshness {
+  /** Everything that is committed now. */
+  heads(): number[];
+  /** What all of the indexes show now. */
+  shown(): number[];
+  /** Upper bound of the documents that match in the indexes at `shown` and do not match what is stored now. */
+  removedSince(shown: readonly number[]): number;
+  /** Every index shows what its range held when it was opened. */
+  hasReplayed(): boolean;
+  /** Waits for a moment until everything up to `heads` is shown; false when it is not by then. */
+  waitUntilShown(heads: readonly number[]): Promise<boolean>;
+}
+
+export interface SearchedIndexes {
+  ranges: readonly IndexedRange[];
+  /** Indexes of each of the ranges. */
+  names: readonly string[];
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+export function freshnessOf(searched: SearchedIndexes): IndexFreshness {
+  const { ranges, names } = searched;
+  const shown = () => ranges.map((range) => range.shownBy(names));
+  return {
+    heads: () => ranges.map(({ head }) => head),
+    shown,
+    removedSince: (sequences) =>
+      ranges.reduce((removals, range, at) => removals + range.removalsAfter(sequences[at] ?? 0), 0),
+    hasReplayed: () => hasReplayed(searched),
+    async waitUntilShown(heads) {
+      if (isAtLeast(shown(), heads)) return true;
+      await waitUntilShown(searched, heads, consistencyWaitMs);
+      return isAtLeast(shown(), heads);
+    },
+  };
+}
+
+export function isAtLeast(shown: readonly number[], heads: readonly number[]): boolean {
+  return heads.every((head, at) => (shown[at] ?? 0) >= head);
+}
+
+export function hasReplayed({ ranges, names }: Pick<SearchedIndexes, 'ranges' | 'names'>): boolean {
+  return names.every((name) => ranges.every((range) => range.applier(name)?.hasReplayed === true));
+}
+
+/** Resolves when every index has replayed, or `waitMs` have passed. */
+export function waitUntilReplayed(searched: SearchedIndexes, waitMs: number): Promise<void> {
+  return waitForAll(searched, waitMs, (range, name, signal) => range.applier(name)?.whenReplayed(signal));
+}
+
+/** Resolves when every index is open and shows everything up to `heads`, or `waitMs` have passed. */
+export function waitUntilShown(searched: SearchedIndexes, heads: readonly number[], waitMs: number): Promise<void> {
+  const headOf = new Map(searched.ranges.map((range, at) => [range, heads[at] ?? 0]));
+  return waitForAll(searched, waitMs, async (range, name, signal) => {
+    await range.applier(name)?.whenReplayed(signal);
+    await range.applier(name)?.waitFor(headOf.get(range) ?? 0, signal);
+  });
+}
+
+/** Waits for one thing of each index of each range. The caller looks again: a wait that fails or times out is not reported. */
+async function waitForAll(
+  { ranges, names, clock, signal }: SearchedIndexes,
+  waitMs: number,
+  wait: (range: IndexedRange, name: string, signal: AbortSignal) => Promise<unknown> | undefined,
+): Promise<void> {
+  if (waitMs <= 0) return;
+  const done = new AbortController();
+  const bound = AbortSignal.any([signal, done.signal]);
+  const waits = ranges.flatMap((range) => names.map((name) => wait(range, name, bound)));
+  await Promise.race([Promise.allSettled(waits), pause(clock, waitMs, bound)]);
+  done.abort();
+}

@@ -1,0 +1,136 @@
+import { limits } from '../../config/limits.ts';
+import { highlightDocuments, matchDocuments, orderPage } from '../../engine/native-query.ts';
+import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type FramedDocument, frameOf, framesOf } from '../document-frames.ts';
+import { type NativePlan, textPlan } from '../plan/native-plan.ts';
+import type { PlannedQuery } from '../plan/query-plan.ts';
+import type { HighlightPlan } from '../request/highlight-request.ts';
+import type { SearchableTable, ServingIndex } from '../searchable-table.ts';
+import {
+  freshnessOf,
+  hasReplayed,
+  type SearchedIndexes,
+  waitUntilReplayed,
+  waitUntilShown,
+} from './index-freshness.ts';
+import type { HydratedDocument, QueryTarget } from './query-target.ts';
+
+const encoder = new TextEncoder();
+
+export interface OpenTarget extends QueryTarget {
+  /** The indexes that were taken are still those that serve. */
+  isOpen(): boolean;
+}
+
+/** A table whose ranges are held open. */
+export interface LeasedTable {
+  table: SearchableTable;
+  ranges: readonly IndexedRange[];
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** The indexes that a planned query runs on, once they have replayed or the wait for that is over. */
+export async function openTarget(
+  { table, ranges, clock, signal }: LeasedTable,
+  planned: PlannedQuery,
+  nowMs: number,
+): Promise<OpenTarget> {
+  const legNames = (planned.plan.legs ?? []).map((leg) => leg.name);
+  const searchedBy = (index: ServingIndex): SearchedIndexes => {
+    return { ranges, names: [index.name, ...legNames], clock, signal };
+  };
+  let index = table.servingIndex;
+  for (;;) {
+    await waitForIndexes(searchedBy(index), planned.waitForIndexMs);
+    if (index.name === table.servingIndex.name) break;
+    // Another index has taken over meanwhile.
+    index = table.servingIndex;
+  }
+  const searched = searchedBy(index);
+  const { names } = searched;
+  const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
+  const taken = handles();
+  return {
+    isOpen: () => handles().every((handle, at) => handle === taken[at]),
+    tableName: table.name,
+    freshness: freshnessOf(searched),
+    expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
+    ranges: ranges.map((range) => ({
+      rangeId: range.rangeId,
+      handle: handleOf(range, index.name, table),
+      documents: (ordinals) => range.stored.documents.byOrdinals(ordinals),
+    })),
+    vectorHandles: legNames.flatMap((name) => ranges.map((range) => handleOf(range, name, table))),
+    highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, documents),
+    recheck: (plan, documents) => matchStored(table, plan, inBytes(documents)),
+    orderPage: (plan, hits, changed) => {
+      const planJson = JSON.stringify({ filter: [], exclusion: [], limit: 0, offset: 0, sort: plan.sort });
+      return orderPage(mappedSchemaOf(table.servingIndex.definition), planJson, hits, frameOf(inBytes(changed)));
+    },
+  };
+}
+
+/** Waits as the request says; an index that was just opened is otherwise waited for until it has replayed its tail. */
+async function waitForIndexes(searched: SearchedIndexes, waitMs: number | undefined): Promise<void> {
+  if (waitMs === undefined) {
+    if (!hasReplayed(searched)) await waitUntilReplayed(searched, limits.indexReplayWaitMs);
+    return;
+  }
+  const heads = searched.ranges.map(({ head }) => head);
+  await waitUntilShown(searched, heads, waitMs);
+}
+
+/** Which of the stored documents match the plan, by the table's own mapping and analyzers. */
+export async function matchStored(
+  table: SearchableTable,
+  plan: NativePlan,
+  documents: Iterable<FramedDocument>,
+): Promise<boolean[]> {
+  const matches: boolean[] = [];
+  const planJson = JSON.stringify({ ...plan, offset: 0, limit: 0, sort: [] });
+  for (const frame of framesOf(documents)) {
+    for (const matched of await matchDocuments(mappedSchemaOf(table.servingIndex.definition), planJson, frame))
+      matches.push(matched === 1);
+  }
+  return matches;
+}
+
+/** The fragments of each document that the plan asks for, by the table's own mapping and analyzers. */
+async function highlightStored(
+  table: SearchableTable,
+  plan: NativePlan,
+  wanted: HighlightPlan,
+  documents: readonly HydratedDocument[],
+): Promise<string[]> {
+  const highlights: string[] = [];
+  const { aggregations: _, cursor: _cursor, ...asked } = textPlan(plan);
+  const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
+  for (const frame of framesOf(inBytes(documents))) {
+    const rows = await highlightDocuments(
+      mappedSchemaOf(table.servingIndex.definition),
+      planJson,
+      JSON.stringify(wanted),
+      frame,
+    );
+    for (const row of rows) highlights.push(JSON.stringify(row));
+  }
+  return highlights;
+}
+
+function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocument> {
+  for (const { key, ttlBaseMs, writtenMs, text } of documents) {
+    yield { key, ttlBaseMs, writtenMs, body: encoder.encode(text) };
+  }
+}
+
+/** Handle of an index in the native engine. */
+function handleOf(range: IndexedRange, indexName: string, table: SearchableTable): number {
+  const native = range.applier(indexName)?.index;
+  if (native) return native.handle;
+  const message = `the index "${indexName}" of table ${JSON.stringify(table.name)} is not open yet; try again shortly`;
+  throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
+}

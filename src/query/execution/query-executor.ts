@@ -1,0 +1,119 @@
+import type { NativePlan } from '../plan/native-plan.ts';
+import { type Hit, hydrate } from './hydrate.ts';
+import { isAtLeast } from './index-freshness.ts';
+import { hitCount, type NativeHits, type QueryCaller, type QueryTarget, type RunNativeQuery } from './query-target.ts';
+import { orderByStored } from './stored-order.ts';
+
+export interface ExecutedQuery {
+  hits: Hit[];
+  total: number;
+  /** The total is what was committed when the query began; otherwise it is a lower bound. */
+  totalIsExact: boolean;
+  /** Not all documents were looked at: the time was over, or an index has yet to show what it showed before. */
+  isPartial: boolean;
+  /** Hits that were left out because their stored rows are damaged. */
+  damaged: number;
+  maxScore: number;
+  /** JSON object; undefined when the plan has no aggregations. */
+  aggregations: string | undefined;
+  /** JSON object: how the engine's searches went; undefined when the plan does not ask for it. */
+  profile: string | undefined;
+}
+
+interface PlannedSearch {
+  plan: NativePlan;
+  /** Query vectors of the plan's legs, one after another. */
+  vectors: Uint8Array;
+}
+
+/** An answer whose page was checked against the stored rows. */
+interface CheckedAnswer {
+  executed: ExecutedQuery;
+  /** The aggregations count rows as the indexes show them, and the page has some that have changed since. */
+  contradicts: boolean;
+}
+
+/** Native calls that one page may take when writes keep invalidating its hits. */
+const refillRoundsMax = 6;
+/** Searches of one query whose aggregations contradict its page. */
+const consistentAttemptsMax = 3;
+
+/**
+ * Runs a planned query and fills its page. Hits that turn out stale are replaced by the next ones, so that a page is
+ * short only when there are no more matches. Page, total and aggregations never contradict one another: where the page
+ * shows that the aggregations are behind, the indexes are waited for and the query runs again.
+ */
+export async function executeQuery(
+  search: PlannedSearch,
+  target: QueryTarget,
+  run: RunNativeQuery,
+  caller: QueryCaller,
+): Promise<ExecutedQuery> {
+  const { freshness } = target;
+  const heads = freshness.heads();
+  // A count shows nothing but its number, which is worth a moment.
+  if (search.plan.count_only) await freshness.waitUntilShown(heads);
+  for (let attempt = 1; ; attempt += 1) {
+    const { executed, contradicts } = await answer(search, target, run, caller, heads);
+    if (!contradicts) return executed;
+    const isShown = attempt < consistentAttemptsMax && (await freshness.waitUntilShown(freshness.heads()));
+    if (!isShown) return { ...executed, isPartial: true };
+  }
+}
+
+/** `heads`: what was committed when the query began. */
+async function answer(
+  { plan, vectors }: PlannedSearch,
+  target: QueryTarget,
+  run: RunNativeQuery,
+  caller: QueryCaller,
+  heads: readonly number[],
+): Promise<CheckedAnswer> {
+  const { freshness } = target;
+  const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
+  const shown = freshness.shown();
+  let limit = plan.limit;
+  /** The answer that has visited every match. */
+  let aggregated: NativeHits | undefined;
+  for (let round = 1; ; round += 1) {
+    const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), caller);
+    if (plan.aggregations && round === 1) aggregated = native;
+    const page = await hydrate(native, plan, target);
+    const { hits, droppedScore } = page;
+    const dropped = hitCount(native) - hits.length;
+    const exhausted = hitCount(native) < limit || native.isPartial;
+    if (hits.length < plan.limit && !exhausted && dropped > 0 && round < refillRoundsMax) {
+      limit += dropped * 2;
+      continue;
+    }
+    const { total, totalIsExact } = aggregated ?? native;
+    // A damaged document is there, and matches.
+    const gone = dropped - page.damaged;
+    const isCurrent = gone === 0 && isAtLeast(shown, heads);
+    // The page before a cursor ends at it.
+    const shownHits = plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit);
+    const executed: ExecutedQuery = {
+      hits: await orderByStored(shownHits, plan, target),
+      total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
+      totalIsExact: totalIsExact && isCurrent,
+      isPartial: native.isPartial || aggregated?.isPartial === true || !freshness.hasReplayed(),
+      damaged: page.damaged,
+      maxScore: droppedScore === undefined ? native.maxScore : maxScoreOf(native, hits, droppedScore),
+      aggregations: aggregated?.aggregations,
+      profile: native.profile,
+    };
+    return { executed, contradicts: aggregated !== undefined && (gone > 0 || page.changed > 0) };
+  }
+}
+
+/** The greatest score where it may have been that of a hit that was left out. */
+function maxScoreOf({ maxScore }: NativeHits, hits: readonly Hit[], droppedScore: number): number {
+  if (droppedScore < maxScore) return maxScore;
+  return hits.length === 0 ? 0 : Math.max(...hits.map(({ score }) => score));
+}
+
+/** The plan for a larger page: each of its searches then looks at as many hits more. Aggregations are known by then. */
+function laterRound({ aggregations, ...plan }: NativePlan, limit: number): NativePlan {
+  if (!plan.fusion) return { ...plan, limit };
+  return { ...plan, limit, fusion: { ...plan.fusion, window: plan.fusion.window + limit - plan.limit } };
+}

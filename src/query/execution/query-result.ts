@@ -1,0 +1,77 @@
+import { inSlices } from '../../lib/in-slices.ts';
+import { type Projection, shownDocument } from '../request/projection.ts';
+import type { Hit } from './hydrate.ts';
+import type { CursorPosition } from './page-cursor.ts';
+import type { ExecutedQuery } from './query-executor.ts';
+
+export interface ResultContext {
+  table: string;
+  projection: Projection;
+  tookMs: number;
+  /** Makes the last member of `_sort`. */
+  seal(values: unknown[], at: CursorPosition): string;
+  /** For each hit a JSON object of path -> fragments. */
+  highlights?: string[] | undefined;
+  /** JSON objects of index -> vector, for hits whose vectors are shown. */
+  embeddings?: ReadonlyMap<Hit, string> | undefined;
+  /** JSON object. */
+  profile?: string | undefined;
+}
+
+/** Hits that are rendered before other requests get their turn. */
+const sliceHits = 128;
+
+/** One query's answer as JSON text. Stored documents are spliced in as they are, unparsed. */
+export async function renderQueryResult(executed: ExecutedQuery, context: ResultContext): Promise<string> {
+  const { hits, total, totalIsExact, isPartial, maxScore, aggregations, damaged } = executed;
+  const relation = totalIsExact ? 'exact' : 'gte';
+  const rendered: string[] = [];
+  const render = (index: number) => {
+    const hit = hits[index];
+    if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context));
+  };
+  await inSlices(hits.length, render, sliceHits);
+  const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
+  return (
+    `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
+    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
+    `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
+  );
+}
+
+function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {
+  const { document, score, sort, place, explanation, distance, legScores } = hit;
+  const source = projection.isEmpty ? '' : `,"_source":${renderSource(hit, projection, embeddings)}`;
+  const sorted =
+    sort === undefined || place === undefined ? '' : `,"_sort":${JSON.stringify([...sort, seal(sort, place)])}`;
+  const explained = explanation === undefined ? '' : `,"_explanation":${JSON.stringify(explanation)}`;
+  const marked = highlight === undefined ? '' : `,"_highlight":${highlight}`;
+  const near = Number.isNaN(distance) ? '' : `,"_distance":${renderScore(distance)}`;
+  const scores = legScores === undefined ? '' : `,"_index_scores":${renderScores(legScores)}`;
+  const ranked = `"_score":${renderScore(score)}${near}${scores}`;
+  const head = `{"_id":${JSON.stringify(document.key)},${ranked}${source}`;
+  return `${head}${sorted}${marked}${explained}}`;
+}
+
+function renderSource(hit: Hit, projection: Projection, embeddings: ResultContext['embeddings']): string {
+  return shownDocument(projection, hit.document.text, {
+    writtenMs: hit.document.writtenMs,
+    embeddings: embeddings?.get(hit),
+  });
+}
+
+function renderScores(scores: Readonly<Record<string, number>>): string {
+  const members = Object.entries(scores).map(([leg, score]) => `${JSON.stringify(leg)}:${renderScore(score)}`);
+  return `{${members.join(',')}}`;
+}
+
+/** Scores are single precision; seven digits say all that they hold. */
+function renderScore(score: number): string {
+  const size = Math.abs(score);
+  if (size >= 1e-6 && size < 1e6) {
+    // The same digits as below, in less than half of the time: a page has three scores a hit.
+    const scale = 10 ** (6 - Math.floor(Math.log10(size)));
+    return String(Math.round(score * scale) / scale);
+  }
+  return Number.isFinite(score) ? String(Number(score.toPrecision(7))) : '0';
+}

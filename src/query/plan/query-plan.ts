@@ -1,0 +1,301 @@
+import { limits } from '../../config/limits.ts';
+import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
+import { queryRequest } from '../../protocol/database/query.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { readAggregations } from '../aggregations/aggregation-request.ts';
+import type { RequestedCursor } from '../execution/page-cursor.ts';
+import { NamedFilters } from '../nodes/named-filters.ts';
+import { QueryBudget } from '../nodes/query-budget.ts';
+import { shapeNestingMax } from '../nodes/query-geo-nodes.ts';
+import {
+  checkMembers,
+  invalidQuery,
+  isObject,
+  type Members,
+  member,
+  readBoolean,
+  readInteger,
+  readString,
+  readStrings,
+} from '../nodes/query-members.ts';
+import { readQueryNode } from '../nodes/query-nodes.ts';
+import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
+import { compileProjection, type Projection } from '../request/projection.ts';
+import { readPage } from '../request/query-page.ts';
+import type { Synonyms } from '../request/synonyms.ts';
+import { tolerateTypos } from '../request/typo-tolerance.ts';
+import { defaultLimit, readVectorSearch } from '../request/vector-search.ts';
+import { boolNode, matchAll, type NativePlan, type PlanNode } from './native-plan.ts';
+
+/** What a plan needs to know of its table. */
+export interface PlanContext {
+  name: string;
+  /** Lifetime of documents; undefined when they do not expire. */
+  ttlDurationMs?: number | undefined;
+  /** Wall time, milliseconds since 1970. */
+  nowMs: number;
+  /** What the table takes for the same. */
+  synonyms?: Synonyms;
+  /** What vectors can be searched in. */
+  indexes?: readonly IndexDefinition[];
+  /** False: there is no index of words. */
+  hasTextIndex?: boolean;
+  /** What the caller may see; everything when absent. */
+  rowFilter?: PlanNode | undefined;
+}
+
+/** What a plan wants that planning cannot know; it is brought before the search. */
+export interface PlanInputs {
+  /** A cursor still to be opened. */
+  cursor: RequestedCursor | undefined;
+}
+
+export interface PlannedQuery {
+  table: string;
+  plan: NativePlan;
+  /** Query vectors of the plan's legs, one after another; empty without legs. */
+  vectors: Uint8Array;
+  inputs: PlanInputs;
+  /** What is to be marked in the documents of the page. */
+  highlight: HighlightPlan | undefined;
+  projection: Projection;
+  profile: boolean;
+  /** How long the query waits for what was written before it, in milliseconds; undefined where the request does not say. */
+  waitForIndexMs: number | undefined;
+}
+
+/** Members of the interface whose part of the product does not exist yet, and what to call it. */
+const notBuiltMembers: ReadonlyMap<string, string> = new Map([
+  ['reranker', 'Reranking'],
+  ['analyses', 'Analysis of result vectors'],
+  ['graph_searches', 'Graph search'],
+  ['expand_strategy', 'Graph search'],
+  ['tree_search', 'Tree search'],
+  ['join', 'Joining tables'],
+  ['foreign_sources', 'Foreign tables'],
+  ['document_renderer', 'Rendering documents'],
+]);
+
+const builtMembers = Object.keys(queryRequest.properties);
+const knownMembers = [...builtMembers, ...notBuiltMembers.keys()];
+
+/** Nodes inside each other in a plan; the engine's JSON reader stops at twice as many levels. */
+const planNestingMax = 60;
+const where = 'query request';
+const noVectors = new Uint8Array(0);
+
+/**
+ * The table that a request is about: `pathTable` from the address, or the member `table`. Both may be given when
+ * they agree.
+ */
+export function queryTable(request: unknown, pathTable?: string): string {
+  if (!isObject(request)) throw new ServiceError('invalid_query', 'a query request must be a JSON object');
+  const named = readString(request, 'table', where);
+  if (pathTable !== undefined) {
+    if (named === undefined || named === pathTable) return pathTable;
+    throw invalidQuery(where, `"table" is "${named.slice(0, 64)}", but the address says "${pathTable}"`);
+  }
+  if (named === undefined || named === '') throw invalidQuery(where, '"table" must name a table');
+  return named;
+}
+
+/**
+ * Turns a request into what the engine runs and how its page is rendered. Reads nothing but its arguments.
+ * Fails with `invalid_query`, `limit_exceeded`, or `not_implemented` naming the member, and with `query_timeout` when a
+ * request that is fine otherwise gives no time to search in.
+ */
+export function planQuery(request: unknown, context: PlanContext): PlannedQuery {
+  if (!isObject(request)) throw new ServiceError('invalid_query', 'a query request must be a JSON object');
+  checkMembers(request, knownMembers, where);
+  for (const [name, what] of notBuiltMembers) {
+    if (member(request, name) === undefined) continue;
+    throw new ServiceError('not_implemented', `${what} ("${name}") is not built yet`);
+  }
+  const table = queryTable(request, context.name);
+  const budget = new QueryBudget();
+  const filters = new NamedFilters(member(request, 'with'), readQueryNode);
+  const typos = readBoolean(request, 'typo_tolerance', where) ?? false;
+  const expand = synonymExpansion(context.synonyms, budget);
+  const criteria = expandCriteria(readCriteria(request, budget, filters), expand);
+  const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
+  for (const background of aggregations?.backgrounds ?? []) {
+    if (background.filter) background.filter = expand(background.filter);
+  }
+  filters.checkUnused({ where: 'with', depth: 0, budget, filters });
+  const countOnly = readBoolean(request, 'count', where) ?? false;
+  const indexes = context.indexes ?? [];
+  // A pruner needs scores: without words or vectors every match has that of `match_all`.
+  if (needsScores(request)) criteria.query ??= matchAll;
+  const hasText = criteria.query !== undefined;
+  const page = readPage(request, where, defaultLimit(request, indexes, hasText));
+  const vectorSearch = readVectorSearch(request, indexes, { page, hasText, countOnly });
+  const { limit, offset, sort, cursor } = page;
+  const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
+  const keyPrefix = readString(request, 'filter_prefix', where);
+  const explain = readExplain(request, limit);
+  const profile = readBoolean(request, 'profile', where) ?? false;
+  const { query, filter, exclusion } = criteria;
+  // Members one by one where most queries have none: spreading empty objects took half of the time of a plan.
+  const plan: NativePlan = {
+    filter,
+    exclusion,
+    limit: countOnly ? 0 : limit,
+    offset: countOnly ? 0 : offset,
+    sort,
+    count_only: countOnly,
+    // What does not score has no top to stop at, and users of filters want the number.
+    exact_total: !vectorSearch && (countOnly || query === undefined || query.kind === 'match_all'),
+    total_exact_up_to: limits.totalExactUpTo,
+  };
+  if (query) plan.query = typos ? tolerateTypos(query) : query;
+  if (keyPrefix) plan.key_prefix = keyPrefix;
+  restrict(plan, context);
+  if (context.ttlDurationMs !== undefined)
+    plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
+  if (explain && !countOnly) plan.explain = explain;
+  if (vectorSearch) Object.assign(plan, vectorSearch.plan);
+  if (profile) plan.profile = profile;
+  if (aggregations) plan.aggregations = aggregations;
+  if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
+  checkPlanNesting(plan);
+  const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
+  const planned: PlannedQuery = {
+    table,
+    plan,
+    vectors: vectorSearch?.vectors ?? noVectors,
+    inputs: { cursor },
+    highlight: readHighlight(request, limit),
+    projection: compileProjection(fields),
+    profile,
+    waitForIndexMs: readInteger(request, 'wait_for_index_ms', { min: 0, max: limits.indexWaitMsMax }, where),
+  };
+  if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search');
+  return planned;
+}
+
+/** A plan that says which documents match a node, without scores, pages or order: scans and other filters. */
+export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, path = 'filter_query'): NativePlan {
+  const budget = new QueryBudget();
+  const filter = readQueryNode(node, { where: path, depth: 0, budget });
+  const plan: NativePlan = {
+    filter: [synonymExpansion(context.synonyms, budget)(filter)],
+    exclusion: [],
+    limit: 0,
+    offset: 0,
+    sort: [],
+    count_only: true,
+    exact_total: true,
+    total_exact_up_to: limits.totalExactUpTo,
+  };
+  if (context.ttlDurationMs !== undefined)
+    plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
+  restrict(plan, context);
+  checkPlanNesting(plan);
+  return plan;
+}
+
+/** A row filter as the plan holds it. Fails with `invalid_query`. */
+export function readRowFilter(node: object): PlanNode {
+  return readQueryNode(node, { where: 'row filter', depth: 0, budget: new QueryBudget() });
+}
+
+/** What of a plan the table and the caller say, and no request can. */
+function restrict(plan: NativePlan, { hasTextIndex, rowFilter }: Omit<PlanContext, 'name'>): void {
+  if (hasTextIndex === false) plan.has_text_index = false;
+  if (rowFilter) plan.row_filter = rowFilter;
+}
+
+type ExpandNode = (node: PlanNode) => PlanNode;
+
+function synonymExpansion(synonyms: Synonyms | undefined, budget: QueryBudget): ExpandNode {
+  if (synonyms === undefined || synonyms.isEmpty) return (node) => node;
+  return (node) => synonyms.expand(node, budget);
+}
+
+function expandCriteria(criteria: Criteria, expand: ExpandNode): Criteria {
+  const expanded: Criteria = { filter: criteria.filter.map(expand), exclusion: criteria.exclusion.map(expand) };
+  if (criteria.query) expanded.query = expand(criteria.query);
+  return expanded;
+}
+
+function needsScores(request: Members): boolean {
+  return member(request, 'pruner') !== undefined && member(request, 'embeddings') === undefined;
+}
+
+function readExplain(request: Members, limit: number): boolean {
+  const explain = readBoolean(request, 'explain', where) ?? false;
+  if (explain && limit > limits.explainHitsMax) {
+    throw new ServiceError('limit_exceeded', `explain: a page has at most ${limits.explainHitsMax} hits`);
+  }
+  return explain;
+}
+
+type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
+
+function readCriteria(request: Members, budget: QueryBudget, filters: NamedFilters): Criteria {
+  const read = (name: string): PlanNode | undefined => {
+    const value = member(request, name);
+    return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget, filters });
+  };
+  const fullText = read('full_text_search');
+  const uniform = read('query');
+  if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both');
+  const split = splitScoring(fullText ?? uniform);
+  const filter = read('filter_query');
+  const exclusion = read('exclusion_query');
+  if (filter) split.filter = [...split.filter, filter];
+  if (exclusion) split.exclusion = [...split.exclusion, exclusion];
+  return split;
+}
+
+/**
+ * Takes the clauses that do not score out of a bool around everything, so that the engine applies them before it
+ * scores, and knows when nothing scores at all.
+ */
+function splitScoring(node: PlanNode | undefined): Criteria {
+  if (node === undefined || isPlainMatchAll(node)) return { filter: [], exclusion: [] };
+  if (node.kind !== 'bool') return { query: node, filter: [], exclusion: [] };
+  const { must, should, filter, must_not: exclusion, boost } = node;
+  const [first] = must;
+  if (should.length > 0) {
+    // Without a clause that must match, optional ones would become required: one filter stays with them.
+    const kept = must.length === 0 && node.min_should === 0 ? filter : [];
+    const query = boolNode({ must, should, filter: kept, min_should: node.min_should ?? 1, boost });
+    return { query, filter: kept === filter ? [] : filter, exclusion };
+  }
+  if (first === undefined) return { filter, exclusion };
+  const query = must.length === 1 && boost === 1 ? first : boolNode({ must, boost });
+  return isPlainMatchAll(query) ? { filter, exclusion } : { query, filter, exclusion };
+}
+
+function isPlainMatchAll(node: PlanNode): boolean {
+  return node.kind === 'match_all' && node.boost === 1;
+}
+
+function expiredAt(ttlDurationMs: number, nowMs: number): number {
+  return Math.floor(nowMs - ttlDurationMs);
+}
+
+function checkPlanNesting(plan: NativePlan): void {
+  if (plan.query) checkNodeNesting(plan.query);
+  if (plan.row_filter) checkNodeNesting(plan.row_filter);
+  plan.filter.forEach(checkNodeNesting);
+  plan.exclusion.forEach(checkNodeNesting);
+  for (const { filter } of plan.aggregations?.backgrounds ?? []) if (filter) checkNodeNesting(filter);
+}
+
+function checkNodeNesting(node: PlanNode): void {
+  if (nesting(node) <= planNestingMax) return;
+  throw new ServiceError('limit_exceeded', `a query nests at most ${planNestingMax} levels of AND, OR and NOT`);
+}
+
+function nesting(node: PlanNode): number {
+  // Half of its levels of JSON: a bool takes two.
+  if (node.kind === 'geo_shape') return shapeNestingMax / 2;
+  if (node.kind !== 'bool') return 0;
+  let deepest = 0;
+  for (const clauses of [node.must, node.should, node.must_not, node.filter]) {
+    for (const clause of clauses) deepest = Math.max(deepest, nesting(clause));
+  }
+  return deepest + 1;
+}

@@ -1,0 +1,132 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Caller } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import { kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
+import type { FullTextConfig } from '../../index-kinds/full-text.ts';
+import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../../index-kinds/index-config.ts';
+import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
+import type { RangeIndexReport } from '../../indexing/index-report.ts';
+import type { IndexConfig } from '../../protocol/database/tables.ts';
+import { checkIndexName } from '../../protocol/names.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { Storage } from '../../storage/open-storage.ts';
+import type { Table, TableIndex } from '../table.ts';
+import type { TableService } from '../table-service.ts';
+import { newIndex, readIndexRecord } from './index-record.ts';
+
+/** An index with what its ranges say of it now. */
+export interface IndexReport {
+  config: TableIndex['config'];
+  incarnation: string;
+  counts(stats: CountedStats): IndexCounts;
+  ranges: RangeIndexReport[];
+}
+
+/** Adds, drops and describes the indexes of tables. */
+export class IndexService {
+  readonly #tables: TableService;
+  readonly #storage: Storage;
+
+  constructor(tables: TableService, storage: Storage) {
+    this.#tables = tables;
+    this.#storage = storage;
+  }
+
+  async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
+    const table = this.#tables.get(tableName, caller, 'read');
+    return Promise.all(table.listedIndexes.map((index) => report(table, index)));
+  }
+
+  /** Fails with `index_not_found`. */
+  async get(tableName: string, indexName: string, caller: Caller): Promise<IndexReport> {
+    const table = this.#tables.get(tableName, caller, 'read');
+    return report(table, find(table, indexName));
+  }
+
+  /** `created` is false when the index exists with this very configuration. Fails with `already_exists` otherwise. */
+  async create(
+    tableName: string,
+    indexName: string,
+    requested: IndexConfig,
+    caller: Caller,
+  ): Promise<{ created: boolean; config: TableIndex['config'] }> {
+    const { settings } = this.#tables.get(tableName, caller, 'admin');
+    const primary = primaryIndexConfig(settings.schema.version ?? 0);
+    if (indexName === primary.name) return this.#restoreText(tableName, requested, primary);
+    const config = readIndexConfig(checkIndexName(indexName), requested);
+    return this.#tables.change(tableName, async (table) => {
+      const existing = table.indexes.find((index) => index.name === indexName);
+      if (existing) {
+        if (isDeepStrictEqual(existing.config, config)) return { created: false, config: existing.config };
+        const message = `there is an index "${indexName}" with another configuration; drop it first to change it, with "keep_vectors=true" to keep its vectors`;
+        throw new ServiceError('already_exists', message);
+      }
+      if (table.indexes.length >= limits.indexesPerTableMax) {
+        throw new ServiceError('limit_exceeded', `a table has at most ${limits.indexesPerTableMax} indexes`);
+      }
+      using lease = await table.lease();
+      const { indexes } = await this.#storage.catalog.changeTable({
+        tableId: table.id,
+        addIndexes: [newIndex(config, table.settings.schema, 'extra')],
+      });
+      table.indexes = indexes.map(readIndexRecord);
+      const added = find(table, indexName);
+      for (const range of lease.ranges) range.addIndex(added.definition);
+      return { created: true, config: added.config };
+    });
+  }
+
+  /** The default index again, after a drop. It has no other configuration than its own. */
+  async #restoreText(tableName: string, requested: IndexConfig, primary: FullTextConfig) {
+    const config: Record<string, unknown> = { ...primary, ...requested };
+    if (!isDeepStrictEqual(config, primary)) {
+      throw new ServiceError('already_exists', `"${primary.name}" is created without a configuration of its own`);
+    }
+    return { created: await this.#tables.restoreTextIndex(tableName), config: primary };
+  }
+
+  /**
+   * Vectors go with their index unless they are kept: then the next index of the name and shape finds them. Vectors that an
+   * earlier drop has kept go with the next drop of the name. Without the default full-text index words can no longer be
+   * searched for; filters and orders by values go on. Fails with `index_not_found`.
+   */
+  async drop(tableName: string, indexName: string, caller: Caller, keepsVectors = false): Promise<void> {
+    const table = this.#tables.get(tableName, caller, 'admin');
+    if (indexName.startsWith(primaryIndexPrefix)) {
+      find(table, indexName);
+      return this.#tables.dropTextIndex(tableName);
+    }
+    await this.#tables.change(tableName, async (table) => {
+      const index = table.indexes.find(({ name }) => name === indexName);
+      if (keepsVectors && !index) throw notFound(table, indexName);
+      using lease = await table.lease();
+      const keptShape = keepsVectors && index ? kindOfConfig(index.config).shapeOf(index.config) : undefined;
+      const { indexes, goneParts } = await this.#storage.catalog.changeTable({
+        tableId: table.id,
+        dropIndexes: [{ name: indexName, keptShape }],
+      });
+      table.indexes = indexes.map(readIndexRecord);
+      for (const range of lease.ranges) {
+        await range.removeIndex(indexName);
+        for (const partId of goneParts) range.dropVectors(partId);
+      }
+    });
+  }
+}
+
+function find(table: Table, indexName: string): TableIndex {
+  const index = table.listedIndexes.find(({ name }) => name === indexName);
+  if (!index) throw notFound(table, indexName);
+  return index;
+}
+
+function notFound(table: Table, indexName: string): ServiceError {
+  return new ServiceError('index_not_found', `table "${table.name}" has no index "${indexName}"`);
+}
+
+async function report(table: Table, index: TableIndex): Promise<IndexReport> {
+  using lease = await table.lease();
+  const ranges = lease.ranges.flatMap((range) => range.report(index.name) ?? []);
+  const { counts } = kindOf(index.definition);
+  return { config: index.config, incarnation: String(index.incarnation), counts, ranges };
+}

@@ -1,0 +1,188 @@
+import type { Caller } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import { must } from '../../lib/assert.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { onOneLine } from '../../lib/json-text.ts';
+import { compareKeys } from '../../lib/key-order.ts';
+import type { ScanRequest } from '../../protocol/database/writes.ts';
+import { checkDocumentKey } from '../../protocol/document-key.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { NativePlan } from '../../query/plan/native-plan.ts';
+import { planFilter } from '../../query/plan/query-plan.ts';
+import { compileProjection, type Projection, shownDocument } from '../../query/request/projection.ts';
+import { synonymsOf } from '../../query/request/synonyms.ts';
+import { VectorProjection } from '../../query/request/vector-projection.ts';
+import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
+import type { RangeReader } from '../../storage/reader/range-reader.ts';
+import type { Table } from '../table.ts';
+import type { TableLookup } from '../table-lookup.ts';
+import { intervalOf } from '../writes/frame-split.ts';
+import { type ScanFilter, scanFilterOf } from './scan-filter.ts';
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Bounds of a scan in key order. */
+interface ScanBounds {
+  from: string;
+  includeFrom: boolean;
+  to: string | null;
+  includeTo: boolean;
+}
+
+/** How a scan makes the lines of a page. */
+interface ScanLines {
+  render(document: StoredDocument, embeddings: string | undefined): string;
+  vectors: VectorProjection | undefined;
+  /** What the documents are to match. */
+  filter: NativePlan | undefined;
+  signal: AbortSignal;
+}
+
+/** Reads by key: one document, or all of an interval. */
+export class DocumentReads {
+  readonly #tables: TableLookup;
+  readonly #clock: Clock;
+
+  constructor(tables: TableLookup, clock: Clock) {
+    this.#tables = tables;
+    this.#clock = clock;
+  }
+
+  /** The document as JSON, text or UTF-8, with its version. Fails with `key_not_found`; an expired document is absent. */
+  async lookup(
+    tableName: string,
+    key: string,
+    fields: readonly string[] | undefined,
+    caller: Caller,
+  ): Promise<{ json: string | Uint8Array<ArrayBuffer>; version: number }> {
+    const table = this.#tables.get(tableName, caller, 'read');
+    checkDocumentKey(key);
+    const projection = compileProjection(fields);
+    using lease = await table.lease();
+    const range = must(lease.ranges[intervalOf(key, table.ranges)], 'intervals cover every key');
+    const document = range.stored.documents.get(key);
+    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) {
+      throw new ServiceError('key_not_found', `table ${JSON.stringify(tableName)} has no document of this key`);
+    }
+    const vectors = VectorProjection.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
+    if (vectors?.damaged.has(document.ordinal)) {
+      throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
+    }
+    // A whole document leaves as the bytes that were stored.
+    if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
+    const beside = { writtenMs: document.writtenMs, embeddings: vectors?.shown.get(document.ordinal) };
+    return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
+  }
+
+  /**
+   * Pages of JSON lines in key order. Each page is read by itself, so that a scan of any length holds one page and no
+   * statement; it is not a snapshot. A damaged document has a line that says so, with its key and `_error`. Bad requests
+   * fail before the first page.
+   */
+  async scan(tableName: string, request: ScanRequest, caller: Caller): Promise<AsyncGenerator<string[]>> {
+    const table = this.#tables.get(tableName, caller, 'read');
+    const projection = compileProjection(request.fields ?? []);
+    const nowMs = this.#clock.nowMs();
+    const { ttlDurationMs, hasTextIndex } = table;
+    const context = { ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema), hasTextIndex };
+    const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
+    const render = (document: StoredDocument, embeddings: string | undefined) =>
+      renderLine(document, projection, embeddings);
+    const vectors = VectorProjection.of(projection, table.indexes);
+    return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
+      render,
+      vectors,
+      filter,
+      signal: caller.signal,
+    });
+  }
+
+  async *#pages(table: Table, bounds: ScanBounds, limit: number, how: ScanLines): AsyncGenerator<string[]> {
+    using lease = await table.lease();
+    let left = limit;
+    for (const [index, range] of lease.ranges.entries()) {
+      const { endKey } = must(table.ranges[index], 'a record for each range');
+      if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
+      const filter = how.filter && scanFilterOf(table, range, how.filter, how.signal);
+      let after = { key: bounds.from, inclusive: bounds.includeFrom };
+      while (left > 0 && !how.signal.aborted) {
+        const page = range.stored.documents.page(
+          { fromKey: after.key, fromInclusive: after.inclusive, toKey: bounds.to, toInclusive: bounds.includeTo },
+          limits.scanPageRowsMax,
+          limits.scanPageBytesMax,
+        );
+        if (page.lastKey === undefined) break;
+        const lines = await this.#lines(table, range.stored, page, how, filter);
+        const shown = lines.slice(0, left);
+        left -= shown.length;
+        if (shown.length > 0) yield shown;
+        if (!page.more) break;
+        after = { key: page.lastKey, inclusive: false };
+      }
+    }
+  }
+
+  async #lines(
+    table: Table,
+    stored: RangeReader,
+    page: DocumentPage,
+    how: ScanLines,
+    filter: ScanFilter | undefined,
+  ): Promise<string[]> {
+    const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
+    const living = page.documents.filter((document) => !hasExpired(document, bound));
+    const matches = await filter?.matches(living);
+    const shown = matches ? living.filter((_, index) => matches[index]) : living;
+    const ordinals = shown.map(({ ordinal }) => ordinal);
+    const vectors = how.vectors?.read(stored, ordinals);
+    const lines = shown.map((document) => {
+      const { key, ordinal } = document;
+      if (vectors?.damaged.has(ordinal)) return { key, line: damagedLine(key, 'a stored vector of') };
+      return { key, line: how.render(document, vectors?.shown.get(ordinal)) };
+    });
+    for (const { key } of page.damaged) lines.push({ key, line: damagedLine(key, 'the stored document') });
+    if (page.damaged.length > 0) lines.sort((left, right) => compareKeys(left.key, right.key));
+    return lines.map(({ line }) => line);
+  }
+}
+
+/** What a scan says instead of a damaged document. */
+function damagedLine(key: string, what: string): string {
+  const message = `${what} ${JSON.stringify(key)} does not match its checksum; write the document again`;
+  return JSON.stringify({ _id: key, key, _error: { code: 'data_corrupted', message } });
+}
+
+export function hasExpired(
+  document: { ttlBaseMs: number | undefined },
+  expiredAtOrBeforeMs: number | undefined,
+): boolean {
+  if (expiredAtOrBeforeMs === undefined || document.ttlBaseMs === undefined) return false;
+  return document.ttlBaseMs <= expiredAtOrBeforeMs;
+}
+
+/** `from` is exclusive and `to` inclusive unless the request says otherwise. */
+function readBounds(request: ScanRequest): ScanBounds {
+  const from = request.from ?? '';
+  return {
+    from,
+    includeFrom: from === '' || (request.inclusive_from ?? false),
+    to: request.to === undefined || request.to === '' ? null : request.to,
+    includeTo: !(request.exclusive_to ?? false),
+  };
+}
+
+function renderLine(document: StoredDocument, projection: Projection, embeddings: string | undefined): string {
+  const key = JSON.stringify(document.key);
+  const bothNames = `{"_id":${key},"key":${key}`;
+  if (projection.isEmpty) return `${bothNames}}`;
+  const stored = onOneLine(decoder.decode(document.body));
+  const source = shownDocument(projection, stored, { writtenMs: document.writtenMs, embeddings });
+  // A member of the document's own goes before our second name for its key.
+  const head = hasMember(source, 'key') ? `{"_id":${key}` : bothNames;
+  const members = source.slice(1).trimStart();
+  return members.startsWith('}') ? `${head}}` : `${head},${members}`;
+}
+
+function hasMember(document: string, name: string): boolean {
+  return document.includes(`"${name}"`) && Object.hasOwn(JSON.parse(document) as object, name);
+}

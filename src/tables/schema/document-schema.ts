@@ -1,0 +1,75 @@
+import { isDeepStrictEqual } from 'node:util';
+import { DurationError, parseDuration } from '../../lib/duration.ts';
+import type { TableSchema } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { synonymsOf } from '../../query/request/synonyms.ts';
+import { checkSchemaMembers } from './schema-members.ts';
+
+/** How long documents live, counted from the time in `field`. */
+export interface TtlPolicy {
+  /** Dotted path of the member that holds the base time. */
+  field: string;
+  durationMs: number;
+}
+
+export const timestampField = '_timestamp';
+
+/** A table that is created without a schema takes documents of any shape. */
+export const openSchema: TableSchema = {
+  version: 0,
+  default_type: 'doc',
+  enforce_types: false,
+  document_schemas: { doc: { schema: { type: 'object', 'x-service-dynamic-indexing': { mode: 'infer_types' } } } },
+};
+
+/** The lifetime that a schema asks for, in either spelling; undefined when documents do not expire. */
+export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {
+  const duration = schema.ttl?.duration ?? schema.ttl?.ttl_duration ?? schema.ttl_duration ?? '';
+  if (duration === '') return undefined;
+  const durationMs = readDuration(duration);
+  if (durationMs <= 0) throw new ServiceError('invalid_schema', `ttl duration "${duration}" must be longer than 0s`);
+  return { field: schema.ttl?.field ?? schema.ttl_field ?? timestampField, durationMs };
+}
+
+function readDuration(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    if (error instanceof DurationError) throw new ServiceError('invalid_schema', `ttl: ${error.message}`);
+    throw error;
+  }
+}
+
+/** The member that holds a document's base time, whether or not a lifetime is set today. */
+export function ttlField(schema: TableSchema): string {
+  return schema.ttl?.field ?? schema.ttl_field ?? timestampField;
+}
+
+/**
+ * The schema to store in place of `previous`: the version is the server's, and rises when document types change;
+ * the lifetime is kept in the form `ttl: {field, duration}`.
+ */
+export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
+  checkSchemaMembers(requested);
+  const { version: _, ttl: __, ttl_field: ___, ttl_duration: ____, ...rest } = requested;
+  const policy = ttlPolicy(requested);
+  synonymsOf(requested);
+  const documentSchemas = requested.document_schemas ?? openSchema.document_schemas ?? {};
+  const changed = previous !== undefined && !isDeepStrictEqual(previous.document_schemas, documentSchemas);
+  const duration = requested.ttl?.duration ?? requested.ttl?.ttl_duration ?? requested.ttl_duration;
+  return {
+    ...rest,
+    version: (previous?.version ?? 0) + (changed ? 1 : 0),
+    document_schemas: documentSchemas,
+    enforce_types: requested.enforce_types ?? false,
+    ...(requested.document_schemas === undefined && requested.default_type === undefined
+      ? { default_type: openSchema.default_type as string }
+      : {}),
+    ...(policy && duration !== undefined ? { ttl: { field: policy.field, duration } } : {}),
+  };
+}
+
+/** Whether full text has to be rebuilt to serve `next`. */
+export function needsRebuild(previous: TableSchema, next: TableSchema): boolean {
+  return previous.version !== next.version;
+}

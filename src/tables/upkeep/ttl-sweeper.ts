@@ -1,0 +1,120 @@
+import type { LimitOptions } from '../../config/limits.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { pause } from '../../lib/clock.ts';
+import type { Service } from '../../lib/supervise.ts';
+import type { RangeLog } from '../../replication/range-log.ts';
+import type { Table } from '../table.ts';
+
+export interface TtlSweeperParts {
+  tables: () => Table[];
+  /** The greatest wall time noted before this start, milliseconds since 1970; 0 for none. */
+  wallClockMark: number;
+  noteWallClock(nowMs: number): Promise<void>;
+  log: RangeLog;
+  clock: Clock;
+  limits: LimitOptions;
+  onSwept(tableName: string, documents: number): void;
+  onPaused(jumpMs: number): void;
+  onFailed(tableName: string, error: unknown): void;
+}
+
+/**
+ * Removes expired documents from disk. They vanish from every read the moment they expire; this only frees their
+ * space, so it may lag, and it stops for a while when the wall clock jumps: a wrong clock must not delete.
+ */
+export class TtlSweeper implements Service {
+  readonly name = 'ttl-sweeper';
+  readonly #parts: TtlSweeperParts;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #lastWallMs: number;
+  #lastMonotonicMs: number;
+
+  constructor(parts: TtlSweeperParts) {
+    this.#parts = parts;
+    this.#lastWallMs = parts.clock.nowMs();
+    this.#lastMonotonicMs = parts.clock.monotonicMs();
+    // Over a restart only the noted time can tell; a long rest looks like a jump too, and then costs ten minutes.
+    const jumpMs = parts.wallClockMark === 0 ? 0 : this.#lastWallMs - parts.wallClockMark;
+    if (Math.abs(jumpMs) > parts.limits.clockJumpMs) this.#pause(jumpMs);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pause(this.#parts.clock, this.#parts.limits.ttlSweepIntervalMs, signal);
+      if (!signal.aborted) await this.sweep();
+    }
+  }
+
+  /** One pass over all tables with a lifetime: at most one batch a range. Returns how many documents were removed. */
+  async sweep(): Promise<number> {
+    if (this.#clockIsSuspect()) return 0;
+    if (!this.#parts.tables().some((table) => table.ttlDurationMs !== undefined)) return 0;
+    await this.#noteClock();
+    let removed = 0;
+    for (const table of this.#parts.tables()) {
+      if (table.ttlDurationMs === undefined || table.closing.aborted) continue;
+      try {
+        const swept = await this.#sweepTable(table);
+        if (swept > 0) this.#parts.onSwept(table.name, swept);
+        removed += swept;
+      } catch (error) {
+        this.#parts.onFailed(table.name, error);
+      }
+    }
+    return removed;
+  }
+
+  async #sweepTable(table: Table): Promise<number> {
+    let removed = 0;
+    for (const { rangeId } of table.ranges) {
+      const timeMs = this.#parts.clock.nowMs();
+      const bound = table.expiredAtOrBeforeMs(timeMs - this.#parts.limits.ttlGraceMs);
+      if (bound === undefined) return removed;
+      // A closed range is left closed until something in it has expired.
+      if (table.oldestLifetimeMs(rangeId) > bound) continue;
+      using lease = await table.leaseForUpkeep(rangeId);
+      const { range } = lease;
+      const deleteIf = range.stored.documents.expired(bound, this.#parts.limits.ttlSweepRowsMax);
+      if (deleteIf.length === 0) continue;
+      const [applied] = await this.#parts.log.append({
+        writes: [{ rangeId: range.rangeId, deleteIf }],
+        requestId: this.name,
+        timeMs,
+        timestamp: new Date(timeMs).toISOString(),
+      });
+      removed += applied?.counts.deleted ?? 0;
+    }
+    return removed;
+  }
+
+  /** Whether a jump of the clock holds deletion back. */
+  get paused(): boolean {
+    return this.#parts.clock.monotonicMs() < this.#pausedUntilMs;
+  }
+
+  /** Compares how far the wall clock and the monotonic clock have come since the last pass. */
+  #clockIsSuspect(): boolean {
+    const { clock, limits } = this.#parts;
+    const wallMs = clock.nowMs();
+    const monotonicMs = clock.monotonicMs();
+    const jumpMs = wallMs - this.#lastWallMs - (monotonicMs - this.#lastMonotonicMs);
+    this.#lastWallMs = wallMs;
+    this.#lastMonotonicMs = monotonicMs;
+    if (Math.abs(jumpMs) > limits.clockJumpMs) this.#pause(jumpMs);
+    return this.paused;
+  }
+
+  #pause(jumpMs: number): void {
+    const { clock, limits, onPaused } = this.#parts;
+    this.#pausedUntilMs = clock.monotonicMs() + limits.clockJumpPauseMs;
+    onPaused(jumpMs);
+  }
+
+  async #noteClock(): Promise<void> {
+    try {
+      await this.#parts.noteWallClock(this.#parts.clock.nowMs());
+    } catch (error) {
+      this.#parts.onFailed('', error);
+    }
+  }
+}

@@ -1,0 +1,367 @@
+import { type Caller, nameOf } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import {
+  buildFrame,
+  type FrameOptions,
+  holdsVectors,
+  type ScannedWrite,
+  scanWrite,
+  sectionEntries,
+} from '../../engine/write-frame.ts';
+import { writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { must } from '../../lib/assert.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { SerialTasks } from '../../lib/serial-tasks.ts';
+import {
+  type BatchCounts,
+  batchRequest,
+  commitRequest,
+  type MergeResponse,
+  multiBatchRequest,
+  type ReadSetItem,
+} from '../../protocol/database/writes.ts';
+import { checkDocumentKey } from '../../protocol/document-key.ts';
+import { ServiceError, withDetails } from '../../protocol/service-error.ts';
+import type { RangeLog } from '../../replication/range-log.ts';
+import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
+import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
+import type { Table, TableLease } from '../table.ts';
+import type { TableLookup } from '../table-lookup.ts';
+import { intervalOf, splitFrame } from './frame-split.ts';
+import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
+import { type IndexWait, readSyncLevel } from './sync-level.ts';
+import { refuseMisspelledMembers } from './unknown-members.ts';
+
+const batchMembers = Object.keys(batchRequest.properties);
+const multiBatchMembers = Object.keys(multiBatchRequest.properties);
+const commitMembers = Object.keys(commitRequest.properties);
+
+interface TableWrites {
+  table: Table;
+  lease: TableLease;
+  writes: RangeWrite[];
+}
+
+/** What a write did. `error` says what of a committed write cannot be seen yet. */
+export interface WriteOutcome<Counts> {
+  status: 'committed' | 'committed_repair_required';
+  counts: Counts;
+  error?: string;
+}
+
+/** What metrics want to know of writes. */
+export interface WriteObserver {
+  wrote(counts: BatchCounts): void;
+  /** A write was refused because indexing is behind. */
+  refused(): void;
+}
+
+/** The write path: from the bytes of a request to committed documents and the indexes that have to follow. */
+export class BatchWriter {
+  readonly #tables: TableLookup;
+  readonly #log: RangeLog;
+  readonly #clock: Clock;
+  readonly #observer: WriteObserver;
+  readonly #keyed = new SerialTasks();
+
+  constructor(tables: TableLookup, log: RangeLog, clock: Clock, observer: WriteObserver) {
+    this.#tables = tables;
+    this.#log = log;
+    this.#clock = clock;
+    this.#observer = observer;
+  }
+
+  /** Inserts, deletes and transforms of one table. */
+  batch(tableName: string, body: Uint8Array, caller: Caller, idempotencyKey?: string) {
+    const run = (request: NamedRequest) => this.#batch(tableName, body, caller, request);
+    return this.#once(`batch ${tableName}`, body, { caller, idempotencyKey }, run);
+  }
+
+  async #batch(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest) {
+    const table = this.#tables.get(tableName, caller, 'write');
+    using lease = await table.lease();
+    const scanned = await scanWrite(body, 'batch');
+    const envelope = JSON.parse(scanned.envelopeJson) as { sync_level?: unknown };
+    refuseMisspelledMembers(envelope, batchMembers, 'A batch');
+    const wait = readSyncLevel(envelope.sync_level, 'propose');
+    if (scanned.entries.length === 0) throw noOperations();
+    const at = this.#stamp();
+    const repeated = repeatedWrites(request, [lease], at);
+    const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, 0, at);
+    const parts = [{ table, lease, writes }];
+    const applied = repeated ?? (await this.#commit(parts, [], request, at));
+    return this.#settle(parts, applied, wait, batchCounts(applied));
+  }
+
+  /** Batches of several tables as one write. */
+  multiBatch(body: Uint8Array, caller: Caller, idempotencyKey?: string) {
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, false);
+    return this.#once('batches', body, { caller, idempotencyKey }, run);
+  }
+
+  /** As `multiBatch`, if no document of the read set has changed. Fails with `transaction_conflict`. */
+  commit(body: Uint8Array, caller: Caller, idempotencyKey?: string) {
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, true);
+    return this.#once('commit', body, { caller, idempotencyKey }, run);
+  }
+
+  /** Makes a range of keys equal to the records of a page. */
+  merge(tableName: string, body: Uint8Array, caller: Caller, idempotencyKey?: string): Promise<MergeResponse> {
+    const run = (request: NamedRequest) => this.#merge(tableName, body, caller, request);
+    return this.#once(`merge ${tableName}`, body, { caller, idempotencyKey }, run);
+  }
+
+  async #merge(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest): Promise<MergeResponse> {
+    const started = this.#clock.monotonicMs();
+    const table = this.#tables.get(tableName, caller, 'write');
+    using lease = await table.lease();
+    const scanned = await scanWrite(body, 'merge');
+    const envelope = readMergeEnvelope(scanned.envelopeJson);
+    checkRecords(envelope, scanned.entries.length);
+    const at = this.#stamp();
+    const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
+    const { writes, window } = await planMerge(frame, table, envelope);
+    const parts = [{ table, lease, writes }];
+    const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at));
+    const outcome = await this.#settle(parts, applied, envelope.wait, undefined);
+    const tookMs = this.#clock.monotonicMs() - started;
+    return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
+  }
+
+  /** Runs a request, one of each key at a time. `operation` tells requests with equal bodies apart. */
+  #once<Result>(
+    operation: string,
+    body: Uint8Array,
+    { caller, idempotencyKey }: { caller: Caller; idempotencyKey: string | undefined },
+    run: (request: NamedRequest) => Promise<Result>,
+  ): Promise<Result> {
+    const { requestId } = caller;
+    if (idempotencyKey === undefined) return run({ requestId });
+    const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0`).update(body).digest();
+    const client = nameOf(caller.principal);
+    const key = { client, key: idempotencyKey, bodyHash };
+    return this.#keyed.run(`${client}\0${idempotencyKey}`, () => run({ requestId, key }));
+  }
+
+  async #writeTables(body: Uint8Array, caller: Caller, request: NamedRequest, withReadSet: boolean) {
+    const scanned = await scanWrite(body, 'tables');
+    const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
+    refuseMisspelledMembers(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
+    for (const each of Object.values(envelope.tables ?? {}))
+      refuseMisspelledMembers(each ?? {}, batchMembers, 'A batch');
+    const wait = strongest([
+      readSyncLevel(envelope.sync_level, 'propose'),
+      ...Object.values(envelope.tables ?? {}).map((each) => readSyncLevel(each?.sync_level, 'propose')),
+    ]);
+    const readSet = withReadSet ? readReadSet(envelope.read_set) : [];
+    // A read set alone asks whether what was read still stands.
+    if (scanned.entries.length === 0 && readSet.length === 0) throw noOperations();
+    const at = this.#stamp();
+    using leases = new DisposableStack();
+    const parts: TableWrites[] = [];
+    for (const name of scanned.sections) {
+      const table = this.#tables.get(name, caller, 'write');
+      parts.push({ table, lease: leases.use(await table.lease()), writes: [] });
+    }
+    const held = parts.map(({ lease }) => lease);
+    const repeated = repeatedWrites(request, held, at);
+    for (const [section, part] of parts.entries()) {
+      part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
+    }
+    const assertions = readSet.map((item) => this.#assertion(item, caller));
+    const applied = repeated ?? (await this.#commit(parts, assertions, request, at));
+    const counts: Record<string, BatchCounts> = {};
+    for (const { table } of parts) {
+      const own = new Set(table.ranges.map(({ rangeId }) => rangeId));
+      counts[table.name] = batchCounts(applied.filter((each) => own.has(each.rangeId)));
+    }
+    return this.#settle(parts, applied, wait, counts);
+  }
+
+  async #rangeWrites(table: Table, body: Uint8Array, scanned: ScannedWrite, section: number, at: Stamp) {
+    const entries = sectionEntries(scanned, section);
+    if (entries.length === 0) return [];
+    const frames = await splitFrame(await this.#frame(table, body, entries, at), table.ranges);
+    return frames.flatMap((frame, index): RangeWrite[] => {
+      const rangeId = must(table.ranges[index], 'a frame for each range').rangeId;
+      return frame ? [{ rangeId, frame, ttlField: table.ttlField }] : [];
+    });
+  }
+
+  #frame(table: Table, body: Uint8Array, entries: Uint32Array, at: Stamp) {
+    const options: FrameOptions = {
+      timestampMs: at.timeMs,
+      ttlField: table.ttlField,
+      keyBytesMax: limits.keyBytesMax,
+    };
+    if (holdsVectors(entries))
+      options.vectorIndexes = table.indexes.map(({ definition }) => writtenVectorsOf(definition));
+    return buildFrame(body, entries, options, table.compiledSchema);
+  }
+
+  async #commit(
+    parts: TableWrites[],
+    readSet: ReadAssertion[],
+    request: NamedRequest,
+    at: Stamp,
+  ): Promise<WrittenRange[]> {
+    const ranges = rangesOf(parts);
+    for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
+    const writes = parts.flatMap((part) => part.writes);
+    if (writes.length === 0 && readSet.length === 0) return [];
+    const applied = await this.#log.append({ writes, readSet, ...request, ...at }).catch((error: unknown) => {
+      const [only, ...others] = writes;
+      const table = parts.map((part) => part.table.name).join(', ');
+      throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
+    });
+    this.#observer.wrote(batchCounts(applied.filter(({ repeats }) => !repeats)));
+    return applied.map(({ rangeId, counts, images, repeats, isLater }) => {
+      const { lastSequence } = images ?? repeats ?? {};
+      return { rangeId, counts, lastSequence, isLater };
+    });
+  }
+
+  #checkBacklog(range: IndexedRange | undefined): void {
+    try {
+      range?.assertKeepsUp();
+    } catch (error) {
+      this.#observer.refused();
+      throw error;
+    }
+  }
+
+  /** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
+  async #settle<Counts>(
+    parts: TableWrites[],
+    applied: WrittenRange[],
+    wait: IndexWait,
+    counts: Counts,
+  ): Promise<WriteOutcome<Counts>> {
+    if (applied.some(({ isLater }) => isLater)) {
+      const error = 'the write is committed; a part of it can be read once the disk has room; do not send it again';
+      return { status: 'committed_repair_required', counts, error };
+    }
+    if (wait === 'none') return { status: 'committed', counts };
+    const late = new AbortController();
+    const cancel = this.#clock.after(limits.syncWaitMs, () => late.abort());
+    const ranges = rangesOf(parts);
+    const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
+    try {
+      await Promise.all(
+        applied.map(async ({ rangeId, lastSequence }) => {
+          if (lastSequence === undefined) return;
+          const range = must(ranges.get(rangeId), 'a range that was written');
+          const table = must(tableOf.get(rangeId), 'the table of a range');
+          if (wait === 'all') await range.waitForIndexes('all', lastSequence, late.signal);
+          else await waitForServing(table, range, lastSequence, late.signal);
+        }),
+      );
+      return { status: 'committed', counts };
+    } catch {
+      const error = 'the write is committed; an index that it waits for has not shown it within the time allowed';
+      return { status: 'committed_repair_required', counts, error };
+    } finally {
+      cancel();
+    }
+  }
+
+  /** What was read may be checked by who may read it. */
+  #assertion(item: ReadSetItem, caller: Caller): ReadAssertion {
+    const table = this.#tables.get(item.table, caller, 'read');
+    checkDocumentKey(item.key);
+    if (!/^\d{1,16}$/.test(item.version)) {
+      throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header');
+    }
+    const range = must(table.ranges[intervalOf(item.key, table.ranges)], 'intervals cover every key');
+    return { rangeId: range.rangeId, key: item.key, version: Number(item.version), table: item.table };
+  }
+
+  #stamp(): Stamp {
+    const timeMs = this.#clock.nowMs();
+    return { timeMs, timestamp: new Date(timeMs).toISOString() };
+  }
+}
+
+/** What a request did to one range. */
+type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'>;
+
+/** A request and, if it has one, its key. */
+type NamedRequest = Pick<WriteRequest, 'requestId' | 'key'>;
+
+/** What the request did when it was sent first, wherever in the tables that it names its answer is kept. */
+function repeatedWrites({ key }: NamedRequest, leases: TableLease[], at: Stamp): WrittenRange[] | undefined {
+  if (!key) return undefined;
+  for (const { stored } of leases.flatMap(({ ranges }) => ranges)) {
+    const found = stored.answers.find(key, at.timeMs);
+    if (found) return [...found];
+  }
+  return undefined;
+}
+
+interface Stamp {
+  timeMs: number;
+  timestamp: string;
+}
+
+interface TablesEnvelope {
+  sync_level?: unknown;
+  read_set?: unknown;
+  tables?: Record<string, { sync_level?: unknown } | undefined>;
+}
+
+function noOperations(): ServiceError {
+  const message = 'the request holds no operations; give `inserts`, `deletes` or `transforms`';
+  return new ServiceError('invalid_request', message);
+}
+
+function rangesOf(parts: TableWrites[]): Map<number, IndexedRange> {
+  return new Map(parts.flatMap(({ lease }) => lease.ranges.map((range) => [range.rangeId, range] as const)));
+}
+
+function strongest(waits: IndexWait[]): IndexWait {
+  return waits.includes('all') ? 'all' : waits.includes('full_text') ? 'full_text' : 'none';
+}
+
+function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {
+  const total: BatchCounts = { inserted: 0, deleted: 0, transformed: 0 };
+  let failed = 0;
+  for (const { counts } of applied) {
+    failed += counts.failed;
+    total.inserted += counts.inserted + counts.updated;
+    total.deleted += counts.deleted;
+    total.transformed += counts.transformed;
+  }
+  return failed === 0 ? total : { ...total, failed };
+}
+
+function readReadSet(value: unknown): ReadSetItem[] {
+  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '`read_set` must be an array');
+  if (value.length > limits.readSetKeysMax) {
+    throw new ServiceError('limit_exceeded', `\`read_set\` may name at most ${limits.readSetKeysMax} documents`);
+  }
+  return value.map((item: unknown) => {
+    const { table, key, version } = (item ?? {}) as Record<string, unknown>;
+    if (typeof table !== 'string' || typeof key !== 'string' || typeof version !== 'string') {
+      const message = 'each entry of `read_set` must be {table, key, version}, all strings';
+      throw new ServiceError('invalid_request', message);
+    }
+    return { table, key, version };
+  });
+}
+
+/** Another index may take over while the serving one is waited for: then the new one has to show the rows. */
+async function waitForServing(
+  table: Table,
+  range: IndexedRange,
+  sequence: number,
+  deadline: AbortSignal,
+): Promise<void> {
+  for (let waited: string | undefined; waited !== table.servingIndex.name; ) {
+    const { name } = table.servingIndex;
+    waited = name;
+    await range.waitForIndexes([name], sequence, deadline).catch((error: unknown) => {
+      if (table.servingIndex.name === name) throw error;
+    });
+  }
+}

@@ -1,0 +1,24 @@
+import { type SyncLevel, syncLevels } from '../../protocol/database/writes.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+
+/** Which indexes a write waits for before it is answered. The document itself is always durable by then. */
+export type IndexWait = 'none' | 'full_text' | 'all';
+
+/** Reads `sync_level`; a level for a kind of index that does not exist yet waits for the kinds that do. */
+export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
+  const level = value ?? fallback;
+  if (!(syncLevels as readonly unknown[]).includes(level)) {
+    throw new ServiceError('invalid_request', `\`sync_level\` must be one of ${syncLevels.join(', ')}`);
+  }
+  switch (level as SyncLevel) {
+    case 'propose':
+    case 'write':
+      return 'none';
+    case 'full_text':
+      return 'full_text';
+    case 'enrichments':
+    case 'full_index':
+    case 'aknn':
+      return 'all';
+  }
+}
