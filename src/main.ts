@@ -27,6 +27,7 @@ async function loadServer(): Promise<StartServer> {
     () => import('@sinclair/typebox'),
     () => import('@sinclair/typebox/compiler'),
     () => import('./engine/json-scan.ts'),
+    () => import('elysia'),
     () => import('./http/routing/all-routes.ts'),
     () => import('./query/query-service.ts'),
   ];
