@@ -115,6 +115,7 @@ test('a file from before there were vectors is sound, and takes them', async () 
   change(
     file,
     'DROP TABLE request_answers',
+    'ALTER TABLE documents DROP COLUMN written_ms',
     'DROP TABLE range_state',
     'DROP TABLE parts',
     'ALTER TABLE changes DROP COLUMN part_id',
