@@ -1,7 +1,14 @@
-import type { RequestKey } from './range/request-answers.ts';
-
 /** Number of a range, given by the catalog and never used again. */
 export type RangeId = number;
+
+/** Names a request, so that it takes effect once however often it is sent. */
+export interface RequestKey {
+  /** Who chose the key; keys of different clients never meet. */
+  client: string;
+  key: string;
+  /** SHA-256 of what was asked for. */
+  bodyHash: Uint8Array;
+}
 
 /** Version of the entry format; entries of another are refused. */
 export const entryFormat = 1;

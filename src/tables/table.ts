@@ -1,5 +1,5 @@
 import type { TableSchema } from '../engine/table-schema.ts';
-import { type CheckedIndexConfig, type IndexDefinition, mappedSchemaOf } from '../index-kinds/all-kinds.ts';
+import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
@@ -7,21 +7,9 @@ import { must } from '../lib/assert.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 import { isValuesOnly } from './indexes/index-record.ts';
+import type { TableIndex } from './indexes/table-index.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './schema/document-schema.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
-
-/** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */
-export type IndexRole = 'serving' | 'building' | 'extra';
-
-export interface TableIndex {
-  name: string;
-  incarnation: number;
-  role: IndexRole;
-  /** As it is shown. */
-  config: CheckedIndexConfig;
-  /** As everything of ours reads it. */
-  definition: IndexDefinition;
-}
 
 /** All ranges of a table, held open together. */
 export interface TableLease extends Disposable {

@@ -1,7 +1,7 @@
 import { assert } from '../../src/lib/assert.ts';
 import { errorCodes } from '../../src/protocol/error-codes.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
-import type { PlanNode } from '../../src/query/plan/native-plan.ts';
+import type { PlanNode } from '../../src/query/plan/plan-nodes.ts';
 import { planQuery } from '../../src/query/plan/query-plan.ts';
 
 /**

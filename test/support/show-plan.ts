@@ -1,4 +1,4 @@
-import type { BoolNode, PlanNode } from '../../src/query/plan/native-plan.ts';
+import type { BoolNode, PlanNode } from '../../src/query/plan/plan-nodes.ts';
 import type { Fuzziness } from '../../src/query/plan/word-plan-nodes.ts';
 
 /**

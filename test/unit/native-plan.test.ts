@@ -6,14 +6,8 @@ import type {
   PlanAggregationKind,
   significanceAlgorithms,
 } from '../../src/query/aggregations/aggregation-plan.ts';
-import type {
-  MatchNode,
-  NativePlan,
-  PlanFusion,
-  PlanLeg,
-  PlanNode,
-  RangeNode,
-} from '../../src/query/plan/native-plan.ts';
+import type { NativePlan, PlanFusion, PlanLeg } from '../../src/query/plan/native-plan.ts';
+import type { MatchNode, PlanNode, RangeNode } from '../../src/query/plan/plan-nodes.ts';
 import type { Fuzziness, GeoShapeNode } from '../../src/query/plan/word-plan-nodes.ts';
 import fixture from '../fixtures/native-plan.json';
 

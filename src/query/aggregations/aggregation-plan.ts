@@ -1,4 +1,4 @@
-import type { PlanNode } from '../plan/native-plan.ts';
+import type { PlanNode } from '../plan/plan-nodes.ts';
 
 /** What the engine aggregates over all matches of a plan; travels to it as JSON under these names. */
 export interface AggregationPlan {

@@ -1,7 +1,7 @@
 import { suggestion } from '../../lib/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { PlanNode } from '../plan/native-plan.ts';
-import type { NodeScope } from './query-leaf-nodes.ts';
+import type { PlanNode } from '../plan/plan-nodes.ts';
+import type { NodeScope } from './node-scope.ts';
 import { invalidQuery, isObject, type Members, member } from './query-members.ts';
 
 const namedFiltersMax = 64;

@@ -1,6 +1,6 @@
-import type { PlanNode } from '../plan/native-plan.ts';
+import type { PlanNode } from '../plan/plan-nodes.ts';
 import type { LonLat } from '../plan/word-plan-nodes.ts';
-import type { NodeScope } from './query-leaf-nodes.ts';
+import type { NodeScope } from './node-scope.ts';
 import {
   checkMembers,
   invalidQuery,

@@ -1,7 +1,7 @@
-import { anyOf, matchNone, type PlanNode } from '../plan/native-plan.ts';
+import { anyOf, matchNone, type PlanNode } from '../plan/plan-nodes.ts';
 import { phraseSlopMax } from '../query-string/query-string.ts';
 import { readFuzziness } from './fuzziness.ts';
-import type { NamedFilters } from './named-filters.ts';
+import type { NodeScope } from './node-scope.ts';
 import type { QueryBudget } from './query-budget.ts';
 import {
   asStrings,
@@ -19,16 +19,6 @@ import {
   readStrings,
   requireField,
 } from './query-members.ts';
-
-/** Where a node stands and what it may still use. */
-export interface NodeScope {
-  /** Path of the node in the request, for messages. */
-  where: string;
-  depth: number;
-  budget: QueryBudget;
-  /** What `ref` may name; nothing where a request has no `with`. */
-  filters?: NamedFilters | undefined;
-}
 
 const idsMax = 10_000;
 const multiMatchFieldsMax = 64;

@@ -1,6 +1,7 @@
 import { didYouMean } from '../../lib/did-you-mean.ts';
-import { allOf, anyOf, boolNode, matchAll, matchNone, type PlanNode, withBoost } from '../plan/native-plan.ts';
+import { allOf, anyOf, boolNode, matchAll, matchNone, type PlanNode, withBoost } from '../plan/plan-nodes.ts';
 import { parseQueryString } from '../query-string/query-string.ts';
+import type { NodeScope } from './node-scope.ts';
 import { checkNesting } from './query-budget.ts';
 import {
   readGeoBoundingBox,
@@ -11,7 +12,6 @@ import {
   readNamedGeoDistance,
 } from './query-geo-nodes.ts';
 import {
-  type NodeScope,
   readBoolField,
   readDocId,
   readExists,
@@ -43,8 +43,6 @@ import {
   readTermRange,
 } from './query-range-nodes.ts';
 import { readCidr, readFuzzy, readIpRange, readRegexp, readTermsPhrase, readWildcard } from './query-word-nodes.ts';
-
-export type { NodeScope } from './query-leaf-nodes.ts';
 
 type NodeReader = (node: Members, scope: NodeScope) => PlanNode;
 

@@ -1,6 +1,6 @@
 import { isDateText } from '../../lib/date-text.ts';
-import type { PlanNode, RangeBounds, RangeNode } from '../plan/native-plan.ts';
-import type { NodeScope } from './query-leaf-nodes.ts';
+import type { PlanNode, RangeBounds, RangeNode } from '../plan/plan-nodes.ts';
+import type { NodeScope } from './node-scope.ts';
 import {
   checkMembers,
   invalidQuery,

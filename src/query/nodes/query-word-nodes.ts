@@ -1,6 +1,7 @@
-import type { PlanNode } from '../plan/native-plan.ts';
+import type { PlanNode } from '../plan/plan-nodes.ts';
 import { readFuzziness } from './fuzziness.ts';
-import { boostOf, type NodeScope, optionalField, readFieldValue } from './query-leaf-nodes.ts';
+import type { NodeScope } from './node-scope.ts';
+import { boostOf, optionalField, readFieldValue } from './query-leaf-nodes.ts';
 import { asStrings, checkMembers, invalidQuery, type Members, member, readBoost, readField } from './query-members.ts';
 
 const patternCharsMax = 1_000;

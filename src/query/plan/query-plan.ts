@@ -25,7 +25,8 @@ import { readPage } from '../request/query-page.ts';
 import type { Synonyms } from '../request/synonyms.ts';
 import { tolerateTypos } from '../request/typo-tolerance.ts';
 import { defaultLimit, readVectorSearch } from '../request/vector-search.ts';
-import { boolNode, matchAll, type NativePlan, type PlanNode } from './native-plan.ts';
+import type { NativePlan } from './native-plan.ts';
+import { boolNode, matchAll, type PlanNode } from './plan-nodes.ts';
 
 /** What a plan needs to know of its table. */
 export interface PlanContext {

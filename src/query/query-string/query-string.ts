@@ -1,5 +1,5 @@
 import { checkNesting, type QueryBudget } from '../nodes/query-budget.ts';
-import { allOf, anyOf, boolNode, matchAll, type PlanNode, type RangeBounds, withBoost } from '../plan/native-plan.ts';
+import { allOf, anyOf, boolNode, matchAll, type PlanNode, type RangeBounds, withBoost } from '../plan/plan-nodes.ts';
 import { QueryStringText, type QueryWord, type QuotedOrBare } from './query-string-text.ts';
 
 export interface QueryStringOptions {

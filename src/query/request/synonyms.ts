@@ -2,7 +2,7 @@ import { limits } from '../../config/limits.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { QueryBudget } from '../nodes/query-budget.ts';
-import { allOf, anyOf, type MatchNode, type PlanNode } from '../plan/native-plan.ts';
+import { allOf, anyOf, type MatchNode, type PlanNode } from '../plan/plan-nodes.ts';
 
 /** Characters of one term of a group. */
 const termCharsMax = 256;

@@ -1,4 +1,4 @@
-import type { PlanNode } from '../plan/native-plan.ts';
+import type { PlanNode } from '../plan/plan-nodes.ts';
 
 /** Texts of more words are compared exactly: each word is a walk through the dictionary of each field. */
 const wordsMax = 32;

@@ -1,15 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { RangeId, WriteCounts } from '../write-request.ts';
-
-/** Names a request, so that it takes effect once however often it is sent. */
-export interface RequestKey {
-  /** Who chose the key; keys of different clients never meet. */
-  client: string;
-  key: string;
-  /** SHA-256 of what was asked for. */
-  bodyHash: Uint8Array;
-}
+import type { RangeId, RequestKey, WriteCounts } from '../write-request.ts';
 
 /** What a committed request did to one range. */
 export interface AnsweredWrite {

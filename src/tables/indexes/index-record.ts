@@ -2,7 +2,7 @@ import { type CheckedIndexConfig, defineIndex, kindOfConfig } from '../../index-
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import type { IndexRecord } from '../../storage/catalog/catalog-records.ts';
 import type { NewIndex } from '../../storage/storage-calls.ts';
-import type { IndexRole, TableIndex } from '../table.ts';
+import type { IndexRole, TableIndex } from './table-index.ts';
 
 /** What the catalog keeps of an index as JSON: its configuration, and the schema that maps the fields of full text. */
 interface StoredIndex {

@@ -10,9 +10,10 @@ import type { IndexConfig } from '../../protocol/database/tables.ts';
 import { checkIndexName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';
-import type { Table, TableIndex } from '../table.ts';
+import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
+import type { TableIndex } from './table-index.ts';
 
 /** An index with what its ranges say of it now. */
 export interface IndexReport {

@@ -16,7 +16,8 @@ import {
   readIndexRecord,
   valuesOnly,
 } from '../indexes/index-record.ts';
-import type { Table, TableIndex, TableLease } from '../table.ts';
+import type { TableIndex } from '../indexes/table-index.ts';
+import type { Table, TableLease } from '../table.ts';
 import type { TableSettings } from '../table-view.ts';
 import { type LifetimeRewriteState, lifetimeRewriteKind } from '../upkeep/lifetime-rewrite.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
