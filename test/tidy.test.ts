@@ -181,6 +181,29 @@ function messagesOutOfStyle(sources: readonly Source[]): string[] {
   );
 }
 
+/** STYLE.md: an export is there for another file. */
+function unusedExports(sources: readonly Source[], users: readonly Source[]): string[] {
+  const words = new Map(users.map(({ path, text }) => [path, new Set(text.match(/\w+/g))]));
+  const declared = /^export (?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type|enum) (\w+)/gm;
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(declared)]
+      .map(([, name = '']) => name)
+      .filter((name) => ![...words].some(([user, used]) => user !== path && used.has(name)))
+      .map((name) => `${path}: ${name}`),
+  );
+}
+
+describe('exports', () => {
+  test('are used by another file', () => {
+    expect(unusedExports(product, everything)).toEqual([]);
+  });
+
+  test('one that is not used is found', () => {
+    const source = { path: 'src/query/x.ts', text: 'export function lonely(): void {}' };
+    expect(unusedExports([source], [source])).toEqual(['src/query/x.ts: lonely']);
+  });
+});
+
 describe('errors', () => {
   test('are worded in lowercase, without a full stop', () => {
     expect(messagesOutOfStyle(product.filter(({ path }) => !path.startsWith('src/cli/demo/')))).toEqual([]);

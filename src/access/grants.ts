@@ -2,7 +2,7 @@
 export type AccessLevel = 'read' | 'write' | 'admin';
 
 /** Kinds of things that are granted. */
-export type ResourceType = 'table' | 'inference' | 'user';
+type ResourceType = 'table' | 'inference' | 'user';
 
 export interface Grant {
   readonly resourceType: ResourceType | '*';

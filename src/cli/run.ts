@@ -4,7 +4,7 @@ import { DataDirectoryError } from '../storage/directory/data-directory-error.ts
 import { type FlagSpec, parseArguments } from './arguments.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 
-export interface CommandLine {
+interface CommandLine {
   /** Loaded when asked for: a verb costs nothing to the others. */
   readonly verbs: Readonly<Record<string, () => Promise<Verb>>>;
   readonly version: string;

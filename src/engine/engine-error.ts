@@ -3,7 +3,7 @@ import { isErrorCode } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
 const indexFaults = ['index_damaged', 'index_incompatible'] as const;
-export type IndexFault = (typeof indexFaults)[number];
+type IndexFault = (typeof indexFaults)[number];
 
 /** An index directory cannot be used as it is: it is to be emptied and the index rebuilt from the documents. */
 export class IndexFaultError extends Error {
@@ -17,7 +17,7 @@ export class IndexFaultError extends Error {
 }
 
 /** Translates what the addon threw; everything that is not a documented answer is a fault of ours. */
-export function translateEngineError(error: unknown): Error {
+function translateEngineError(error: unknown): Error {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const fault = indexFaults.find((name) => name === code);

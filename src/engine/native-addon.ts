@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as Native from '../../native/binding/index.d.ts';
 
-export type NativeAddon = typeof Native;
+type NativeAddon = typeof Native;
 
 let loaded: NativeAddon | undefined;
 

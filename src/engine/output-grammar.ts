@@ -1,7 +1,7 @@
 import { callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
 
-export interface VocabularyParts {
+interface VocabularyParts {
   /** Bytes of each token; none for tokens without a text. */
   readonly words: readonly Uint8Array[];
   /** Tokens that end an output. */

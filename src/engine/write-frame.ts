@@ -5,7 +5,7 @@ import { nativeAddon } from './native-addon.ts';
 import type { TableSchema } from './table-schema.ts';
 
 /** What a write request's body is: a batch, several tables' batches, or a page of a linear merge. */
-export type WriteKind = 'batch' | 'tables' | 'merge';
+type WriteKind = 'batch' | 'tables' | 'merge';
 
 export interface ScannedWrite {
   /** The request as JSON without its documents, keys and transforms; those of single tables under `tables`. */

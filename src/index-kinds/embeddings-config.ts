@@ -7,7 +7,7 @@ import { textLegName } from './full-text.ts';
 import type { CommonIndexConfig } from './index-kind.ts';
 import type { SparseConfig } from './sparse.ts';
 
-export type EmbeddingsConfig = DenseConfig | SparseConfig;
+type EmbeddingsConfig = DenseConfig | SparseConfig;
 
 /** Members by which the server would make the vectors itself. */
 const managedMembers = ['field', 'template', 'embedder', 'chunker'] as const;

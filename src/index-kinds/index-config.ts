@@ -8,7 +8,7 @@ import type { FullTextConfig } from './full-text.ts';
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';
 
-export function primaryIndexName(schemaVersion: number): string {
+function primaryIndexName(schemaVersion: number): string {
   return `${primaryIndexPrefix}_v${schemaVersion}`;
 }
 

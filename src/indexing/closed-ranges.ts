@@ -10,7 +10,7 @@ export interface SavedRangeFacts {
   facts: string;
 }
 
-export interface ClosedRangesParts {
+interface ClosedRangesParts {
   /** What earlier processes saved. */
   saved: SavedRangeFacts[];
   /** The state of the range's files now; undefined when they are missing. */

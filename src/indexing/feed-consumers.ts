@@ -1,5 +1,5 @@
 /** Something that reads the change feed of a range and may have to start again where it stands. */
-export interface FeedConsumer {
+interface FeedConsumer {
   /** It needs every change after this sequence, tombstones included. */
   neededAfter(): number;
 }

@@ -25,7 +25,7 @@ export interface RangeIndexReport {
   stats: RangeIndexStats | undefined;
 }
 
-export type ReadinessState = 'pending' | 'queryable_partial' | 'ready' | 'failed';
+type ReadinessState = 'pending' | 'queryable_partial' | 'ready' | 'failed';
 
 export interface Readiness {
   state: ReadinessState;

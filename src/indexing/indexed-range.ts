@@ -24,7 +24,7 @@ export interface RangeBounds extends ApplierBounds {
   backlogBytesMax: number;
 }
 
-export interface RangeParts {
+interface RangeParts {
   stored: RangeReader;
   /** Where the entries of the range come from. */
   log: Pick<RangeLog, 'subscribe'>;

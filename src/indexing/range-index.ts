@@ -18,13 +18,13 @@ export interface RangeIndex {
   close(): Promise<void>;
 }
 
-export interface ApplyReport {
+interface ApplyReport {
   rows: number;
   /** Documents that the index could not take; they stay in the table. */
   skipped: { key: string; reason: string }[];
 }
 
-export interface CheckpointReport {
+interface CheckpointReport {
   sequence: number;
   bytes: number;
 }

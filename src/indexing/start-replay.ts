@@ -6,7 +6,7 @@ import type { RangeLease } from './range-pool.ts';
 /** Ranges that replay at one time: each costs an index writer with its memory. */
 const concurrentRanges = 4;
 
-export interface StartReplayParts {
+interface StartReplayParts {
   /** Ranges that were not closed cleanly. */
   rangeIds: readonly number[];
   /** Keeps a range open. */

@@ -30,7 +30,7 @@ export interface InferenceWork extends Omit<Finished<unknown>, 'value'> {
   readonly durationMs: number;
 }
 
-export interface AdmissionDeps {
+interface AdmissionDeps {
   readonly clock: Clock;
   /** Foreground work that may go on at one time; 0 sets no bound. */
   readonly concurrentMax: number;

@@ -17,7 +17,7 @@ export interface JobStore {
   unfinished(): JobRecord[];
 }
 
-export interface JobRunnerParts {
+interface JobRunnerParts {
   store: JobStore;
   clock: Clock;
   /** How long a job that has ended is kept, milliseconds. */

@@ -12,7 +12,7 @@ const sourceHashBytes = 16;
 const forms = { deleted: 0, dense: 1, sparse: 2 } as const;
 
 /** A stored vector. */
-export type StoredVector = { dense: Float32Array } | { indices: Uint32Array; values: Float32Array };
+type StoredVector = { dense: Float32Array } | { indices: Uint32Array; values: Float32Array };
 
 /** Incarnation of the embeddings index that the row belongs to. */
 export function vectorIndexId(body: Uint8Array): number {

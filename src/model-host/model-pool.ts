@@ -31,7 +31,7 @@ const overheadBytes = 64 * 1024 * 1024;
 const retryAfterMs = 1_000;
 
 /** What a request says of the time after it. */
-export interface KeepAlive {
+interface KeepAlive {
   /** How long the model stays loaded without requests, in milliseconds; infinite for ever. */
   readonly keepAliveMs?: number | undefined;
 }

@@ -11,7 +11,7 @@ import { type HostSpec, nameOfSpec, specKey } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';
 
-export interface ProcessBounds {
+interface ProcessBounds {
   /** How long a model may take to load. */
   readonly loadMs: number;
   /** How long a child that has work may send nothing before it is ended. */

@@ -5,9 +5,6 @@ import type { InstalledPredictor } from '../models/installed-predictor.ts';
 import type { ModelKind } from '../protocol/inference/model-kinds.ts';
 import { stateLengths } from './state-lengths.ts';
 
-/** Native code in child processes; each has a folder of its own below `backends/`. */
-export type BackendName = HostSpec['backend'];
-
 /** What a child process is told to load. Plain data: it crosses to the process. */
 export type HostSpec = ModelSpec | ImageReaderSpec;
 

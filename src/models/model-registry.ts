@@ -7,7 +7,7 @@ import { ModelFileError } from './model-file-error.ts';
 import { manifestFile, weightFiles } from './model-folder.ts';
 
 /** A directory that looks like a model and is none that can be served. */
-export interface RefusedModel {
+interface RefusedModel {
   readonly kind: ModelKind | 'predictors';
   readonly name: string;
   readonly reason: string;

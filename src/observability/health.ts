@@ -35,7 +35,7 @@ export interface Fault extends FaultSubject {
 export type HealthState = 'healthy' | 'degraded' | 'unhealthy';
 
 /** What hears of faults as they come and go. */
-export interface HealthObserver {
+interface HealthObserver {
   /** `isNew` is false when the same fault stood already. */
   raised?(fault: Fault, isNew: boolean): void;
   cleared?(fault: Fault): void;

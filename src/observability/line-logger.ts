@@ -4,7 +4,7 @@ import type { LogFields, Logger, LogLevel } from './logger.ts';
 
 const rank: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
 
-export interface LineLoggerOptions {
+interface LineLoggerOptions {
   readonly level: LogLevel;
   /** `json`: one object a line; `text`: for eyes. */
   readonly format: 'json' | 'text';

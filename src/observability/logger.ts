@@ -1,4 +1,4 @@
-export const logLevels = ['debug', 'info', 'warn', 'error'] as const;
+const logLevels = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 /** Facts of a log line in wire spelling; never bodies, document keys, credentials, or URLs that hold them. */

@@ -1,7 +1,7 @@
 import type { Metrics } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
 
-export interface MetricsServer {
+interface MetricsServer {
   readonly host: string;
   readonly port: number;
   stop(): Promise<void>;

@@ -29,7 +29,7 @@ export interface QueryReport {
   request: unknown;
 }
 
-export interface QueryServiceParts {
+interface QueryServiceParts {
   tables: SearchableTables;
   run: RunNativeQuery;
   clock: Clock;
@@ -42,7 +42,7 @@ export interface QueryServiceParts {
 }
 
 /** A caller of queries, and whether it is alone. */
-export type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone'>;
+type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone'>;
 
 /**
  * Answers query requests: one body, one or many queries. A query goes through stages: it is planned without I/O, the

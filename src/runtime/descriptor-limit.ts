@@ -10,7 +10,7 @@ export function descriptorLimit(): number | undefined {
 }
 
 /** Reads the table of `/proc/self/limits`; undefined for no limit. */
-export function softLimit(table: string): number | undefined {
+function softLimit(table: string): number | undefined {
   const found = /^Max open files\s+(\d+)/m.exec(table)?.[1];
   return found === undefined ? undefined : Number(found);
 }

@@ -2,7 +2,7 @@ import { must } from '../lib/assert.ts';
 import { packError, type TransportedError, unpackError } from './error-transport.ts';
 
 /** What a worker can be asked: name -> [request, response]. */
-export type CallMap = Record<string, [request: unknown, response: unknown]>;
+type CallMap = Record<string, [request: unknown, response: unknown]>;
 
 /** Buffers that change hands instead of being copied. */
 export type TransferList = ArrayBuffer[];
@@ -25,7 +25,7 @@ export interface WorkerChannel<Calls extends CallMap> {
   terminate(): void;
 }
 
-export interface ChannelListeners<Event> {
+interface ChannelListeners<Event> {
   onEvent(event: Event): void;
   /** The thread ended by itself or threw where nobody catches; every pending call has failed. */
   onFailure(error: Error): void;

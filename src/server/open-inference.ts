@@ -24,7 +24,7 @@ import type { Readiness } from '../observability/readiness.ts';
 import { isModelKind } from '../protocol/inference/model-kinds.ts';
 import { entryFile } from '../runtime/entry-file.ts';
 
-export interface InferenceParts {
+interface InferenceParts {
   readonly config: Config;
   readonly limits: LimitOptions;
   readonly clock: Clock;

@@ -23,7 +23,7 @@ import { WalCheckpointer } from './wal/wal-checkpointer.ts';
 import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 
-export interface StorageOptions {
+interface StorageOptions {
   /** Made when missing. */
   directory: string;
   clock: Clock;
@@ -40,7 +40,7 @@ export interface StorageOptions {
 }
 
 /** What start-up met. */
-export interface StorageStart {
+interface StorageStart {
   /** Writes over several ranges that had been committed and were finished now. */
   redone: number;
   warnings: string[];

@@ -69,7 +69,7 @@ export interface TableChangeReport {
   goneParts: number[];
 }
 
-export interface IndexChange {
+interface IndexChange {
   tableId: number;
   name: string;
   config?: string;

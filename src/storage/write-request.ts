@@ -13,10 +13,10 @@ export interface RequestKey {
 /** Version of the entry format; entries of another are refused. */
 export const entryFormat = 1;
 
-export type EntryKind = 'rows' | 'prepare' | 'commit' | 'abort';
+type EntryKind = 'rows' | 'prepare' | 'commit' | 'abort';
 
 /** What every entry of a range log carries beside its rows. */
-export interface EntryHeader {
+interface EntryHeader {
   format: typeof entryFormat;
   kind: EntryKind;
   rangeId: RangeId;
@@ -31,7 +31,7 @@ export interface EntryHeader {
 }
 
 /** Window of a linear merge: keys in (`afterKey`, `toKey`] are made equal to the frame's puts. */
-export interface MergeWindow {
+interface MergeWindow {
   /** Exclusive; '' for the start of the range. */
   afterKey: string;
   /** Inclusive. */
@@ -58,7 +58,7 @@ export interface RangeWrite {
   lifetimesOnly?: boolean;
 }
 
-export interface ConditionalDelete {
+interface ConditionalDelete {
   key: string;
   sequence: number;
 }

@@ -9,7 +9,7 @@ export interface DemoHit {
 }
 
 /** A value and how many of all matches have it. */
-export interface DemoBucket {
+interface DemoBucket {
   key: string;
   count: number;
 }

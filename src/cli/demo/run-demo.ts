@@ -7,7 +7,7 @@ import { bold, dim, type Terminal } from './terminal.ts';
 import { wordnetDirectory, wordnetGlossCount } from './wordnet-glosses.ts';
 
 /** The table that the demo makes and, when it is complete, uses again. */
-export const demoTable = 'wordnet-demo';
+const demoTable = 'wordnet-demo';
 
 const definition = {
   description: 'the glosses of WordNet 3.1',

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** The parts of a form by their names; of several parts with one name, the last. */
-export interface MultipartForm {
+interface MultipartForm {
   readonly texts: ReadonlyMap<string, string>;
   readonly files: ReadonlyMap<string, Uint8Array>;
 }

@@ -9,7 +9,7 @@ import {
 import { checkpointFingerprint, notBuilt, repairScan, singleNode, textMerge } from './constant-members.ts';
 
 /** What the wire calls index details (specification 2.5). */
-export interface IndexDetailsSource {
+interface IndexDetailsSource {
   config: { name: string; type: string; description: string; version: number; enrichments: unknown[] } & Record<
     string,
     unknown

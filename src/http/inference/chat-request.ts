@@ -55,7 +55,7 @@ export function readChatRequest(body: GenerateBody): GenerationRequest {
 }
 
 /** What requests for chat and for the continuation of a text have in common. */
-export type SharedBody = Pick<GenerateBody, keyof typeof sharedMembers>;
+type SharedBody = Pick<GenerateBody, keyof typeof sharedMembers>;
 
 /** Throws `ServiceError` that names the member which cannot be honoured. `isShaped`: the answer is JSON or a call. */
 export function readSharedMembers(body: SharedBody & Pick<GenerateBody, 'max_completion_tokens'>, isShaped: boolean) {
@@ -111,7 +111,7 @@ function readContinuation({ continue_final_message, messages }: GenerateBody): b
 }
 
 /** Milliseconds; infinite for a number below zero. */
-export function readKeepAlive(keepAlive: GenerateBody['keep_alive']): number | undefined {
+function readKeepAlive(keepAlive: GenerateBody['keep_alive']): number | undefined {
   if (keepAlive === undefined || keepAlive === null) return undefined;
   const text = String(keepAlive).trim();
   if (/^-/.test(text)) return Number.POSITIVE_INFINITY;
@@ -125,7 +125,7 @@ export function readKeepAlive(keepAlive: GenerateBody['keep_alive']): number | u
   }
 }
 
-export function readStop(stop: GenerateBody['stop']): readonly string[] {
+function readStop(stop: GenerateBody['stop']): readonly string[] {
   const texts = typeof stop === 'string' ? [stop] : (stop ?? []);
   for (const text of texts) {
     if (text === '') throw invalid('stop: a text is empty');

@@ -19,7 +19,7 @@ export interface ChunkWriter {
   usage(outputs: readonly GenerationOutput[]): string;
 }
 
-export interface StreamedParts {
+interface StreamedParts {
   readonly inference: Pick<Inference, 'clock'>;
   readonly request: Pick<GenerationRequest, 'includeUsage' | 'jsonErrors'>;
   readonly chunks: ChunkWriter;

@@ -4,7 +4,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { Reply } from './reply.ts';
 
 /** The error body of the database plane; `error` repeats `message` for clients that read only that. */
-export interface ErrorBody {
+interface ErrorBody {
   code: string;
   error: string;
   message: string;

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { tooSlow } from './request-body.ts';
 
-export interface InFlightBounds {
+interface InFlightBounds {
   readonly concurrentRequestsMax: number;
   readonly bodiesInFlightBytesMax: number;
   readonly requestDeadlineMs: number;

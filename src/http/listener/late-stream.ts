@@ -7,7 +7,7 @@ import { SseStream, type StreamFraming } from './sse.ts';
 
 type Context = Pick<RouteContext<unknown, unknown, unknown>, 'signal' | 'openStream'>;
 
-export interface LateStreamParts {
+interface LateStreamParts {
   readonly clock: Clock;
   readonly framing: StreamFraming;
   /** Called when the stream opens: what comes before all else is sent then. */

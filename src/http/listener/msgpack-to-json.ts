@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-export interface MsgpackBounds {
+interface MsgpackBounds {
   /** Bytes of the JSON text. */
   readonly bytesMax: number;
   readonly depthMax: number;

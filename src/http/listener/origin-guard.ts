@@ -1,6 +1,6 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 
-export interface OriginRules {
+interface OriginRules {
   /** Names that a request may give as its host, besides loopback names and addresses. */
   readonly allowedHosts: readonly string[];
   /** Origins of web pages that may ask, such as `https://app.example.org`; `*` for all. */

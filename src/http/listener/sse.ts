@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 /** Server-sent events, or JSON in lines (NDJSON), which has neither comments nor events by name. */
 export type StreamFraming = 'events' | 'lines';
 
-export interface SseParts {
+interface SseParts {
   /** `events` unless given. */
   readonly framing?: StreamFraming;
   readonly clock: Clock;

@@ -45,7 +45,7 @@ export function readJson<Schema extends TSchema>(
 }
 
 /** Scans and parses JSON bytes, nothing more. */
-export function parseJson(bytes: Uint8Array, scanJson: ScanJson): unknown {
+function parseJson(bytes: Uint8Array, scanJson: ScanJson): unknown {
   scanJson(bytes);
   return JSON.parse(utf8.decode(bytes));
 }

@@ -7,7 +7,7 @@ import type { RouteAccess } from './route-access.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
 /** `/tables/:table/lookup/:key` -> `{ table: string; key: string }`, percent-decoded once. */
-export type PathParameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+type PathParameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? { readonly [K in Name]: string } & PathParameters<`/${Rest}`>
   : Path extends `${string}:${infer Name}`
     ? { readonly [K in Name]: string }
@@ -31,7 +31,7 @@ export interface JsonBody<Schema extends TSchema = TSchema> extends BodyBounds {
 }
 
 /** The handler gets the bytes; `schema` and `contentType` only document what they hold. An empty body is empty bytes. */
-export interface BytesBody extends BodyBounds {
+interface BytesBody extends BodyBounds {
   readonly kind: 'bytes';
   readonly schema?: TSchema;
   readonly contentType?: string;
@@ -77,13 +77,13 @@ export interface OpenStream {
   end(): void;
 }
 
-export interface ResponseSpec {
+interface ResponseSpec {
   readonly description: string;
   readonly schema?: TSchema;
   readonly contentType?: string;
 }
 
-export interface RouteSpec<Path extends string, Query extends TObject, Body extends BodySpec> {
+interface RouteSpec<Path extends string, Query extends TObject, Body extends BodySpec> {
   readonly method: Method;
   /** Full path, parameters as `:name`. */
   readonly path: Path;

@@ -14,7 +14,7 @@ interface Entry {
   readonly untilMs: number;
 }
 
-export interface ChunkCacheBounds {
+interface ChunkCacheBounds {
   readonly keptMs: number;
   /** Chunks of all entries. */
   readonly chunksMax: number;

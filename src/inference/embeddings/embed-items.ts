@@ -13,7 +13,7 @@ import { type EmbedTask, prefixOf } from './task-prefix.ts';
 export type EmbedItem = EmbedText | MediaReference | ServiceError;
 
 /** Why one input has no vector. */
-export interface EmbedItemFault {
+interface EmbedItemFault {
   readonly index: number;
   readonly error: ServiceError;
 }

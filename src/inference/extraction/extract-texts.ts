@@ -11,7 +11,7 @@ import { type Extraction, type ExtractionSchema, partsOf } from './extraction-sc
 import { outputSchema } from './output-schema.ts';
 import { readOutput } from './read-output.ts';
 
-export interface ExtractRequest {
+interface ExtractRequest {
   /** An extractor, or a generator. */
   readonly model: string;
   readonly texts: readonly string[];

@@ -6,7 +6,7 @@ export interface ExtractionSchema {
   readonly structures: readonly Structure[];
 }
 
-export interface RelationType {
+interface RelationType {
   readonly type: string;
   /** Labels of the entities at its ends; without one any will do. */
   readonly source: string | undefined;

@@ -8,7 +8,7 @@ import { callIdMark, type NamedCalls, type ObjectCalls, type ToolCallFormat } fr
 /** Where an output that is a call as a whole shows that it is one. */
 const bareBeginning = '{"name"';
 
-export interface CallGrammarOptions {
+interface CallGrammarOptions {
   /** Whether more than one call may be made. */
   readonly several: boolean;
   /** Lets the arguments of functions be any objects. */
@@ -16,7 +16,7 @@ export interface CallGrammarOptions {
 }
 
 /** What calls of functions are held to. */
-export interface CallGrammar {
+interface CallGrammar {
   /** The text that shows that a call has begun. */
   readonly beginning: string;
   /** What follows it. */

@@ -10,7 +10,7 @@ import { type ToolCallFormat, toolCallFormatOf } from './tool-call-format.ts';
 import { type TextStyle, textStyleOf, toolsAsText } from './tools-as-text.ts';
 
 /** Renders chat templates, and knows in which form each takes a conversation. */
-export interface PromptTemplates {
+interface PromptTemplates {
   render(...given: Parameters<RenderTemplate>): Promise<string>;
   formOf(template: string): Promise<TemplateForm>;
 }
@@ -30,7 +30,7 @@ export interface ChatPrompt {
 }
 
 /** A message in the shape that chat templates know. */
-export interface TemplateMessage {
+interface TemplateMessage {
   readonly role: string;
   readonly content: string;
   readonly name?: string;
@@ -45,7 +45,7 @@ export interface TemplateMessage {
 export const thinkMark = '<think>';
 
 /** Refuses `enable_thinking` where it would change nothing. */
-export function checkThinking(template: string | undefined, wanted: boolean | undefined): void {
+function checkThinking(template: string | undefined, wanted: boolean | undefined): void {
   if (wanted === undefined || template?.includes('enable_thinking') === true) return;
   const thinks = template?.includes(thinkMark) === true;
   if (wanted === thinks || (!wanted && !thinks)) return;

@@ -20,7 +20,7 @@ import type { GenerationRequest } from './generation-request.ts';
 
 export type BatchOutcome = { readonly output: GenerationOutput } | { readonly error: ServiceError };
 
-export interface BatchOutput {
+interface BatchOutput {
   /** One for each request, in their order. */
   readonly outcomes: readonly BatchOutcome[];
   readonly execution: BatchExecution;

@@ -11,7 +11,7 @@ export type OutputFormat =
   | { readonly kind: 'json_schema'; readonly schema: unknown; readonly strict: boolean }
   | { readonly kind: 'grammar'; readonly grammar: string };
 
-export interface SpeculationRequest {
+interface SpeculationRequest {
   readonly policy: 'auto' | 'force';
   /** Name of a generator; without one, drafts come from the prompt. */
   readonly draftModel: string | undefined;

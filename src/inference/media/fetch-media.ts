@@ -10,7 +10,7 @@ export interface Address {
 }
 
 /** What the operator decides about fetching. */
-export interface FetchPolicy {
+interface FetchPolicy {
   /** Host names that media may come from; empty for every host. `.example.org` stands for all below it. */
   readonly allowedHosts: readonly string[];
   readonly blockPrivateAddresses: boolean;
@@ -25,7 +25,7 @@ export interface FetchMediaParts {
   readonly onBlocked?: (reason: 'scheme' | 'host' | 'address') => void;
 }
 
-export interface FetchedMedia {
+interface FetchedMedia {
   readonly bytes: Uint8Array;
   readonly mediaType: string | undefined;
 }

@@ -71,7 +71,7 @@ function whyUnread({ type }: LoadedMedia, { name, kind, companions }: InstalledM
 }
 
 /** How images are made ready, by `preprocessor_config.json` as image models come with it. */
-export function preparationOf(config: Readonly<Record<string, unknown>>): Preparation {
+function preparationOf(config: Readonly<Record<string, unknown>>): Preparation {
   const crops = config.do_center_crop !== false && config.crop_size !== undefined;
   const size = sizeOf(crops ? config.crop_size : config.size);
   const distorts = !crops && size.exact;

@@ -10,7 +10,7 @@ import type { MediaReference } from './media-reference.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { soundSamples } from './sound-samples.ts';
 
-export interface LoadedImage {
+interface LoadedImage {
   readonly type: 'image';
   readonly mediaType: string;
   readonly bytes: Uint8Array;
@@ -19,7 +19,7 @@ export interface LoadedImage {
   readonly height: number;
 }
 
-export interface LoadedSound {
+interface LoadedSound {
   readonly type: 'audio';
   readonly mediaType: string;
   readonly bytes: Uint8Array;
@@ -42,7 +42,7 @@ export function mediaFault(at: number, error: unknown, onFault: OnMediaFault): v
   onFault(at, error);
 }
 
-export interface MediaLoaderParts {
+interface MediaLoaderParts {
   readonly bounds: MediaBounds;
   readonly fetcher: Pick<MediaFetcher, 'fetch'>;
   readonly pool: Pick<ModelPool, 'run'>;

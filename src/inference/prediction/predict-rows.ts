@@ -5,7 +5,7 @@ import type { ModelRegistry } from '../../models/model-registry.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Inference } from '../inference.ts';
 
-export interface Predictions {
+interface Predictions {
   readonly model: string;
   readonly task: InstalledPredictor['task'];
   /** For each row its value or values, or the chances of the classes. */

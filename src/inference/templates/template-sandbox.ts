@@ -10,7 +10,7 @@ import {
 import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-export interface TemplateBounds {
+interface TemplateBounds {
   /** Slices of about ten thousand steps of the interpreter that one rendering may take. */
   readonly fuelSlices: number;
   /** Memory of the interpreter with all that it holds, in bytes. */
@@ -21,7 +21,7 @@ export interface TemplateBounds {
 }
 
 /** Room for prompts of a hundred thousand tokens; a hundred milliseconds of work. */
-export const templateBounds: TemplateBounds = {
+const templateBounds: TemplateBounds = {
   fuelSlices: 200,
   memoryBytes: 64 * 1024 * 1024,
   stackBytes: 256 * 1024,

@@ -6,7 +6,7 @@ import type { FetchFileOptions } from './fetch-file.ts';
 import type { PackageAddress } from './source-address.ts';
 
 /** A wheel as an index lists it. */
-export interface IndexedWheel {
+interface IndexedWheel {
   readonly url: string;
   readonly sha256: string;
   readonly bytes: number;

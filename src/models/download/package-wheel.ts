@@ -6,7 +6,7 @@ import { findWheel } from './package-index.ts';
 import { PartialFile, type WriteBytes } from './partial-file.ts';
 import type { PackageAddress } from './source-address.ts';
 
-export interface PackageWheelOptions extends Omit<FetchFileOptions, 'onBytes'> {
+interface PackageWheelOptions extends Omit<FetchFileOptions, 'onBytes'> {
   /** Base address of the index; `none` leaves packages out. */
   readonly indexUrl: string;
   readonly write?: WriteBytes;

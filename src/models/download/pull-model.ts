@@ -23,13 +23,13 @@ export interface PullEntry {
   readonly files: readonly PullFile[];
 }
 
-export interface PullFile {
+interface PullFile {
   readonly path: string;
   readonly sources: readonly PullSource[];
 }
 
 /** One place, as `parseSource` reads it, and the bytes that lie there. */
-export interface PullSource extends WantedFile {
+interface PullSource extends WantedFile {
   readonly from: string;
 }
 

@@ -8,13 +8,13 @@ export interface ArchiveEntry {
 }
 
 /** Takes an entry's bytes as they come. */
-export interface EntrySink {
+interface EntrySink {
   write(bytes: Uint8Array): void;
   end(): void;
 }
 
 /** Says where an entry's bytes go; `undefined` passes over it. What it throws ends the reading. */
-export type ReceiveEntry = (entry: ArchiveEntry) => EntrySink | undefined;
+type ReceiveEntry = (entry: ArchiveEntry) => EntrySink | undefined;
 
 const archiveName = /\.(?:zip|whl|tar|tar\.gz|tgz)$/i;
 

@@ -1,7 +1,7 @@
 import { DownloadError } from './download-error.ts';
 
 /** A file of a repository of a model hub. */
-export interface HubAddress {
+interface HubAddress {
   readonly type: 'hub';
   /** `OWNER/NAME` */
   readonly repository: string;
@@ -17,7 +17,7 @@ export interface PackageAddress {
   readonly path: string;
 }
 
-export type SourceAddress = HubAddress | PackageAddress;
+type SourceAddress = HubAddress | PackageAddress;
 
 const word = '[A-Za-z0-9][A-Za-z0-9._-]*';
 const address = new RegExp(`^(?:(hub):(${word}/${word})|(pypi):(${word}))@(${word})#(.+)$`);

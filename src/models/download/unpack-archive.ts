@@ -5,7 +5,7 @@ import { writeAll } from './partial-file.ts';
 import { type ArchiveEntry, readArchive } from './read-archive.ts';
 import { isInnerPath } from './source-address.ts';
 
-export interface UnpackBounds {
+interface UnpackBounds {
   readonly entriesMax: number;
   /** Of all entries together. */
   readonly bytesMax: number;
@@ -15,7 +15,7 @@ export interface UnpackBounds {
 
 const mebibyte = 1024 * 1024;
 
-export const unpackBounds: UnpackBounds = { entriesMax: 10_000, bytesMax: 1024 * 1024 * mebibyte, growthMax: 100 };
+const unpackBounds: UnpackBounds = { entriesMax: 10_000, bytesMax: 1024 * 1024 * mebibyte, growthMax: 100 };
 
 /** Small archives of text may well shrink more than the bound says. */
 const growthFreeBytes = 8 * mebibyte;

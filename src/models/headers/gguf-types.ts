@@ -1,5 +1,5 @@
 /** Storage of one tensor type: a block of `elements` weights takes `bytes`. */
-export interface TensorBlock {
+interface TensorBlock {
   readonly name: string;
   readonly elements: number;
   readonly bytes: number;

@@ -21,7 +21,7 @@ const graphNestingMax = 16;
 const treeNumbersMax = 4_194_304;
 const classesMax = 65_536;
 
-export interface ReadGraph {
+interface ReadGraph {
   readonly inputs: readonly OnnxValue[];
   readonly outputs: readonly OnnxValue[];
   readonly operators: ReadonlyMap<string, number>;

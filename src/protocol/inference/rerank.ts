@@ -40,4 +40,3 @@ export const rerankResponseSchema = Type.Object({
 });
 
 export type RerankRequest = Static<typeof rerankRequestSchema>;
-export type RerankMultimodalRequest = Static<typeof rerankMultimodalRequestSchema>;

@@ -35,7 +35,7 @@ const noSort: [undefined, undefined] = [undefined, undefined];
 /** Rows that are read, and hits that are looked at, before other requests get their turn. */
 const sliceHits = 256;
 
-export interface HydratedPage {
+interface HydratedPage {
   /** In the order of the answer. */
   hits: Hit[];
   /** Hits whose row has changed and still matches. */

@@ -20,13 +20,13 @@ import type { HydratedDocument, QueryTarget } from './query-target.ts';
 
 const encoder = new TextEncoder();
 
-export interface OpenTarget extends QueryTarget {
+interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
   isOpen(): boolean;
 }
 
 /** A table whose ranges are held open. */
-export interface LeasedTable {
+interface LeasedTable {
   table: SearchableTable;
   ranges: readonly IndexedRange[];
   clock: Clock;

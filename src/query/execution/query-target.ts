@@ -17,7 +17,7 @@ export interface HydratedDocument {
 }
 
 /** One range of a table, open for queries. */
-export interface QueryRange {
+interface QueryRange {
   rangeId: number;
   /** Handle of the serving full-text index in the native engine. */
   handle: number;
@@ -50,7 +50,7 @@ export interface PageHit {
   row: number | null;
 }
 
-export interface OrderedHit {
+interface OrderedHit {
   /** Its place among the hits that were given. */
   hit: number;
   /** Typed sort values of the stored document. */
@@ -118,7 +118,7 @@ export function legScoresOf(hits: NativeHits, index: number): Record<string, num
 }
 
 /** What a plan runs over. */
-export interface QueriedIndexes {
+interface QueriedIndexes {
   /** The full-text index of each range. */
   handles: number[];
   vectorHandles: number[];

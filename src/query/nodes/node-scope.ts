@@ -12,7 +12,7 @@ export interface NodeScope {
 }
 
 /** The filters that a request names. */
-export interface FilterReferences {
+interface FilterReferences {
   /** Throws ServiceError `invalid_query` where there is none of this name, or it refers to itself. */
   resolve(name: string, scope: NodeScope): PlanNode;
 }

@@ -145,7 +145,7 @@ export function readExists(node: Members, { where }: NodeScope): PlanNode {
   return { kind: 'exists', field: requireField(body, `${where}.exists`), ...boostOf(node, where) };
 }
 
-export interface FieldValue {
+interface FieldValue {
   field: string | undefined;
   value: unknown;
   /** The object that holds the remaining members. */

@@ -37,7 +37,7 @@ export interface MatchNode {
 }
 
 /** Analysed words in a row, with up to `slop` moves between them. */
-export interface PhraseNode {
+interface PhraseNode {
   kind: 'phrase';
   field?: string;
   text: string;
@@ -49,14 +49,14 @@ export interface PhraseNode {
 }
 
 /** The whole value where the path has an exact form, the token where it is analysed text only. */
-export interface TermNode {
+interface TermNode {
   kind: 'term';
   field?: string;
   value: string | number | boolean;
   boost: number;
 }
 
-export interface PrefixNode {
+interface PrefixNode {
   kind: 'prefix';
   field?: string;
   value: string;
@@ -79,7 +79,7 @@ export interface RangeBounds {
 }
 
 /** The words of `text` as if still being typed: the last one is a prefix. */
-export interface BoolPrefixNode {
+interface BoolPrefixNode {
   kind: 'bool_prefix';
   fields: { field: string; boost: number }[];
   text: string;

@@ -46,7 +46,7 @@ export interface PlanContext {
 }
 
 /** What a plan wants that planning cannot know; it is brought before the search. */
-export interface PlanInputs {
+interface PlanInputs {
   /** A cursor still to be opened. */
   cursor: RequestedCursor | undefined;
 }

@@ -7,7 +7,7 @@
 export type Fuzziness = number | 'auto' | 'typo';
 
 /** Tokens and whole strings near `value` whose first `prefix_length` characters are the same. */
-export interface FuzzyNode {
+interface FuzzyNode {
   kind: 'fuzzy';
   field?: string;
   value: string;
@@ -17,7 +17,7 @@ export interface FuzzyNode {
 }
 
 /** The pattern is all of a token or whole string; a backslash makes `*`, `?` and itself ordinary. */
-export interface WildcardNode {
+interface WildcardNode {
   kind: 'wildcard';
   field?: string;
   pattern: string;
@@ -25,7 +25,7 @@ export interface WildcardNode {
 }
 
 /** The expression is all of a token or whole string. */
-export interface RegexpNode {
+interface RegexpNode {
   kind: 'regexp';
   field?: string;
   pattern: string;
@@ -33,7 +33,7 @@ export interface RegexpNode {
 }
 
 /** Tokens as they are in the index, one of each position. */
-export interface TermsPhraseNode {
+interface TermsPhraseNode {
   kind: 'terms_phrase';
   field?: string;
   terms: string[][];
@@ -43,7 +43,7 @@ export interface TermsPhraseNode {
 }
 
 /** Strings that are addresses of the network. */
-export interface IpRangeNode {
+interface IpRangeNode {
   kind: 'ip_range';
   field: string;
   cidr: string;
@@ -54,7 +54,7 @@ export interface IpRangeNode {
 export type LonLat = [lon: number, lat: number];
 
 /** Places in a box; one whose left lies right of its right goes over the date line. Borders belong to it. */
-export interface GeoBoxNode {
+interface GeoBoxNode {
   kind: 'geo_box';
   field: string;
   top_left: LonLat;
@@ -63,7 +63,7 @@ export interface GeoBoxNode {
 }
 
 /** Places at most so far away, along the surface of a sphere. */
-export interface GeoDistanceNode {
+interface GeoDistanceNode {
   kind: 'geo_distance';
   field: string;
   center: LonLat;
@@ -72,7 +72,7 @@ export interface GeoDistanceNode {
 }
 
 /** Places in a polygon whose edges are straight on a map of degrees. */
-export interface GeoPolygonNode {
+interface GeoPolygonNode {
   kind: 'geo_polygon';
   field: string;
   points: LonLat[];

@@ -21,7 +21,7 @@ const quote = 0x22;
 const openingBracket = 0x28;
 const closingBracket = 0x29;
 const operators = ['AND', 'OR', 'NOT'] as const;
-export type QueryOperator = (typeof operators)[number];
+type QueryOperator = (typeof operators)[number];
 
 /** A cursor over a query string that knows characters, words and escapes, but no grammar. */
 export class QueryStringText {

@@ -2,7 +2,7 @@ import { checkNesting, type QueryBudget } from '../nodes/query-budget.ts';
 import { allOf, anyOf, boolNode, matchAll, type PlanNode, type RangeBounds, withBoost } from '../plan/plan-nodes.ts';
 import { QueryStringText, type QueryWord, type QuotedOrBare } from './query-string-text.ts';
 
-export interface QueryStringOptions {
+interface QueryStringOptions {
   /** How neighbouring words combine when the string does not say it. */
   defaultOperator: 'and' | 'or';
   /** Field of words that name none; without it the engine chooses. */

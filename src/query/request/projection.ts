@@ -84,7 +84,7 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
 }
 
 /** What the server knows of a document beside its body. */
-export interface BesideDocument {
+interface BesideDocument {
   /** When it was written, milliseconds since 1970; undefined where the body says so itself. */
   writtenMs: number | undefined;
   /** JSON object of index -> vector; undefined when it has none that is shown. */

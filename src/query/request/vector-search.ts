@@ -9,7 +9,7 @@ import { pageLimitDefault, type RequestedPage } from './query-page.ts';
 import { readQueryVector } from './query-vector.ts';
 
 /** The vector searches of a request. */
-export interface VectorSearch {
+interface VectorSearch {
   plan: PlanVectorSearch;
   /** The query vectors of the legs, one after another. */
   vectors: Uint8Array;

@@ -25,7 +25,7 @@ export interface RangeRecord {
   firstSequence: number;
 }
 
-export type JobPhase = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+type JobPhase = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 
 /** A job as the catalog holds it. Times are milliseconds since 1970. */
 export interface JobRecord {

@@ -8,7 +8,7 @@ import { inspectWal } from '../wal/wal-inspection.ts';
 import type { RangeId } from '../write-request.ts';
 import { decodeRedo } from '../writer/redo-record.ts';
 
-export interface CatalogCheck {
+interface CatalogCheck {
   findings: string[];
   /** Empty when the catalog cannot be read. */
   tables: TableRecord[];

@@ -29,7 +29,7 @@ export interface CheckReport {
 }
 
 /** What verifying the files of an index says. */
-export type IndexVerdict =
+type IndexVerdict =
   | { kind: 'sound'; sequence: number }
   /** Its files do not hold what they should. */
   | { kind: 'damaged'; message: string }

@@ -8,25 +8,17 @@ import { placeOfVector } from '../range/vector-rows.ts';
 import { inspectWal } from '../wal/wal-inspection.ts';
 import type { RangeId } from '../write-request.ts';
 
-export type RangeProblem =
-  | 'unreadable'
-  | 'newer_format'
-  | 'log'
-  | 'structure'
-  | 'document'
-  | 'vector'
-  | 'feed'
-  | 'counters';
+type RangeProblem = 'unreadable' | 'newer_format' | 'log' | 'structure' | 'document' | 'vector' | 'feed' | 'counters';
 
 /** Something wrong with a range file. */
-export interface RangeFinding {
+interface RangeFinding {
   problem: RangeProblem;
   message: string;
   /** The document concerned, where it is one. */
   key?: string;
 }
 
-export interface RangeCheck {
+interface RangeCheck {
   findings: RangeFinding[];
   documents: number;
   /** Last committed sequence; 0 when the file cannot be read. */

@@ -3,7 +3,7 @@ import { DataDirectoryError } from './data-directory-error.ts';
 import { readIfPresent, writeDurably } from './durable-file.ts';
 
 /** Format of data directories that this release writes. */
-export const dataFormat = 1;
+const dataFormat = 1;
 
 /** Refuses a directory of a later format; touches nothing. Returns whether the directory has a format yet. */
 export function checkDataFormat(directory: DataDirectory): boolean {

@@ -36,7 +36,7 @@ export function freesSpace(request: WriteRequest): boolean {
 }
 
 /** What a request does: the first step of a write, after which its ranges hold its rows, uncommitted. */
-export interface EvaluatedRequest {
+interface EvaluatedRequest {
   /** In the order of the request's writes. */
   writes: (Evaluation & { range: WritableRange })[];
   /** What an earlier request of the same key did: this one does nothing. */

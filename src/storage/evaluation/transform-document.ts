@@ -13,7 +13,7 @@ declare global {
 const bodyBytesMax = 16 * 1_024 * 1_024;
 const depthMax = 64;
 
-export interface TransformContext {
+interface TransformContext {
   rangeId: number;
   key: string;
   timeMs: number;
@@ -22,7 +22,7 @@ export interface TransformContext {
   ttlField: string | undefined;
 }
 
-export interface TransformedDocument {
+interface TransformedDocument {
   body: Uint8Array;
   ttlBaseMs: number;
   /** Milliseconds since 1970; 0 where the body says so itself. */

@@ -10,7 +10,7 @@ export interface TransformOperation {
 type Members = Record<string, unknown>;
 
 /** How many operations took effect, and how many did not fit what they found. The others had nothing to do. */
-export interface OperationCounts {
+interface OperationCounts {
   applied: number;
   unfit: number;
 }

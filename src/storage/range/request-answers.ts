@@ -58,7 +58,7 @@ export class RequestAnswers {
   }
 }
 
-export function keyConflict(): ServiceError {
+function keyConflict(): ServiceError {
   const message = 'the idempotency key was used for another request; use a key of its own for each request';
   return new ServiceError('idempotency_conflict', message);
 }

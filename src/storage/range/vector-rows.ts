@@ -13,7 +13,7 @@ export function placeOfVector(rowId: number): { indexId: number; ordinal: number
 }
 
 /** A stored vector without its body. */
-export interface VectorHead {
+interface VectorHead {
   sequence: number;
   bodyBytes: number;
 }

@@ -29,7 +29,7 @@ interface Change {
 }
 
 /** Post-images read back, and the documents among them that are damaged. */
-export interface FeedPage extends PostImages {
+interface FeedPage extends PostImages {
   damaged: { key: string; reason: string }[];
 }
 

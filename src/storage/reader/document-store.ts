@@ -17,13 +17,13 @@ export interface StoredDocument {
 }
 
 /** A stored document whose body is wanted as text. */
-export interface StoredText extends Omit<StoredDocument, 'body'> {
+interface StoredText extends Omit<StoredDocument, 'body'> {
   /** The JSON object, exactly as it was written. */
   text: string;
 }
 
 /** Key interval of a page. */
-export interface KeyBounds {
+interface KeyBounds {
   fromKey: string;
   fromInclusive: boolean;
   /** null for the end of the range. */
@@ -32,13 +32,13 @@ export interface KeyBounds {
 }
 
 /** A row whose body does not match its checksum, or whose key is not UTF-8. */
-export interface DamagedDocument {
+interface DamagedDocument {
   ordinal: number;
   key: string;
 }
 
 /** Documents read by their ordinals. */
-export interface StoredTexts {
+interface StoredTexts {
   /** In no promised order. */
   documents: StoredText[];
   /** Ordinals of damaged rows. */

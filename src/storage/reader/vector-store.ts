@@ -9,7 +9,7 @@ interface Row {
   body: Uint8Array;
 }
 
-export interface ReadVectors {
+interface ReadVectors {
   /** Ordinal -> index id -> body (`lib/vector-body.ts`). */
   found: Map<number, Map<number, Uint8Array>>;
   /** Ordinals of documents that have a damaged vector. */

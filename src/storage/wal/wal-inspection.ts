@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
 /** What the frames of a write-ahead log say before SQLite reads them. */
-export type WalFindings =
+type WalFindings =
   /** No log, or nothing in it. */
   | { state: 'empty' }
   /** Whole transactions only. */

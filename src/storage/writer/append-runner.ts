@@ -29,10 +29,10 @@ export interface AppendCall {
 }
 
 /** Translates a failure for callers; the writer stops for good when it says that the disk failed. */
-export type ReportFailure = (error: unknown, path: string) => unknown;
+type ReportFailure = (error: unknown, path: string) => unknown;
 
 /** What an append runner works on. */
-export interface AppendParts {
+interface AppendParts {
   ranges: WritableRanges;
   catalog: CatalogFile;
   commits: CommitTimings;

@@ -7,7 +7,7 @@ import { decodeRedo, type RedoPart } from './redo-record.ts';
 import type { WritableRanges } from './writable-ranges.ts';
 
 /** What start-up met while it finished committed writes. */
-export interface RedoReport {
+interface RedoReport {
   redone: number;
   /** Ranges that could not take their part. */
   behind: RangeId[];

@@ -23,7 +23,7 @@ export interface WritableRange {
 }
 
 /** What the owner of the open ranges hears. */
-export interface RangeEvents {
+interface RangeEvents {
   /** The write-ahead log of this file should be copied into it. */
   onLong(path: string): void;
   /** A file was opened on a disk that takes no writes. */

@@ -16,7 +16,7 @@ import { newIndex, readIndexRecord } from './index-record.ts';
 import type { TableIndex } from './table-index.ts';
 
 /** An index with what its ranges say of it now. */
-export interface IndexReport {
+interface IndexReport {
   config: TableIndex['config'];
   incarnation: string;
   counts(stats: CountedStats): IndexCounts;

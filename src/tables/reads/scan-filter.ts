@@ -6,14 +6,14 @@ import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { Table } from '../table.ts';
 
 /** What an index says of a filter. */
-export interface IndexedMatches {
+interface IndexedMatches {
   /** It shows every row up to this sequence. */
   throughSequence: number;
   /** A bit for each ordinal that it lets through, the first in the lowest bit of the first byte. */
   ordinals: Uint8Array;
 }
 
-export interface ScanFilterParts {
+interface ScanFilterParts {
   /** Undefined while the index cannot be asked. */
   indexed(): Promise<IndexedMatches | undefined>;
   /** Which of the documents match by their bodies. */

@@ -12,7 +12,7 @@ export interface TtlPolicy {
   durationMs: number;
 }
 
-export const timestampField = '_timestamp';
+const timestampField = '_timestamp';
 
 /** A table that is created without a schema takes documents of any shape. */
 export const openSchema: TableSchema = {

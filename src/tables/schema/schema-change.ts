@@ -23,7 +23,7 @@ import { type LifetimeRewriteState, lifetimeRewriteKind } from '../upkeep/lifeti
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
 
 /** Asks for a job; it is durable when this resolves. */
-export type SubmitJob = (job: JobRequest) => Promise<unknown>;
+type SubmitJob = (job: JobRequest) => Promise<unknown>;
 
 /** Whether a change may replace this schema. */
 export type SchemaCondition = (current: TableSchema) => boolean;

@@ -18,7 +18,7 @@ export interface LifetimeRewriteState {
   afterKey?: string;
 }
 
-export interface LifetimeRewriteParts {
+interface LifetimeRewriteParts {
   findTable(tableId: number): Table | undefined;
   log: RangeLog;
   clock: Clock;

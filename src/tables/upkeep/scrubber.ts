@@ -5,7 +5,7 @@ import type { ScrubPage } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';
 
-export interface ScrubberParts {
+interface ScrubberParts {
   tables: () => Table[];
   clock: Clock;
   /** Time between two passes, milliseconds; 0 turns scrubbing off. */

@@ -5,7 +5,7 @@ import type { Service } from '../../lib/supervise.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { Table } from '../table.ts';
 
-export interface TtlSweeperParts {
+interface TtlSweeperParts {
   tables: () => Table[];
   /** The greatest wall time noted before this start, milliseconds since 1970; 0 for none. */
   wallClockMark: number;

@@ -51,7 +51,7 @@ export interface WriteOutcome<Counts> {
 }
 
 /** What metrics want to know of writes. */
-export interface WriteObserver {
+interface WriteObserver {
   wrote(counts: BatchCounts): void;
   /** A write was refused because indexing is behind. */
   refused(): void;

@@ -9,7 +9,7 @@ import { splitFrame } from './frame-split.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import { refuseMisspelledMembers } from './unknown-members.ts';
 
-export interface MergeEnvelope {
+interface MergeEnvelope {
   /** Exclusive lower bound of the keys that the page covers. */
   lastMergedId: string;
   /** The records are there, as an object that may be empty. */
@@ -18,7 +18,7 @@ export interface MergeEnvelope {
   wait: IndexWait;
 }
 
-export interface MergePage {
+interface MergePage {
   /** Exclusive. */
   from: string;
   /** Inclusive: the greatest key of the page; null for the last page, which covers all keys after `from`. */

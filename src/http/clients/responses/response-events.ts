@@ -3,7 +3,7 @@ import type { OutputDelta } from '../../../inference/generation/output-parser.ts
 import type { MessageBody } from '../../../protocol/inference/generate.ts';
 
 /** One event of a streamed response. */
-export interface ResponseEvent {
+interface ResponseEvent {
   readonly type: string;
   readonly sequence_number: number;
 }

@@ -10,7 +10,7 @@ export interface StoredResponse {
   readonly conversation: readonly MessageBody[];
 }
 
-export interface ResponseStoreBounds {
+interface ResponseStoreBounds {
   readonly keptMs: number;
   /** Characters of all responses as JSON. */
   readonly charsMax: number;

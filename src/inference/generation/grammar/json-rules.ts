@@ -19,7 +19,7 @@ export function characterRule(writer: GrammarWriter): string {
   return writer.rule('char', `[^"\\\\\\x7F\\x00-\\x1F] | "\\\\" (["\\\\/bfnrt] | "u" ${unit})`);
 }
 
-export function stringRule(writer: GrammarWriter): string {
+function stringRule(writer: GrammarWriter): string {
   return writer.rule('string', `"\\"" ${characterRule(writer)}* "\\""`);
 }
 

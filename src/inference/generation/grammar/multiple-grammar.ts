@@ -7,7 +7,7 @@ const divisorMax = 100;
 const valuesMax = 2_048;
 const fractionDigitsMax = 15;
 
-export interface MultipleBounds {
+interface MultipleBounds {
   readonly min: number | undefined;
   readonly max: number | undefined;
 }

@@ -2,7 +2,7 @@ import { characterClass, oneOf, repeated } from './grammar-writer.ts';
 import { integerText, numberText } from './json-rules.ts';
 
 /** Integer bounds; what is absent is unbounded. */
-export interface NumberBounds {
+interface NumberBounds {
   readonly min: number | undefined;
   readonly max: number | undefined;
   /** For numbers with a fraction: the bound itself is not allowed. */

@@ -8,7 +8,7 @@ export interface Member {
   readonly value: string;
 }
 
-export interface FurtherMembers {
+interface FurtherMembers {
   /** Expression of the values of members with any other names. */
   readonly further: string | undefined;
   /** Expression of members, their names included. */

@@ -26,7 +26,7 @@ import { checkRefs, resolveRef } from './schema-refs.ts';
 import { checkedCount, stringExpression } from './string-grammar.ts';
 
 /** Bounds of one schema. */
-export const schemaBounds = { nesting: 32, schemas: 4_096, enumValues: 2_048, enumChars: 65_536 } as const;
+const schemaBounds = { nesting: 32, schemas: 4_096, enumValues: 2_048, enumChars: 65_536 } as const;
 
 /** A schema that gets these wrong is none. */
 const essential: readonly string[] = ['type', 'properties', 'required', '$ref'];

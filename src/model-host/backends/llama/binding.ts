@@ -41,7 +41,7 @@ export interface NativeModel {
   shouldAppendEosToken(): boolean;
 }
 
-export interface NativeContextOptions {
+interface NativeContextOptions {
   /** Of all sequences together, in tokens. */
   readonly contextSize: number;
   readonly batchSize: number;

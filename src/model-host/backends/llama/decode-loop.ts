@@ -11,7 +11,7 @@ export interface GenerationGroup {
   starts: number;
 }
 
-export interface DecodeLoopParts {
+interface DecodeLoopParts {
   readonly context: NativeContext;
   readonly slots: SequenceSlots;
   readonly threads: Threads;

@@ -8,7 +8,7 @@ import { openContext, sliceTokens } from './open-context.ts';
 import { type PromptCache, type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
-export interface DraftModelParts {
+interface DraftModelParts {
   readonly binding: LlamaBinding;
   readonly installed: InstalledModel;
   readonly gpuLayers: number;

@@ -5,7 +5,7 @@ import { Lanes } from '../../lanes.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import type { Threads } from './threads.ts';
 
-export interface PooledParts {
+interface PooledParts {
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
   /** Tokens of one input. */

@@ -5,7 +5,7 @@ import { truncateTokens } from '../truncate-tokens.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-export interface RerankerParts {
+interface RerankerParts {
   readonly context: PooledContext;
   readonly vocabulary: Vocabulary;
   readonly contextTokens: number;

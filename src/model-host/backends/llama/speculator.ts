@@ -12,7 +12,7 @@ import { draftTokensMax } from './open-context.ts';
 import type { PromptCache } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
-export interface SpeculatorParts {
+interface SpeculatorParts {
   readonly name: string;
   readonly binding: LlamaBinding;
   readonly gpuLayers: number;
@@ -24,7 +24,7 @@ export interface SpeculatorParts {
 }
 
 /** What an output wants drafts for. */
-export interface DraftRequest {
+interface DraftRequest {
   readonly target: NativeContext;
   readonly threads: Threads;
   /** Tokens of prompt and output, as far as can be told. */

@@ -15,7 +15,7 @@ export interface OpenState {
   readonly loop: DecodeLoop;
 }
 
-export interface StatesParts extends Omit<ContextParts, 'contextTokens'> {
+interface StatesParts extends Omit<ContextParts, 'contextTokens'> {
   /** Tokens that one generation may span. */
   readonly contextTokens: number;
   /** Bytes of a token in sixteen bits; 0 where the file does not say. */

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../../lib/clock.ts';
 import type { NativeContext } from './binding.ts';
 import { type ShapeThreads, Threads } from './threads.ts';
 
-export interface ProbeParts {
+interface ProbeParts {
   readonly context: NativeContext;
   readonly sequences: number;
   /** Threads that this machine has room for. */

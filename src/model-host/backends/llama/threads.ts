@@ -5,7 +5,7 @@ export interface ShapeThreads {
   readonly singleMs: number;
 }
 
-export interface ThreadShapes {
+interface ThreadShapes {
   /** One token. */
   readonly decode: ShapeThreads;
   /** A token of each of several sequences. */

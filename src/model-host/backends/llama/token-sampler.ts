@@ -4,7 +4,7 @@ import type { OutputLogprob } from './output-text.ts';
 import type { TimedGrammar } from './timed-grammar.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-export interface TokenSamplerParts {
+interface TokenSamplerParts {
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
   readonly vocabulary: Vocabulary;

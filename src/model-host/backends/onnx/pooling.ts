@@ -1,6 +1,6 @@
 import type { OutputTensor } from './onnx-session.ts';
 
-export type Pooling = 'mean' | 'cls' | 'last' | 'none';
+type Pooling = 'mean' | 'cls' | 'last' | 'none';
 
 /**
  * One vector for each text of a batch. `lengths` are the tokens of the texts; what fills a row up counts for nothing.

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { systemClock } from '../../../lib/clock.ts';
 import { OnnxSession } from './onnx-session.ts';
 
-export interface ProbedSession {
+interface ProbedSession {
   readonly session: OnnxSession;
   readonly threads: number;
 }

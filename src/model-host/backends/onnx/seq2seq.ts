@@ -96,7 +96,7 @@ async function encode(model: Seq2SeqModel, source: string | Pixels, index: numbe
   return { feeds: { encoder_hidden_states: hidden, encoder_attention_mask: mask }, tokens: ids.length };
 }
 
-export function pixelTensor({ data, width, height }: Pixels): Tensor {
+function pixelTensor({ data, width, height }: Pixels): Tensor {
   return new Tensor('float32', data, [1, 3, height, width]);
 }
 

@@ -21,7 +21,7 @@ export interface EncodedBatch {
   readonly width: number;
 }
 
-export interface QueuedText extends Encoded {
+interface QueuedText extends Encoded {
   readonly length: number;
 }
 
