@@ -67,7 +67,7 @@ describe('I01 deep JSON', () => {
 describe('I02 large and slow bodies', () => {
   test('a body that announces 128 MiB + 1 is refused before it is read', async () => {
     const answer = await rawRequest(
-      `POST ${batchPath} HTTP/1.1\r\nhost: x\r\ncontent-length: ${128 * MiB + 1}\r\n\r\n{"inserts":`,
+      `POST ${batchPath} HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${128 * MiB + 1}\r\n\r\n{"inserts":`,
     );
     expect(answer).toStartWith('HTTP/1.1 413');
     expect(answer).toContain('"payload_too_large"');
@@ -90,7 +90,7 @@ describe('I02 large and slow bodies', () => {
   });
 
   test('a body of one byte a second is answered 408 at the deadline', async () => {
-    const head = `POST ${batchPath} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n`;
+    const head = `POST ${batchPath} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n`;
     const answer = await rawRequest(head, '{');
     expect(answer).toStartWith('HTTP/1.1 408');
     expect(answer).toContain('"request_timeout"');
@@ -100,7 +100,7 @@ describe('I02 large and slow bodies', () => {
     'a head that never ends costs a connection no longer than its deadline',
     async () => {
       const started = performance.now();
-      const answer = await rawRequest(`POST ${batchPath} HTTP/1.1\r\nhost: x\r\nx-slow: `);
+      const answer = await rawRequest(`POST ${batchPath} HTTP/1.1\r\nhost: localhost\r\nx-slow: `);
       expect(answer === '' || answer.startsWith('HTTP/1.1 408')).toBe(true);
       expect(performance.now() - started).toBeLessThan(limits.headerDeadlineMs + 5_000);
     },
@@ -109,7 +109,9 @@ describe('I02 large and slow bodies', () => {
 
   test('a body that stops short changes nothing', async () => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    socket.end(`POST ${batchPath} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{"inserts":{"witness":{}}}`);
+    socket.end(
+      `POST ${batchPath} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{"inserts":{"witness":{}}}`,
+    );
     await new Promise((resolve) => socket.on('close', resolve).on('error', resolve).resume());
     expect(await wire.lookup('t', 'witness')).toBeUndefined();
   });
@@ -156,7 +158,7 @@ describe('I03 bounds of a batch', () => {
   test('10,000 members are kept', async () => {
     const answer = await wire.send('POST', batchPath, `{"inserts":{"many":{${members(9_990)}}}}`);
     expect(answer.status).toBe(201);
-    expect(Object.keys((await wire.lookup('t', 'many'))?.document ?? {}).length).toBe(9_991);
+    expect(Object.keys((await wire.lookup('t', 'many'))?.document ?? {}).length).toBe(9_990);
   });
 
   test('a key over 1,024 bytes is refused', async () => {
@@ -223,13 +225,7 @@ describe('I04 odd JSON', () => {
 describe('I05 compressed bodies', () => {
   const bomb = gzipSync(Buffer.alloc(200 * MiB, 0x20));
 
-  test('a batch is not taken compressed', async () => {
-    const answer = await wire.send('POST', batchPath, new Uint8Array(bomb), { 'content-encoding': 'gzip' });
-    await expectClean(server, answer, 415, 'unsupported_media_type');
-  });
-
-  test('a merge stops inflating at its limit', async () => {
-    const path = '/db/v1/tables/t/merge';
+  test.each([batchPath, '/db/v1/tables/t/merge'])('%s stops inflating at its limit', async (path) => {
     const answer = await wire.send('POST', path, new Uint8Array(bomb), { 'content-encoding': 'gzip' });
     await expectClean(server, answer, 413, 'payload_too_large');
   });
@@ -266,7 +262,9 @@ describe('I06 names', () => {
   });
 
   test('%2e%2e is folded by URL rules and names no table', async () => {
-    const answer = await rawRequest('POST /db/v1/tables/%2e%2e HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}');
+    const answer = await rawRequest(
+      'POST /db/v1/tables/%2e%2e HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}',
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 (400|404|405)/);
   });
 

@@ -355,7 +355,7 @@ describe('S13 data of a newer format', () => {
       const { ending, log } = failure as StartFailure;
       expect(ending.code).toBeGreaterThan(0);
       expect(log).toMatch(/knows formats up to/);
-      expect(log).toContain('Start the release that wrote this directory');
+      expect(log).toContain('start the release that wrote this directory');
       const ignored = (files: Record<string, string>) =>
         Object.entries(files).filter(([name]) => !name.startsWith('/LOCK'));
       expect(ignored(place.fingerprint())).toEqual(ignored(before));
