@@ -195,7 +195,9 @@ function unusedExports(sources: readonly Source[], users: readonly Source[]): st
 
 describe('exports', () => {
   test('are used by another file', () => {
-    expect(unusedExports(product, everything)).toEqual([]);
+    // The shapes of the wire are all exported: docs/openapi.json has them by these names.
+    const others = product.filter(({ path }) => !path.startsWith('src/protocol/'));
+    expect(unusedExports(others, everything)).toEqual([]);
   });
 
   test('one that is not used is found', () => {

@@ -36,7 +36,7 @@ const callSchema = Type.Object({
   }),
 });
 
-const ollamaMessageSchema = Type.Object({
+export const ollamaMessageSchema = Type.Object({
   role: Type.Union(['system', 'user', 'assistant', 'tool'].map((role) => Type.Literal(role))),
   content: Type.Optional(Type.String()),
   thinking: Type.Optional(Type.String()),
@@ -45,7 +45,7 @@ const ollamaMessageSchema = Type.Object({
   tool_name: Type.Optional(Type.String()),
 });
 
-const ollamaToolSchema = Type.Object({
+export const ollamaToolSchema = Type.Object({
   type: Type.Literal('function'),
   function: Type.Object({
     name: Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }),

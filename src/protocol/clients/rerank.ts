@@ -7,7 +7,7 @@ const model = Type.Optional(
 const query = Type.String({ minLength: 1 });
 
 /** As clients of Cohere and Jina ask; the best results come first. */
-const documentsRerankSchema = Type.Object({
+export const documentsRerankSchema = Type.Object({
   model,
   query,
   documents: Type.Array(Type.Union([Type.String(), Type.Object({ text: Type.String() })]), { minItems: 1 }),
@@ -16,7 +16,7 @@ const documentsRerankSchema = Type.Object({
 });
 
 /** As clients of Text Embeddings Inference ask. */
-const textsRerankSchema = Type.Object({
+export const textsRerankSchema = Type.Object({
   model,
   query,
   texts: Type.Array(Type.String(), { minItems: 1 }),

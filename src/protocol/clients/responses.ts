@@ -36,9 +36,14 @@ const callOutputSchema = Type.Object({
 /** Thoughts of earlier answers are accepted, and not shown to the model again. */
 const reasoningItemSchema = Type.Object({ type: Type.Literal('reasoning') });
 
-const responseInputItemSchema = Type.Union([callItemSchema, callOutputSchema, reasoningItemSchema, messageItemSchema]);
+export const responseInputItemSchema = Type.Union([
+  callItemSchema,
+  callOutputSchema,
+  reasoningItemSchema,
+  messageItemSchema,
+]);
 
-const responseToolSchema = Type.Object({
+export const responseToolSchema = Type.Object({
   type: Type.Literal('function', { description: 'Other tools are refused.' }),
   name: Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }),
   description: Type.Optional(Type.String()),

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { embeddingsRequestSchema } from '../inference/embeddings.ts';
 
 /** As clients of Text Embeddings Inference ask. */
-const teiEmbedSchema = Type.Object({
+export const teiEmbedSchema = Type.Object({
   model: Type.Optional(Type.String({ minLength: 1, description: 'Needed where several embedders are installed.' })),
   inputs: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 })]),
   normalize: Type.Optional(

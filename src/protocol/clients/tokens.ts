@@ -8,7 +8,7 @@ const special = Type.Optional(
 );
 
 /** As clients of vLLM (`prompt`) and of llama.cpp (`content`) ask. */
-const tokenizeSchema = Type.Object({
+export const tokenizeSchema = Type.Object({
   model,
   prompt: Type.Optional(Type.String()),
   content: Type.Optional(Type.String({ description: 'Another name for `prompt`.' })),
@@ -18,7 +18,7 @@ const tokenizeSchema = Type.Object({
 });
 
 /** As clients of Text Embeddings Inference ask. */
-const inputsTokenizeSchema = Type.Object({
+export const inputsTokenizeSchema = Type.Object({
   model,
   inputs: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 })]),
   add_special_tokens: special,

@@ -2,16 +2,16 @@ import { Type } from '@sinclair/typebox';
 import { jsonObject } from './tables.ts';
 
 /** A query node, or an array of nodes that must all match. What a node may be is read by `src/query`. */
-const queryNode = Type.Union([jsonObject, Type.Array(jsonObject)], {
+export const queryNode = Type.Union([jsonObject, Type.Array(jsonObject)], {
   description: 'A query node such as {"query": "title:soup AND year:>2020"}, or an array of nodes that must all match.',
 });
 
-const orderBy = Type.Object({
+export const orderBy = Type.Object({
   field: Type.String({ description: 'Dotted path of a scalar, _id or _score.' }),
   desc: Type.Optional(Type.Boolean({ default: false })),
 });
 
-const aggregationMap = Type.Record(Type.String(), jsonObject, {
+export const aggregationMap = Type.Record(Type.String(), jsonObject, {
   description:
     'Names of aggregations over all matches, such as {"by_tag": {"type": "terms", "field": "tag"}}. ' +
     'Types: sum, avg, min, max, count, sumsquares, stats, cardinality; with buckets and `sub_aggregations`: terms, ' +
@@ -42,7 +42,7 @@ const queryVector = Type.Union(
   { description: 'A dense vector as an array or packed; a sparse one as indices with values or by token.' },
 );
 
-const mergeConfig = Type.Object({
+export const mergeConfig = Type.Object({
   strategy: Type.Optional(
     Type.Union([Type.Literal('rrf'), Type.Literal('rsf'), Type.Literal('failover')], {
       default: 'rrf',
@@ -169,12 +169,12 @@ export const queryRequest = Type.Object(
   { additionalProperties: false },
 );
 
-const hitsTotal = Type.Object({
+export const hitsTotal = Type.Object({
   value: Type.Integer(),
   relation: Type.Union([Type.Literal('exact'), Type.Literal('gte')]),
 });
 
-const queryHit = Type.Object({
+export const queryHit = Type.Object({
   _id: Type.String(),
   _score: Type.Number(),
   _distance: Type.Optional(
@@ -209,7 +209,7 @@ const legProfile = Type.Object({
   took_ms: Type.Number(),
 });
 
-const queryProfile = Type.Object({
+export const queryProfile = Type.Object({
   shards: Type.Object({ total: Type.Integer(), successful: Type.Integer(), failed: Type.Integer() }),
   stages: Type.Object({ plan_ms: Type.Number(), search_ms: Type.Number() }),
   legs: Type.Array(legProfile, { description: 'How each search went; text is called `full_text`.' }),
@@ -226,7 +226,7 @@ const queryProfile = Type.Object({
   filter: Type.Optional(Type.Object({ documents: Type.Integer(), took_ms: Type.Number() })),
 });
 
-const queryResult = Type.Object({
+export const queryResult = Type.Object({
   hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
   aggregations: Type.Optional(Type.Record(Type.String(), jsonObject)),
   profile: Type.Optional(queryProfile),

@@ -57,7 +57,7 @@ export const multiBatchResponse = Type.Object({
   tables: Type.Record(Type.String(), batchCounts),
 });
 
-const readSetItem = Type.Object({ table: Type.String(), key: Type.String(), version: Type.String() });
+export const readSetItem = Type.Object({ table: Type.String(), key: Type.String(), version: Type.String() });
 export type ReadSetItem = Static<typeof readSetItem>;
 
 export const commitRequest = Type.Object({

@@ -37,3 +37,5 @@ export const catalogueEntrySchema = Type.Object(
 );
 
 export type CatalogueEntry = Static<typeof catalogueEntrySchema>;
+export type CatalogueFile = CatalogueEntry['files'][number];
+export type FileSource = Static<typeof fileSourceSchema>;

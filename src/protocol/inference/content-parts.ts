@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 
 /** A piece of a message or of an input: text, an image, or sound. */
-const textPartSchema = Type.Object({ type: Type.Literal('text'), text: Type.String() });
+export const textPartSchema = Type.Object({ type: Type.Literal('text'), text: Type.String() });
 
 export const imagePartSchema = Type.Object({
   type: Type.Literal('image_url'),
@@ -24,7 +24,7 @@ export const mediaPartSchema = Type.Object(
   { description: 'An image or sound.' },
 );
 
-const audioPartSchema = Type.Object({
+export const audioPartSchema = Type.Object({
   type: Type.Literal('input_audio'),
   input_audio: Type.Object({ data: Type.String({ description: 'Base64.' }), format: Type.String() }),
 });
@@ -34,9 +34,10 @@ export const contentPartSchema = Type.Union([textPartSchema, imagePartSchema, me
 /** A text, one piece of text or media, or several. */
 export const contentSchema = Type.Union([Type.String(), Type.Array(contentPartSchema), contentPartSchema]);
 
-type TextPart = Static<typeof textPartSchema>;
-type ImagePart = Static<typeof imagePartSchema>;
+export type TextPart = Static<typeof textPartSchema>;
+export type ImagePart = Static<typeof imagePartSchema>;
 export type MediaPart = Static<typeof mediaPartSchema>;
+export type AudioPart = Static<typeof audioPartSchema>;
 export type ContentPart = Static<typeof contentPartSchema>;
 export type Content = Static<typeof contentSchema>;
 

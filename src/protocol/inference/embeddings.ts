@@ -62,7 +62,7 @@ export const embeddingsRequestSchema = Type.Object({
   ),
 });
 
-const sparseEmbeddingSchema = Type.Object({
+export const sparseEmbeddingSchema = Type.Object({
   indices: Type.Array(Type.Integer(), { description: 'Ascending.' }),
   values: Type.Array(Type.Number(), { description: 'Positive.' }),
 });
@@ -93,3 +93,4 @@ export const embeddingsResponseSchema = Type.Object({
 });
 
 export type EmbeddingsRequest = Static<typeof embeddingsRequestSchema>;
+export type EmbeddingsResponse = Static<typeof embeddingsResponseSchema>;

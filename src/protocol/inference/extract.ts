@@ -15,7 +15,7 @@ const fieldSchema = Type.Union([
   }),
 ]);
 
-const extractionSchemaSchema = Type.Object(
+export const extractionSchemaSchema = Type.Object(
   {
     entities: Type.Optional(Type.Array(label, { maxItems: 256 })),
     relations: Type.Optional(
@@ -69,9 +69,9 @@ const place = {
 };
 const endSchema = Type.Object({ entity_index: Type.Integer() });
 
-const entitySchema = Type.Object({ label: Type.String(), text: Type.String(), ...place, ...scored });
-const relationSchema = Type.Object({ type: Type.String(), source: endSchema, target: endSchema, ...scored });
-const classificationSchema = Type.Object({ name: Type.String(), label: Type.String(), ...scored });
+export const entitySchema = Type.Object({ label: Type.String(), text: Type.String(), ...place, ...scored });
+export const relationSchema = Type.Object({ type: Type.String(), source: endSchema, target: endSchema, ...scored });
+export const classificationSchema = Type.Object({ name: Type.String(), label: Type.String(), ...scored });
 
 export const extractResponseSchema = Type.Object({
   object: Type.Literal('extraction'),

@@ -21,7 +21,7 @@ const itemErrorSchema = Type.Object({
   retry_after_ms: Type.Integer(),
 });
 
-const batchExecutionSchema = Type.Object({
+export const batchExecutionSchema = Type.Object({
   requested_items: Type.Integer({ description: 'The sum of `native_items`, `serial_items` and `rejected_items`.' }),
   native_batches: Type.Integer({ description: 'Times that items were started together.' }),
   native_items: Type.Integer({ description: 'Items that were decoded together.' }),

@@ -15,13 +15,13 @@ const messagePartSchema = Type.Union([
   Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
 ]);
 
-const toolCallSchema = Type.Object({
+export const toolCallSchema = Type.Object({
   id: Type.String(),
   type: Type.Literal('function'),
   function: Type.Object({ name: Type.String(), arguments: Type.String({ description: 'A JSON object, as text.' }) }),
 });
 
-const messageSchema = Type.Object({
+export const messageSchema = Type.Object({
   role: words(['system', 'developer', 'user', 'assistant', 'tool'], '`developer` means `system`.'),
   content: optional(Type.Union([Type.String(), Type.Array(messagePartSchema)])),
   name: optional(Type.String()),
@@ -30,7 +30,7 @@ const messageSchema = Type.Object({
   reasoning_content: optional(Type.String({ description: 'Accepted, and not shown to the model again.' })),
 });
 
-const toolSchema = Type.Object({
+export const toolSchema = Type.Object({
   type: Type.Literal('function'),
   function: Type.Object({
     name: Type.String({ pattern: '^[A-Za-z0-9_.-]{1,64}$' }),
@@ -50,7 +50,7 @@ export const keepAliveSchema = Type.Union([Type.String(), Type.Number()], {
   description: 'How long the model stays loaded after this request: a duration, or seconds; below 0 for ever.',
 });
 
-const responseFormatSchema = Type.Object({
+export const responseFormatSchema = Type.Object({
   type: words(['text', 'json_object', 'json_schema']),
   json_schema: optional(
     Type.Object({
@@ -181,7 +181,7 @@ export const generationUsageSchema = Type.Composite([
   Type.Object({ prompt_tokens_details: Type.Object({ cached_tokens: Type.Integer() }) }),
 ]);
 
-const speculationSchema = Type.Object({
+export const speculationSchema = Type.Object({
   policy: words(['auto', 'off', 'force']),
   calibration: words(['none']),
   decision: words(['enabled', 'disabled']),

@@ -55,7 +55,7 @@ export const modelListSchema = Type.Object({
   recognizers: Type.Object({}, { description: 'Empty: extractors and generators find entities.' }),
 });
 
-const predictorSchema = Type.Object({
+export const predictorSchema = Type.Object({
   task: Type.Union([Type.Literal('regression'), Type.Literal('classification')]),
   format: Type.Literal('onnx'),
   features: Type.Integer({ description: 'Numbers of a row.' }),

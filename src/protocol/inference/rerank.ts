@@ -40,3 +40,4 @@ export const rerankResponseSchema = Type.Object({
 });
 
 export type RerankRequest = Static<typeof rerankRequestSchema>;
+export type RerankMultimodalRequest = Static<typeof rerankMultimodalRequestSchema>;
