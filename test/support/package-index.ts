@@ -6,8 +6,8 @@ interface IndexOptions {
   readonly html?: boolean;
   /** Names of the files that are listed; the wheel is behind each of them. */
   readonly filenames?: readonly string[];
-  /** Bytes of the wheel after which its first transfer is cut. */
-  readonly cutAfter?: number;
+  /** Bytes of the wheel after which its first transfer stalls, for the test to cut. */
+  readonly stallAfter?: number;
 }
 
 /** A Python package index on loopback with one wheel of one package. */
@@ -23,9 +23,9 @@ export class PackageIndex implements AsyncDisposable {
   }
 
   static async serve(wheel: Uint8Array, options: IndexOptions = {}): Promise<PackageIndex> {
-    const { html = false, filenames = ['tiny-1.0-py3-none-any.whl'], cutAfter } = options;
+    const { html = false, filenames = ['tiny-1.0-py3-none-any.whl'], stallAfter } = options;
     const sha256 = new Bun.CryptoHasher('sha256').update(wheel).digest('hex');
-    let cuts = cutAfter === undefined ? 0 : 1;
+    let stalls = stallAfter === undefined ? 0 : 1;
     const server = createServer((request, response) => {
       index.requests.push(`${request.method} ${request.url} ${request.headers.range ?? 'whole'}`);
       if (request.url === '/simple/tiny/') {
@@ -42,15 +42,20 @@ export class PackageIndex implements AsyncDisposable {
         const status = from > 0 ? 206 : 200;
         response.writeHead(status, { 'content-length': rest.byteLength, ...(from > 0 && { 'content-range': range }) });
         if (request.method === 'HEAD') response.end();
-        else if (cuts > 0) {
-          cuts -= 1;
-          response.write(rest.subarray(0, cutAfter), () => setImmediate(() => response.destroy()));
+        else if (stalls > 0) {
+          stalls -= 1;
+          response.write(rest.subarray(0, stallAfter));
         } else response.end(rest);
       } else response.writeHead(404).end();
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const index = new PackageIndex(server);
     return index;
+  }
+
+  /** Breaks every connection. */
+  cut(): void {
+    this.#server.closeAllConnections();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
