@@ -4,7 +4,7 @@ import { ChildProcess, freePort } from './child-process.ts';
 
 const peers = join(import.meta.dir, '..', 'peers');
 
-export type PeerServerName = 'bare-http' | 'elysia-http' | 'sync-append' | 'sqlite-write';
+export type PeerServerName = 'bare-http' | 'elysia-http' | 'elysia-lookup' | 'sync-append' | 'sqlite-write';
 
 /** Starts a peer server of `bench/peers`, on the server's core like ours. Both sides idle while the other is measured. */
 export function startPeerServer(
