@@ -39,8 +39,13 @@ export async function buildNative(profile: BuildProfile = 'release'): Promise<vo
   stamp.write(hash);
 }
 
-/** Writes `native/binding/index.d.ts` from the exports of the binding crate; answers the file's path. */
-export async function generateNativeTypes(): Promise<string> {
+/** Whether the declarations say that they were written from the exports as they are now. */
+export function nativeTypesAreCurrent(): boolean {
+  return existsSync(declarationsFile) && readFileSync(declarationsFile, 'utf8').startsWith(declarationsHeader());
+}
+
+/** Compiles the binding crate and writes `native/binding/index.d.ts` from its exports. */
+export async function generateNativeTypes(): Promise<void> {
   requireTools();
   // The macros run only when the crate is compiled, so make it look changed.
   const now = new Date();
@@ -48,7 +53,11 @@ export async function generateNativeTypes(): Promise<string> {
   await runCargo('release');
   const definitions = readFileSync(definitionsFile, 'utf8').trim().split('\n').map(parseDefinition);
   writeFileSync(declarationsFile, renderDeclarations(definitions));
-  return declarationsFile;
+}
+
+function declarationsHeader(): string {
+  const hash = new SourceStamp(declarationsFile, () => sourceFiles(join(native, 'binding')).sort()).hashOfContents();
+  return `// Written by \`bun run generate\` from native/binding. Do not edit.\n// SHA-256 of its sources: ${hash}\n`;
 }
 
 interface Definition {
@@ -71,9 +80,7 @@ function renderDeclarations(definitions: Definition[]): string {
   const rendered = ['interface', 'fn'].flatMap((kind) =>
     byName.filter((definition) => definition.kind === kind).map(renderDefinition),
   );
-  return ['// Written by `bun run generate` from native/binding/src. Do not edit.', ...rendered]
-    .join('\n\n')
-    .concat('\n');
+  return `${declarationsHeader()}\n${rendered.join('\n\n')}\n`;
 }
 
 function renderDefinition({ kind, name, js_doc: comment, def }: Definition): string {

@@ -1,7 +1,8 @@
 import { setUpOrExit } from './setup.ts';
 
 // usage: bun scripts/generate.ts [--check]
-// Writes what is generated and committed; with --check, says what differs instead.
+// Writes what is generated and committed; with --check, says what differs instead. The declarations of the addon are made
+// while it is compiled: only when its exports have changed, or to check them.
 
 const root = new URL('../', import.meta.url).pathname;
 
@@ -13,10 +14,10 @@ async function textOf(path: string): Promise<string> {
 await setUpOrExit('developing');
 const check = process.argv.includes('--check');
 const { generatedDocuments } = await import('./generated-documents.ts');
-const { generateNativeTypes } = await import('./build-native.ts');
+const { generateNativeTypes, nativeTypesAreCurrent } = await import('./build-native.ts');
 const declarations = 'native/binding/index.d.ts';
 const declarationsBefore = await textOf(declarations);
-await generateNativeTypes();
+if (check || !nativeTypesAreCurrent()) await generateNativeTypes();
 const fresh = new Map([...generatedDocuments(), [declarations, await textOf(declarations)]]);
 const differing: string[] = [];
 for (const [path, text] of fresh) {

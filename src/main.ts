@@ -19,7 +19,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
 };
 
 /**
- * What a server needs is loaded after its port is open, in pieces with a turn of the event loop between them: a probe
+ * What a server needs is loaded after its port is open, in pieces, yielding to the event loop between them: a probe
  * that waits for the port is answered before the next piece, not after all of them.
  */
 async function loadServer(): Promise<StartServer> {

@@ -10,7 +10,7 @@ export function openModelPool(): ModelPool {
     entry: hostEntry,
     environment: { PATH: process.env.PATH ?? '' },
     clock: systemClock,
-    bounds: { loadMs: minuteMs, stallMs: minuteMs },
+    options: { loadMs: minuteMs, stallMs: minuteMs },
     pool: {
       loadedModelsMax: 1,
       memoryBytesMax: 4 * 1024 ** 3,

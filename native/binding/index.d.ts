@@ -1,4 +1,5 @@
-// Written by `bun run generate` from native/binding/src. Do not edit.
+// Written by `bun run generate` from native/binding. Do not edit.
+// SHA-256 of its sources: 44d79192d53bc2a02a5b570c761cddda68423404ae9ce1318aff51a8e78c1300
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */

@@ -1,7 +1,7 @@
 import { callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
 
-interface VocabularyParts {
+interface VocabularyTokens {
   /** Bytes of each token; none for tokens without a text. */
   readonly words: readonly Uint8Array[];
   /** Tokens that end an output. */
@@ -14,7 +14,7 @@ interface VocabularyParts {
 export class GrammarVocabulary {
   readonly #handle: number;
 
-  constructor({ words, ends, control }: VocabularyParts) {
+  constructor({ words, ends, control }: VocabularyTokens) {
     const bytes = Buffer.concat(words);
     const lengths = Uint32Array.from(words, ({ length }) => length);
     this.#handle = callNative(() => nativeAddon().openVocabulary(bytes, lengths, [...ends], [...control]));

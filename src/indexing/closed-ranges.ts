@@ -1,4 +1,4 @@
-import { inSlices } from '../lib/in-slices.ts';
+import { forEachYielding } from '../lib/yield-to-event-loop.ts';
 import type { RangeFacts } from './range-facts.ts';
 
 /** Facts of a closed range as the catalog keeps them over a restart. */
@@ -10,7 +10,7 @@ export interface SavedRangeFacts {
   facts: string;
 }
 
-interface ClosedRangesParts {
+interface ClosedRangesDeps {
   /** What earlier processes saved. */
   saved: SavedRangeFacts[];
   /** The state of the range's files now; undefined when they are missing. */
@@ -23,23 +23,23 @@ interface ClosedRangesParts {
  * that they were taken of: after a kill, the ranges that were written since are unknown until somebody opens them.
  */
 export class ClosedRanges {
-  readonly #parts: ClosedRangesParts;
+  readonly #deps: ClosedRangesDeps;
   readonly #known = new Map<number, RangeFacts>();
   /** Saved by an earlier process and not compared with the file yet. */
   readonly #unchecked = new Map<number, SavedRangeFacts>();
   readonly #unsaved = new Map<number, SavedRangeFacts>();
   #saving: Promise<void> = Promise.resolve();
 
-  constructor(parts: ClosedRangesParts) {
-    this.#parts = parts;
-    for (const saved of parts.saved) this.#unchecked.set(saved.rangeId, saved);
+  constructor(deps: ClosedRangesDeps) {
+    this.#deps = deps;
+    for (const saved of deps.saved) this.#unchecked.set(saved.rangeId, saved);
   }
 
   get(rangeId: number): RangeFacts | undefined {
     const saved = this.#unchecked.get(rangeId);
     if (saved) {
       this.#unchecked.delete(rangeId);
-      if (saved.stamp === this.#parts.stampOf(rangeId)) this.#known.set(rangeId, JSON.parse(saved.facts) as RangeFacts);
+      if (saved.stamp === this.#deps.stampOf(rangeId)) this.#known.set(rangeId, JSON.parse(saved.facts) as RangeFacts);
     }
     return this.#known.get(rangeId);
   }
@@ -47,7 +47,7 @@ export class ClosedRanges {
   /** The range has just been closed, or made. */
   note(rangeId: number, facts: RangeFacts): void {
     this.#known.set(rangeId, facts);
-    const stamp = this.#parts.stampOf(rangeId);
+    const stamp = this.#deps.stampOf(rangeId);
     if (stamp !== undefined) this.#unsaved.set(rangeId, { rangeId, stamp, facts: JSON.stringify(facts) });
   }
 
@@ -61,7 +61,7 @@ export class ClosedRanges {
   /** Compares all facts of earlier processes with their files, so that later looks need no disk. */
   async checkSaved(signal: AbortSignal): Promise<void> {
     const rangeIds = [...this.#unchecked.keys()];
-    await inSlices(rangeIds.length, (at) => void (signal.aborted || this.get(rangeIds[at] ?? 0)), 256);
+    await forEachYielding(rangeIds.length, (at) => void (signal.aborted || this.get(rangeIds[at] ?? 0)), 256);
   }
 
   /** Facts that a crash would lose. */
@@ -79,7 +79,7 @@ export class ClosedRanges {
   async #saveNoted(): Promise<void> {
     if (this.#unsaved.size === 0) return;
     const facts = [...this.#unsaved.values()];
-    await this.#parts.save(facts);
+    await this.#deps.save(facts);
     for (const saved of facts) if (this.#unsaved.get(saved.rangeId) === saved) this.#unsaved.delete(saved.rangeId);
   }
 }

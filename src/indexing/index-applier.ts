@@ -6,12 +6,12 @@ import { pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
 import { takePages } from './coalesce-pages.ts';
 import { IndexProgress } from './index-progress.ts';
-import { type PublishBounds, PublishSchedule } from './publish-schedule.ts';
+import { type PublishOptions, PublishSchedule } from './publish-schedule.ts';
 import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexStats } from './range-index.ts';
 import type { WriterBudget, WriterHolder } from './writer-budget.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
-export interface ApplierBounds extends PublishBounds {
+export interface ApplierOptions extends PublishOptions {
   /** Queued bytes beyond which images are dropped and the change feed is read instead. */
   queueBytesMax: number;
   /** Idle time after which the writer's threads and memory are given back and work put off is done, in milliseconds. */
@@ -55,7 +55,7 @@ export class IndexApplier implements WriterHolder {
   readonly #open: OpenRangeIndex;
   readonly #source: IndexSource;
   readonly #clock: Clock;
-  readonly #bounds: ApplierBounds;
+  readonly #options: ApplierOptions;
   readonly #events: ApplierEvents;
   readonly #writers: WriterBudget | undefined;
   readonly #schedule: PublishSchedule;
@@ -94,23 +94,23 @@ export class IndexApplier implements WriterHolder {
   #wake: () => void = () => {};
   #stateWaiters: { holds: () => boolean; resolve: (held: boolean) => void }[] = [];
 
-  constructor(parts: {
+  constructor(deps: {
     open: OpenRangeIndex;
     source: IndexSource;
     clock: Clock;
-    bounds: ApplierBounds;
+    options: ApplierOptions;
     events?: ApplierEvents;
     /** Shared by all indexes; without one, a writer is kept until it is idle. */
     writers?: WriterBudget;
   }) {
-    this.#writers = parts.writers;
-    this.#open = parts.open;
-    this.#source = parts.source;
-    this.#clock = parts.clock;
-    this.#bounds = parts.bounds;
-    this.#schedule = new PublishSchedule(parts.bounds);
-    this.#events = parts.events ?? {};
-    this.#headAtStart = parts.source.head();
+    this.#writers = deps.writers;
+    this.#open = deps.open;
+    this.#source = deps.source;
+    this.#clock = deps.clock;
+    this.#options = deps.options;
+    this.#schedule = new PublishSchedule(deps.options);
+    this.#events = deps.events ?? {};
+    this.#headAtStart = deps.source.head();
     this.#replayTarget = this.#headAtStart;
     this.#finished = this.#run();
   }
@@ -179,7 +179,7 @@ export class IndexApplier implements WriterHolder {
   /** Rows just committed to the range. Dropped when the feed has to be read anyway. */
   offer(page: ChangePage): void {
     if (this.#state !== 'live' || page.lastSequence <= this.#tail) return;
-    if (page.firstSequence !== this.#tail + 1 || this.#queuedBytes > this.#bounds.queueBytesMax) {
+    if (page.firstSequence !== this.#tail + 1 || this.#queuedBytes > this.#options.queueBytesMax) {
       this.#fallBehind();
     } else {
       this.#queue.push(page);
@@ -319,7 +319,7 @@ export class IndexApplier implements WriterHolder {
    * reads all files and takes a core from the first queries after a start.
    */
   async #verifyBeside(index: RangeIndex): Promise<void> {
-    await pause(this.#clock, this.#bounds.verifyDelayMs, this.#stop.signal);
+    await pause(this.#clock, this.#options.verifyDelayMs, this.#stop.signal);
     if (this.#index !== index || this.#stop.signal.aborted) return;
     await index.verify().catch((error: unknown) => {
       if (this.#index !== index || !isDamage(error)) return;
@@ -440,7 +440,7 @@ export class IndexApplier implements WriterHolder {
     if (this.progress.isAwaited(this.#applied)) return;
     const dueMs = this.#schedule.restMs(this.#clock.monotonicMs()) ?? Number.POSITIVE_INFINITY;
     if (!this.#isReleaseWanted) {
-      const idleMs = this.#isReleased ? Number.POSITIVE_INFINITY : this.#bounds.writerIdleMs;
+      const idleMs = this.#isReleased ? Number.POSITIVE_INFINITY : this.#options.writerIdleMs;
       const woken = await this.#sleep(Math.min(dueMs, idleMs));
       if (woken || this.#isReleased || dueMs < idleMs) return;
     }

@@ -7,7 +7,7 @@ import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { EntryListener, WriteCounts } from '../storage/write-request.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
-import { type ApplierBounds, type ApplierEvents, IndexApplier } from './index-applier.ts';
+import { type ApplierEvents, type ApplierOptions, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import type { IndexFacts, RangeFacts } from './range-facts.ts';
 import type { OpenRangeIndex } from './range-index.ts';
@@ -17,14 +17,14 @@ import type { WriterBudget } from './writer-budget.ts';
 /** Opens the native index of a definition below a range's directory. */
 export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
 
-export interface RangeBounds extends ApplierBounds {
+interface IndexedRangeOptions extends ApplierOptions {
   /** `writerIdleMs` of an index of vectors. */
   vectorWriterIdleMs: number;
   /** Bytes that may wait for a live index before writes are answered `backpressure`. */
   backlogBytesMax: number;
 }
 
-interface RangeParts {
+interface IndexedRangeDeps {
   stored: RangeReader;
   /** Where the entries of the range come from. */
   log: Pick<RangeLog, 'subscribe'>;
@@ -34,11 +34,11 @@ interface RangeParts {
   /** Removes the files of an index that was dropped. */
   removeIndexFiles(indexesDirectory: string, definition: IndexDefinition): void;
   clock: Clock;
-  bounds: RangeBounds;
+  options: IndexedRangeOptions;
   onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
   writers?: WriterBudget;
   /** Whether the table's documents expire. */
-  hasLifetimes(): boolean;
+  hasTtl(): boolean;
 }
 
 interface FollowedIndex {
@@ -51,19 +51,19 @@ interface FollowedIndex {
 /** A range with its documents and the appliers that keep its indexes up to date. */
 export class IndexedRange {
   readonly stored: RangeReader;
-  readonly #parts: RangeParts;
+  readonly #deps: IndexedRangeDeps;
   readonly #indexes = new Map<string, FollowedIndex>();
   readonly #consumers = new FeedConsumers();
   readonly #removals: RemovalLog;
   readonly #unsubscribe: () => void;
   #head: number;
 
-  constructor(parts: RangeParts, definitions: IndexDefinition[]) {
-    this.#parts = parts;
-    this.stored = parts.stored;
-    this.#head = parts.stored.info().head;
+  constructor(deps: IndexedRangeDeps, definitions: IndexDefinition[]) {
+    this.#deps = deps;
+    this.stored = deps.stored;
+    this.#head = deps.stored.info().head;
     this.#removals = new RemovalLog(this.#head);
-    this.#unsubscribe = parts.log.subscribe(this.rangeId, (entry) => this.#take(entry));
+    this.#unsubscribe = deps.log.subscribe(this.rangeId, (entry) => this.#take(entry));
     for (const definition of definitions) this.addIndex(definition);
   }
 
@@ -125,15 +125,15 @@ export class IndexedRange {
 
   /** Starts following an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
-    const { stored, indexesDirectory, clock, bounds } = this.#parts;
-    const events = this.#parts.onIndexEvent(this.rangeId, definition);
+    const { stored, indexesDirectory, clock, options } = this.#deps;
+    const events = this.#deps.onIndexEvent(this.rangeId, definition);
     const partId = partIdOf(definition);
     const applier = new IndexApplier({
-      open: this.#parts.openIndex(indexesDirectory, definition),
+      open: this.#deps.openIndex(indexesDirectory, definition),
       source: { head: () => this.#head, read: (after) => stored.feed.read(after, partId) },
       clock,
-      ...(this.#parts.writers && { writers: this.#parts.writers }),
-      bounds: partId === undefined ? bounds : { ...bounds, writerIdleMs: bounds.vectorWriterIdleMs },
+      ...(this.#deps.writers && { writers: this.#deps.writers }),
+      options: partId === undefined ? options : { ...options, writerIdleMs: options.vectorWriterIdleMs },
       events: {
         ...events,
         checkpointed: (sequence) => {
@@ -154,7 +154,7 @@ export class IndexedRange {
     this.#indexes.delete(indexName);
     followed.leaveFeed();
     await followed.applier.close();
-    this.#parts.removeIndexFiles(this.#parts.indexesDirectory, followed.definition);
+    this.#deps.removeIndexFiles(this.#deps.indexesDirectory, followed.definition);
   }
 
   /** Begins to remove the vectors of a part that no index has any more. */
@@ -175,7 +175,7 @@ export class IndexedRange {
   /** Refuses new writes while an index that serves is too far behind. An index being built or in repair never holds them up. */
   assertKeepsUp(): void {
     for (const { applier } of this.#indexes.values()) {
-      if (applier.isOverloaded(this.#parts.bounds.backlogBytesMax)) {
+      if (applier.isOverloaded(this.#deps.options.backlogBytesMax)) {
         const message = 'indexing is behind by more than its bound; send the request again after the given time';
         throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
       }
@@ -216,7 +216,7 @@ export class IndexedRange {
 
   /** Bytes of the range's files: documents with their log, and indexes. */
   diskBytes(): number {
-    return this.stored.fileBytes() + bytesBelow(this.#parts.indexesDirectory);
+    return this.stored.fileBytes() + bytesBelow(this.#deps.indexesDirectory);
   }
 
   /** Makes what the indexes hold durable, and tells what is true of the range until it is opened again. */
@@ -242,7 +242,7 @@ export class IndexedRange {
     const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
     await Promise.all([...this.#indexes.values()].map(({ applier }) => endIndex(applier)));
     this.#unsubscribe();
-    const oldest = this.#parts.hasLifetimes() ? { oldestLifetimeMs: this.stored.documents.oldestLifetimeMs() } : {};
+    const oldest = this.#deps.hasTtl() ? { oldestTtlBaseMs: this.stored.documents.oldestTtlBaseMs() } : {};
     await endStored(this.stored);
     const { documents, bytes } = this.stored.info();
     const indexes = [...this.#indexes].map(([name, { applier }]): IndexFacts => {

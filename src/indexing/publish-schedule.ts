@@ -1,5 +1,5 @@
 /** When an index commits and checkpoints; all come from `limits.ts`. */
-export interface PublishBounds {
+export interface PublishOptions {
   /** Rows wait at most this long for their commit when nobody asks for it, in milliseconds. */
   visibilityMs: number;
   /** The longest that rows wait while more keep coming, in milliseconds. */
@@ -13,7 +13,7 @@ export interface PublishBounds {
 
 /** Keeps account of what an index has been given and decides when it commits and checkpoints. Times are monotonic. */
 export class PublishSchedule {
-  readonly #bounds: PublishBounds;
+  readonly #options: PublishOptions;
   #unpublishedBytes = 0;
   #unpublishedSince: number | undefined;
   /** How long the last commit took. */
@@ -21,8 +21,8 @@ export class PublishSchedule {
   #changedBytes = 0;
   #changedSince: number | undefined;
 
-  constructor(bounds: PublishBounds) {
-    this.#bounds = bounds;
+  constructor(options: PublishOptions) {
+    this.#options = options;
   }
 
   get unpublishedBytes(): number {
@@ -67,7 +67,7 @@ export class PublishSchedule {
   /** `isIdle`: nothing more waits to be applied. `isAwaited`: a commit would answer somebody. */
   isCommitDue(nowMs: number, isIdle: boolean, isAwaited: boolean): boolean {
     if (this.#unpublishedSince === undefined) return false;
-    const { visibilityBytes, visibilityMs } = this.#bounds;
+    const { visibilityBytes, visibilityMs } = this.#options;
     if (this.#unpublishedBytes >= visibilityBytes) return true;
     // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
     if (isAwaited && (isIdle || this.#unpublishedBytes >= visibilityBytes / 8)) return true;
@@ -76,13 +76,13 @@ export class PublishSchedule {
 
   isCheckpointDue(nowMs: number): boolean {
     if (this.#changedSince === undefined) return false;
-    const { checkpointMs, checkpointBytes } = this.#bounds;
+    const { checkpointMs, checkpointBytes } = this.#options;
     return this.#changedBytes >= checkpointBytes || nowMs - this.#changedSince >= checkpointMs;
   }
 
   /** Time until something is due while no row comes; undefined when nothing will be. */
   restMs(nowMs: number): number | undefined {
-    const { visibilityMs, checkpointMs } = this.#bounds;
+    const { visibilityMs, checkpointMs } = this.#options;
     const due = Math.min(
       (this.#unpublishedSince ?? Number.POSITIVE_INFINITY) + visibilityMs,
       (this.#changedSince ?? Number.POSITIVE_INFINITY) + checkpointMs,
@@ -95,6 +95,6 @@ export class PublishSchedule {
    * own, whose cost hardly depends on what is in it, and which has to be merged later.
    */
   #busyDelayMs(): number {
-    return Math.max(this.#bounds.visibilityMs, Math.min(10 * this.#commitMs, this.#bounds.busyVisibilityMs));
+    return Math.max(this.#options.visibilityMs, Math.min(10 * this.#commitMs, this.#options.busyVisibilityMs));
   }
 }

@@ -22,13 +22,13 @@ export interface RangeFacts {
   bytes: number;
   /** Of all files: documents with their log, and indexes. */
   diskBytes: number;
-  /** Least base of a lifetime, milliseconds since 1970; null when no document has one, absent when nobody looked. */
-  oldestLifetimeMs?: number | null;
+  /** Least TTL base, milliseconds since 1970; null when no document has one, absent when nobody looked. */
+  oldestTtlBaseMs?: number | null;
   indexes: IndexFacts[];
 }
 
 /** Facts of a range that was just created. */
 export function factsOfEmptyRange(firstSequence: number, diskBytes: number, indexNames: string[]): RangeFacts {
   const indexes = indexNames.map((name): IndexFacts => ({ name, state: 'live', lag: 0 }));
-  return { head: firstSequence - 1, documents: 0, bytes: 0, diskBytes, oldestLifetimeMs: null, indexes };
+  return { head: firstSequence - 1, documents: 0, bytes: 0, diskBytes, oldestTtlBaseMs: null, indexes };
 }

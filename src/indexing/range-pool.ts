@@ -1,7 +1,7 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
-import { SerialTasks } from '../lib/serial-tasks.ts';
+import { KeyedMutex } from '../lib/keyed-mutex.ts';
 import type { Service } from '../lib/supervise.ts';
 import type { ClosedRanges } from './closed-ranges.ts';
 import type { IndexedRange } from './indexed-range.ts';
@@ -12,7 +12,7 @@ export interface RangeLease extends Disposable {
   readonly range: IndexedRange;
 }
 
-export interface PoolBounds {
+export interface PoolOptions {
   /** Ranges that are open at one time, unless all of them are in use. */
   openRangesMax: number;
   /** Ranges that stay open however long nobody uses them. */
@@ -31,10 +31,10 @@ export function openRangesFor(
   return Math.max(1, Math.min(bounds.openRangesMax, Math.floor(room / bounds.rangeDescriptors)));
 }
 
-export interface PoolParts {
+export interface PoolDeps {
   open(rangeId: number): Promise<IndexedRange>;
   closed: ClosedRanges;
-  bounds: PoolBounds;
+  options: PoolOptions;
   clock: Clock;
   /** A range that nobody uses could not be closed cleanly. It is opened again when it is next used. */
   onCloseFailed(rangeId: number, error: unknown): void;
@@ -65,16 +65,16 @@ const unsavedMax = 256;
  */
 export class RangePool implements Service {
   readonly name = 'range-pool';
-  readonly #parts: PoolParts;
+  readonly #deps: PoolDeps;
   /** In order of last use. */
   readonly #slots = new Map<number, Slot>();
   readonly #closings = new Set<Promise<void>>();
-  readonly #looks = new SerialTasks();
+  readonly #looks = new KeyedMutex();
   #opened = 0;
   #evicted = 0;
 
-  constructor(parts: PoolParts) {
-    this.#parts = parts;
+  constructor(deps: PoolDeps) {
+    this.#deps = deps;
   }
 
   /** Ranges that are open now, without keeping them so. */
@@ -84,7 +84,7 @@ export class RangePool implements Service {
 
   /** Ranges that may be open at one time. */
   get openRangesMax(): number {
-    return this.#parts.bounds.openRangesMax;
+    return this.#deps.options.openRangesMax;
   }
 
   /** How often a range was opened, and how often one was closed because of the bounds, since the start. */
@@ -119,13 +119,13 @@ export class RangePool implements Service {
   /** What can be said of a range at once: undefined while it opens or closes, and when nobody knows yet. */
   known(rangeId: number): RangeFacts | undefined {
     const slot = this.#slots.get(rangeId);
-    if (!slot) return this.#parts.closed.get(rangeId);
+    if (!slot) return this.#deps.closed.get(rangeId);
     return slot.range && !slot.closed ? slot.range.facts() : undefined;
   }
 
   /** Facts of a range that is closed, when they are known. */
   knownClosed(rangeId: number): RangeFacts | undefined {
-    return this.#slots.has(rangeId) ? undefined : this.#parts.closed.get(rangeId);
+    return this.#slots.has(rangeId) ? undefined : this.#deps.closed.get(rangeId);
   }
 
   /** A range is opened for this only when nothing is known of it: after a kill, if it was written before. */
@@ -136,7 +136,7 @@ export class RangePool implements Service {
 
   /** A range was created, and is not open yet. */
   created(rangeId: number, facts: RangeFacts): void {
-    this.#parts.closed.note(rangeId, facts);
+    this.#deps.closed.note(rangeId, facts);
   }
 
   /** Waits for the users of a range to finish, then closes it. A range that is not open is left alone. */
@@ -151,12 +151,12 @@ export class RangePool implements Service {
     rangeId: number,
     close: (range: IndexedRange) => Promise<RangeFacts>,
   ): (range: IndexedRange) => Promise<void> {
-    return async (range) => this.#parts.closed.note(rangeId, await close(range));
+    return async (range) => this.#deps.closed.note(rangeId, await close(range));
   }
 
   /** The range has taken an entry: what was known of it while it was closed is no longer true. */
   changed(rangeId: number): void {
-    this.#parts.closed.forget(rangeId);
+    this.#deps.closed.forget(rangeId);
   }
 
   /**
@@ -169,7 +169,7 @@ export class RangePool implements Service {
       await range.discard();
       head = range.head;
     });
-    this.#parts.closed.forget(rangeId);
+    this.#deps.closed.forget(rangeId);
     return head;
   }
 
@@ -178,7 +178,7 @@ export class RangePool implements Service {
    * the next opening replays what its indexes lack.
    */
   async closeAll(withinMs: number): Promise<void> {
-    const { clock, closed } = this.#parts;
+    const { clock, closed } = this.#deps;
     const endMs = clock.monotonicMs() + withinMs;
     const waiting = [...this.#slots.keys()].reverse();
     const closeOne = async () => {
@@ -197,22 +197,22 @@ export class RangePool implements Service {
 
   /** Closes what nobody uses, until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    await this.#parts.closed.checkSaved(signal);
+    await this.#deps.closed.checkSaved(signal);
     while (!signal.aborted) {
-      await pause(this.#parts.clock, this.#parts.bounds.rangeIdleMs / 4, signal);
+      await pause(this.#deps.clock, this.#deps.options.rangeIdleMs / 4, signal);
       if (!signal.aborted) await this.closeIdle();
     }
   }
 
   /** Closes the ranges that have had no use for long, but for the warm ones, and saves what is known of closed ones. */
   async closeIdle(): Promise<void> {
-    const { clock, bounds } = this.#parts;
-    const before = clock.monotonicMs() - bounds.rangeIdleMs;
+    const { clock, options } = this.#deps;
+    const before = clock.monotonicMs() - options.rangeIdleMs;
     const open = [...this.#slots].filter(([, { closed }]) => !closed);
-    const idle = open.slice(0, Math.max(0, open.length - bounds.warmRangesMax)).filter(([, slot]) => isAtRest(slot));
+    const idle = open.slice(0, Math.max(0, open.length - options.warmRangesMax)).filter(([, slot]) => isAtRest(slot));
     await Promise.all(idle.filter(([, slot]) => slot.usedMs <= before).map(([rangeId]) => this.#evict(rangeId)));
     // A catalog that cannot be written now is written with the next call, or at the stop.
-    await this.#parts.closed.save().catch(() => undefined);
+    await this.#deps.closed.save().catch(() => undefined);
   }
 
   async #look(rangeId: number): Promise<RangeFacts> {
@@ -263,26 +263,26 @@ export class RangePool implements Service {
   async #open(rangeId: number): Promise<IndexedRange> {
     // A range that closes for want of room has no users, so that its end depends on nobody who waits here.
     while (this.#closings.size >= closingsMax) await Promise.race(this.#closings);
-    this.#parts.closed.forget(rangeId);
+    this.#deps.closed.forget(rangeId);
     this.#opened += 1;
-    return this.#parts.open(rangeId);
+    return this.#deps.open(rangeId);
   }
 
   /** Ranges whose indexes are at work are closed last: they would have to be opened again to go on. */
   #makeRoom(): void {
     const open = [...this.#slots].filter(([, { closed }]) => !closed);
-    const excess = open.length - this.#parts.bounds.openRangesMax;
+    const excess = open.length - this.#deps.options.openRangesMax;
     if (excess <= 0) return;
     const unused = open.filter(([, { leases, range }]) => leases === 0 && range);
     const [resting, busy] = [unused.filter(([, slot]) => isAtRest(slot)), unused.filter(([, slot]) => !isAtRest(slot))];
     for (const [rangeId] of [...resting, ...busy].slice(0, excess)) void this.#evict(rangeId);
-    if (this.#parts.closed.unsaved >= unsavedMax) void this.#parts.closed.save().catch(() => undefined);
+    if (this.#deps.closed.unsaved >= unsavedMax) void this.#deps.closed.save().catch(() => undefined);
   }
 
   #evict(rangeId: number): Promise<void> {
     this.#evicted += 1;
     const closing = this.close(rangeId)
-      .catch((error: unknown) => this.#parts.onCloseFailed(rangeId, error))
+      .catch((error: unknown) => this.#deps.onCloseFailed(rangeId, error))
       .finally(() => this.#closings.delete(closing));
     this.#closings.add(closing);
     return closing;
@@ -290,7 +290,7 @@ export class RangePool implements Service {
 
   #release(slot: Slot, purpose: 'use' | 'upkeep'): void {
     slot.leases -= 1;
-    if (purpose === 'use') slot.usedMs = this.#parts.clock.monotonicMs();
+    if (purpose === 'use') slot.usedMs = this.#deps.clock.monotonicMs();
     if (slot.leases === 0) slot.onIdle?.();
   }
 }

@@ -6,7 +6,7 @@ import type { RangeLease } from './range-pool.ts';
 /** Ranges that replay at one time: each costs an index writer with its memory. */
 const concurrentRanges = 4;
 
-interface StartReplayParts {
+interface StartReplayDeps {
   /** Ranges that were not closed cleanly. */
   rangeIds: readonly number[];
   /** Keeps a range open. */
@@ -29,24 +29,24 @@ export interface ReplayProgress {
  */
 export class StartReplay implements Service {
   readonly name = 'start-replay';
-  readonly #parts: StartReplayParts;
+  readonly #deps: StartReplayDeps;
   readonly #working = new Set<IndexedRange>();
   #done = 0;
 
-  constructor(parts: StartReplayParts) {
-    this.#parts = parts;
+  constructor(deps: StartReplayDeps) {
+    this.#deps = deps;
   }
 
   /** How far the replay is; undefined when nothing is left of it. */
   progress(): ReplayProgress | undefined {
-    const ranges = this.#parts.rangeIds.length;
+    const ranges = this.#deps.rangeIds.length;
     if (this.#done === ranges) return undefined;
     const shares = [...this.#working].reduce((sum, range) => sum + shareOf(range), this.#done);
     return { ranges, rangesDone: this.#done, progress: Math.floor((1_000 * shares) / ranges) / 1_000 };
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const waiting = [...this.#parts.rangeIds];
+    const waiting = [...this.#deps.rangeIds];
     const work = async () => {
       for (let rangeId = waiting.shift(); rangeId !== undefined; rangeId = waiting.shift()) {
         if (signal.aborted) return;
@@ -58,17 +58,17 @@ export class StartReplay implements Service {
 
   async #replay(rangeId: number, signal: AbortSignal): Promise<void> {
     try {
-      const closing = this.#parts.closing(rangeId);
+      const closing = this.#deps.closing(rangeId);
       if (closing) await this.#replayOpen(rangeId, AbortSignal.any([signal, closing]));
     } catch (error) {
       // A range that cannot be opened is a fault of its own, and has nothing to replay.
-      this.#parts.onFailed(rangeId, error);
+      this.#deps.onFailed(rangeId, error);
     }
     if (!signal.aborted) this.#done += 1;
   }
 
   async #replayOpen(rangeId: number, signal: AbortSignal): Promise<void> {
-    using lease = await this.#parts.lease(rangeId);
+    using lease = await this.#deps.lease(rangeId);
     this.#working.add(lease.range);
     try {
       await lease.range.whenReplayed(signal);

@@ -17,7 +17,7 @@ export interface JobStore {
   unfinished(): JobRecord[];
 }
 
-interface JobRunnerParts {
+interface JobRunnerDeps {
   store: JobStore;
   clock: Clock;
   /** How long a job that has ended is kept, milliseconds. */
@@ -43,13 +43,13 @@ const expiryCheckMs = 60 * 60_000;
  */
 export class JobRunner implements Service {
   readonly name = 'jobs';
-  readonly #parts: JobRunnerParts;
+  readonly #deps: JobRunnerDeps;
   readonly #handlers = new Map<string, JobHandler>();
   readonly #active = new Map<number, Active>();
   #wake: () => void = () => undefined;
 
-  constructor(parts: JobRunnerParts) {
-    this.#parts = parts;
+  constructor(deps: JobRunnerDeps) {
+    this.#deps = deps;
   }
 
   /** Jobs of a kind without a handler wait for a process that has one. */
@@ -59,8 +59,8 @@ export class JobRunner implements Service {
 
   /** Asks for a job; durable when it resolves. A repeated request gets the job that it has made before. */
   async submit({ kind, principal, idempotencyKey, requestHash = '', state }: JobRequest): Promise<JobRecord> {
-    const createdMs = this.#parts.clock.nowMs();
-    const job = await this.#parts.store.add({
+    const createdMs = this.#deps.clock.nowMs();
+    const job = await this.#deps.store.add({
       kind,
       principal,
       idempotencyKey: idempotencyKey ?? null,
@@ -73,7 +73,7 @@ export class JobRunner implements Service {
   }
 
   get(jobId: number): JobRecord | undefined {
-    return this.#parts.store.get(jobId);
+    return this.#deps.store.get(jobId);
   }
 
   /** Ends a job where it stands. One that has ended already is left as it is. Fails with `job_not_found`. */
@@ -89,8 +89,8 @@ export class JobRunner implements Service {
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#parts.store.removeExpired(this.#parts.clock.nowMs());
-      const ready = this.#parts.store
+      await this.#deps.store.removeExpired(this.#deps.clock.nowMs());
+      const ready = this.#deps.store
         .unfinished()
         .filter((job) => this.#handlers.has(job.kind) && !this.#active.has(job.jobId));
       for (const job of ready.slice(0, runningMax - this.#active.size)) this.#start(job, signal);
@@ -110,7 +110,7 @@ export class JobRunner implements Service {
   }
 
   async #attempts(job: JobRecord, signal: AbortSignal): Promise<void> {
-    const { store, clock, onFailed } = this.#parts;
+    const { store, clock, onFailed } = this.#deps;
     for (let attempt = job.attempt + 1; !signal.aborted; attempt += 1) {
       try {
         await store.change({ jobId: job.jobId, phase: 'running', attempt, updatedMs: clock.nowMs() });
@@ -127,7 +127,7 @@ export class JobRunner implements Service {
   }
 
   async #work(jobId: number, signal: AbortSignal): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#deps;
     const record = store.get(jobId);
     const handler = record && this.#handlers.get(record.kind);
     if (!record || !handler) return;
@@ -138,8 +138,8 @@ export class JobRunner implements Service {
   }
 
   #end(jobId: number, phase: 'succeeded' | 'failed' | 'cancelled'): Promise<boolean> {
-    const nowMs = this.#parts.clock.nowMs();
-    return this.#parts.store.change({ jobId, phase, updatedMs: nowMs, expiresMs: nowMs + this.#parts.keptMs });
+    const nowMs = this.#deps.clock.nowMs();
+    return this.#deps.store.change({ jobId, phase, updatedMs: nowMs, expiresMs: nowMs + this.#deps.keptMs });
   }
 
   /** A catalog that cannot be written leaves the job as it is, to be tried again. */
@@ -154,6 +154,6 @@ export class JobRunner implements Service {
   #sleep(signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
-    return pause(this.#parts.clock, expiryCheckMs, AbortSignal.any([signal, woken.signal]));
+    return pause(this.#deps.clock, expiryCheckMs, AbortSignal.any([signal, woken.signal]));
   }
 }

@@ -2,11 +2,11 @@ import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { LoadedInfo } from './backend.ts';
 import { type Lane, Lanes } from './lanes.ts';
-import { ModelProcess, type ProcessParts, type RunOptions } from './model-process.ts';
+import { ModelProcess, type ProcessDeps, type RunOptions } from './model-process.ts';
 import { type HostSpec, type ModelSpec, nameOfSpec, specKey } from './model-spec.ts';
 import type { InputOf, OperationName, ResultOf } from './operations.ts';
 
-export interface PoolBounds {
+export interface PoolOptions {
   /** Models that may be loaded at one time. */
   readonly loadedModelsMax: number;
   /** Memory that all loaded models may take together, in bytes. */
@@ -19,8 +19,8 @@ export interface PoolBounds {
   readonly stuckMs: number;
 }
 
-export interface PoolParts extends Omit<ProcessParts, 'onReserve' | 'onRelease'> {
-  readonly pool: PoolBounds;
+export interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
+  readonly pool: PoolOptions;
   readonly onLoading: (key: string) => void;
   readonly onLoad: (key: string, durationMs: number) => void;
   readonly onUnload: (key: string, reason: 'idle' | 'evicted') => void;
@@ -61,7 +61,7 @@ interface Slot {
  * first, one in use never. After a crash the next request gets a fresh child.
  */
 export class ModelPool {
-  readonly #parts: PoolParts;
+  readonly #deps: PoolDeps;
   readonly #clock: Clock;
   readonly #slots = new Map<string, Slot>();
   readonly #leaving = new Set<Promise<void>>();
@@ -69,10 +69,10 @@ export class ModelPool {
   #cancelCheck: (() => void) | undefined;
   #stopped = false;
 
-  constructor(parts: PoolParts) {
-    this.#parts = parts;
-    this.#clock = parts.clock;
-    this.#lanes = new Lanes(parts.clock);
+  constructor(deps: PoolDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock;
+    this.#lanes = new Lanes(deps.clock);
   }
 
   /**
@@ -135,7 +135,7 @@ export class ModelPool {
   /** Whether a child owes a sign of life for longer than it should. */
   get stuck(): boolean {
     return [...this.#slots.values()].some(
-      ({ process }) => process !== undefined && process.silentMs() >= this.#parts.pool.stuckMs,
+      ({ process }) => process !== undefined && process.silentMs() >= this.#deps.pool.stuckMs,
     );
   }
 
@@ -166,7 +166,7 @@ export class ModelPool {
       process: undefined,
       users: 0,
       lastUsedMs: this.#clock.monotonicMs(),
-      keepAliveMs: this.#parts.pool.keepAliveMs,
+      keepAliveMs: this.#deps.pool.keepAliveMs,
       cancelIdle: undefined,
     };
     this.#slots.set(key, slot);
@@ -184,19 +184,19 @@ export class ModelPool {
 
   async #load(spec: HostSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
     const startMs = this.#clock.monotonicMs();
-    this.#parts.onLoading(specKey(spec));
-    const parts: ProcessParts = {
-      ...this.#parts,
+    this.#deps.onLoading(specKey(spec));
+    const deps: ProcessDeps = {
+      ...this.#deps,
       onReserve: (key, bytes) => this.#reserve(key, bytes),
       onRelease: (key, bytes) => this.#release(key, bytes),
     };
-    const loaded = await ModelProcess.load(spec, parts, abandoned);
-    this.#parts.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs);
+    const loaded = await ModelProcess.load(spec, deps, abandoned);
+    this.#deps.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs);
     return loaded;
   }
 
   #makeRoom(name: string, isModel: boolean, bytes: number): void {
-    const { loadedModelsMax, memoryBytesMax } = this.#parts.pool;
+    const { loadedModelsMax, memoryBytesMax } = this.#deps.pool;
     if (bytes > memoryBytesMax) {
       throw new ServiceError(
         'memory_budget_exceeded',
@@ -263,7 +263,7 @@ export class ModelPool {
 
   #unload(slot: Slot, reason: 'idle' | 'evicted'): void {
     this.#letGo(slot);
-    if (slot.process !== undefined) this.#parts.onUnload(slot.key, reason);
+    if (slot.process !== undefined) this.#deps.onUnload(slot.key, reason);
   }
 
   /** Lets the process of a slot go, also one that is still loading. */
@@ -282,7 +282,7 @@ export class ModelPool {
 
   /** Looks after the children for as long as there are any. */
   #look(): void {
-    this.#cancelCheck ??= this.#clock.after(this.#parts.pool.checkEveryMs, () => {
+    this.#cancelCheck ??= this.#clock.after(this.#deps.pool.checkEveryMs, () => {
       this.#cancelCheck = undefined;
       for (const { process } of this.#slots.values()) process?.check();
       if (this.#slots.size > 0) this.#look();

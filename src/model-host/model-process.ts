@@ -11,20 +11,20 @@ import { type HostSpec, nameOfSpec, specKey } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';
 
-interface ProcessBounds {
+interface ProcessOptions {
   /** How long a model may take to load. */
   readonly loadMs: number;
   /** How long a child that has work may send nothing before it is ended. */
   readonly stallMs: number;
 }
 
-export interface ProcessParts {
+export interface ProcessDeps {
   /** File that the child runs; it calls `runHostChild`. */
   readonly entry: string;
   /** All variables that the child sees. */
   readonly environment: Readonly<Record<string, string>>;
   readonly clock: Clock;
-  readonly bounds: ProcessBounds;
+  readonly options: ProcessOptions;
   /** Asked when a child wants more memory than was expected of its model; false where there is no room. */
   readonly onReserve: (key: string, bytes: number) => boolean;
   /** Called when a child gives memory back. */
@@ -56,7 +56,7 @@ const stopGraceMs = 2_000;
  */
 export class ModelProcess {
   readonly spec: HostSpec;
-  readonly #parts: ProcessParts;
+  readonly #deps: ProcessDeps;
   readonly #child: Subprocess<'ignore', 'ignore', 'pipe'>;
   readonly #memoryFiles = [openMemoryFile(), openMemoryFile()].filter((file) => file !== undefined);
   readonly #largeArrays: LargeArrays | undefined;
@@ -73,29 +73,29 @@ export class ModelProcess {
   #residentBytes = 0;
   #loadedBytes = 0;
 
-  private constructor(spec: HostSpec, parts: ProcessParts) {
+  private constructor(spec: HostSpec, deps: ProcessDeps) {
     this.spec = spec;
-    this.#parts = parts;
-    this.#lastHeardMs = parts.clock.monotonicMs();
+    this.#deps = deps;
+    this.#lastHeardMs = deps.clock.monotonicMs();
     const [toChild, fromChild] = this.#memoryFiles;
     if (toChild !== undefined && fromChild !== undefined) this.#largeArrays = new LargeArrays(toChild, fromChild);
-    this.#child = Bun.spawn([process.execPath, parts.entry], {
+    this.#child = Bun.spawn([process.execPath, deps.entry], {
       ipc: (message) => this.#take(message as FromChild),
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'pipe', ...this.#memoryFiles],
-      env: { ...parts.environment },
+      env: { ...deps.environment },
       onExit: (_child, code, signal) => this.#exited(signal === null ? `exit code ${code}` : `signal ${signal}`),
     });
     void this.#listen();
   }
 
   /** Starts a child and has it load the model. Throws `model_load_failed`, also once the load is abandoned. */
-  static async load(spec: HostSpec, parts: ProcessParts, abandoned?: AbortSignal): Promise<[ModelProcess, LoadedInfo]> {
-    const process = new ModelProcess(spec, parts);
+  static async load(spec: HostSpec, deps: ProcessDeps, abandoned?: AbortSignal): Promise<[ModelProcess, LoadedInfo]> {
+    const process = new ModelProcess(spec, deps);
     process.#send({ type: 'load', spec, sharesMemory: process.#largeArrays !== undefined });
     const leave = () => void process.stop();
     abandoned?.addEventListener('abort', leave, { once: true });
-    const cancel = parts.clock.after(parts.bounds.loadMs, () => process.kill('it took too long to load'));
+    const cancel = deps.clock.after(deps.options.loadMs, () => process.kill('it took too long to load'));
     try {
       return [process, await process.#loaded.promise];
     } catch (error) {
@@ -128,7 +128,7 @@ export class ModelProcess {
   /** Milliseconds since the child was last heard of, while it owes an answer; 0 while it owes none. */
   silentMs(): number {
     const owes = this.#alive && (this.#pending.size > 0 || this.#pinged);
-    return owes ? this.#parts.clock.monotonicMs() - this.#lastHeardMs : 0;
+    return owes ? this.#deps.clock.monotonicMs() - this.#lastHeardMs : 0;
   }
 
   /**
@@ -163,7 +163,7 @@ export class ModelProcess {
       if (arrays !== undefined) this.#largeArrays?.free(arrays);
       signal?.removeEventListener('abort', onAbort);
     };
-    if (this.#pending.size === 0) this.#lastHeardMs = this.#parts.clock.monotonicMs();
+    if (this.#pending.size === 0) this.#lastHeardMs = this.#deps.clock.monotonicMs();
     this.#pending.set(id, {
       settle: (message) => {
         finish();
@@ -190,9 +190,9 @@ export class ModelProcess {
   /** Looks after the child; to be called now and then. An idle one is asked for a sign of life. */
   check(): void {
     if (!this.#alive) return;
-    if (this.silentMs() >= this.#parts.bounds.stallMs) this.kill('it was stuck');
+    if (this.silentMs() >= this.#deps.options.stallMs) this.kill('it was stuck');
     else if (this.#pending.size === 0 && !this.#pinged) {
-      this.#lastHeardMs = this.#parts.clock.monotonicMs();
+      this.#lastHeardMs = this.#deps.clock.monotonicMs();
       this.#pinged = true;
       this.#send({ type: 'ping' });
     }
@@ -203,7 +203,7 @@ export class ModelProcess {
     if (this.#alive && !this.#stopping) {
       this.#stopping = true;
       this.#send({ type: 'stop' });
-      const cancel = this.#parts.clock.after(stopGraceMs, () => this.#child.kill('SIGKILL'));
+      const cancel = this.#deps.clock.after(stopGraceMs, () => this.#child.kill('SIGKILL'));
       void this.#gone.promise.then(cancel);
     }
     await this.#gone.promise;
@@ -215,7 +215,7 @@ export class ModelProcess {
   }
 
   #take(message: FromChild): void {
-    this.#lastHeardMs = this.#parts.clock.monotonicMs();
+    this.#lastHeardMs = this.#deps.clock.monotonicMs();
     if (message.type === 'loaded') {
       this.#residentBytes = message.residentBytes;
       this.#loadedBytes = message.residentBytes;
@@ -227,9 +227,9 @@ export class ModelProcess {
     } else if (message.type === 'event') this.#pending.get(message.id)?.event(message.event);
     else if (message.type === 'done' || message.type === 'failed') this.#pending.get(message.id)?.settle(message);
     else if (message.type === 'reserve') {
-      const granted = this.#parts.onReserve(specKey(this.spec), message.bytes);
+      const granted = this.#deps.onReserve(specKey(this.spec), message.bytes);
       this.#send({ type: 'reserved', id: message.id, granted });
-    } else if (message.type === 'release') this.#parts.onRelease(specKey(this.spec), message.bytes);
+    } else if (message.type === 'release') this.#deps.onRelease(specKey(this.spec), message.bytes);
     else if (message.type === 'pong') {
       this.#pinged = false;
       this.#residentBytes = message.residentBytes;
@@ -253,7 +253,7 @@ export class ModelProcess {
     // What waited in them has been given up by now.
     for (const file of this.#memoryFiles) closeSync(file);
     if (!this.#stopping) {
-      this.#parts.onCrash(
+      this.#deps.onCrash(
         specKey(this.spec),
         this.#stderrTail === '' ? reason : `${reason}: ${this.#stderrTail.trimEnd()}`,
       );

@@ -3,7 +3,7 @@ import { FrameBuilder, rowKind } from '../lib/document-frame.ts';
 
 export interface FramedDocument {
   key: string;
-  /** Base of its lifetime in milliseconds; undefined when it has none. */
+  /** Its TTL base in milliseconds; undefined when it has none. */
   ttlBaseMs: number | undefined;
   /** When it was written, in milliseconds; undefined where the body says so itself. */
   writtenMs: number | undefined;

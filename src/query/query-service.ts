@@ -1,6 +1,6 @@
 import type { Caller } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
-import { inSlices } from '../lib/in-slices.ts';
+import { forEachYielding } from '../lib/yield-to-event-loop.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { Hit } from './execution/hydrate.ts';
@@ -29,7 +29,7 @@ export interface QueryReport {
   request: unknown;
 }
 
-interface QueryServiceParts {
+interface QueryServiceDeps {
   tables: SearchableTables;
   run: RunNativeQuery;
   clock: Clock;
@@ -49,10 +49,10 @@ type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone'>;
  * inputs that its plan wants are brought, the engine searches, the page found is completed, and the answer is rendered.
  */
 export class QueryService {
-  readonly #parts: QueryServiceParts;
+  readonly #deps: QueryServiceDeps;
 
-  constructor(parts: QueryServiceParts) {
-    this.#parts = parts;
+  constructor(deps: QueryServiceDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -65,19 +65,19 @@ export class QueryService {
     if (requests.length === 1) return [await this.#one(only, pathTable, caller)];
     const results: Promise<string>[] = [];
     const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, caller));
-    await inSlices(requests.length, start, 1);
+    await forEachYielding(requests.length, start, 1);
     return Promise.all(results);
   }
 
   async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string> {
-    const started = this.#parts.clock.monotonicMs();
+    const started = this.#deps.clock.monotonicMs();
     try {
       return await this.#one(request, pathTable, caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       // The answer as a whole succeeds, and nothing else would log it.
-      if (error.status >= 500) this.#parts.onFailedAmongSeveral(error, caller.requestId);
-      return renderFailure(error, this.#parts.clock.monotonicMs() - started);
+      if (error.status >= 500) this.#deps.onFailedAmongSeveral(error, caller.requestId);
+      return renderFailure(error, this.#deps.clock.monotonicMs() - started);
     }
   }
 
@@ -85,15 +85,15 @@ export class QueryService {
     try {
       return await this.#answer(request, pathTable, caller);
     } catch (error) {
-      this.#parts.onFailure();
+      this.#deps.onFailure();
       throw withDetails(error, { table: tableOf(request, pathTable) });
     }
   }
 
   async #answer(request: unknown, pathTable: string | undefined, caller: ServiceCaller, attempt = 1): Promise<string> {
-    const { clock } = this.#parts;
+    const { clock } = this.#deps;
     const started = clock.monotonicMs();
-    const table = this.#parts.tables.get(queryTable(request, pathTable), caller, 'read');
+    const table = this.#deps.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
     const planned = planQuery(request, planContextOf(table, caller, nowMs));
     const scope: CursorScope = { table: table.name, sort: planned.plan.sort };
@@ -103,7 +103,7 @@ export class QueryService {
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
     let executed: ExecutedQuery;
     try {
-      executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#parts.run, caller);
+      executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#deps.run, caller);
     } catch (error) {
       // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
       if (target.isOpen() || attempt === attemptsMax) throw error;
@@ -120,23 +120,23 @@ export class QueryService {
       tookMs: finished - started,
       request,
     };
-    this.#parts.onQuery(report);
+    this.#deps.onQuery(report);
     return renderQueryResult(page.executed, {
       table: table.name,
       projection: planned.projection,
       tookMs: report.tookMs,
       highlights: page.highlights,
       embeddings: vectors?.shown,
-      seal: (values, at) => this.#parts.cursors.seal(scope, values, at),
+      seal: (values, at) => this.#deps.cursors.seal(scope, values, at),
       profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
     });
   }
 
   /** The plan with what only the server can bring into it. */
   #withInputs({ plan, inputs }: PlannedQuery, scope: CursorScope): NativePlan {
-    const timeoutMs = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#parts.queryTimeoutMs);
+    const timeoutMs = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#deps.queryTimeoutMs);
     const whole: NativePlan = { ...plan, timeout_ms: timeoutMs };
-    if (inputs.cursor) whole.cursor = this.#parts.cursors.open(scope, inputs.cursor);
+    if (inputs.cursor) whole.cursor = this.#deps.cursors.open(scope, inputs.cursor);
     return whole;
   }
 }

@@ -8,7 +8,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import type { ServerStart } from './running-server.ts';
 
-interface AppParts extends Omit<ServerStart, 'config'> {
+interface AppDeps extends Omit<ServerStart, 'config'> {
   /** The options as they are now. */
   readonly options: () => Config;
   readonly limits: LimitOptions;
@@ -17,7 +17,7 @@ interface AppParts extends Omit<ServerStart, 'config'> {
 
 /** The application of some routes, counted and measured as every server of ours is. */
 export function createApp(
-  { options, listener, logger, clock, limits, metrics }: AppParts,
+  { options, listener, logger, clock, limits, metrics }: AppDeps,
   routes: readonly Route[],
   more: Pick<AppDependencies, 'isInferencePath'> = {},
 ): App {

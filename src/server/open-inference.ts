@@ -24,7 +24,7 @@ import type { Readiness } from '../observability/readiness.ts';
 import { isModelKind } from '../protocol/inference/model-kinds.ts';
 import { entryFile } from '../runtime/entry-file.ts';
 
-interface InferenceParts {
+interface InferenceDeps {
   readonly config: Config;
   readonly limits: LimitOptions;
   readonly clock: Clock;
@@ -35,13 +35,13 @@ interface InferenceParts {
 const hostEntry = entryFile(new URL('../model-host/host-main.ts', import.meta.url));
 
 /** Finds the models and makes ready to load them. Nothing is loaded yet. */
-export function openInference({ config, limits, clock, logger, metrics }: InferenceParts): Inference {
+export function openInference({ config, limits, clock, logger, metrics }: InferenceDeps): Inference {
   const registry = openModels(config, logger);
   const pool = new ModelPool({
     entry: hostEntry,
     environment: childEnvironment(),
     clock,
-    bounds: { loadMs: config.modelLoadMs, stallMs: config.modelStallMs },
+    options: { loadMs: config.modelLoadMs, stallMs: config.modelStallMs },
     pool: {
       loadedModelsMax: config.loadedModelsMax,
       memoryBytesMax: config.modelMemoryBytes ?? Math.floor(totalmem() / 2),
@@ -87,7 +87,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     pool,
     admission,
     media: new MediaLoader({
-      bounds: {
+      options: {
         downloadBytesMax: config.mediaBytesMax,
         concurrentMax: config.inferenceConcurrency,
         edgeMax: config.imageEdgeMax,
@@ -153,12 +153,12 @@ export async function stopInference({ models, pool, templates }: Inference): Pro
 }
 
 /** Makes a stuck model show in `/readyz`, and loads what is to be there from the start, fetching it where need be. */
-export function startInference(inference: Inference, parts: InferenceParts, readiness: Readiness): void {
+export function startInference(inference: Inference, deps: InferenceDeps, readiness: Readiness): void {
   readiness.add('inference', () => !inference.pool.stuck);
-  const wanted = parts.config.preloadModels === 'none' ? [] : parts.config.preloadModels.split(',');
+  const wanted = deps.config.preloadModels === 'none' ? [] : deps.config.preloadModels.split(',');
   for (const key of wanted.map((each) => each.trim())) {
     preload(inference, key).catch((error: unknown) => {
-      parts.logger.warn('a model could not be preloaded', { model: key }, error);
+      deps.logger.warn('a model could not be preloaded', { model: key }, error);
     });
   }
 }

@@ -28,7 +28,7 @@ export async function openTables(
       stampOf: (rangeId) => storage.rangeStamp(rangeId),
       save: (facts) => storage.catalog.saveRangeFacts(facts),
     }),
-    bounds: { ...limits, openRangesMax: openRangesFor(descriptorLimit(), limits) },
+    options: { ...limits, openRangesMax: openRangesFor(descriptorLimit(), limits) },
     clock,
     onCloseFailed: (range_id, error) => logger.warn('a range at rest could not be closed', { range_id }, error),
   });
@@ -39,7 +39,7 @@ export async function openTables(
     const table = tables.ownerOf(rangeId);
     const stored = await storage.openRange(rangeId, table.ttlDurationMs);
     for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
-    const parts = {
+    const deps = {
       stored,
       log,
       indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
@@ -47,14 +47,14 @@ export async function openTables(
       removeIndexFiles: (directory: string, definition: IndexDefinition) =>
         rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
       clock,
-      bounds: applierBounds(limits),
+      options: applierBounds(limits),
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
       writers,
-      hasLifetimes: () => table.ttlDurationMs !== undefined,
+      hasTtl: () => table.ttlDurationMs !== undefined,
     };
     return new IndexedRange(
-      parts,
+      deps,
       table.indexes.map(({ definition }) => definition),
     );
   };

@@ -50,7 +50,7 @@ interface StorageStart {
   unclean: RangeId[];
 }
 
-interface StorageParts {
+interface StorageDeps {
   directory: DataDirectory;
   lock: DataLock;
   clock: Clock;
@@ -67,7 +67,7 @@ export class Storage {
   readonly directory: DataDirectory;
   readonly start: StorageStart;
   readonly secrets: DirectorySecrets;
-  readonly #parts: StorageParts;
+  readonly #deps: StorageDeps;
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #open = new Map<RangeId, RangeReader>();
   readonly #listeners = new Map<RangeId, Set<EntryListener>>();
@@ -78,9 +78,9 @@ export class Storage {
   #upkeep: Promise<void> | undefined;
   readonly #looking: Promise<void>;
 
-  constructor(parts: StorageParts) {
-    const { directory, channel, start, faults } = parts;
-    this.#parts = parts;
+  constructor(deps: StorageDeps) {
+    const { directory, channel, start, faults } = deps;
+    this.#deps = deps;
     this.directory = directory;
     this.#faults = faults;
     this.jobs = new CatalogJobStore(directory.catalogFile, channel);
@@ -183,7 +183,7 @@ export class Storage {
       // A writer that has failed says so by itself.
       const { nextMs } = await this.#channel.call('upkeep', undefined).catch(() => ({ nextMs: undefined }));
       if (nextMs === undefined) return;
-      await pause(this.#parts.clock, nextMs, signal);
+      await pause(this.#deps.clock, nextMs, signal);
     }
   }
 
@@ -218,11 +218,11 @@ export class Storage {
       await this.#removals.close();
       this.catalog.close();
       this.jobs.close();
-      await this.#parts.checkpointer.close();
+      await this.#deps.checkpointer.close();
       await this.#channel.call('close', undefined);
     } finally {
       this.#channel.terminate();
-      this.#parts.lock.release();
+      this.#deps.lock.release();
     }
   }
 }

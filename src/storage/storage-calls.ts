@@ -97,7 +97,7 @@ export type StorageCalls = {
   start: [WriterStart, StartReport];
   append: [WriteRequest, AppliedWrite[]];
   openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
-  setLifetime: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
+  setTtl: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
   closeRange: [{ rangeId: RangeId }, undefined];
   /** The process ends soon: the range is left as after a crash. */
   leaveRange: [{ rangeId: RangeId }, undefined];

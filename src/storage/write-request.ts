@@ -52,10 +52,10 @@ export interface RangeWrite {
   merge?: MergeWindow;
   /** Deletes that happen only if the document still has this sequence; others are skipped. */
   deleteIf?: readonly ConditionalDelete[];
-  /** Dotted path of the field that holds the base of a document's lifetime; only transforms read it. */
+  /** Dotted path of the field that holds a document's TTL base; only transforms read it. */
   ttlField?: string;
-  /** The frame names documents by transforms without operations: only the base of their lifetimes is read again. */
-  lifetimesOnly?: boolean;
+  /** The frame names documents by transforms without operations: only their TTL bases are read again. */
+  ttlBasesOnly?: boolean;
 }
 
 interface ConditionalDelete {
@@ -79,7 +79,7 @@ export interface WriteRequest {
   requestId: string;
   /** Of a request that takes effect once, however often it is sent. */
   key?: RequestKey | undefined;
-  /** Wall time of the request in milliseconds: base of lifetimes, and what "expired" is measured against. */
+  /** Wall time of the request in milliseconds: TTL base of documents without one, and what "expired" is measured against. */
   timeMs: number;
   /** The same instant as RFC 3339 text, for `$currentDate`. */
   timestamp: string;

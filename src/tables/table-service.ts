@@ -10,7 +10,7 @@ import type { RangePool } from '../indexing/range-pool.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
-import { SerialTasks } from '../lib/serial-tasks.ts';
+import { KeyedMutex } from '../lib/keyed-mutex.ts';
 import {
   type CreateTableRequest,
   createTableRequest,
@@ -29,7 +29,7 @@ import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
 import type { TableLookup } from './table-lookup.ts';
 import type { TableSettings } from './table-view.ts';
-import { LifetimeRewrite } from './upkeep/lifetime-rewrite.ts';
+import { TtlRewrite } from './upkeep/ttl-rewrite.ts';
 import { refuseMisspelledMembers } from './writes/unknown-members.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
@@ -38,7 +38,7 @@ export class TableService implements TableLookup {
   readonly #pool: RangePool;
   readonly #clock: Clock;
   readonly #defaultShards: number;
-  readonly #changes = new SerialTasks();
+  readonly #changes = new KeyedMutex();
   readonly #tables = new Map<string, Table>();
   readonly #owners = new Map<number, Table>();
   readonly #schemaChange: SchemaChange;
@@ -56,7 +56,7 @@ export class TableService implements TableLookup {
     this.#clock = parts.clock;
     this.#defaultShards = parts.defaultShards;
     this.#schemaChange = new SchemaChange(parts.storage, this.#changes, (job) => parts.jobs.submit(job));
-    const rewrite = new LifetimeRewrite({
+    const rewrite = new TtlRewrite({
       findTable: (tableId) => this.all().find(({ id }) => id === tableId),
       log: parts.log,
       clock: parts.clock,

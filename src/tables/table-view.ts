@@ -7,7 +7,7 @@ export interface TableSettings {
   schema: TableSchema;
   /** Schema that queries are read with while full text for `schema` is being built. */
   readSchema?: TableSchema;
-  /** Names the job that reads the lifetimes of all documents again; until it has ended nothing expires. */
+  /** Names the job that reads the TTL base of every document again; until it has ended nothing expires. */
   ttlRewrite?: string;
   /** The default full-text index was dropped: what serves in its place keeps whole values only, for filters and orders. */
   textIndexDropped?: true;

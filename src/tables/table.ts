@@ -85,12 +85,12 @@ export class Table implements TableView {
     );
   }
 
-  /** Undefined as well while the lifetimes of stored documents are read again. */
+  /** Undefined as well while the TTL bases of stored documents are read again. */
   get ttlDurationMs(): number | undefined {
     return this.#ttl?.durationMs;
   }
 
-  /** Member that holds the base of a document's lifetime. */
+  /** Member that holds a document's TTL base. */
   get ttlField(): string {
     return ttlField(this.#settings.schema);
   }
@@ -152,9 +152,9 @@ export class Table implements TableView {
     return facts;
   }
 
-  /** Least base of a lifetime in a closed range, milliseconds since 1970; `-Infinity` when only a look can tell. */
-  oldestLifetimeMs(rangeId: number): number {
-    const oldest = this.#pool.knownClosed(rangeId)?.oldestLifetimeMs;
+  /** Least TTL base in a closed range, milliseconds since 1970; `-Infinity` when only a look can tell. */
+  oldestTtlBaseMs(rangeId: number): number {
+    const oldest = this.#pool.knownClosed(rangeId)?.oldestTtlBaseMs;
     if (oldest === undefined) return Number.NEGATIVE_INFINITY;
     return oldest ?? Number.POSITIVE_INFINITY;
   }

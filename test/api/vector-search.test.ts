@@ -219,7 +219,7 @@ describe('a search by vectors shows what was written', () => {
     );
   });
 
-  test('and nothing whose lifetime is over', async () => {
+  test('and nothing that has expired', async () => {
     const clock = new FakeClock();
     await using other = await startTestServer({ clock });
     await createRecipes(other, 'passing', 2, { schema: { ttl: { duration: '1h' } } });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import sharp from 'sharp';
-import { type FetchMediaParts, MediaFetcher } from '../../src/inference/media/fetch-media.ts';
+import { type FetchMediaDeps, MediaFetcher } from '../../src/inference/media/fetch-media.ts';
 import { MediaLoader } from '../../src/inference/media/media-loader.ts';
 import { mediaReference } from '../../src/inference/media/media-reference.ts';
 import { isPublicAddress } from '../../src/inference/media/public-address.ts';
@@ -19,7 +19,7 @@ const pool = new ModelPool({
   entry: hostEntry,
   environment: { PATH: process.env.PATH ?? '' },
   clock: systemClock,
-  bounds: { loadMs: 60_000, stallMs: 60_000 },
+  options: { loadMs: 60_000, stallMs: 60_000 },
   pool: {
     loadedModelsMax: 1,
     memoryBytesMax: 4096 * mebibyte,
@@ -63,7 +63,7 @@ afterAll(() => {
 /** Every name leads to the server of this file, except those whose addresses are given. */
 function fetcher(
   addresses: Record<string, string[]> = {},
-  change: Partial<FetchMediaParts> = {},
+  change: Partial<FetchMediaDeps> = {},
   policy = {},
 ): MediaFetcher {
   asked = [];
@@ -77,7 +77,7 @@ function fetcher(
   });
 }
 
-function open(change: Partial<FetchMediaParts> = {}): MediaFetcher {
+function open(change: Partial<FetchMediaDeps> = {}): MediaFetcher {
   return fetcher({ 'pictures.example': ['127.0.0.1'] }, change, { blockPrivateAddresses: false });
 }
 
@@ -300,7 +300,7 @@ async function load(
   from = open(),
 ) {
   const loader = new MediaLoader({
-    bounds: {
+    options: {
       downloadBytesMax: change.mediaBytes ?? 100 * mebibyte,
       concurrentMax: change.concurrent ?? 0,
       edgeMax: change.edge ?? 2048,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { ModelPool, type PoolBounds } from '../../src/model-host/model-pool.ts';
+import { ModelPool, type PoolOptions } from '../../src/model-host/model-pool.ts';
 import type { ModelSpec } from '../../src/model-host/model-spec.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
@@ -19,14 +19,14 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((pool) => pool.stop()));
 });
 
-function story(bounds: Partial<PoolBounds> = {}, stallMs = 60_000): Story {
+function story(bounds: Partial<PoolOptions> = {}, stallMs = 60_000): Story {
   const clock = new FakeClock();
   const events: string[] = [];
   const pool = new ModelPool({
     entry,
     environment: { PATH: process.env.PATH ?? '' },
     clock,
-    bounds: { loadMs: 10_000, stallMs },
+    options: { loadMs: 10_000, stallMs },
     pool: {
       loadedModelsMax: 2,
       memoryBytesMax: 8 * 1024 * mebibyte,

@@ -99,9 +99,9 @@ async function openRange(directory: string) {
           indexes[name as keyof typeof indexes].open(),
       removeIndexFiles: (_, { name }) => void removed.push(name),
       clock,
-      bounds,
+      options: bounds,
       onIndexEvent: () => ({}),
-      hasLifetimes: () => false,
+      hasTtl: () => false,
     },
     definitions,
   );
@@ -145,7 +145,7 @@ test('a pin keeps tombstones in the feed after every index has taken them over, 
     await range.waitForIndexes('all', range.head);
     await clock.advance(bounds.checkpointMs);
     // The writer answers in order: the purge is behind it.
-    await stored.setLifetime(undefined);
+    await stored.setTtl(undefined);
   };
   {
     using pin = range.pinFeed(range.head);

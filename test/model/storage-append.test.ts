@@ -114,7 +114,7 @@ describe('appending to one range', () => {
     await assertThat('never', 0);
     expect(await failure(assertThat('live', 0))).toMatchObject({ code: 'transaction_conflict' });
     expect(await failure(assertThat('old', version - 1))).toMatchObject({ code: 'transaction_conflict' });
-    await range.setLifetime(undefined);
+    await range.setTtl(undefined);
     expect(await failure(assertThat('old', 0))).toMatchObject({ code: 'transaction_conflict' });
     await storage.close();
   });

@@ -27,7 +27,7 @@ export function openTestPool({
     entry: hostEntry,
     environment: Object.fromEntries(Object.entries(process.env).filter((pair): pair is [string, string] => !!pair[1])),
     clock: systemClock,
-    bounds: { loadMs: 60_000, stallMs: 60_000, ...bounds },
+    options: { loadMs: 60_000, stallMs: 60_000, ...bounds },
     pool: { loadedModelsMax: 4, memoryBytesMax, keepAliveMs: 600_000, checkEveryMs: 1_000, stuckMs: 60_000 },
     onLoading: () => undefined,
     onLoad: () => undefined,

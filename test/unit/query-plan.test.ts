@@ -94,7 +94,7 @@ describe('planning a query', () => {
     expect(planQuery({ full_text_search: { match_all: {} } }, context).plan.exact_total).toBe(true);
   });
 
-  test('expired documents are hidden from the moment that they are as old as the lifetime', () => {
+  test('expired documents are hidden from the moment that they are as old as the TTL', () => {
     expect(planQuery({}, context).plan.expired_at_or_before_ms).toBeUndefined();
     expect(planQuery({}, { ...context, ttlDurationMs: 400_000 }).plan.expired_at_or_before_ms).toBe(600_000);
     expect(planFilter({ match: 'a' }, { nowMs: 1_000, ttlDurationMs: 400 }).expired_at_or_before_ms).toBe(600);

@@ -50,7 +50,7 @@ function poolOf(
       stampOf: (rangeId) => stamps.get(rangeId) ?? 'as it was',
       save: async (facts) => void saves.push(facts),
     }),
-    bounds: { openRangesMax, warmRangesMax: 1, rangeIdleMs: 60_000 },
+    options: { openRangesMax, warmRangesMax: 1, rangeIdleMs: 60_000 },
     clock,
     onCloseFailed: () => undefined,
   });

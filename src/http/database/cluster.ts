@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 import { type Caller, seesTable } from '../../access/principal.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
-import { turn } from '../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -126,14 +126,14 @@ async function renderTopology(source: ClusterSource, caller: Caller) {
   };
 }
 
-/** Tables that are reported before other requests get their turn. */
+/** Tables that are reported before the loop yields to other requests. */
 const sliceTables = 256;
 
 /** One report for each range; tables that are dropped meanwhile are left out. */
 async function reportTables(tables: readonly Table[]) {
   const reports: ReturnType<typeof reportRange>[] = [];
   for (const [at, table] of tables.entries()) {
-    if (at % sliceTables === sliceTables - 1) await turn();
+    if (at % sliceTables === sliceTables - 1) await yieldToEventLoop();
     try {
       const facts = await table.facts();
       reports.push(...table.ranges.map((range, index) => reportRange(table, range, facts[index])));

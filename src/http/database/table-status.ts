@@ -1,9 +1,9 @@
-import { turn } from '../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { TableView } from '../../tables/table-view.ts';
 
-/** Tables that are rendered before other requests get their turn. */
+/** Tables that are rendered before the loop yields to other requests. */
 const sliceTables = 256;
 
 export async function renderTable(table: TableView): Promise<TableStatus> {
@@ -41,7 +41,7 @@ function base64(key: string): string {
 export async function renderTables(tables: readonly TableView[]): Promise<TableStatus[]> {
   const rendered: TableStatus[] = [];
   for (const [at, table] of tables.entries()) {
-    if (at % sliceTables === sliceTables - 1) await turn();
+    if (at % sliceTables === sliceTables - 1) await yieldToEventLoop();
     try {
       rendered.push(await renderTable(table));
     } catch (error) {

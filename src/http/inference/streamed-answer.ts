@@ -19,7 +19,7 @@ export interface ChunkWriter {
   usage(outputs: readonly GenerationOutput[]): string;
 }
 
-interface StreamedParts {
+interface StreamedAnswerDeps {
   readonly inference: Pick<Inference, 'clock'>;
   readonly request: Pick<GenerationRequest, 'includeUsage' | 'jsonErrors'>;
   readonly chunks: ChunkWriter;
@@ -28,7 +28,7 @@ interface StreamedParts {
 
 /** One answer as events, the last one `[DONE]`, as the OpenAI interface has it. */
 export async function streamedAnswer(
-  { inference, request, chunks, generate }: StreamedParts,
+  { inference, request, chunks, generate }: StreamedAnswerDeps,
   context: ConstructorParameters<typeof LateStream>[0],
 ): Promise<Response> {
   const stream = new LateStream(context, {

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { tooSlow } from './request-body.ts';
 
-interface InFlightBounds {
+interface InFlightOptions {
   readonly concurrentRequestsMax: number;
   readonly bodiesInFlightBytesMax: number;
   readonly requestDeadlineMs: number;
@@ -73,7 +73,7 @@ export class InFlightRequests {
   readonly #open = new Set<InFlightRequest>();
   readonly #streams = new Set<(error: ServiceError) => void>();
   readonly #clock: Clock;
-  readonly #bounds: InFlightBounds;
+  readonly #options: InFlightOptions;
   readonly #extendIdle: ExtendIdle;
   readonly #connectionOf: ConnectionOf;
   #lastConnection: number | undefined;
@@ -83,18 +83,18 @@ export class InFlightRequests {
 
   constructor(
     clock: Clock,
-    bounds: InFlightBounds,
+    options: InFlightOptions,
     { extendIdle, connectionOf }: { extendIdle: ExtendIdle; connectionOf: ConnectionOf },
   ) {
     this.#clock = clock;
-    this.#bounds = bounds;
+    this.#options = options;
     this.#extendIdle = extendIdle;
     this.#connectionOf = connectionOf;
   }
 
   /** The runtime keeps what a request was given for the requests that follow on its connection. */
   get #keepAliveSeconds(): number {
-    return Math.ceil(this.#bounds.keepAliveMs / 1_000);
+    return Math.ceil(this.#options.keepAliveMs / 1_000);
   }
 
   get count(): number {
@@ -113,10 +113,10 @@ export class InFlightRequests {
   /** Counts a request until its `end`, or throws `unavailable` while stopping or full. */
   begin(entry: InFlightRequest): void {
     if (this.#refusal !== undefined) throw this.#refusal;
-    if (this.count >= this.#bounds.concurrentRequestsMax) {
+    if (this.count >= this.#options.concurrentRequestsMax) {
       throw new ServiceError(
         'unavailable',
-        `${this.#bounds.concurrentRequestsMax} requests are being answered already`,
+        `${this.#options.concurrentRequestsMax} requests are being answered already`,
       );
     }
     this.#open.add(entry);
@@ -136,7 +136,7 @@ export class InFlightRequests {
 
   /** Counts bytes of a body that is about to be read, or refuses them. They are given back at the end of the request. */
   reserveBody(entry: InFlightRequest, bytes: number): void {
-    if (this.#bodyBytes + bytes > this.#bounds.bodiesInFlightBytesMax && this.#bodyBytes > 0) {
+    if (this.#bodyBytes + bytes > this.#options.bodiesInFlightBytesMax && this.#bodyBytes > 0) {
       throw new ServiceError('unavailable', 'too many bytes of request bodies are being held already');
     }
     entry.bodyBytes += bytes;
@@ -180,7 +180,7 @@ export class InFlightRequests {
 
   #sweep(): void {
     const nowMs = this.#clock.monotonicMs();
-    const { bodyDeadlineMs, requestDeadlineMs } = this.#bounds;
+    const { bodyDeadlineMs, requestDeadlineMs } = this.#options;
     for (const entry of this.#open) {
       const ageMs = nowMs - entry.startedMs;
       if (ageMs >= requestDeadlineMs) {

@@ -7,7 +7,7 @@ import { SseStream, type StreamFraming } from './sse.ts';
 
 type Context = Pick<RouteContext<unknown, unknown, unknown>, 'signal' | 'openStream'>;
 
-interface LateStreamParts {
+interface LateStreamDeps {
   readonly clock: Clock;
   readonly framing: StreamFraming;
   /** Called when the stream opens: what comes before all else is sent then. */
@@ -23,22 +23,22 @@ interface LateStreamParts {
 export class LateStream {
   /** Aborted when the client leaves, the server stops or the deadline passes. */
   readonly signal: AbortSignal;
-  readonly #parts: LateStreamParts;
+  readonly #deps: LateStreamDeps;
   readonly #context: Context;
   readonly #stop = new AbortController();
   readonly #begun = Promise.withResolvers<Response>();
   #stream: SseStream | undefined;
   #open: ReturnType<Context['openStream']> | undefined;
 
-  constructor(context: Context, parts: LateStreamParts) {
+  constructor(context: Context, deps: LateStreamDeps) {
     this.#context = context;
-    this.#parts = parts;
+    this.#deps = deps;
     this.signal = AbortSignal.any([context.signal, this.#stop.signal]);
   }
 
   /** Settles with the answer once it has begun; `work` sends what there is and ends the stream by returning. */
   async run(work: () => Promise<void>): Promise<Response> {
-    const cancelWait = this.#parts.clock.after(limits.streamHeartbeatMs, () => this.#opened());
+    const cancelWait = this.#deps.clock.after(limits.streamHeartbeatMs, () => this.#opened());
     void this.#work(work);
     try {
       return await this.#begun.promise;
@@ -62,7 +62,7 @@ export class LateStream {
       this.#opened().end();
     } catch (error) {
       if (this.#stream === undefined) this.#begun.reject(error);
-      else this.#stream.fail(this.#parts.failure(this.#open?.failed(error) ?? clientLeft()));
+      else this.#stream.fail(this.#deps.failure(this.#open?.failed(error) ?? clientLeft()));
     } finally {
       this.#open?.end();
     }
@@ -70,7 +70,7 @@ export class LateStream {
 
   #opened(): SseStream {
     if (this.#stream !== undefined) return this.#stream;
-    const { clock, framing, onOpen } = this.#parts;
+    const { clock, framing, onOpen } = this.#deps;
     const stream = new SseStream({
       clock,
       framing,

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-interface MsgpackBounds {
+interface MsgpackOptions {
   /** Bytes of the JSON text. */
   readonly bytesMax: number;
   readonly depthMax: number;
@@ -15,8 +15,8 @@ interface MsgpackBounds {
  * Throws `invalid_request` for bytes that are no MessagePack or have no form in JSON, `json_too_deep` and
  * `payload_too_large`. Source: the MessagePack specification, github.com/msgpack/msgpack/blob/master/spec.md.
  */
-export function msgpackToJson(bytes: Uint8Array, bounds: MsgpackBounds): Uint8Array {
-  return new JsonWriter(bytes, bounds).write();
+export function msgpackToJson(bytes: Uint8Array, options: MsgpackOptions): Uint8Array {
+  return new JsonWriter(bytes, options).write();
 }
 
 /** A map or an array that is not complete. Keys and values of a map count alike. */
@@ -28,15 +28,15 @@ interface Container {
 
 class JsonWriter {
   readonly #in: Buffer;
-  readonly #bounds: MsgpackBounds;
+  readonly #options: MsgpackOptions;
   readonly #open: Container[] = [];
   #out: Buffer;
   #position = 0;
   #written = 0;
 
-  constructor(bytes: Uint8Array, bounds: MsgpackBounds) {
+  constructor(bytes: Uint8Array, options: MsgpackOptions) {
     this.#in = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.#bounds = bounds;
+    this.#options = options;
     this.#out = Buffer.allocUnsafe(bytes.byteLength * 2 + 64);
   }
 
@@ -111,8 +111,8 @@ class JsonWriter {
   }
 
   #begin(isMap: boolean, count: number): void {
-    if (this.#open.length >= this.#bounds.depthMax) {
-      throw new ServiceError('json_too_deep', `the body nests deeper than ${this.#bounds.depthMax} levels`);
+    if (this.#open.length >= this.#options.depthMax) {
+      throw new ServiceError('json_too_deep', `the body nests deeper than ${this.#options.depthMax} levels`);
     }
     const length = isMap ? count * 2 : count;
     // Each takes a byte at least: a count beyond what is there is not waited for.
@@ -168,7 +168,7 @@ class JsonWriter {
 
   #reserve(length: number): void {
     const needed = this.#written + length;
-    const { bytesMax } = this.#bounds;
+    const { bytesMax } = this.#options;
     if (needed > bytesMax) {
       throw new ServiceError(
         'payload_too_large',

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-export interface BodyBounds {
+interface ReadBodyOptions {
   /** Bytes, after inflation. */
   readonly bytesMax: number;
   readonly gzip: boolean;
@@ -24,15 +24,15 @@ const noBytes = new Uint8Array(0);
  * Errors: `payload_too_large` (before reading, when the length is announced), `request_timeout`,
  * `unsupported_media_type`, `invalid_request` (damaged gzip, or the client left before the end).
  */
-export function readBody(request: Request, length: number | undefined, bounds: BodyBounds): Promise<Uint8Array> {
-  const gzipped = isGzip(request, bounds.gzip);
+export function readBody(request: Request, length: number | undefined, options: ReadBodyOptions): Promise<Uint8Array> {
+  const gzipped = isGzip(request, options.gzip);
   if (length === 0) return Promise.resolve(noBytes);
-  if (length !== undefined && length > bounds.bytesMax) throw tooLarge(bounds.bytesMax);
-  const bytes = isReadWhole(length) ? request.bytes() : readChunks(request.body, request.signal, bounds);
+  if (length !== undefined && length > options.bytesMax) throw tooLarge(options.bytesMax);
+  const bytes = isReadWhole(length) ? request.bytes() : readChunks(request.body, request.signal, options);
   if (!gzipped) return bytes;
   return bytes.then((compressed) => {
-    bounds.onReceived();
-    return inflate(compressed, bounds.bytesMax);
+    options.onReceived();
+    return inflate(compressed, options.bytesMax);
   });
 }
 
@@ -83,7 +83,7 @@ export function incomplete(cause: unknown): ServiceError {
 async function readChunks(
   body: ReadableStream<Uint8Array> | null,
   signal: AbortSignal,
-  bounds: BodyBounds,
+  options: ReadBodyOptions,
 ): Promise<Uint8Array> {
   if (body === null) return noBytes;
   const reader = body.getReader();
@@ -91,14 +91,14 @@ async function readChunks(
   stopped.promise.catch(() => {});
   const leave = () => stopped.reject(incomplete(signal.reason));
   signal.addEventListener('abort', leave, { once: true });
-  const startedMs = bounds.clock.monotonicMs();
+  const startedMs = options.clock.monotonicMs();
   let total = 0;
   let cancelTimer = () => {};
   const watch = () => {
-    const allowedMs = bounds.deadlineMs + (total / bounds.bytesPerSecondMin) * 1_000;
-    const leftMs = startedMs + allowedMs - bounds.clock.monotonicMs();
+    const allowedMs = options.deadlineMs + (total / options.bytesPerSecondMin) * 1_000;
+    const leftMs = startedMs + allowedMs - options.clock.monotonicMs();
     if (leftMs <= 0) stopped.reject(tooSlow());
-    else cancelTimer = bounds.clock.after(leftMs, watch);
+    else cancelTimer = options.clock.after(leftMs, watch);
   };
   watch();
   const chunks: Uint8Array[] = [];
@@ -107,7 +107,7 @@ async function readChunks(
       const { done, value } = await Promise.race([reader.read(), stopped.promise]);
       if (done) return joined(chunks, total);
       total += value.byteLength;
-      if (total > bounds.bytesMax) throw tooLarge(bounds.bytesMax);
+      if (total > options.bytesMax) throw tooLarge(options.bytesMax);
       chunks.push(value);
     }
   } catch (thrown) {

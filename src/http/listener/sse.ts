@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 /** Server-sent events, or JSON in lines (NDJSON), which has neither comments nor events by name. */
 export type StreamFraming = 'events' | 'lines';
 
-interface SseParts {
+interface SseDeps {
   /** `events` unless given. */
   readonly framing?: StreamFraming;
   readonly clock: Clock;
@@ -29,7 +29,7 @@ const headers = {
  */
 export class SseStream {
   readonly response: Response;
-  readonly #parts: SseParts;
+  readonly #deps: SseDeps;
   /** Where events go once the server has begun to send. */
   #sink: ReadableStreamDirectController | undefined;
   /** What was sent before that. */
@@ -41,15 +41,15 @@ export class SseStream {
   #lastSentMs: number;
   #cancelHeartbeat: () => void = () => undefined;
 
-  constructor(parts: SseParts) {
-    this.#parts = parts;
-    this.#lastSentMs = parts.clock.monotonicMs();
+  constructor(deps: SseDeps) {
+    this.#deps = deps;
+    this.#lastSentMs = deps.clock.monotonicMs();
     const body = new ReadableStream<string>({
       type: 'direct',
       pull: (sink) => this.#begin(sink),
       cancel: () => this.#gone(),
     });
-    const { framing = 'events', heartbeatMs } = parts;
+    const { framing = 'events', heartbeatMs } = deps;
     this.response = new Response(body, { headers: { ...headers, 'content-type': mediaTypes[framing] } });
     if (framing === 'events') this.#beatLater(heartbeatMs);
   }
@@ -57,13 +57,13 @@ export class SseStream {
   /** One event with `data`, which is one line, and a name where it has one. */
   send(data: string, event?: string): void {
     const name = event === undefined ? '' : `event: ${event}\n`;
-    this.#write(this.#parts.framing === 'lines' ? `${data}\n` : `${name}data: ${data}\n\n`);
+    this.#write(this.#deps.framing === 'lines' ? `${data}\n` : `${name}data: ${data}\n\n`);
   }
 
   /** The last event: something failed. */
   fail(data: string): void {
     const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
-    this.#write(this.#parts.framing === 'lines' ? `${data}\n` : `event: error\n${lines.join('')}\n`);
+    this.#write(this.#deps.framing === 'lines' ? `${data}\n` : `event: error\n${lines.join('')}\n`);
     this.end();
   }
 
@@ -86,7 +86,7 @@ export class SseStream {
   #gone(): void {
     if (this.#isOver) return;
     this.#stop();
-    this.#parts.onGone();
+    this.#deps.onGone();
   }
 
   #stop(): void {
@@ -97,7 +97,7 @@ export class SseStream {
 
   #write(text: string): void {
     if (this.#isOver) return;
-    this.#lastSentMs = this.#parts.clock.monotonicMs();
+    this.#lastSentMs = this.#deps.clock.monotonicMs();
     if (this.#sink === undefined) this.#early += text;
     else this.#push(this.#sink, text);
   }
@@ -113,13 +113,13 @@ export class SseStream {
       this.#unsentBytes -= bytes;
     };
     written.then(taken, taken);
-    if (this.#unsentBytes <= this.#parts.unsentBytesMax) return;
+    if (this.#unsentBytes <= this.#deps.unsentBytesMax) return;
     this.#gone();
     sink.close(new Error('the client does not read what it asked for'));
   }
 
   #beatLater(delayMs: number): void {
-    const { clock, heartbeatMs } = this.#parts;
+    const { clock, heartbeatMs } = this.#deps;
     this.#cancelHeartbeat = clock.after(delayMs, () => {
       const leftMs = heartbeatMs - (clock.monotonicMs() - this.#lastSentMs);
       if (leftMs <= 0) this.#write(': still here\n\n');

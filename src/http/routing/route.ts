@@ -13,7 +13,7 @@ type PathParameters<Path extends string> = Path extends `${string}:${infer Name}
     ? { readonly [K in Name]: string }
     : Record<never, never>;
 
-interface BodyBounds {
+interface BodyOptions {
   /** Bytes, after inflation. A larger body is 413 `payload_too_large`. */
   readonly bytesMax: number;
   /** Accepts `Content-Encoding: gzip`; without it every encoding but identity is 415. */
@@ -21,7 +21,7 @@ interface BodyBounds {
 }
 
 /** The body is read, scanned, parsed and checked; the handler gets a typed value. */
-export interface JsonBody<Schema extends TSchema = TSchema> extends BodyBounds {
+export interface JsonBody<Schema extends TSchema = TSchema> extends BodyOptions {
   readonly kind: 'json';
   readonly schema: Schema;
   /** An empty body is allowed, and arrives as `undefined`. */
@@ -31,7 +31,7 @@ export interface JsonBody<Schema extends TSchema = TSchema> extends BodyBounds {
 }
 
 /** The handler gets the bytes; `schema` and `contentType` only document what they hold. An empty body is empty bytes. */
-interface BytesBody extends BodyBounds {
+interface BytesBody extends BodyOptions {
   readonly kind: 'bytes';
   readonly schema?: TSchema;
   readonly contentType?: string;

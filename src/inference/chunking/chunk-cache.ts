@@ -14,7 +14,7 @@ interface Entry {
   readonly untilMs: number;
 }
 
-interface ChunkCacheBounds {
+interface ChunkCacheOptions {
   readonly keptMs: number;
   /** Chunks of all entries. */
   readonly chunksMax: number;
@@ -23,13 +23,13 @@ interface ChunkCacheBounds {
 /** What was answered lately, by configuration and text. The oldest entries make room. */
 export class ChunkCache {
   readonly #clock: Clock;
-  readonly #bounds: ChunkCacheBounds;
+  readonly #options: ChunkCacheOptions;
   readonly #entries = new Map<string, Entry>();
   #chunks = 0;
 
-  constructor(clock: Clock, bounds: ChunkCacheBounds) {
+  constructor(clock: Clock, options: ChunkCacheOptions) {
     this.#clock = clock;
-    this.#bounds = bounds;
+    this.#options = options;
   }
 
   static key(configuration: string, text: string): string {
@@ -50,11 +50,11 @@ export class ChunkCache {
     const nowMs = this.#clock.monotonicMs();
     const cost = costOf(cut);
     for (const [oldest, entry] of this.#entries) {
-      if (entry.untilMs > nowMs && this.#chunks + cost <= this.#bounds.chunksMax) break;
+      if (entry.untilMs > nowMs && this.#chunks + cost <= this.#options.chunksMax) break;
       this.#remove(oldest, entry);
     }
-    if (cost > this.#bounds.chunksMax) return;
-    this.#entries.set(key, { cut, untilMs: nowMs + this.#bounds.keptMs });
+    if (cost > this.#options.chunksMax) return;
+    this.#entries.set(key, { cut, untilMs: nowMs + this.#options.keptMs });
     this.#chunks += cost;
   }
 

@@ -1,4 +1,4 @@
-import { turn } from '../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import { fixedChunker } from '../../models/model-registry.ts';
@@ -31,7 +31,7 @@ const fallBackCodes: readonly ErrorCode[] = [
   'memory_budget_exceeded',
   'internal',
 ];
-/** Tokens that are cut before others get their turn. */
+/** Tokens that are cut before the loop yields to others. */
 const tokensBetweenTurns = 50_000;
 
 /** Cuts a text. Where a model fails, the text is cut as `fixed` does it, and the answer says so. Throws `ServiceError`. */
@@ -106,7 +106,7 @@ async function collect(
     untilTurn -= chunk.tokens;
     if (untilTurn > 0) continue;
     untilTurn = tokensBetweenTurns;
-    await turn();
+    await yieldToEventLoop();
   }
   return { chunks, tokens };
 }

@@ -9,9 +9,9 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import {
   findModels,
   finished,
+  type GenerationDeps,
   type GenerationModels,
   type GenerationOutput,
-  type GenerationParts,
   generate,
   type PreparedGeneration,
   prepareGeneration,
@@ -43,10 +43,10 @@ interface ReadyJob {
  */
 export async function generateBatch(
   requests: readonly (GenerationRequest | ServiceError)[],
-  parts: GenerationParts,
+  deps: GenerationDeps,
   signal: AbortSignal,
 ): Promise<BatchOutput> {
-  const batch = new Batch(requests.length, parts, signal);
+  const batch = new Batch(requests.length, deps, signal);
   const jobs = requests.flatMap((request, at) => batch.admit(request, at));
   const { together = [], alone = [] } = Object.groupBy(jobs, ({ request }) =>
     typeof request.speculation === 'string' ? 'together' : 'alone',
@@ -61,15 +61,15 @@ export async function generateBatch(
 }
 
 class Batch {
-  readonly #parts: GenerationParts;
+  readonly #deps: GenerationDeps;
   readonly #signal: AbortSignal;
   readonly #outcomes: (BatchOutcome | undefined)[];
   readonly #counts = { native_batches: 0, native_items: 0, serial_items: 0, rejected_items: 0, fallback_items: 0 };
   #fallbackReason: string | null = null;
 
-  constructor(size: number, parts: GenerationParts, signal: AbortSignal) {
+  constructor(size: number, deps: GenerationDeps, signal: AbortSignal) {
     this.#outcomes = new Array<undefined>(size).fill(undefined);
-    this.#parts = parts;
+    this.#deps = deps;
     this.#signal = signal;
   }
 
@@ -77,7 +77,7 @@ class Batch {
   admit(request: GenerationRequest | ServiceError, at: number): Job[] {
     try {
       if (request instanceof ServiceError) throw request;
-      return [{ at, request, models: findModels(request, this.#parts) }];
+      return [{ at, request, models: findModels(request, this.#deps) }];
     } catch (error) {
       this.#reject(at, error);
       return [];
@@ -86,9 +86,9 @@ class Batch {
 
   /** Jobs of one model; it is loaded once for all of them. */
   async runTogether(jobs: readonly Job[]): Promise<void> {
-    const spec = specOfModel(must(jobs[0], 'a group has a job').models.model, this.#parts.settings);
+    const spec = specOfModel(must(jobs[0], 'a group has a job').models.model, this.#deps.settings);
     try {
-      await this.#parts.pool.use(
+      await this.#deps.pool.use(
         spec,
         async (process, info) => await this.#decode(await this.#prepare(jobs, info), process),
         { signal: this.#signal },
@@ -101,7 +101,7 @@ class Batch {
 
   async runAlone({ at, request }: Job): Promise<void> {
     try {
-      const output = await generate(request, this.#parts, { signal: this.#signal });
+      const output = await generate(request, this.#deps, { signal: this.#signal });
       this.#counts.serial_items += 1;
       this.#settle(at, { output });
     } catch (error) {
@@ -124,7 +124,7 @@ class Batch {
     const ready: ReadyJob[] = [];
     for (const job of jobs) {
       try {
-        ready.push({ job, prepared: await prepareGeneration(job.request, job.models, info, this.#parts) });
+        ready.push({ job, prepared: await prepareGeneration(job.request, job.models, info, this.#deps) });
       } catch (error) {
         this.#reject(job.at, error);
       }
@@ -134,7 +134,7 @@ class Batch {
 
   async #decode(ready: readonly ReadyJob[], process: ModelProcess): Promise<void> {
     if (ready.length === 0) return;
-    const watches = ready.map(({ job }) => this.#parts.generations.begin(job.models.model.name));
+    const watches = ready.map(({ job }) => this.#deps.generations.begin(job.models.model.name));
     try {
       const items = ready.map(({ prepared }) => prepared.input);
       const result = await process.run('generateBatch', { items }, { signal: this.#signal });

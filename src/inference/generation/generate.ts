@@ -15,10 +15,7 @@ import { outputConstraint } from './output-constraint.ts';
 import { type OutputDelta, OutputParser } from './output-parser.ts';
 import { type RenderedPrompt, rawPrompt } from './raw-prompt.ts';
 
-export type GenerationParts = Pick<
-  Inference,
-  'models' | 'pool' | 'templates' | 'settings' | 'backends' | 'generations'
->;
+export type GenerationDeps = Pick<Inference, 'models' | 'pool' | 'templates' | 'settings' | 'backends' | 'generations'>;
 
 /** The models that a request names, found and able to do what it asks. */
 export interface GenerationModels {
@@ -50,19 +47,19 @@ export interface GenerationOutput {
 /** Throws `ServiceError` that names the member of the request which the model cannot honour. */
 export function findModels(
   request: GenerationRequest,
-  parts: Pick<GenerationParts, 'models' | 'backends'>,
+  deps: Pick<GenerationDeps, 'models' | 'backends'>,
 ): GenerationModels {
-  const model = parts.models.require('generators', request.model);
+  const model = deps.models.require('generators', request.model);
   if (model.backend !== 'native') {
     throw unable(model, 'model', 'only generators in GGUF files can be run here');
   }
   const { backend, speculation } = request;
-  const usable = ['auto', 'native', ...(['metal', 'cuda'] as const).filter((each) => parts.backends[each])];
+  const usable = ['auto', 'native', ...(['metal', 'cuda'] as const).filter((each) => deps.backends[each])];
   if (!usable.includes(backend)) throw unable(model, 'backend', `${backend} cannot run it; use ${usable.join(' or ')}`);
   const [medium] = request.media;
   if (medium !== undefined) throw unable(model, medium.where, 'it takes text alone');
   const draftName = typeof speculation === 'string' ? undefined : speculation.draftModel;
-  return { model, draft: draftName === undefined ? undefined : parts.models.require('generators', draftName) };
+  return { model, draft: draftName === undefined ? undefined : deps.models.require('generators', draftName) };
 }
 
 function unable({ name }: InstalledModel, member: string, why: string): ServiceError {
@@ -108,10 +105,10 @@ export async function prepareGeneration(
 /** Generates one answer. Throws as `generateChoices`. */
 export async function generate(
   request: GenerationRequest,
-  parts: GenerationParts,
+  deps: GenerationDeps,
   options: GenerationOptions,
 ): Promise<GenerationOutput> {
-  const [output] = await generateChoices({ ...request, choices: 1 }, parts, options);
+  const [output] = await generateChoices({ ...request, choices: 1 }, deps, options);
   return must(output, 'one answer was asked for');
 }
 
@@ -121,21 +118,21 @@ export async function generate(
  */
 export async function generateChoices(
   request: GenerationRequest,
-  parts: GenerationParts,
+  deps: GenerationDeps,
   options: GenerationOptions,
 ): Promise<readonly GenerationOutput[]> {
-  const models = findModels(request, parts);
+  const models = findModels(request, deps);
   // What renders templates starts up while the model is loaded.
-  if (!parts.pool.isLoaded(models.model)) parts.templates.render('', {}).catch(() => undefined);
-  const watches = Array.from({ length: request.choices }, () => parts.generations.begin(models.model.name));
+  if (!deps.pool.isLoaded(models.model)) deps.templates.render('', {}).catch(() => undefined);
+  const watches = Array.from({ length: request.choices }, () => deps.generations.begin(models.model.name));
   // One that fails ends the others.
   const stop = new AbortController();
   const signal = request.choices === 1 ? options.signal : AbortSignal.any([options.signal, stop.signal]);
   try {
-    const outputs = await parts.pool.use(
-      specOfModel(models.model, parts.settings),
+    const outputs = await deps.pool.use(
+      specOfModel(models.model, deps.settings),
       async (process, info) => {
-        const prepared = await prepareGeneration(request, models, info, parts);
+        const prepared = await prepareGeneration(request, models, info, deps);
         return await Promise.all(choicesOf(prepared, watches, process, { ...options, signal }));
       },
       { ...options, keepAliveMs: request.keepAliveMs },

@@ -18,7 +18,7 @@ interface FetchPolicy {
   readonly deadlineMs: number;
 }
 
-export interface FetchMediaParts {
+export interface FetchMediaDeps {
   readonly policy: FetchPolicy;
   readonly clock: Clock;
   readonly resolve: (host: string) => Promise<readonly Address[]>;
@@ -38,15 +38,15 @@ const redirects = [301, 302, 303, 307, 308];
  * and the connection goes to one of those; every redirect is checked again.
  */
 export class MediaFetcher {
-  readonly #parts: FetchMediaParts;
+  readonly #deps: FetchMediaDeps;
 
-  constructor(parts: FetchMediaParts) {
-    this.#parts = parts;
+  constructor(deps: FetchMediaDeps) {
+    this.#deps = deps;
   }
 
   /** At most `bytesMax` bytes. Throws `invalid_media`, `image_not_found`, `media_too_large`, `media_fetch_failed`. */
   async fetch(url: string, bytesMax: number, where: string, signal?: AbortSignal): Promise<FetchedMedia> {
-    const { policy, clock } = this.#parts;
+    const { policy, clock } = this.#deps;
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -84,18 +84,18 @@ export class MediaFetcher {
   #checked(text: string, base: URL | undefined, where: string): URL {
     const url = /[\\\p{Cc}\s]/u.test(text) ? null : URL.parse(text, base?.href);
     if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-      this.#parts.onBlocked?.('scheme');
+      this.#deps.onBlocked?.('scheme');
       throw new ServiceError('invalid_media', `${where} must be a data URI or an http or https URL`);
     }
     if (url.username !== '' || url.password !== '') {
-      this.#parts.onBlocked?.('scheme');
+      this.#deps.onBlocked?.('scheme');
       throw new ServiceError('invalid_media', `${where}: a URL may not carry a name or password`);
     }
-    const { allowedHosts } = this.#parts.policy;
+    const { allowedHosts } = this.#deps.policy;
     const host = url.hostname.toLowerCase().replace(/\.$/, '');
     const allowed = allowedHosts.some((each) => (each.startsWith('.') ? host.endsWith(each) : host === each));
     if (allowedHosts.length > 0 && !allowed) {
-      this.#parts.onBlocked?.('host');
+      this.#deps.onBlocked?.('host');
       throw new ServiceError('invalid_media', `${where}: media may not be fetched from this host`);
     }
     return url;
@@ -103,7 +103,7 @@ export class MediaFetcher {
 
   /** Where to connect to. Refuses a host when any of its addresses is not public. */
   async #addressesOf({ hostname }: URL, where: string): Promise<readonly Address[]> {
-    const { policy, resolve, onBlocked } = this.#parts;
+    const { policy, resolve, onBlocked } = this.#deps;
     const blocked = () => {
       onBlocked?.('address');
       return new ServiceError('invalid_media', `${where}: media may not be fetched from a private address`);

@@ -8,7 +8,7 @@ const bytesPerPixel = 16;
 const bytesPerSample = 4;
 
 /** What the operator decides about media. */
-export interface MediaBounds {
+export interface MediaOptions {
   /** Of one request, inline and fetched together; 0 turns media off. */
   readonly downloadBytesMax: number;
   /** Requests that may be at work at one time; 0 for no bound. */
@@ -19,16 +19,16 @@ export interface MediaBounds {
 
 /** What the media of one request may take. Every refusal is `media_too_large`, and takes nothing. */
 export class MediaBudget {
-  readonly #bounds: MediaBounds;
+  readonly #options: MediaOptions;
   readonly #bytesMax: number;
   readonly #decodedMax: number;
   #bytes = 0;
   #decoded = 0;
 
-  constructor(bounds: MediaBounds) {
-    this.#bounds = bounds;
-    const share = bounds.concurrentMax > 0 ? bytesPerRequest * bounds.concurrentMax : Number.POSITIVE_INFINITY;
-    this.#bytesMax = Math.min(encodedBytesMax, bounds.downloadBytesMax, share);
+  constructor(options: MediaOptions) {
+    this.#options = options;
+    const share = options.concurrentMax > 0 ? bytesPerRequest * options.concurrentMax : Number.POSITIVE_INFINITY;
+    this.#bytesMax = Math.min(encodedBytesMax, options.downloadBytesMax, share);
     this.#decodedMax = Math.min(decodedBytesMax, share);
   }
 
@@ -48,7 +48,7 @@ export class MediaBudget {
   }
 
   takeImage(width: number, height: number, where: string): void {
-    const { edgeMax } = this.#bounds;
+    const { edgeMax } = this.#options;
     if (Math.max(width, height) > edgeMax) {
       throw new ServiceError(
         'media_too_large',

@@ -5,7 +5,7 @@ import type { InspectImagesResult } from '../../model-host/operations/images.ts'
 import { ServiceError } from '../../protocol/service-error.ts';
 import { decodeBase64 } from './data-uri.ts';
 import type { MediaFetcher } from './fetch-media.ts';
-import { type MediaBounds, MediaBudget } from './media-budget.ts';
+import { MediaBudget, type MediaOptions } from './media-budget.ts';
 import type { MediaReference } from './media-reference.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { soundSamples } from './sound-samples.ts';
@@ -42,8 +42,8 @@ export function mediaFault(at: number, error: unknown, onFault: OnMediaFault): v
   onFault(at, error);
 }
 
-interface MediaLoaderParts {
-  readonly bounds: MediaBounds;
+interface MediaLoaderDeps {
+  readonly options: MediaOptions;
   readonly fetcher: Pick<MediaFetcher, 'fetch'>;
   readonly pool: Pick<ModelPool, 'run'>;
   readonly settings: HostSettings;
@@ -63,10 +63,10 @@ interface Arrived {
  * what is inline is measured before anything is fetched, and the headers of images before any is decoded.
  */
 export class MediaLoader {
-  readonly #parts: MediaLoaderParts;
+  readonly #deps: MediaLoaderDeps;
 
-  constructor(parts: MediaLoaderParts) {
-    this.#parts = parts;
+  constructor(deps: MediaLoaderDeps) {
+    this.#deps = deps;
   }
 
   /** One for each reference. Throws `invalid_media`, `media_too_large`, `media_fetch_failed`. */
@@ -81,7 +81,7 @@ export class MediaLoader {
     onFault: OnMediaFault,
     signal?: AbortSignal,
   ): Promise<(LoadedMedia | undefined)[]> {
-    const budget = new MediaBudget(this.#parts.bounds);
+    const budget = new MediaBudget(this.#deps.options);
     const left = new Set(references.keys());
     const trying = async <T>(at: number, work: () => T | Promise<T>): Promise<T | undefined> => {
       try {
@@ -137,14 +137,14 @@ export class MediaLoader {
     if ('base64' in from) return { bytes: decodeBase64(from.base64, where), mediaType };
     // Nothing is asked for where nothing more may come.
     if (budget.bytesLeft <= 0) budget.takeBytes(1, where);
-    const fetched = await this.#parts.fetcher.fetch(from.url, budget.bytesLeft, where, signal);
+    const fetched = await this.#deps.fetcher.fetch(from.url, budget.bytesLeft, where, signal);
     budget.takeBytes(fetched.bytes.byteLength, where);
     return { bytes: fetched.bytes, mediaType: mediaType ?? fetched.mediaType };
   }
 
   async #sizesOf(images: readonly Arrived[], signal: AbortSignal | undefined): Promise<InspectImagesResult['sizes']> {
     if (images.length === 0) return [];
-    const { pool, settings } = this.#parts;
+    const { pool, settings } = this.#deps;
     const input = { images: images.map(({ bytes }) => bytes), names: images.map(({ where }) => where) };
     const { sizes } = await pool.run(
       { backend: 'image', settings },

@@ -41,7 +41,7 @@ export class OwnProvider implements Provider {
     });
   }
 
-  /** The answers to each request in turn; what fails ends all of them. */
+  /** The answers to each request in order; what fails ends all of them. */
   generateEach(
     requests: readonly GenerationRequest[],
     call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,

@@ -10,7 +10,7 @@ import {
 import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-interface TemplateBounds {
+interface TemplateOptions {
   /** Slices of about ten thousand steps of the interpreter that one rendering may take. */
   readonly fuelSlices: number;
   /** Memory of the interpreter with all that it holds, in bytes. */
@@ -21,7 +21,7 @@ interface TemplateBounds {
 }
 
 /** Room for prompts of a hundred thousand tokens; a hundred milliseconds of work. */
-const templateBounds: TemplateBounds = {
+const templateOptions: TemplateOptions = {
   fuelSlices: 200,
   memoryBytes: 64 * 1024 * 1024,
   stackBytes: 256 * 1024,
@@ -48,8 +48,8 @@ globalThis.Intl = { DateTimeFormat: class {
 } };`;
 
 /**
- * The template engine forgets what a turn of a loop has written when the turn is left by `break` or `continue`; here
- * it is kept. A turn that ends with `break` ends as any other, and the next one breaks before it begins.
+ * The template engine forgets the output of a loop iteration that is left by `break` or `continue`; here it is kept. An
+ * iteration that ends with `break` ends as any other, and the next one breaks before it begins.
  */
 const loopControls = `
 const { evaluateBlock, evaluateFor } = module.exports.Interpreter.prototype;
@@ -60,8 +60,8 @@ module.exports.Interpreter.prototype.evaluateFor = function (node, environment) 
   return evaluateFor.call(this, node, environment);
 };
 module.exports.Interpreter.prototype.evaluateBlock = function (statements, scope) {
-  const isTurn = bodies.has(statements);
-  if (isTurn && left.has(scope)) throw left.get(scope);
+  const isIteration = bodies.has(statements);
+  if (isIteration && left.has(scope)) throw left.get(scope);
   const written = evaluateBlock.call(this, [], scope);
   try {
     for (const statement of statements) written.value += evaluateBlock.call(this, [statement], scope).value;
@@ -69,8 +69,8 @@ module.exports.Interpreter.prototype.evaluateBlock = function (statements, scope
     const control = error && error.constructor.name;
     if (control !== 'BreakControl' && control !== 'ContinueControl') throw error;
     written.value += error.written || '';
-    error.written = isTurn ? '' : written.value;
-    if (!isTurn) throw error;
+    error.written = isIteration ? '' : written.value;
+    if (!isIteration) throw error;
     if (control === 'BreakControl') left.set(scope, error);
   }
   return written;
@@ -99,22 +99,22 @@ globalThis.renderTemplate = (source, context) => {
  */
 export class TemplateSandbox implements Disposable {
   readonly #engine: QuickJSWASMModule;
-  readonly #bounds: TemplateBounds;
+  readonly #options: TemplateOptions;
   readonly #source: string;
   #machine: Machine | undefined;
   #slices = 0;
 
-  private constructor(engine: QuickJSWASMModule, source: string, bounds: TemplateBounds) {
+  private constructor(engine: QuickJSWASMModule, source: string, options: TemplateOptions) {
     this.#engine = engine;
     this.#source = source;
-    this.#bounds = bounds;
+    this.#options = options;
   }
 
-  static async open(bounds: TemplateBounds = templateBounds): Promise<TemplateSandbox> {
+  static async open(options: TemplateOptions = templateOptions): Promise<TemplateSandbox> {
     const engine = await newQuickJSWASMModuleFromVariant(variant);
     // The build for require(): one file that needs no module loader inside the interpreter.
     const path = join(dirname(Bun.resolveSync('@huggingface/jinja', import.meta.dir)), 'index.cjs');
-    return new TemplateSandbox(engine, readFileSync(path, 'utf8'), bounds);
+    return new TemplateSandbox(engine, readFileSync(path, 'utf8'), options);
   }
 
   /**
@@ -129,10 +129,10 @@ export class TemplateSandbox implements Disposable {
       }
       throw new ServiceError('invalid_request', `the chat template of the model refuses this: ${outcome.message}`);
     }
-    if (outcome.text.length > this.#bounds.outputCharsMax) {
+    if (outcome.text.length > this.#options.outputCharsMax) {
       throw new ServiceError(
         'inference_failed',
-        `the chat template of the model made ${outcome.text.length} characters; the most is ${this.#bounds.outputCharsMax}`,
+        `the chat template of the model made ${outcome.text.length} characters; the most is ${this.#options.outputCharsMax}`,
       );
     }
     return outcome.text;
@@ -166,13 +166,13 @@ export class TemplateSandbox implements Disposable {
   #ready(): Machine {
     if (this.#machine !== undefined) return this.#machine;
     const runtime = this.#engine.newRuntime();
-    runtime.setMemoryLimit(this.#bounds.memoryBytes);
-    runtime.setMaxStackSize(this.#bounds.stackBytes);
+    runtime.setMemoryLimit(this.#options.memoryBytes);
+    runtime.setMaxStackSize(this.#options.stackBytes);
     // Starting up is not the template's work.
     this.#slices = Number.NEGATIVE_INFINITY;
     runtime.setInterruptHandler(() => {
       this.#slices += 1;
-      return this.#slices > this.#bounds.fuelSlices;
+      return this.#slices > this.#options.fuelSlices;
     });
     const context = runtime.newContext();
     const loaded = context.evalCode(

@@ -8,7 +8,7 @@ import type { ModelRegistry } from '../model-registry.ts';
 import { type ModelSource, requireInstalled } from '../require-model.ts';
 import type { PullEvent, PullOptions } from './pull-model.ts';
 
-export interface ModelDownloadsParts {
+export interface ModelDownloadsDeps {
   readonly registry: ModelRegistry;
   /** Asked for once somebody wants a model that is not installed. */
   readonly catalogue: () => readonly CatalogueEntry[];
@@ -42,18 +42,18 @@ interface Failure {
  * that is not installed is fetched once, whoever asks meanwhile, where downloads are allowed.
  */
 export class ModelDownloads implements ModelSource {
-  readonly #parts: ModelDownloadsParts;
+  readonly #deps: ModelDownloadsDeps;
   #known: readonly CatalogueEntry[] | undefined;
   readonly #running = new Map<string, Download>();
   readonly #failed = new Map<string, Failure>();
   readonly #stopping = new AbortController();
 
-  constructor(parts: ModelDownloadsParts) {
-    this.#parts = parts;
+  constructor(deps: ModelDownloadsDeps) {
+    this.#deps = deps;
   }
 
   require(kind: ModelKind, name: string): InstalledModel {
-    const { registry, allowDownloads } = this.#parts;
+    const { registry, allowDownloads } = this.#deps;
     const known = registry.find(kind, name);
     if (known !== undefined) return known;
     registry.rescan();
@@ -83,12 +83,12 @@ export class ModelDownloads implements ModelSource {
   }
 
   #catalogue(): readonly CatalogueEntry[] {
-    this.#known ??= this.#parts.catalogue();
+    this.#known ??= this.#deps.catalogue();
     return this.#known;
   }
 
   #fetch(entry: CatalogueEntry): ServiceError {
-    const { clock } = this.#parts;
+    const { clock } = this.#deps;
     const failure = this.#failed.get(entry.name);
     const leftMs = failure === undefined ? 0 : failure.untilMs - clock.monotonicMs();
     if (failure !== undefined && leftMs > 0) {
@@ -105,7 +105,7 @@ export class ModelDownloads implements ModelSource {
   }
 
   #start(entry: CatalogueEntry): Download {
-    const { clock } = this.#parts;
+    const { clock } = this.#deps;
     const download: Download = { startedMs: clock.monotonicMs(), share: 0, ended: Promise.resolve() };
     this.#running.set(entry.name, download);
     download.ended = this.#pull(entry, download).finally(() => this.#running.delete(entry.name));
@@ -113,7 +113,7 @@ export class ModelDownloads implements ModelSource {
   }
 
   async #pull(entry: CatalogueEntry, download: Download): Promise<void> {
-    const { clock, logger, registry, pull } = this.#parts;
+    const { clock, logger, registry, pull } = this.#deps;
     const model = `${entry.kind}/${entry.name}`;
     logger.info('fetching a model', { model });
     try {
@@ -133,7 +133,7 @@ export class ModelDownloads implements ModelSource {
   }
 
   #tell(model: string, download: Download, event: PullEvent): void {
-    const { logger } = this.#parts;
+    const { logger } = this.#deps;
     if (event.type === 'refused')
       logger.warn('a source of a model failed', { model, from: event.from, reason: event.reason });
     if (event.type === 'unreachable')

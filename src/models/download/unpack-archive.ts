@@ -5,7 +5,7 @@ import { writeAll } from './partial-file.ts';
 import { type ArchiveEntry, readArchive } from './read-archive.ts';
 import { isInnerPath } from './source-address.ts';
 
-interface UnpackBounds {
+interface UnpackOptions {
   readonly entriesMax: number;
   /** Of all entries together. */
   readonly bytesMax: number;
@@ -15,7 +15,7 @@ interface UnpackBounds {
 
 const mebibyte = 1024 * 1024;
 
-const unpackBounds: UnpackBounds = { entriesMax: 10_000, bytesMax: 1024 * 1024 * mebibyte, growthMax: 100 };
+const unpackOptions: UnpackOptions = { entriesMax: 10_000, bytesMax: 1024 * 1024 * mebibyte, growthMax: 100 };
 
 /** Small archives of text may well shrink more than the bound says. */
 const growthFreeBytes = 8 * mebibyte;
@@ -24,13 +24,17 @@ const growthFreeBytes = 8 * mebibyte;
  * Unpacks an archive into an empty folder. Refuses it at the first entry that would leave the folder, that is neither
  * file nor directory, that comes twice, or that makes the whole too large. Hidden entries are left out.
  */
-export async function unpackArchive(path: string, folder: string, bounds: UnpackBounds = unpackBounds): Promise<void> {
-  const most = Math.min(bounds.bytesMax, Math.max(growthFreeBytes, Bun.file(path).size * bounds.growthMax));
+export async function unpackArchive(
+  path: string,
+  folder: string,
+  options: UnpackOptions = unpackOptions,
+): Promise<void> {
+  const most = Math.min(options.bytesMax, Math.max(growthFreeBytes, Bun.file(path).size * options.growthMax));
   const seen = new Set<string>();
   let bytes = 0;
   await readArchive(path, (entry) => {
     seen.add(checkEntry(entry, seen));
-    if (seen.size > bounds.entriesMax) throw new DownloadError(`it has more than ${bounds.entriesMax} entries`);
+    if (seen.size > options.entriesMax) throw new DownloadError(`it has more than ${options.entriesMax} entries`);
     if (entry.type === 'directory' || isHidden(entry.path)) return undefined;
     const target = join(folder, entry.path);
     mkdirSync(dirname(target), { recursive: true });

@@ -94,7 +94,9 @@ export const tableStatus = Type.Object({
   ttl_rewrite: Type.Optional(
     Type.Object(
       { state: Type.Literal('running') },
-      { description: 'There while lifetimes are read again after a change of `ttl.field`; nothing expires meanwhile.' },
+      {
+        description: 'Present while TTL bases are read again after a change of `ttl.field`; nothing expires meanwhile.',
+      },
     ),
   ),
   storage_status: Type.Object({

@@ -1,5 +1,5 @@
 import { textLegName } from '../../index-kinds/full-text.ts';
-import { inSlices } from '../../lib/in-slices.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { CursorPosition } from './page-cursor.ts';
 import {
@@ -32,7 +32,7 @@ export interface Hit {
 
 const noSort: [undefined, undefined] = [undefined, undefined];
 
-/** Rows that are read, and hits that are looked at, before other requests get their turn. */
+/** Rows that are read, and hits that are looked at, before the loop yields to other requests. */
 const sliceHits = 256;
 
 interface HydratedPage {
@@ -139,7 +139,7 @@ async function loadRows(hits: NativeHits, target: QueryTarget): Promise<LoadedRo
     for (const document of found?.documents ?? []) loaded[range]?.set(document.ordinal, document);
     damaged += found?.damaged.size ?? 0;
   };
-  await inSlices(slices.length, load, 1);
+  await forEachYielding(slices.length, load, 1);
   return { rows: loaded, damaged };
 }
 

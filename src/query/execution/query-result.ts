@@ -1,4 +1,4 @@
-import { inSlices } from '../../lib/in-slices.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { type Projection, shownDocument } from '../request/projection.ts';
 import type { Hit } from './hydrate.ts';
 import type { CursorPosition } from './page-cursor.ts';
@@ -18,7 +18,7 @@ export interface ResultContext {
   profile?: string | undefined;
 }
 
-/** Hits that are rendered before other requests get their turn. */
+/** Hits that are rendered before the loop yields to other requests. */
 const sliceHits = 128;
 
 /** One query's answer as JSON text. Stored documents are spliced in as they are, unparsed. */
@@ -30,7 +30,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
     const hit = hits[index];
     if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context));
   };
-  await inSlices(hits.length, render, sliceHits);
+  await forEachYielding(hits.length, render, sliceHits);
   const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
   return (
     `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +

@@ -8,7 +8,7 @@ export interface HydratedDocument {
   key: string;
   /** The row's sequence: the document's version. */
   sequence: number;
-  /** Base of its lifetime in milliseconds; undefined when it has none. */
+  /** Its TTL base in milliseconds; undefined when it has none. */
   ttlBaseMs: number | undefined;
   /** When it was written, in milliseconds; undefined where the body says so itself. */
   writtenMs: number | undefined;
@@ -32,7 +32,7 @@ export interface QueryTarget {
   /** Handles of the vector indexes of the plan's legs: those of the first leg for each range, then of the next. */
   vectorHandles: number[];
   freshness: IndexFreshness;
-  /** Documents whose base time is at or before this have expired; undefined when the table has no lifetime. */
+  /** Documents whose base time is at or before this have expired; undefined when the table has no TTL. */
   expiredAtOrBeforeMs: number | undefined;
   /** For each document a JSON object of path -> marked fragments. */
   highlight(plan: NativePlan, wanted: HighlightPlan, documents: HydratedDocument[]): Promise<string[]>;

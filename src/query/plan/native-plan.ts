@@ -71,7 +71,7 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   key_prefix?: string;
   /** False: the table has no index of words, and conditions on words are refused. */
   has_text_index?: boolean;
-  /** Hides documents whose lifetime began at or before this time, in milliseconds since 1970. */
+  /** Hides documents whose TTL base is at or before this time, in milliseconds since 1970. */
   expired_at_or_before_ms?: number;
   limit: number;
   offset: number;

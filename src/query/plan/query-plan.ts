@@ -31,7 +31,7 @@ import { boolNode, matchAll, type PlanNode } from './plan-nodes.ts';
 /** What a plan needs to know of its table. */
 export interface PlanContext {
   name: string;
-  /** Lifetime of documents; undefined when they do not expire. */
+  /** TTL of documents; undefined when they do not expire. */
   ttlDurationMs?: number | undefined;
   /** Wall time, milliseconds since 1970. */
   nowMs: number;

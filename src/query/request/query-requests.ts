@@ -1,8 +1,8 @@
 import { limits } from '../../config/limits.ts';
 import { scanJson } from '../../engine/json-scan.ts';
 import { must } from '../../lib/assert.ts';
-import { inSlices } from '../../lib/in-slices.ts';
 import { skipSpace, skipValue } from '../../lib/json-text.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -26,7 +26,7 @@ export async function readQueryRequests(body: Uint8Array): Promise<unknown[]> {
     scanJson(texts.length === 1 ? body : encoder.encode(request));
     requests.push(JSON.parse(request));
   };
-  await inSlices(texts.length, read, 1);
+  await forEachYielding(texts.length, read, 1);
   return requests;
 }
 

@@ -1,12 +1,12 @@
 import { renderVector } from '../../engine/vector-text.ts';
 import { partIdOf } from '../../index-kinds/all-kinds.ts';
-import { inSlices } from '../../lib/in-slices.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import type { ServingIndex } from '../searchable-table.ts';
 import type { Projection } from './projection.ts';
 
-/** Hits whose vectors are read before other requests get their turn. */
+/** Hits whose vectors are read before the loop yields to other requests. */
 const sliceHits = 128;
 
 interface RenderedVectors {
@@ -74,7 +74,7 @@ export class VectorProjection {
         }
       }
     };
-    await inSlices(Math.ceil(hits.length / sliceHits), load, 1);
+    await forEachYielding(Math.ceil(hits.length / sliceHits), load, 1);
     return { shown, damaged };
   }
 }

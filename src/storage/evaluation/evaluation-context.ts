@@ -4,7 +4,7 @@ import type { RangeState, RowHead } from '../range/range-writer.ts';
 export interface EvaluationContext {
   timeMs: number;
   timestamp: string;
-  /** Lifetime of the range's documents; undefined when they have none. */
+  /** TTL of the range's documents; undefined when they do not expire. */
   ttlDurationMs: number | undefined;
 }
 

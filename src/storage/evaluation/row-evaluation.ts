@@ -19,7 +19,7 @@ import {
   storeVector,
   storeVectorWithImage,
 } from './row-writes.ts';
-import { lifetimeOf, transformDocument } from './transform-document.ts';
+import { transformDocument, ttlBaseOf } from './transform-document.ts';
 
 export interface Evaluation {
   counts: WriteCounts;
@@ -131,8 +131,8 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     removeWithImage(file, images, key, held);
   } else if (kind === rowKind.transform) {
     const held = file.load(key);
-    if (write.lifetimesOnly) {
-      rewriteLifetime(work, images, frame.key(row), held);
+    if (write.ttlBasesOnly) {
+      rewriteTtlBase(work, images, frame.key(row), held);
       return;
     }
     const live = held && !hasExpired(held, context) ? held : undefined;
@@ -152,11 +152,11 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
   } else storeVectorWithImage(file, images, frame, row, documentOf(work));
 }
 
-/** Stores the document as it is under its new lifetime; nothing when that is the one that it has. */
-function rewriteLifetime(work: RowWork, images: FrameBuilder, name: string, held: StoredRow | undefined): void {
+/** Stores the document as it is with its new TTL base; nothing when the base has not changed. */
+function rewriteTtlBase(work: RowWork, images: FrameBuilder, name: string, held: StoredRow | undefined): void {
   const { file, write, context, counts } = work;
   if (!held) return;
-  const ttlBaseMs = lifetimeOf(held, { ...context, rangeId: file.rangeId, key: name, ttlField: write.ttlField });
+  const ttlBaseMs = ttlBaseOf(held, { ...context, rangeId: file.rangeId, key: name, ttlField: write.ttlField });
   if (ttlBaseMs === held.ttlBaseMs) {
     counts.skipped += 1;
     return;

@@ -18,7 +18,7 @@ interface TransformContext {
   key: string;
   timeMs: number;
   timestamp: string;
-  /** Dotted path of the field that holds the base of the lifetime; undefined when documents have none. */
+  /** Dotted path of the field that holds the TTL base; undefined when documents do not expire. */
   ttlField: string | undefined;
 }
 
@@ -68,18 +68,18 @@ export function transformDocument(
       `a transform would grow the document "${context.key}" beyond ${bodyBytesMax} bytes`,
     );
   }
-  return { body, ttlBaseMs: lifetimeBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
+  return { body, ttlBaseMs: ttlBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
 }
 
 /**
- * The base of a stored document's lifetime as the field has it, milliseconds since 1970. A document without an instant
+ * The TTL base of a stored document as its field says, milliseconds since 1970. A document without an instant
  * there lives from the time of its write, so that reading it again changes nothing.
  */
-export function lifetimeOf(held: StoredRow, context: TransformContext): number {
+export function ttlBaseOf(held: StoredRow, context: TransformContext): number {
   checkIntact(held, context);
   const document = JSON.parse(decoder.decode(held.body)) as Record<string, unknown>;
   const written = held.writtenMs || (instantMs(document._timestamp) ?? held.ttlBaseMs);
-  return lifetimeBase(document, held, held.writtenMs, { ...context, timeMs: written });
+  return ttlBase(document, held, held.writtenMs, { ...context, timeMs: written });
 }
 
 function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void {
@@ -90,12 +90,7 @@ function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void 
 }
 
 /** The field's instant; the write time when it is missing or not an instant. */
-function lifetimeBase(
-  document: unknown,
-  held: StoredRow | undefined,
-  writtenMs: number,
-  context: TransformContext,
-): number {
+function ttlBase(document: unknown, held: StoredRow | undefined, writtenMs: number, context: TransformContext): number {
   if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
   if (context.ttlField === '_timestamp' && writtenMs > 0) return writtenMs;
   let value: unknown = document;

@@ -355,7 +355,7 @@ export class RangeWriter {
   }
 
   /** The sweeper finds what has expired by this index; ranges whose documents live for ever do without it. */
-  indexLifetimes(): void {
+  indexTtlBases(): void {
     this.#database.run(
       'CREATE INDEX IF NOT EXISTS documents_by_lifetime ON documents (ttl_base_ms) WHERE ttl_base_ms IS NOT NULL',
     );

@@ -8,7 +8,7 @@ export interface StoredDocument {
   key: string;
   /** The row's sequence: the document's version. */
   sequence: number;
-  /** Base of its lifetime, milliseconds since 1970; undefined when it has none. */
+  /** TTL base, milliseconds since 1970; undefined when it has none. */
   ttlBaseMs: number | undefined;
   /** When it was written, milliseconds since 1970; undefined where the body says so itself (`_timestamp`). */
   writtenMs: number | undefined;
@@ -204,7 +204,7 @@ export class DocumentStore {
     return { rows: rows.length, lastRow: last.ordinal, damagedKeys };
   }
 
-  /** Some documents whose lifetime began at or before `boundMs`, with their versions. */
+  /** Some documents whose TTL base is at or before `boundMs`, with their versions. */
   expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
     const rows = reading(
       this.#source,
@@ -216,8 +216,8 @@ export class DocumentStore {
     });
   }
 
-  /** Least base of a lifetime, milliseconds since 1970; null when no document has one. Needs the index of lifetimes. */
-  oldestLifetimeMs(): number | null {
+  /** Least TTL base, milliseconds since 1970; null when no document has one. Needs the index of TTL bases. */
+  oldestTtlBaseMs(): number | null {
     const sql = 'SELECT min(ttl_base_ms) AS oldest FROM documents WHERE ttl_base_ms IS NOT NULL';
     return reading(this.#source, () => {
       using statement = this.#database.prepare(sql);

@@ -68,9 +68,9 @@ export class RangeReader {
     this.#snapshot = { ...this.#snapshot, ...totals, head: images.lastSequence, entryIndex: header.index };
   }
 
-  /** Lifetime by which the writer judges read sets and transforms; undefined for none. */
-  setLifetime(ttlDurationMs: number | undefined): Promise<void> {
-    return this.#channel.call('setLifetime', { rangeId: this.rangeId, ttlDurationMs });
+  /** TTL by which the writer judges read sets and transforms; undefined for none. */
+  setTtl(ttlDurationMs: number | undefined): Promise<void> {
+    return this.#channel.call('setTtl', { rangeId: this.rangeId, ttlDurationMs });
   }
 
   /**

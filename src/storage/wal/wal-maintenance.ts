@@ -115,7 +115,7 @@ export class WalMaintenance {
     this.#framesDue = this.#nextLook();
   }
 
-  /** The other thread has copied what it found; what was written meanwhile is little, or takes another turn. */
+  /** The other thread has copied what it found; what was written meanwhile is little, or is copied by the next checkpoint. */
   copied(failed: boolean): void {
     this.#isCopying = false;
     const { log, checkpointed } = this.#frames();

@@ -32,7 +32,7 @@ export interface AppendCall {
 type ReportFailure = (error: unknown, path: string) => unknown;
 
 /** What an append runner works on. */
-interface AppendParts {
+interface AppendDeps {
   ranges: WritableRanges;
   catalog: CatalogFile;
   commits: CommitTimings;
@@ -47,12 +47,12 @@ interface AppendParts {
  * is first committed as a redo record to the catalog, then to each range.
  */
 export class AppendRunner {
-  readonly #parts: AppendParts;
+  readonly #deps: AppendDeps;
   /** Redo records that have reached all their ranges; forgotten with the next record. */
   #applied: number[] = [];
 
-  constructor(parts: AppendParts) {
-    this.#parts = parts;
+  constructor(deps: AppendDeps) {
+    this.#deps = deps;
   }
 
   /** Runs requests in order, sharing commits where neighbours allow it. */
@@ -64,7 +64,7 @@ export class AppendRunner {
       while (end < calls.length && isSingle(must(calls[end], 'a gap in the queue').request) === single) end += 1;
       const neighbours = calls.slice(start, end);
       if (single) this.#runSingleRange(neighbours);
-      else this.#withRoom(neighbours, this.#parts.catalog.path, (those) => this.#runMultiRange(those));
+      else this.#withRoom(neighbours, this.#deps.catalog.path, (those) => this.#runMultiRange(those));
       start = end;
     }
   }
@@ -72,12 +72,12 @@ export class AppendRunner {
   /** Forgets the records of finished writes, so that a clean start finds none. */
   forgetApplied(): void {
     if (this.#applied.length === 0) return;
-    this.#parts.catalog.writeRedo([], this.#applied);
+    this.#deps.catalog.writeRedo([], this.#applied);
     this.#applied = [];
   }
 
   #runSingleRange(calls: readonly AppendCall[]): void {
-    const { ranges, catalog } = this.#parts;
+    const { ranges, catalog } = this.#deps;
     for (const [rangeId, ofRange] of Map.groupBy(calls, (call) => firstRange(call.request))) {
       this.#withRoom(ofRange, ranges.find(rangeId)?.path ?? catalog.path, (those) =>
         this.#runRange(this.#writable(rangeId), those),
@@ -90,7 +90,7 @@ export class AppendRunner {
    * written. Where the disk is full, those that free space are tried again, at last with the room of the reserve.
    */
   #withRoom(calls: readonly AppendCall[], path: string, run: (calls: readonly AppendCall[]) => boolean): void {
-    const { space, report } = this.#parts;
+    const { space, report } = this.#deps;
     const attempt = (those: readonly AppendCall[]): unknown => {
       if (those.length === 0) return undefined;
       try {
@@ -136,7 +136,7 @@ export class AppendRunner {
       }
       const hasWritten = file.state.nextSequence > before || answers.some(({ kept }) => kept);
       if (!hasWritten) file.rollback();
-      else this.#parts.commits.timed(answers.length, () => this.#commit(range, before));
+      else this.#deps.commits.timed(answers.length, () => this.#commit(range, before));
     } catch (error) {
       file.rollback();
       throw error;
@@ -152,7 +152,7 @@ export class AppendRunner {
     file.commit();
     failpoint('storage.after-commit');
     range.wal.wrote(file.takeWrittenBytes(), file.state.nextSequence - firstSequence);
-    this.#parts.heads.note(file.rangeId, file.state.nextSequence - 1);
+    this.#deps.heads.note(file.rangeId, file.state.nextSequence - 1);
   }
 
   /** Requests over several ranges, evaluated together and committed by one redo transaction. */
@@ -170,7 +170,7 @@ export class AppendRunner {
           failures.push({ call, error });
         }
       }
-      this.#parts.commits.timed(answers.length, () => {
+      this.#deps.commits.timed(answers.length, () => {
         hasWritten = this.#commitMultiRange(opened, answers);
       });
     } finally {
@@ -229,7 +229,7 @@ export class AppendRunner {
    * again: until then it takes no other. Returns the failure of a disk that nothing can be expected from.
    */
   #followLater(range: WritableRange, error: unknown, later: Set<RangeId>): unknown {
-    const { redo, space, report } = this.#parts;
+    const { redo, space, report } = this.#deps;
     const { rangeId } = range.file;
     redo.fellBehind(rangeId);
     let reported = report(error, range.path);
@@ -248,7 +248,7 @@ export class AppendRunner {
 
   /** Makes the commit point of these requests; returns the ids of their records. */
   #record(answers: readonly Answer[], opened: OpenedRanges): number[] {
-    let transactionId = this.#parts.catalog.peekTransactionId();
+    let transactionId = this.#deps.catalog.peekTransactionId();
     const records: RedoRow[] = [];
     for (const { applied, kept } of answers) {
       const parts = applied.flatMap(({ rangeId, images, header }): RedoPart[] => {
@@ -263,7 +263,7 @@ export class AppendRunner {
       records.push({ transactionId, payload: encodeRedo(parts) });
       transactionId += 1;
     }
-    this.#parts.catalog.writeRedo(records, this.#applied);
+    this.#deps.catalog.writeRedo(records, this.#applied);
     this.#applied = [];
     failpoint('redo.after-record');
     return records.map((record) => record.transactionId);
@@ -271,8 +271,8 @@ export class AppendRunner {
 
   /** The range, ready for new writes: what the catalog has committed for it comes first. */
   #writable(rangeId: RangeId): WritableRange {
-    this.#parts.redo.catchUp(rangeId);
-    return this.#parts.ranges.get(rangeId);
+    this.#deps.redo.catchUp(rangeId);
+    return this.#deps.ranges.get(rangeId);
   }
 }
 

@@ -128,7 +128,7 @@ export class StorageWriter {
       const { ranges, catalog } = this.#live();
       const range = ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
-      if (ttlDurationMs !== undefined) range.file.indexLifetimes();
+      if (ttlDurationMs !== undefined) range.file.indexTtlBases();
       const goneParts = range.file.state.vectorIndexes.filter((id) => !catalog.queries.hasPart(rangeId, id));
       return {
         snapshot: range.file.snapshot(),
@@ -137,10 +137,10 @@ export class StorageWriter {
         goneParts,
       };
     },
-    setLifetime: ({ rangeId, ttlDurationMs }) => {
+    setTtl: ({ rangeId, ttlDurationMs }) => {
       const range = this.#live().ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
-      if (ttlDurationMs !== undefined) range.file.indexLifetimes();
+      if (ttlDurationMs !== undefined) range.file.indexTtlBases();
     },
     closeRange: ({ rangeId }) => {
       this.#live().ranges.close(rangeId);

@@ -13,7 +13,7 @@ interface IndexedMatches {
   ordinals: Uint8Array;
 }
 
-interface ScanFilterParts {
+interface ScanFilterDeps {
   /** Undefined while the index cannot be asked. */
   indexed(): Promise<IndexedMatches | undefined>;
   /** Which of the documents match by their bodies. */
@@ -25,20 +25,20 @@ interface ScanFilterParts {
  * for all that it lets through; only rows that have changed since then are matched by their bodies.
  */
 export class ScanFilter {
-  readonly #parts: ScanFilterParts;
+  readonly #deps: ScanFilterDeps;
   #indexed: IndexedMatches | undefined;
 
-  constructor(parts: ScanFilterParts) {
-    this.#parts = parts;
+  constructor(deps: ScanFilterDeps) {
+    this.#deps = deps;
   }
 
   /** For rows of a page, read before this is called. */
   async matches(documents: StoredDocument[]): Promise<boolean[]> {
-    this.#indexed ??= await this.#parts.indexed();
+    this.#indexed ??= await this.#deps.indexed();
     const indexed = this.#indexed;
-    if (!indexed) return this.#parts.stored(documents);
+    if (!indexed) return this.#deps.stored(documents);
     const changed = documents.filter(({ sequence }) => sequence > indexed.throughSequence);
-    const changedMatch = changed.length === 0 ? [] : await this.#parts.stored(changed);
+    const changedMatch = changed.length === 0 ? [] : await this.#deps.stored(changed);
     const matchOfChanged = new Map(changed.map(({ ordinal }, at) => [ordinal, changedMatch[at] === true]));
     return documents.map(({ ordinal }) => matchOfChanged.get(ordinal) ?? holds(indexed.ordinals, ordinal));
   }

@@ -22,7 +22,7 @@ export const openSchema: TableSchema = {
   document_schemas: { doc: { schema: { type: 'object', 'x-service-dynamic-indexing': { mode: 'infer_types' } } } },
 };
 
-/** The lifetime that a schema asks for, in either spelling; undefined when documents do not expire. */
+/** The TTL that a schema asks for, in either spelling; undefined when documents do not expire. */
 export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {
   const duration = schema.ttl?.duration ?? schema.ttl?.ttl_duration ?? schema.ttl_duration ?? '';
   if (duration === '') return undefined;
@@ -40,14 +40,14 @@ function readDuration(text: string): number {
   }
 }
 
-/** The member that holds a document's base time, whether or not a lifetime is set today. */
+/** The member that holds a document's base time, whether or not a TTL is set today. */
 export function ttlField(schema: TableSchema): string {
   return schema.ttl?.field ?? schema.ttl_field ?? timestampField;
 }
 
 /**
  * The schema to store in place of `previous`: the version is the server's, and rises when document types change;
- * the lifetime is kept in the form `ttl: {field, duration}`.
+ * the TTL is kept in the form `ttl: {field, duration}`.
  */
 export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
   checkSchemaMembers(requested);

@@ -3,7 +3,7 @@ import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, valuesIndexName } from '../../index-kinds/index-config.ts';
 import type { JobRequest } from '../../jobs/job.ts';
-import type { SerialTasks } from '../../lib/serial-tasks.ts';
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';
@@ -19,7 +19,7 @@ import {
 import type { TableIndex } from '../indexes/table-index.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableSettings } from '../table-view.ts';
-import { type LifetimeRewriteState, lifetimeRewriteKind } from '../upkeep/lifetime-rewrite.ts';
+import { type TtlRewriteState, ttlRewriteKind } from '../upkeep/ttl-rewrite.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
 
 /** Asks for a job; it is durable when this resolves. */
@@ -35,10 +35,10 @@ export type SchemaCondition = (current: TableSchema) => boolean;
  */
 export class SchemaChange {
   readonly #storage: Storage;
-  readonly #changes: SerialTasks;
+  readonly #changes: KeyedMutex;
   readonly #submit: SubmitJob;
 
-  constructor(storage: Storage, changes: SerialTasks, submit: SubmitJob) {
+  constructor(storage: Storage, changes: KeyedMutex, submit: SubmitJob) {
     this.#storage = storage;
     this.#changes = changes;
     this.#submit = submit;
@@ -59,7 +59,7 @@ export class SchemaChange {
         if (ttlField(current) !== ttlField(next)) settings.ttlRewrite = crypto.randomUUID();
         if (needsRebuild(current, next)) await this.#startRebuild(table, lease, settings);
         else await this.#replaceInPlace(table, lease, settings);
-        for (const range of lease.ranges) await range.stored.setLifetime(table.ttlDurationMs);
+        for (const range of lease.ranges) await range.stored.setTtl(table.ttlDurationMs);
       } catch (error) {
         compiled.close();
         throw error;
@@ -102,19 +102,19 @@ export class SchemaChange {
     await this.#commit(table, lease, settings, added, unfinished);
   }
 
-  /** Waits in the background for an index that is being built, then lets it serve; has lifetimes read again. */
+  /** Waits in the background for an index that is being built, then lets it serve; has TTL bases read again. */
   async resume(table: Table): Promise<void> {
     const token = table.settings.ttlRewrite;
     if (token !== undefined) {
-      const state: LifetimeRewriteState = { tableId: table.id, token };
+      const state: TtlRewriteState = { tableId: table.id, token };
       // The token makes it one job, however often it is asked for.
-      await this.#submit({ kind: lifetimeRewriteKind, principal: '', idempotencyKey: token, state });
+      await this.#submit({ kind: ttlRewriteKind, principal: '', idempotencyKey: token, state });
     }
     const building = table.indexes.find((index) => index.role === 'building');
     if (building) void this.#finish(table, building.name);
   }
 
-  /** All lifetimes have been read again: documents expire by them from now on. */
+  /** All TTL bases have been read again: documents expire by them from now on. */
   finishRewrite(table: Table, token: string): Promise<void> {
     return this.#changes.run(table.name, async () => {
       if (table.settings.ttlRewrite !== token || table.closing.aborted) return;
@@ -122,7 +122,7 @@ export class SchemaChange {
       await this.#storage.catalog.changeTable({ tableId: table.id, record: JSON.stringify(settings) });
       table.settings = settings;
       using lease = await table.lease();
-      for (const range of lease.ranges) await range.stored.setLifetime(table.ttlDurationMs);
+      for (const range of lease.ranges) await range.stored.setTtl(table.ttlDurationMs);
     });
   }
 

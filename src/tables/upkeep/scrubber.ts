@@ -5,7 +5,7 @@ import type { ScrubPage } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';
 
-interface ScrubberParts {
+interface ScrubberDeps {
   tables: () => Table[];
   clock: Clock;
   /** Time between two passes, milliseconds; 0 turns scrubbing off. */
@@ -23,15 +23,15 @@ const restMs = 20;
 /** Reads every stored document and vector now and then, so that damage on disk is found before somebody needs the document. */
 export class Scrubber implements Service {
   readonly name = 'scrubber';
-  readonly #parts: ScrubberParts;
+  readonly #deps: ScrubberDeps;
 
-  constructor(parts: ScrubberParts) {
-    this.#parts = parts;
+  constructor(deps: ScrubberDeps) {
+    this.#deps = deps;
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && this.#parts.intervalMs > 0) {
-      await pause(this.#parts.clock, this.#parts.intervalMs, signal);
+    while (!signal.aborted && this.#deps.intervalMs > 0) {
+      await pause(this.#deps.clock, this.#deps.intervalMs, signal);
       if (!signal.aborted) await this.scrub(signal);
     }
   }
@@ -39,11 +39,11 @@ export class Scrubber implements Service {
   /** One pass over all tables. Returns the number of documents read. */
   async scrub(signal: AbortSignal): Promise<number> {
     let read = 0;
-    for (const table of this.#parts.tables()) {
+    for (const table of this.#deps.tables()) {
       try {
         read += await this.#scrubTable(table, signal);
       } catch (error) {
-        this.#parts.onFailed(table.name, error);
+        this.#deps.onFailed(table.name, error);
       }
     }
     return read;
@@ -57,7 +57,7 @@ export class Scrubber implements Service {
       read += await this.#scrubPages(pages, ({ documents }, after) => documents.scrubPage(after));
       await this.#scrubPages(pages, ({ vectors }, after) => vectors.scrubPage(after));
       if (signal.aborted || table.closing.aborted) return read;
-      this.#parts.onRangeRead(rangeId, damaged);
+      this.#deps.onRangeRead(rangeId, damaged);
     }
     return read;
   }
@@ -74,11 +74,11 @@ export class Scrubber implements Service {
       if (!page) break;
       for (const key of page.damagedKeys) {
         damaged.add(key);
-        this.#parts.onDamaged(rangeId, key);
+        this.#deps.onDamaged(rangeId, key);
       }
       read += page.rows;
       after = page.lastRow;
-      await pause(this.#parts.clock, restMs, signal);
+      await pause(this.#deps.clock, restMs, signal);
     }
     return read;
   }

@@ -5,7 +5,7 @@ import type { Service } from '../../lib/supervise.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { Table } from '../table.ts';
 
-interface TtlSweeperParts {
+interface TtlSweeperDeps {
   tables: () => Table[];
   /** The greatest wall time noted before this start, milliseconds since 1970; 0 for none. */
   wallClockMark: number;
@@ -24,41 +24,41 @@ interface TtlSweeperParts {
  */
 export class TtlSweeper implements Service {
   readonly name = 'ttl-sweeper';
-  readonly #parts: TtlSweeperParts;
+  readonly #deps: TtlSweeperDeps;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #lastWallMs: number;
   #lastMonotonicMs: number;
 
-  constructor(parts: TtlSweeperParts) {
-    this.#parts = parts;
-    this.#lastWallMs = parts.clock.nowMs();
-    this.#lastMonotonicMs = parts.clock.monotonicMs();
+  constructor(deps: TtlSweeperDeps) {
+    this.#deps = deps;
+    this.#lastWallMs = deps.clock.nowMs();
+    this.#lastMonotonicMs = deps.clock.monotonicMs();
     // Over a restart only the noted time can tell; a long rest looks like a jump too, and then costs ten minutes.
-    const jumpMs = parts.wallClockMark === 0 ? 0 : this.#lastWallMs - parts.wallClockMark;
-    if (Math.abs(jumpMs) > parts.limits.clockJumpMs) this.#pause(jumpMs);
+    const jumpMs = deps.wallClockMark === 0 ? 0 : this.#lastWallMs - deps.wallClockMark;
+    if (Math.abs(jumpMs) > deps.limits.clockJumpMs) this.#pause(jumpMs);
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pause(this.#parts.clock, this.#parts.limits.ttlSweepIntervalMs, signal);
+      await pause(this.#deps.clock, this.#deps.limits.ttlSweepIntervalMs, signal);
       if (!signal.aborted) await this.sweep();
     }
   }
 
-  /** One pass over all tables with a lifetime: at most one batch a range. Returns how many documents were removed. */
+  /** One pass over all tables with a TTL: at most one batch a range. Returns how many documents were removed. */
   async sweep(): Promise<number> {
     if (this.#clockIsSuspect()) return 0;
-    if (!this.#parts.tables().some((table) => table.ttlDurationMs !== undefined)) return 0;
+    if (!this.#deps.tables().some((table) => table.ttlDurationMs !== undefined)) return 0;
     await this.#noteClock();
     let removed = 0;
-    for (const table of this.#parts.tables()) {
+    for (const table of this.#deps.tables()) {
       if (table.ttlDurationMs === undefined || table.closing.aborted) continue;
       try {
         const swept = await this.#sweepTable(table);
-        if (swept > 0) this.#parts.onSwept(table.name, swept);
+        if (swept > 0) this.#deps.onSwept(table.name, swept);
         removed += swept;
       } catch (error) {
-        this.#parts.onFailed(table.name, error);
+        this.#deps.onFailed(table.name, error);
       }
     }
     return removed;
@@ -67,16 +67,16 @@ export class TtlSweeper implements Service {
   async #sweepTable(table: Table): Promise<number> {
     let removed = 0;
     for (const { rangeId } of table.ranges) {
-      const timeMs = this.#parts.clock.nowMs();
-      const bound = table.expiredAtOrBeforeMs(timeMs - this.#parts.limits.ttlGraceMs);
+      const timeMs = this.#deps.clock.nowMs();
+      const bound = table.expiredAtOrBeforeMs(timeMs - this.#deps.limits.ttlGraceMs);
       if (bound === undefined) return removed;
       // A closed range is left closed until something in it has expired.
-      if (table.oldestLifetimeMs(rangeId) > bound) continue;
+      if (table.oldestTtlBaseMs(rangeId) > bound) continue;
       using lease = await table.leaseForUpkeep(rangeId);
       const { range } = lease;
-      const deleteIf = range.stored.documents.expired(bound, this.#parts.limits.ttlSweepRowsMax);
+      const deleteIf = range.stored.documents.expired(bound, this.#deps.limits.ttlSweepRowsMax);
       if (deleteIf.length === 0) continue;
-      const [applied] = await this.#parts.log.append({
+      const [applied] = await this.#deps.log.append({
         writes: [{ rangeId: range.rangeId, deleteIf }],
         requestId: this.name,
         timeMs,
@@ -89,12 +89,12 @@ export class TtlSweeper implements Service {
 
   /** Whether a jump of the clock holds deletion back. */
   get paused(): boolean {
-    return this.#parts.clock.monotonicMs() < this.#pausedUntilMs;
+    return this.#deps.clock.monotonicMs() < this.#pausedUntilMs;
   }
 
   /** Compares how far the wall clock and the monotonic clock have come since the last pass. */
   #clockIsSuspect(): boolean {
-    const { clock, limits } = this.#parts;
+    const { clock, limits } = this.#deps;
     const wallMs = clock.nowMs();
     const monotonicMs = clock.monotonicMs();
     const jumpMs = wallMs - this.#lastWallMs - (monotonicMs - this.#lastMonotonicMs);
@@ -105,16 +105,16 @@ export class TtlSweeper implements Service {
   }
 
   #pause(jumpMs: number): void {
-    const { clock, limits, onPaused } = this.#parts;
+    const { clock, limits, onPaused } = this.#deps;
     this.#pausedUntilMs = clock.monotonicMs() + limits.clockJumpPauseMs;
     onPaused(jumpMs);
   }
 
   async #noteClock(): Promise<void> {
     try {
-      await this.#parts.noteWallClock(this.#parts.clock.nowMs());
+      await this.#deps.noteWallClock(this.#deps.clock.nowMs());
     } catch (error) {
-      this.#parts.onFailed('', error);
+      this.#deps.onFailed('', error);
     }
   }
 }

@@ -12,7 +12,7 @@ import { writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { SerialTasks } from '../../lib/serial-tasks.ts';
+import { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import {
   type BatchCounts,
   batchRequest,
@@ -63,7 +63,7 @@ export class BatchWriter {
   readonly #log: RangeLog;
   readonly #clock: Clock;
   readonly #observer: WriteObserver;
-  readonly #keyed = new SerialTasks();
+  readonly #keyed = new KeyedMutex();
 
   constructor(tables: TableLookup, log: RangeLog, clock: Clock, observer: WriteObserver) {
     this.#tables = tables;

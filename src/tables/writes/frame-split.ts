@@ -1,6 +1,6 @@
 import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
-import { inSlices } from '../../lib/in-slices.ts';
 import { compareKeys } from '../../lib/key-order.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { KeyInterval } from '../initial-ranges.ts';
 
 /** The position of the interval that holds `key`; intervals are in key order and leave no gap. */
@@ -24,7 +24,7 @@ export async function splitFrame(
   if (frame.rowCount === 0) return intervals.map(() => undefined);
   if (intervals.length === 1) return [bytes];
   const builders = intervals.map(() => new FrameBuilder());
-  await inSlices(frame.rowCount, (row) => {
+  await forEachYielding(frame.rowCount, (row) => {
     builders[intervalOf(frame.key(row), intervals)]?.appendRow(frame, row);
   });
   return builders.map((builder) => (builder.rowCount === 0 ? undefined : builder.finish()));

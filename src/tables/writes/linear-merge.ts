@@ -1,6 +1,6 @@
 import { readFrame } from '../../lib/document-frame.ts';
-import { inSlices } from '../../lib/in-slices.ts';
 import { compareKeys } from '../../lib/key-order.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { type MergeResponse, mergeRequest } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { AppliedWrite, RangeWrite } from '../../storage/write-request.ts';
@@ -56,7 +56,7 @@ export async function planMerge(
   const from = envelope.lastMergedId;
   const frame = readFrame(bytes);
   let greatest = from;
-  await inSlices(frame.rowCount, (row) => {
+  await forEachYielding(frame.rowCount, (row) => {
     const key = frame.key(row);
     if (compareKeys(key, from) <= 0) {
       const message = `every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not`;

@@ -30,7 +30,7 @@ export function chatListener(options: { clock?: Clock; concurrentMax?: number } 
     entry: new URL('./puppet-generator.ts', import.meta.url).pathname,
     environment: Object.fromEntries(Object.entries(process.env).filter((pair): pair is [string, string] => !!pair[1])),
     clock: systemClock,
-    bounds: { loadMs: 60_000, stallMs: 60_000 },
+    options: { loadMs: 60_000, stallMs: 60_000 },
     pool: { loadedModelsMax: 1, memoryBytesMax: 2 ** 33, keepAliveMs: 600_000, checkEveryMs: 1_000, stuckMs: 60_000 },
     onLoading: () => undefined,
     onLoad: () => undefined,

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { type ApplierBounds, IndexApplier } from '../../../src/indexing/index-applier.ts';
+import { type ApplierOptions, IndexApplier } from '../../../src/indexing/index-applier.ts';
 import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 
-const bounds: ApplierBounds = {
+const bounds: ApplierOptions = {
   visibilityMs: 200,
   busyVisibilityMs: 2_000,
   visibilityBytes: 1_000,
@@ -44,7 +44,7 @@ class Bench {
         read: (after) => this.feed.find((each) => each.lastSequence > after),
       },
       clock: this.clock,
-      bounds,
+      options: bounds,
       events: { failed: (error) => this.failures.push(error) },
     });
   }

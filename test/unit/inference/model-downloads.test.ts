@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { modelCatalogue } from '../../../src/models/download/model-catalogue.ts';
-import { ModelDownloads, type ModelDownloadsParts } from '../../../src/models/download/model-downloads.ts';
+import { ModelDownloads, type ModelDownloadsDeps } from '../../../src/models/download/model-downloads.ts';
 import { ModelRegistry } from '../../../src/models/model-registry.ts';
 import { createLogger } from '../../../src/observability/line-logger.ts';
 import type { ServiceError } from '../../../src/protocol/service-error.ts';
@@ -19,7 +19,7 @@ class Downloads {
   readonly registry: ModelRegistry;
   readonly models: ModelDownloads;
   pulls = 0;
-  tell: Parameters<ModelDownloadsParts['pull']>[1]['onEvent'];
+  tell: Parameters<ModelDownloadsDeps['pull']>[1]['onEvent'];
   #arrival = Promise.withResolvers<void>();
 
   constructor(directory: string, allowDownloads = true) {

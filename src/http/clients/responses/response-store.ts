@@ -10,7 +10,7 @@ export interface StoredResponse {
   readonly conversation: readonly MessageBody[];
 }
 
-interface ResponseStoreBounds {
+interface ResponseStoreOptions {
   readonly keptMs: number;
   /** Characters of all responses as JSON. */
   readonly charsMax: number;
@@ -25,13 +25,13 @@ interface Entry {
 /** Responses that were asked to be kept, in memory. The oldest make room; those of others are not there. */
 export class ResponseStore {
   readonly #monotonicMs: () => number;
-  readonly #bounds: ResponseStoreBounds;
+  readonly #options: ResponseStoreOptions;
   readonly #entries = new Map<string, Entry>();
   #chars = 0;
 
-  constructor(monotonicMs: () => number, bounds: ResponseStoreBounds) {
+  constructor(monotonicMs: () => number, options: ResponseStoreOptions) {
     this.#monotonicMs = monotonicMs;
-    this.#bounds = bounds;
+    this.#options = options;
   }
 
   get(id: string, owner: string): StoredResponse | undefined {
@@ -44,11 +44,11 @@ export class ResponseStore {
     const chars = JSON.stringify(response).length;
     this.#expire();
     for (const id of this.#entries.keys()) {
-      if (this.#chars + chars <= this.#bounds.charsMax) break;
+      if (this.#chars + chars <= this.#options.charsMax) break;
       this.#remove(id);
     }
-    if (chars > this.#bounds.charsMax) return;
-    this.#entries.set(response.id, { response, chars, untilMs: this.#monotonicMs() + this.#bounds.keptMs });
+    if (chars > this.#options.charsMax) return;
+    this.#entries.set(response.id, { response, chars, untilMs: this.#monotonicMs() + this.#options.keptMs });
     this.#chars += chars;
   }
 

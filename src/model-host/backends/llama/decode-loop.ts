@@ -11,7 +11,7 @@ export interface GenerationGroup {
   starts: number;
 }
 
-interface DecodeLoopParts {
+interface DecodeLoopDeps {
   readonly context: NativeContext;
   readonly slots: SequenceSlots;
   readonly threads: Threads;
@@ -26,7 +26,7 @@ interface Waiting {
 }
 
 /**
- * Runs the generations of one context side by side: each turn evaluates the next token of every output, and a slice of
+ * Runs the generations of one context side by side: each step evaluates the next token of every output, and a slice of
  * the prompts that are still being read, as one native batch. Requests queue for a free sequence in the order of their arrival.
  */
 export class DecodeLoop {
@@ -37,9 +37,9 @@ export class DecodeLoop {
   readonly #room: number;
   readonly #waiting: Waiting[] = [];
   #active: Generation[] = [];
-  #turning = false;
+  #isRunning = false;
 
-  constructor({ context, slots, threads, clock, room = Number.POSITIVE_INFINITY }: DecodeLoopParts) {
+  constructor({ context, slots, threads, clock, room = Number.POSITIVE_INFINITY }: DecodeLoopDeps) {
     this.#context = context;
     this.#slots = slots;
     this.#threads = threads;
@@ -47,11 +47,11 @@ export class DecodeLoop {
     this.#room = room;
   }
 
-  /** Evaluates one token, unless generations do so or every sequence holds a state that somebody may want. */
+  /** Evaluates one token, unless generations are running or every sequence holds a state that somebody may want. */
   async evaluateNothing(): Promise<void> {
-    const slot = this.#turning ? undefined : this.#slots.takeEmpty();
+    const slot = this.#isRunning ? undefined : this.#slots.takeEmpty();
     if (slot === undefined) return;
-    this.#turning = true;
+    this.#isRunning = true;
     try {
       this.#context.initBatch(1);
       this.#context.addToBatch(slot.id, 0, Uint32Array.of(0), Uint32Array.of(0));
@@ -59,7 +59,7 @@ export class DecodeLoop {
     } finally {
       slot.tokens.push(0);
       this.#slots.release(slot, false);
-      void this.#turn();
+      void this.#run();
     }
   }
 
@@ -73,11 +73,11 @@ export class DecodeLoop {
       this.#waiting.splice(at, 1);
       generation.abandon();
     });
-    if (!this.#turning) void this.#turn();
+    if (!this.#isRunning) void this.#run();
   }
 
-  async #turn(): Promise<void> {
-    this.#turning = true;
+  async #run(): Promise<void> {
+    this.#isRunning = true;
     // Requests of one message start together.
     await Promise.resolve();
     for (;;) {
@@ -87,7 +87,7 @@ export class DecodeLoop {
       if (this.#active.length > 0) await this.#step();
       else if (this.#waiting.length === 0) break;
     }
-    this.#turning = false;
+    this.#isRunning = false;
   }
 
   #dropAborted(): void {

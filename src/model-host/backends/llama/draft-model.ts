@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { SerialTasks } from '../../../lib/serial-tasks.ts';
+import { KeyedMutex } from '../../../lib/keyed-mutex.ts';
 import { readGgufHeader } from '../../../models/headers/gguf-header.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from './binding.ts';
@@ -8,7 +8,7 @@ import { openContext, sliceTokens } from './open-context.ts';
 import { type PromptCache, type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
-interface DraftModelParts {
+interface DraftModelDeps {
   readonly binding: LlamaBinding;
   readonly installed: InstalledModel;
   readonly gpuLayers: number;
@@ -28,28 +28,28 @@ export class DraftModel {
   readonly #slots: SequenceSlots;
   readonly #threads: Threads;
   /** One batch at a time: outputs of several contexts may draft with one model. */
-  readonly #tasks = new SerialTasks();
+  readonly #tasks = new KeyedMutex();
 
-  private constructor(parts: DraftModelParts, model: NativeModel, context: NativeContext) {
-    this.#contextTokens = parts.contextTokens;
+  private constructor(deps: DraftModelDeps, model: NativeModel, context: NativeContext) {
+    this.#contextTokens = deps.contextTokens;
     this.#model = model;
     this.#context = context;
-    this.#threads = parts.threads;
-    this.#slots = new SequenceSlots(context, parts.sequences);
-    this.#sampler = new parts.binding.AddonSampler(model);
+    this.#threads = deps.threads;
+    this.#slots = new SequenceSlots(context, deps.sequences);
+    this.#sampler = new deps.binding.AddonSampler(model);
     this.#sampler.applyConfig({ temperature: 0 });
   }
 
   /** Throws with the reason where the model cannot draft for the other. */
-  static async open(parts: DraftModelParts): Promise<DraftModel> {
-    const { binding, installed, gpuLayers, target, sequences, contextTokens } = parts;
+  static async open(deps: DraftModelDeps): Promise<DraftModel> {
+    const { binding, installed, gpuLayers, target, sequences, contextTokens } = deps;
     const path = join(installed.directory, installed.weights);
     const { model } = await openModel({ binding, gpuLayers }, path, readGgufHeader(path));
     let context: NativeContext | undefined;
     try {
       context = await openContext({ name: installed.name, binding, model, sequences, contextTokens }, 'f16');
       expectSameVocabulary(target, context);
-      return new DraftModel(parts, model, context);
+      return new DraftModel(deps, model, context);
     } catch (error) {
       await context?.dispose();
       await model.dispose();

@@ -22,7 +22,7 @@ const acceptedShareMin = 0.25;
 const judgedTokens = 24;
 const restTurns = 16;
 
-export interface GenerationParts {
+export interface GenerationDeps {
   readonly input: GenerateInput;
   readonly prompt: readonly number[];
   /** Makes the sampler when the generation begins: it holds room for the whole vocabulary. */
@@ -38,7 +38,7 @@ export interface GenerationParts {
 
 /** One generation: how much of its prompt has been read, the tokens generated so far, and its end. */
 export class Generation {
-  readonly #parts: GenerationParts;
+  readonly #deps: GenerationDeps;
   /** What is to be read before tokens are drawn: the prompt, and what was generated where there was less room. */
   #prompt: readonly number[];
   #settled = Promise.withResolvers<GenerateResult | 'outgrown'>();
@@ -49,7 +49,7 @@ export class Generation {
   #sampler: TokenSampler | undefined;
   #cachedTokens = 0;
   #completionTokens = 0;
-  /** The last token that was drawn; it is evaluated in the next turn. */
+  /** The last token that was drawn; it is evaluated in the next step. */
   #last: number | undefined;
   /** Guesses at what follows `#last`. */
   #draft: readonly number[] = [];
@@ -62,10 +62,10 @@ export class Generation {
   #startMs = 0;
   #readMs = 0;
 
-  constructor(parts: GenerationParts) {
-    this.#parts = parts;
-    this.#prompt = parts.prompt;
-    this.#output = new OutputText(parts.input.stop);
+  constructor(deps: GenerationDeps) {
+    this.#deps = deps;
+    this.#prompt = deps.prompt;
+    this.#output = new OutputText(deps.input.stop);
   }
 
   get prompt(): readonly number[] {
@@ -78,7 +78,7 @@ export class Generation {
   }
 
   get cache(): PromptCache | undefined {
-    return this.#parts.input.promptCache;
+    return this.#deps.input.promptCache;
   }
 
   get slot(): SequenceSlot {
@@ -87,7 +87,7 @@ export class Generation {
   }
 
   get aborted(): boolean {
-    return this.#parts.context.signal.aborted;
+    return this.#deps.context.signal.aborted;
   }
 
   /** Whether the prompt is still being read. */
@@ -101,16 +101,16 @@ export class Generation {
   }
 
   onAbort(listener: () => void): void {
-    this.#parts.context.signal.addEventListener('abort', listener, { once: true });
+    this.#deps.context.signal.addEventListener('abort', listener, { once: true });
     if (this.aborted) listener();
   }
 
   begin(slot: SequenceSlot): void {
     this.#slot = slot;
     if (this.#sampler !== undefined) return;
-    this.#sampler = this.#parts.openSampler();
+    this.#sampler = this.#deps.openSampler();
     this.#cachedTokens = slot.tokens.length;
-    this.#startMs = this.#parts.clock.monotonicMs();
+    this.#startMs = this.#deps.clock.monotonicMs();
   }
 
   /** Gets ready to go on elsewhere. */
@@ -124,12 +124,12 @@ export class Generation {
     resolve('outgrown');
   }
 
-  /** Drafts, where that is wanted, before the tokens of the next turn are asked for. */
+  /** Drafts, where that is wanted, before the tokens of the next step are asked for. */
   async prepare(): Promise<void> {
     this.#draft = [];
-    const { speculation, input, contextTokens } = this.#parts;
+    const { speculation, input, contextTokens } = this.#deps;
     if (speculation?.drafter === undefined || this.#last === undefined || !this.#worthDrafting()) return;
-    const most = Math.min(input.tokensMax, contextTokens - this.#parts.prompt.length);
+    const most = Math.min(input.tokensMax, contextTokens - this.#deps.prompt.length);
     const room = most - this.#completionTokens - 1;
     const count = Math.min(speculation.tokensAtOnce, room);
     if (count <= 0) return;
@@ -157,7 +157,7 @@ export class Generation {
 
   /** Draws what follows at the places that were evaluated. The sequence keeps the first `keptTokens` of its tokens. */
   async take(native: NativeContext, places: Uint32Array): Promise<{ done: boolean; keptTokens: number }> {
-    this.#parts.context.progress();
+    this.#deps.context.progress();
     if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
     if (this.#completionTokens === 0) this.#promptRead();
     const sampler = must(this.#sampler, 'a generation that is under way has a sampler');
@@ -173,7 +173,7 @@ export class Generation {
   }
 
   #promptRead(): void {
-    const { input, clock, context } = this.#parts;
+    const { input, clock, context } = this.#deps;
     this.#readMs = clock.monotonicMs();
     if (input.tellsPromptRead === true) context.emit({ text: '' });
   }
@@ -181,13 +181,13 @@ export class Generation {
   settle(): void {
     this.#give(this.#output.finish());
     this.#release();
-    const { input, clock } = this.#parts;
+    const { input, clock } = this.#deps;
     this.#settled.resolve({
       finish: this.#finish,
       stopText: this.#output.stopText,
       text: this.#text,
       logprobs: input.topLogprobs === undefined || input.stream ? undefined : this.#logprobs,
-      promptTokens: this.#parts.prompt.length,
+      promptTokens: this.#deps.prompt.length,
       cachedTokens: this.#cachedTokens,
       completionTokens: this.#completionTokens,
       speculation: this.#report(),
@@ -202,16 +202,16 @@ export class Generation {
   }
 
   abandon(): void {
-    this.fail(this.#parts.context.signal.reason);
+    this.fail(this.#deps.context.signal.reason);
   }
 
   #release(): void {
     this.#sampler?.dispose();
-    this.#parts.speculation?.drafter?.release();
+    this.#deps.speculation?.drafter?.release();
   }
 
   #report(): SpeculationReport | undefined {
-    const { speculation } = this.#parts;
+    const { speculation } = this.#deps;
     if (speculation === undefined) return undefined;
     return {
       decision: speculation.drafter === undefined ? 'disabled' : 'enabled',
@@ -236,7 +236,7 @@ export class Generation {
 
   /** Takes in one token; true when the output is over. */
   async #add(sampler: TokenSampler, native: NativeContext, place: number, token: number): Promise<boolean> {
-    const { input, vocabulary, constrainer, contextTokens } = this.#parts;
+    const { input, vocabulary, constrainer, contextTokens } = this.#deps;
     if (token < 0 || vocabulary.ends.has(token)) return true;
     this.#last = token;
     this.#completionTokens += 1;
@@ -246,7 +246,7 @@ export class Generation {
     if (this.#output.stopText !== undefined) return true;
     const grammar = constrainer?.take(bytes);
     if (grammar !== undefined) sampler.follow(grammar);
-    const full = this.#parts.prompt.length + this.#completionTokens >= contextTokens;
+    const full = this.#deps.prompt.length + this.#completionTokens >= contextTokens;
     if (!full && this.#completionTokens < input.tokensMax) return false;
     this.#finish = 'length';
     return true;
@@ -254,7 +254,7 @@ export class Generation {
 
   #give(event: GenerateEvent | undefined): void {
     if (event === undefined) return;
-    if (this.#parts.input.stream) this.#parts.context.emit(event);
+    if (this.#deps.input.stream) this.#deps.context.emit(event);
     else {
       this.#text += event.text;
       this.#logprobs.push(...(event.logprobs ?? []));

@@ -23,7 +23,7 @@ import type { Threads } from './threads.ts';
 import { TokenSampler } from './token-sampler.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-export interface GeneratorParts {
+export interface GeneratorDeps {
   readonly name: string;
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
@@ -47,33 +47,33 @@ const expectedTokens = 256;
 /** Generates text with one loaded model. */
 export class Generator {
   readonly threads: Threads;
-  readonly #parts: GeneratorParts;
+  readonly #deps: GeneratorDeps;
   readonly #pool: LazyPool;
   readonly #states: States;
   readonly #speculator: Speculator;
   readonly #grammars: Grammars;
 
-  private constructor(parts: GeneratorParts, first: NativeContext, threads: Threads) {
-    const sequences = parts.settings.parallelSequences;
-    this.#parts = parts;
+  private constructor(deps: GeneratorDeps, first: NativeContext, threads: Threads) {
+    const sequences = deps.settings.parallelSequences;
+    this.#deps = deps;
     this.threads = threads;
-    this.#pool = new LazyPool(parts.memory, systemClock);
-    this.#states = new States({ ...parts, sequences, pool: this.#pool, threads }, first);
-    this.#speculator = new Speculator({ ...parts, sequences, pool: this.#pool });
-    this.#grammars = new Grammars(parts.vocabulary);
+    this.#pool = new LazyPool(deps.memory, systemClock);
+    this.#states = new States({ ...deps, sequences, pool: this.#pool, threads }, first);
+    this.#speculator = new Speculator({ ...deps, sequences, pool: this.#pool });
+    this.#grammars = new Grammars(deps.vocabulary);
   }
 
-  static async open(parts: GeneratorParts): Promise<Generator> {
-    const { settings, contextTokens } = parts;
+  static async open(deps: GeneratorDeps): Promise<Generator> {
+    const { settings, contextTokens } = deps;
     const sequences = settings.parallelSequences;
     const [shortest] = stateLengths(contextTokens);
-    const native = await openContext({ ...parts, contextTokens: shortest, sequences }, 'f16');
+    const native = await openContext({ ...deps, contextTokens: shortest, sequences }, 'f16');
     const threads = await threadsFor(native, settings.threads, sequences);
-    return new Generator(parts, native, threads);
+    return new Generator(deps, native, threads);
   }
 
   async generate(input: GenerateInput, context: Context, group?: GenerationGroup): Promise<GenerateResult> {
-    const { vocabulary, contextTokens, name } = this.#parts;
+    const { vocabulary, contextTokens, name } = this.#deps;
     const prompt = vocabulary.tokenize(input.prompt);
     if (prompt.length === 0) throw new ServiceError('invalid_request', 'the prompt is empty');
     if (prompt.length >= contextTokens) {
@@ -153,7 +153,7 @@ export class Generator {
   }
 
   #sampler(input: GenerateInput, prompt: readonly number[], constrainer: Constrainer | undefined): TokenSampler {
-    const { binding, model, vocabulary, contextTokens } = this.#parts;
+    const { binding, model, vocabulary, contextTokens } = this.#deps;
     const sampler = new TokenSampler({
       binding,
       model,

@@ -8,7 +8,7 @@ import type { ModelSpec } from '../../model-spec.ts';
 import { tokenHandlers } from '../../token-handlers.ts';
 import { type OpenBinding, openBinding, openModel } from './binding.ts';
 import { Embedder } from './embedder.ts';
-import { Generator, type GeneratorParts } from './generator.ts';
+import { Generator, type GeneratorDeps } from './generator.ts';
 import { PooledContext } from './pooled-context.ts';
 import { Reranker } from './reranker.ts';
 import { threadsFor } from './thread-probe.ts';
@@ -76,18 +76,18 @@ function withTokens(backend: Backend, vocabulary: Vocabulary): Backend {
   return { ...backend, handlers: { ...backend.handlers, ...tokenHandlers(() => vocabulary) } };
 }
 
-type SharedParts = Omit<GeneratorParts, 'canRewind' | 'tokenBytes' | 'memory'>;
+type SharedDeps = Omit<GeneratorDeps, 'canRewind' | 'tokenBytes' | 'memory'>;
 
-async function openPooled(parts: SharedParts, ranking: boolean): Promise<PooledContext> {
-  const { binding, model, contextTokens, settings } = parts;
+async function openPooled(deps: SharedDeps, ranking: boolean): Promise<PooledContext> {
+  const { binding, model, contextTokens, settings } = deps;
   return await PooledContext.open({ binding, model, contextTokens, ranking }, (context) =>
     threadsFor(context, settings.threads, 1),
   );
 }
 
-async function openEmbedder(parts: SharedParts, unit: boolean): Promise<Backend> {
-  const { vocabulary, contextTokens, model } = parts;
-  const context = await openPooled(parts, false);
+async function openEmbedder(deps: SharedDeps, unit: boolean): Promise<Backend> {
+  const { vocabulary, contextTokens, model } = deps;
+  const context = await openPooled(deps, false);
   const dimension = model.getEmbeddingVectorSize();
   const embedder = new Embedder(context, vocabulary, { contextTokens, dimension }, unit);
   return {
@@ -101,13 +101,9 @@ async function openEmbedder(parts: SharedParts, unit: boolean): Promise<Backend>
   };
 }
 
-async function openReranker(
-  parts: SharedParts,
-  template: string | undefined,
-  answersChance: boolean,
-): Promise<Backend> {
-  const { vocabulary, contextTokens, model } = parts;
-  const context = await openPooled(parts, true);
+async function openReranker(deps: SharedDeps, template: string | undefined, answersChance: boolean): Promise<Backend> {
+  const { vocabulary, contextTokens, model } = deps;
+  const context = await openPooled(deps, true);
   const reranker = new Reranker({ context, vocabulary, contextTokens, template, answersChance });
   const canary = async () => void (await reranker.rerank({ query: 'a', texts: ['a'], truncate: 'end' }, unwatched()));
   await canary();
@@ -126,13 +122,13 @@ function unwatched() {
   return { signal: new AbortController().signal, progress: () => undefined };
 }
 
-async function openGenerator(parts: GeneratorParts): Promise<Backend> {
-  const generator = await Generator.open(parts);
+async function openGenerator(deps: GeneratorDeps): Promise<Backend> {
+  const generator = await Generator.open(deps);
   const { prefill, decode } = generator.threads.shapes;
-  const { specialTexts, beginText, endText, infillTexts } = parts.vocabulary;
+  const { specialTexts, beginText, endText, infillTexts } = deps.vocabulary;
   return {
     info: {
-      contextTokens: parts.contextTokens,
+      contextTokens: deps.contextTokens,
       specialTexts,
       ...(beginText === undefined ? {} : { bosText: beginText }),
       ...(endText === undefined ? {} : { eosText: endText }),
@@ -147,7 +143,7 @@ async function openGenerator(parts: GeneratorParts): Promise<Backend> {
     canary: () => generator.canary(),
     async close() {
       await generator.close();
-      await parts.model.dispose();
+      await deps.model.dispose();
     },
   };
 }

@@ -12,7 +12,7 @@ const ggmlTypes: Readonly<Record<CacheType, number>> = { f32: 0, f16: 1, int4: 2
 /** Sequences start at multiples of this. */
 const cellStep = 256;
 
-export interface ContextParts {
+export interface ContextDeps {
   readonly name: string;
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
@@ -22,8 +22,8 @@ export interface ContextParts {
 }
 
 /** Opens a context for generations. Throws where memory is short, or the model does not support the type. */
-export async function openContext(parts: ContextParts, type: CacheType): Promise<NativeContext> {
-  const { binding, model, sequences, contextTokens, name } = parts;
+export async function openContext(deps: ContextDeps, type: CacheType): Promise<NativeContext> {
+  const { binding, model, sequences, contextTokens, name } = deps;
   const native = new binding.AddonContext(model, {
     contextSize: Math.ceil(contextTokens / cellStep) * cellStep * sequences,
     batchSize: sliceTokens + sequences * (1 + draftTokensMax),

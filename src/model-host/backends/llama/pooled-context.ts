@@ -1,11 +1,11 @@
 import { systemClock } from '../../../lib/clock.ts';
-import { SerialTasks } from '../../../lib/serial-tasks.ts';
+import { KeyedMutex } from '../../../lib/keyed-mutex.ts';
 import type { OperationContext } from '../../backend.ts';
 import { Lanes } from '../../lanes.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import type { Threads } from './threads.ts';
 
-interface PooledParts {
+interface PooledDeps {
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
   /** Tokens of one input. */
@@ -23,7 +23,7 @@ type Watch = Pick<OperationContext<'embed'>, 'signal' | 'priority' | 'progress'>
 export class PooledContext {
   readonly #context: NativeContext;
   readonly #threads: Threads;
-  readonly #tasks = new SerialTasks();
+  readonly #tasks = new KeyedMutex();
   readonly #lanes = new Lanes(systemClock);
 
   private constructor(context: NativeContext, threads: Threads) {
@@ -32,7 +32,7 @@ export class PooledContext {
   }
 
   static async open(
-    { binding, model, contextTokens, ranking }: PooledParts,
+    { binding, model, contextTokens, ranking }: PooledDeps,
     probe: (context: NativeContext) => Promise<Threads>,
   ): Promise<PooledContext> {
     const context = new binding.AddonContext(model, {

@@ -5,7 +5,7 @@ import { truncateTokens } from '../truncate-tokens.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-interface RerankerParts {
+interface RerankerDeps {
   readonly context: PooledContext;
   readonly vocabulary: Vocabulary;
   readonly contextTokens: number;
@@ -17,17 +17,17 @@ interface RerankerParts {
 
 /** How well texts fit a query: the chance that they do, 0 to 1. */
 export class Reranker {
-  readonly #parts: RerankerParts;
+  readonly #deps: RerankerDeps;
 
-  constructor(parts: RerankerParts) {
-    this.#parts = parts;
+  constructor(deps: RerankerDeps) {
+    this.#deps = deps;
   }
 
   async rerank(
     { query, texts, truncate }: RerankInput,
     watch: Pick<OperationContext<'rerank'>, 'signal' | 'priority' | 'progress'>,
   ) {
-    const { vocabulary, contextTokens, context, answersChance } = this.#parts;
+    const { vocabulary, contextTokens, context, answersChance } = this.#deps;
     const asked = [...vocabulary.plainTokens(query)];
     const marks = this.#pair([], []).length;
     const pairs = texts.map((text, index) => {
@@ -45,7 +45,7 @@ export class Reranker {
   }
 
   #pair(query: readonly number[], text: readonly number[]): readonly number[] {
-    const { template, vocabulary } = this.#parts;
+    const { template, vocabulary } = this.#deps;
     if (template === undefined) return vocabulary.framedPair(query, text);
     const tokens = template.split(/(\{query\}|\{document\})/).flatMap((piece) => {
       if (piece === '{query}') return query;

@@ -12,7 +12,7 @@ import { draftTokensMax } from './open-context.ts';
 import type { PromptCache } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
-interface SpeculatorParts {
+interface SpeculatorDeps {
   readonly name: string;
   readonly binding: LlamaBinding;
   readonly gpuLayers: number;
@@ -35,17 +35,17 @@ interface DraftRequest {
 
 /** Finds drafters for one model: other models, loaded when first asked for, or the text itself. */
 export class Speculator {
-  readonly #parts: SpeculatorParts;
+  readonly #deps: SpeculatorDeps;
 
-  constructor(parts: SpeculatorParts) {
-    this.#parts = parts;
+  constructor(deps: SpeculatorDeps) {
+    this.#deps = deps;
   }
 
   /** Throws `model_not_supported` or `memory_budget_exceeded` where drafting is forced and impossible. */
   async begin({ policy, draft, tokens }: Speculation, request: DraftRequest): Promise<RunningSpeculation> {
     const tokensAtOnce = Math.min(tokens, draftTokensMax);
     try {
-      if (!this.#parts.canRewind) throw new Error('it cannot take back tokens that it has read');
+      if (!this.#deps.canRewind) throw new Error('it cannot take back tokens that it has read');
       return { drafter: await this.#drafter(draft, request), tokensAtOnce, disabledReason: undefined };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -53,7 +53,7 @@ export class Speculator {
         if (error instanceof ServiceError) throw error;
         throw new ServiceError(
           'model_not_supported',
-          `nothing can draft for the model "${this.#parts.name}": ${reason}`,
+          `nothing can draft for the model "${this.#deps.name}": ${reason}`,
         );
       }
       return { drafter: undefined, tokensAtOnce, disabledReason: reason };
@@ -63,14 +63,14 @@ export class Speculator {
   async #drafter(installed: InstalledModel | undefined, request: DraftRequest): Promise<Drafter> {
     if (installed === undefined) return promptLookup;
     if (installed.backend !== 'native') throw new Error(`the model "${installed.name}" is not one of llama.cpp`);
-    const { pool, sequences } = this.#parts;
-    const lengths = stateLengths(this.#parts.contextTokens);
-    const contextTokens = lengths.find((length) => length >= request.tokens) ?? this.#parts.contextTokens;
+    const { pool, sequences } = this.#deps;
+    const lengths = stateLengths(this.#deps.contextTokens);
+    const contextTokens = lengths.find((length) => length >= request.tokens) ?? this.#deps.contextTokens;
     const lease = await pool.lease<DraftModel>({
       key: `${join(installed.directory, installed.weights)} ${contextTokens}`,
       bytes: installed.bytes + (installed.kvCacheBytesPerToken ?? 0) * contextTokens * sequences,
       lastStays: false,
-      open: () => DraftModel.open({ ...this.#parts, ...request, contextTokens, installed }),
+      open: () => DraftModel.open({ ...this.#deps, ...request, contextTokens, installed }),
       close: (model) => model.close(),
     });
     if (lease === undefined) {

@@ -5,7 +5,7 @@ import { stateLengths } from '../../state-lengths.ts';
 import type { NativeContext } from './binding.ts';
 import { DecodeLoop } from './decode-loop.ts';
 import type { LazyPool, Lease, Opening } from './lazy-pool.ts';
-import { type ContextParts, openContext } from './open-context.ts';
+import { type ContextDeps, openContext } from './open-context.ts';
 import { SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
@@ -15,7 +15,7 @@ export interface OpenState {
   readonly loop: DecodeLoop;
 }
 
-interface StatesParts extends Omit<ContextParts, 'contextTokens'> {
+interface StatesDeps extends Omit<ContextDeps, 'contextTokens'> {
   /** Tokens that one generation may span. */
   readonly contextTokens: number;
   /** Bytes of a token in sixteen bits; 0 where the file does not say. */
@@ -29,13 +29,13 @@ const sizes: Readonly<Record<CacheType, number>> = { f32: 2, f16: 1, int8: 17 / 
 
 /** The states of one model, each opened when it is first asked for. */
 export class States {
-  readonly #parts: StatesParts;
+  readonly #deps: StatesDeps;
 
   /** `first` is open already: it has the first of all lengths, in sixteen bits. */
-  constructor(parts: StatesParts, first: NativeContext) {
-    this.#parts = parts;
-    const [tokens] = stateLengths(parts.contextTokens);
-    parts.pool.keep(this.#opening('f16', tokens, parts.sequences), this.#start(first, tokens));
+  constructor(deps: StatesDeps, first: NativeContext) {
+    this.#deps = deps;
+    const [tokens] = stateLengths(deps.contextTokens);
+    deps.pool.keep(this.#opening('f16', tokens, deps.sequences), this.#start(first, tokens));
   }
 
   /**
@@ -43,7 +43,7 @@ export class States {
    * `model_not_supported` where the model cannot keep its state like that.
    */
   async lease(type: CacheType, tokens: number): Promise<Lease<OpenState>> {
-    const { contextTokens, pool, sequences, name } = this.#parts;
+    const { contextTokens, pool, sequences, name } = this.#deps;
     const lengths = stateLengths(contextTokens).filter((length) => length >= Math.min(tokens, contextTokens));
     const [shortest = contextTokens] = lengths;
     const whole = lengths.map((length) => this.#opening(type, length, sequences));
@@ -63,7 +63,7 @@ export class States {
 
   /** Shows that the native code works, where that costs no request a state. */
   async evaluateNothing(): Promise<void> {
-    const lease = (await this.#parts.pool.borrow()) as Lease<OpenState> | undefined;
+    const lease = (await this.#deps.pool.borrow()) as Lease<OpenState> | undefined;
     try {
       await lease?.value.loop.evaluateNothing();
     } finally {
@@ -74,25 +74,25 @@ export class States {
   /** With all sequences, and with fewer where memory is short. */
   #openings(type: CacheType, tokens: number): Opening<OpenState>[] {
     const counts: number[] = [];
-    for (let count = this.#parts.sequences; count >= 1; count = Math.floor(count / 2)) counts.push(count);
+    for (let count = this.#deps.sequences; count >= 1; count = Math.floor(count / 2)) counts.push(count);
     return counts.map((count) => this.#opening(type, tokens, count));
   }
 
   #opening(type: CacheType, tokens: number, sequences: number): Opening<OpenState> {
     return {
       key: `${type} ${tokens}x${sequences}`,
-      bytes: this.#parts.tokenBytes * sizes[type] * tokens * sequences,
+      bytes: this.#deps.tokenBytes * sizes[type] * tokens * sequences,
       lastStays: true,
       open: async () => {
-        const native = await openContext({ ...this.#parts, contextTokens: tokens, sequences }, type);
+        const native = await openContext({ ...this.#deps, contextTokens: tokens, sequences }, type);
         return this.#start(native, tokens, sequences);
       },
       close: async ({ native }) => await native.dispose(),
     };
   }
 
-  #start(native: NativeContext, tokens: number, sequences = this.#parts.sequences): OpenState {
-    const { threads, contextTokens } = this.#parts;
+  #start(native: NativeContext, tokens: number, sequences = this.#deps.sequences): OpenState {
+    const { threads, contextTokens } = this.#deps;
     const slots = new SequenceSlots(native, sequences);
     const room = tokens < contextTokens ? tokens : undefined;
     return { native, loop: new DecodeLoop({ context: native, slots, threads, clock: systemClock, room }) };

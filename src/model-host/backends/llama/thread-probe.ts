@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../../lib/clock.ts';
 import type { NativeContext } from './binding.ts';
 import { type ShapeThreads, Threads } from './threads.ts';
 
-interface ProbeParts {
+interface ProbeDeps {
   readonly context: NativeContext;
   readonly sequences: number;
   /** Threads that this machine has room for. */
@@ -33,7 +33,7 @@ export async function threadsFor(context: NativeContext, set: number, sequences:
  * Tries thread counts on the loaded model: one token, one of each sequence, a piece of a prompt. Counting cores does not
  * do: decoding waits for memory, and on shared cores a thread more can make it several times slower.
  */
-export async function probeThreads({ context, sequences, cores, clock }: ProbeParts): Promise<Threads> {
+export async function probeThreads({ context, sequences, cores, clock }: ProbeDeps): Promise<Threads> {
   const evaluate = async (threads: number, shape: readonly number[]): Promise<number> => {
     const total = shape.reduce((sum, tokens) => sum + tokens, 0);
     context.setThreads(threads);

@@ -4,7 +4,7 @@ import type { OutputLogprob } from './output-text.ts';
 import type { TimedGrammar } from './timed-grammar.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-interface TokenSamplerParts {
+interface TokenSamplerDeps {
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
   readonly vocabulary: Vocabulary;
@@ -24,7 +24,7 @@ interface TokenSamplerParts {
 export class TokenSampler {
   readonly #sampler: NativeSampler;
   readonly #observer: NativeSampler | undefined;
-  readonly #parts: TokenSamplerParts;
+  readonly #deps: TokenSamplerDeps;
   readonly #config: NativeSamplerConfig;
   readonly #fixedBias: Map<number, number>;
   readonly #counts = new Map<number, number>();
@@ -33,15 +33,15 @@ export class TokenSampler {
   /** Whether the native sampler knows the configuration as it is now. */
   #applied = false;
 
-  constructor(parts: TokenSamplerParts) {
-    const { sampling, binding, model } = parts;
-    this.#parts = parts;
+  constructor(deps: TokenSamplerDeps) {
+    const { sampling, binding, model } = deps;
+    this.#deps = deps;
     this.#sampler = new binding.AddonSampler(model);
     this.#config = chainOf(sampling);
-    this.#fixedBias = new Map(sampling.logitBias.filter(([token]) => token >= 0 && token < parts.vocabulary.size));
-    for (const token of parts.banned) this.#fixedBias.set(token, Number.NEGATIVE_INFINITY);
-    this.#history = sampling.repetitionPenalty === 1 ? undefined : parts.prompt.slice(-parts.historyTokens);
-    if (parts.topLogprobs !== undefined) {
+    this.#fixedBias = new Map(sampling.logitBias.filter(([token]) => token >= 0 && token < deps.vocabulary.size));
+    for (const token of deps.banned) this.#fixedBias.set(token, Number.NEGATIVE_INFINITY);
+    this.#history = sampling.repetitionPenalty === 1 ? undefined : deps.prompt.slice(-deps.historyTokens);
+    if (deps.topLogprobs !== undefined) {
       this.#observer = new binding.AddonSampler(model);
       this.#observer.applyConfig({ temperature: 0 });
     }
@@ -72,7 +72,7 @@ export class TokenSampler {
   /** Log probability of a token by the model alone, before bias, penalties, temperature and grammar. */
   async logprobOf(context: NativeContext, place: number, token: number): Promise<OutputLogprob | undefined> {
     if (this.#observer === undefined) return undefined;
-    const top = this.#parts.topLogprobs ?? 0;
+    const top = this.#deps.topLogprobs ?? 0;
     const wanted = [[token], false, false, true, top] as const;
     const answer = await context.sampleToken(place, this.#observer, false, false, wanted, true);
     const [likeliest, , , pairs, totalWeight] = answer;
@@ -90,13 +90,13 @@ export class TokenSampler {
   }
 
   #logprob(token: number, logprob: number): TokenLogprob {
-    const { vocabulary } = this.#parts;
+    const { vocabulary } = this.#deps;
     const bytes = vocabulary.spelledBytes(token);
     return { token: new TextDecoder().decode(bytes), bytes: [...bytes], logprob };
   }
 
   #remember(token: number): void {
-    const { frequencyPenalty, presencePenalty } = this.#parts.sampling;
+    const { frequencyPenalty, presencePenalty } = this.#deps.sampling;
     if (frequencyPenalty !== 0 || presencePenalty !== 0) {
       this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
       this.#applied = false;
@@ -105,7 +105,7 @@ export class TokenSampler {
   }
 
   #apply(refused: Uint32Array = new Uint32Array(0)): void {
-    const { frequencyPenalty, presencePenalty, repetitionPenalty } = this.#parts.sampling;
+    const { frequencyPenalty, presencePenalty, repetitionPenalty } = this.#deps.sampling;
     const config: NativeSamplerConfig = { ...this.#config };
     const bias = new Map(this.#fixedBias);
     for (const [token, count] of this.#counts) {
@@ -122,8 +122,8 @@ export class TokenSampler {
     }
     if (this.#history !== undefined) {
       config.repeatPenalty = repetitionPenalty;
-      config.repeatPenaltyMaxTokens = this.#parts.historyTokens;
-      config.repeatPenaltyTokens = Uint32Array.from(this.#history.slice(-this.#parts.historyTokens));
+      config.repeatPenaltyMaxTokens = this.#deps.historyTokens;
+      config.repeatPenaltyTokens = Uint32Array.from(this.#history.slice(-this.#deps.historyTokens));
     }
     this.#sampler.applyConfig(config);
     this.#applied = true;

@@ -1,5 +1,5 @@
 import { must } from '../../../lib/assert.ts';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { Priority } from '../../priority.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
 
@@ -72,14 +72,14 @@ export class BatchQueue<Item extends Sized, Output> {
 
   async #work(): Promise<void> {
     this.#working = true;
-    await turn();
+    await yieldToEventLoop();
     for (;;) {
       const { foreground, background } = this.#waiting;
       if (foreground.length > 0) await this.#runBatch(this.#take('foreground', this.#tokensMax));
       else if (background.length > 0) {
         await this.#runBatch(this.#take('background', Math.min(this.#tokensMax, backgroundTokensMax)));
       } else break;
-      await turn();
+      await yieldToEventLoop();
     }
     this.#working = false;
   }

@@ -1,5 +1,5 @@
 import { assert, must } from '../../../lib/assert.ts';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
@@ -90,7 +90,7 @@ async function embedTexts(
     if (sinceTurn < tokensBetweenTurns) continue;
     sinceTurn = 0;
     context.progress();
-    await turn();
+    await yieldToEventLoop();
     context.signal.throwIfAborted();
   }
   const tokens = Uint32Array.from(encoded, (each) => each?.ids.length ?? 0);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import { must } from '../../../lib/assert.ts';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
@@ -89,7 +89,7 @@ async function tagTexts(
       tokens += run.tokens;
       found.push(...spansOf(run.scores, read, window, threshold));
       context.progress();
-      await turn();
+      await yieldToEventLoop();
     }
     entities.push(withoutConflicts(found, flat));
   }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import type { Pixels } from '../../operations/pixels.ts';
 import type { QueueContext } from './batch-queue.ts';
@@ -32,7 +32,7 @@ export class ImageEncoder {
       const all = await this.#session.run({ pixel_values: new Tensor('float32', data, [1, 3, height, width]) });
       outputs.push(floats(all.image_embeds ?? Object.values(all)[0]));
       progress();
-      await turn();
+      await yieldToEventLoop();
     }
     return outputs;
   }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import { must } from '../../../lib/assert.ts';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { PredictInput, PredictResult } from '../../operations/predict.ts';
@@ -32,7 +32,7 @@ export async function loadPredictor(spec: ModelSpec): Promise<Backend> {
       context.signal.throwIfAborted();
       parts.push(await run(input.features.subarray(at, at + rowsOfRun * features)));
       context.progress();
-      await turn();
+      await yieldToEventLoop();
     }
     return { predictions: joined(parts) };
   }

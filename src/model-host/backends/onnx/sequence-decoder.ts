@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Tensor } from 'onnxruntime-node';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
 import type { QueueContext } from './batch-queue.ts';
@@ -69,7 +69,7 @@ export class SequenceDecoder {
       if (ends.has(next)) break;
       ids.push(next);
       progress();
-      await turn();
+      await yieldToEventLoop();
       signal.throwIfAborted();
     }
     return ids.slice(start.length);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import { must } from '../../../lib/assert.ts';
-import { turn } from '../../../lib/in-slices.ts';
+import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
@@ -99,7 +99,7 @@ async function transcribe(
     span.set(samples.subarray(at, at + hearing.span));
     const features = featureTensor(mel.of(span), hearing.bands, hearing.span / hearing.hop);
     context.progress();
-    await turn();
+    await yieldToEventLoop();
     context.signal.throwIfAborted();
     const { last_hidden_state } = await encoder.run({ input_features: features }, ['last_hidden_state']);
     const hidden = must(last_hidden_state, 'an encoder answers last_hidden_state');

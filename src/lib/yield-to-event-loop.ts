@@ -1,16 +1,20 @@
-/** Items that are visited before others get their turn, where each is little work. */
+/** Items that are visited before the loop yields to others, where each is little work. */
 const sliceItems = 2_048;
 
 /** Calls `visit` for 0 to `count` - 1, letting the event loop run between slices: a long loop must not hold it. */
-export async function inSlices(count: number, visit: (index: number) => void, items = sliceItems): Promise<void> {
+export async function forEachYielding(
+  count: number,
+  visit: (index: number) => void,
+  items = sliceItems,
+): Promise<void> {
   for (let start = 0; start < count; start += items) {
-    if (start > 0) await turn();
+    if (start > 0) await yieldToEventLoop();
     const end = Math.min(count, start + items);
     for (let index = start; index < end; index += 1) visit(index);
   }
 }
 
 /** Lets the event loop run once: messages, aborts and other requests come in. */
-export function turn(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

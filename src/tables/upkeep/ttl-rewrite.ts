@@ -5,10 +5,10 @@ import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { Table } from '../table.ts';
 
-export const lifetimeRewriteKind = 'lifetime-rewrite';
+export const ttlRewriteKind = 'ttl-rewrite';
 
 /** Where a rewrite stands. */
-export interface LifetimeRewriteState {
+export interface TtlRewriteState {
   tableId: number;
   /** The `ttlRewrite` of the table's settings that asked for it; another one has taken its place when they differ. */
   token: string;
@@ -18,7 +18,7 @@ export interface LifetimeRewriteState {
   afterKey?: string;
 }
 
-interface LifetimeRewriteParts {
+interface TtlRewriteDeps {
   findTable(tableId: number): Table | undefined;
   log: RangeLog;
   clock: Clock;
@@ -32,22 +32,22 @@ const noOperations = new TextEncoder().encode('{"operations":[],"upsert":false}'
 const pagesBetweenSaves = 16;
 
 /**
- * Reads the base of each document's lifetime again, from the field that a schema change names now. A document is written
+ * Reads the TTL base of each document again, from the field that a schema change names now. A document is written
  * only when its expiry changes. Until the job has ended nothing of the table expires: by its old base a document might
  * be deleted that lives by the new one.
  */
-export class LifetimeRewrite implements JobHandler {
-  readonly kind = lifetimeRewriteKind;
-  readonly #parts: LifetimeRewriteParts;
+export class TtlRewrite implements JobHandler {
+  readonly kind = ttlRewriteKind;
+  readonly #deps: TtlRewriteDeps;
 
-  constructor(parts: LifetimeRewriteParts) {
-    this.#parts = parts;
+  constructor(deps: TtlRewriteDeps) {
+    this.#deps = deps;
   }
 
   async run({ record, signal, save }: RunningJob): Promise<void> {
-    const state = JSON.parse(record.state) as LifetimeRewriteState;
+    const state = JSON.parse(record.state) as TtlRewriteState;
     const { tableId, token } = state;
-    const table = this.#parts.findTable(tableId);
+    const table = this.#deps.findTable(tableId);
     const isWanted = () => !signal.aborted && !table?.closing.aborted && table?.settings.ttlRewrite === token;
     if (!table || !isWanted()) return;
     const first = Math.max(
@@ -62,12 +62,12 @@ export class LifetimeRewrite implements JobHandler {
         if (afterKey !== undefined && page % pagesBetweenSaves === 0) await save({ tableId, token, rangeId, afterKey });
       }
     }
-    await this.#parts.finish(table, token);
+    await this.#deps.finish(table, token);
   }
 
   /** Returns the key to go on after; undefined at the end of the range. */
   async #rewritePage(table: Table, rangeId: number, afterKey: string): Promise<string | undefined> {
-    const { log, clock } = this.#parts;
+    const { log, clock } = this.#deps;
     using lease = await table.leaseForUpkeep(rangeId);
     const page = lease.range.stored.documents.page(
       { fromKey: afterKey, fromInclusive: false, toKey: null, toInclusive: true },
@@ -79,8 +79,8 @@ export class LifetimeRewrite implements JobHandler {
     for (const document of page.documents) frame.append(rowKind.transform, document.key, noOperations);
     const timeMs = clock.nowMs();
     await log.append({
-      writes: [{ rangeId, frame: frame.finish(), ttlField: table.ttlField, lifetimesOnly: true }],
-      requestId: lifetimeRewriteKind,
+      writes: [{ rangeId, frame: frame.finish(), ttlField: table.ttlField, ttlBasesOnly: true }],
+      requestId: ttlRewriteKind,
       timeMs,
       timestamp: new Date(timeMs).toISOString(),
     });

@@ -23,12 +23,12 @@ async function storedDocuments(server: TestServer): Promise<number> {
   return ranges.reduce((total, range) => total + range.doc_count, 0);
 }
 
-/** Resolves when the lifetimes of all documents have been read again. */
+/** Resolves when the TTL bases of all documents have been read again. */
 async function rewritten(server: TestServer): Promise<void> {
   await until(async () => !('ttl_rewrite' in (await server.send('GET', '/db/v1/tables/t')).body));
 }
 
-describe('a lifetime', () => {
+describe('a TTL', () => {
   test('hides expired documents from every read at once, then the sweep removes them', async () => {
     const clock = new FakeClock();
     await using server = await startTestServer({ clock });

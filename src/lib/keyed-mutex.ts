@@ -1,5 +1,5 @@
 /** Runs tasks of one name one after another, tasks of different names side by side. */
-export class SerialTasks {
+export class KeyedMutex {
   readonly #tails = new Map<string, Promise<void>>();
 
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {

@@ -9,7 +9,7 @@ setDefaultTimeout(120_000);
 
 const documents = 12_000;
 
-test('a kill interrupts the reading of lifetimes; the next start goes on with it, and nothing expires before its end', async () => {
+test('a kill interrupts the rewrite of TTL bases; the next start resumes it, and nothing expires before its end', async () => {
   using directory = new TemporaryDirectory();
   const dataDir = join(directory.path, 'data');
   const past = '2001-01-01T00:00:00Z';
