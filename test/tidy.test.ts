@@ -26,6 +26,7 @@ const ranks: Readonly<Record<string, number>> = {
   lib: 0,
   protocol: 0,
   config: 1,
+  'provider-config': 1,
   observability: 1,
   runtime: 2,
   'index-kinds': 2,
@@ -40,13 +41,13 @@ const ranks: Readonly<Record<string, number>> = {
   'model-host': 5,
   inference: 6,
   enrichment: 7,
-  query: 7,
-  tables: 8,
-  backup: 8,
-  http: 9,
-  server: 10,
-  cli: 11,
-  'main.ts': 12,
+  query: 8,
+  tables: 9,
+  backup: 9,
+  http: 10,
+  server: 11,
+  cli: 12,
+  'main.ts': 13,
 };
 
 /** `src/http/app.ts` -> `http`; `src/main.ts` -> `main.ts` */
