@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { limits } from '../src/config/limits.ts';
-import { type Option, options, variableOf } from '../src/config/options.ts';
+import type { NamedSection } from '../src/config/named-sections.ts';
+import { type Option, variableOf } from '../src/config/option.ts';
+import { options } from '../src/config/options.ts';
+import { sections } from '../src/config/sections.ts';
 import { allRoutes, type RouteServices } from '../src/http/routing/all-routes.ts';
 import { renderOpenApi } from '../src/http/routing/openapi.ts';
 import { type MetricDefinition, metricDefinitions } from '../src/observability/metric-definitions.ts';
@@ -45,6 +48,18 @@ does not exist is an error.
 
 ${table(['key', 'flag', 'variable', 'kind', 'default', 'meaning'], rows)}
 
+## Named sections
+
+Each entry has a name of the operator's: letters and digits with single \`-\` or \`_\` between them. Its variables have the
+name in capitals, with \`_\` for \`-\`; a variable alone makes an entry too. All of it is reloaded on SIGHUP.
+
+A credential may refer to a secret, \`\${secret:KEY}\`, or to a variable of the environment that \`secrets.variables\` lists,
+\`\${NAME}\`. References are kept and shown as they are written, and replaced when the credential is used.
+
+${(Object.values(sections) as NamedSection[]).map(sectionPart).join('\n\n')}
+
+## Reload
+
 SIGHUP reads the configuration again. Options that are not reloaded keep their value until a restart; a configuration
 that cannot be read changes nothing and is counted in \`/db/v1/status\`.
 
@@ -57,6 +72,18 @@ ${table(
   Object.entries(limits).map(([name, value]) => [`\`${name}\``, value.toLocaleString('en-US')]),
 )}
 `;
+}
+
+function sectionPart({ key, help, members }: NamedSection): string {
+  const rows = Object.values(members).map((option) => [
+    `\`${option.key}\``,
+    `\`${variableOf(`${key}.NAME.${option.key}`)}\`${option.secret ? ', `_FILE`' : ''}`,
+    option.kind.name,
+    option.default === undefined ? '' : `\`${option.kind.write(option.default)}\``,
+    option.help,
+  ]);
+  const heads = [`key below \`${key}.NAME\``, 'variable', 'kind', 'default', 'meaning'];
+  return `### \`${key}\`\n\n${help}\n\n${table(heads, rows)}`;
 }
 
 function errorsPage(): string {

@@ -1,4 +1,4 @@
-import { type Option, type OptionName, options } from '../config/options.ts';
+import { shownValue } from '../config/load.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
@@ -17,11 +17,9 @@ export const configShow: Verb = {
       context.explain('usage: sundew config show [--origin] [--json]\n');
       return exitCodes.usage;
     }
-    const { config, origins, hash } = configOf(context);
-    const rows = (Object.keys(options) as OptionName[]).map((name) => {
-      const option = options[name] as Option<unknown>;
-      const value = option.secret && config[name] !== undefined ? '(secret)' : option.kind.write(config[name]);
-      return { key: option.key, value, origin: origins[name] ?? 'default' };
+    const { table, values, origins, hash } = configOf(context);
+    const rows = Object.entries(table).map(([name, option]) => {
+      return { key: option.key, value: shownValue(option, values[name]) ?? '', origin: origins[name] ?? 'default' };
     });
     const withOrigin = context.args.flags.has('--origin');
     if (context.args.flags.has('--json')) {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/load.ts';
+import { ConfigError } from '../config/config-error.ts';
 import type { OptionName } from '../config/options.ts';
 import type { StartServer } from '../server/running-server.ts';
 import { listenAddress } from './listen-address.ts';

@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/load.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { commandClock } from '../lib/clock.ts';
 import { suggestion } from '../lib/did-you-mean.ts';
 import { DownloadStopped } from '../models/download/download-error.ts';

@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { ConfigError } from '../config/load.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { formatSize } from '../config/value-kind.ts';
 import { must } from '../lib/assert.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';

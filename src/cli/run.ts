@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/load.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
 import { DataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';

@@ -1,13 +1,14 @@
+import { shownCredential } from '../lib/credential-references.ts';
 import { didYouMean } from '../lib/did-you-mean.ts';
+import { ConfigError } from './config-error.ts';
+import { readConfigFile, readText } from './config-file.ts';
 import { brokenRelation, type LimitOptions, limits } from './limits.ts';
-import { type Config, type Option, type OptionName, options, variableOf } from './options.ts';
+import { entriesOf, tableOfSections } from './named-sections.ts';
+import { type Option, type OptionTable, type ValuesOf, variableOf } from './option.ts';
+import { type Config, type OptionName, options } from './options.ts';
+import { sections } from './sections.ts';
 
 export type Origin = 'default' | 'file' | 'environment' | 'flag';
-
-/** A sentence for whoever wrote the configuration. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
 
 export interface ConfigSources {
   /** Flags with their dashes -> text. */
@@ -18,45 +19,82 @@ export interface ConfigSources {
   readonly readFile: (path: string) => string;
 }
 
-export interface LoadedConfig<Values = Config> {
+interface LoadedOptions<Values> {
   readonly config: Values;
   readonly origins: Readonly<Record<string, Origin>>;
   /** SHA-256 (hexadecimal) of every effective value; a secret counts only as set or not. */
   readonly hash: string;
 }
 
-export type OptionTable = Readonly<Record<string, Option<unknown>>>;
-type ValuesOf<Table> = { readonly [Name in keyof Table]: Table[Name] extends Option<infer T> ? T : never };
+export interface LoadedConfig extends LoadedOptions<Config> {
+  /** The options of the server and those of every named entry, by name. */
+  readonly table: OptionTable;
+  /** Their values, by the same names. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** What the environment has of the variables that credentials may refer to. */
+  readonly variables: ReadonlyMap<string, string>;
+}
 
 const variablePrefix = 'SUNDEW__';
 /** Variables of ours that are not options: they name the configuration file and the failpoint of crash tests. */
 export const fileVariable = 'SUNDEW__CONFIG';
 const failpointVariable = 'SUNDEW_FAILPOINT';
 
-/** The server's options from default < file < environment < flag. Throws `ConfigError`. */
-export function loadConfig(sources: ConfigSources): LoadedConfig {
-  const failpoint = sources.environment[failpointVariable];
+/** The server's options and named entries from default < file < environment < flag. Throws `ConfigError`. */
+export function loadConfig(given: ConfigSources): LoadedConfig {
+  const failpoint = given.environment[failpointVariable];
   const environment =
     failpoint === undefined
-      ? sources.environment
-      : { [variableOf('testing.failpoint')]: failpoint, ...sources.environment };
-  return loadOptions(options, { ...sources, environment }) as LoadedConfig;
+      ? given.environment
+      : { [variableOf('testing.failpoint')]: failpoint, ...given.environment };
+  const sources = { ...given, environment };
+  const fromFile = readFileOf(sources);
+  const table: OptionTable = {
+    ...options,
+    ...tableOfSections(sections, [...fromFile.keys()], Object.keys(environment)),
+  };
+  const { config: values, origins, hash } = loadTable(table, sources, fromFile);
+  const config = configOfValues(values);
+  return { config, origins, hash, table, values, variables: variablesOf(config, environment) };
 }
 
-/** The same for any table of options. */
-export function loadOptions<Table extends object>(table: Table, sources: ConfigSources): LoadedConfig<ValuesOf<Table>> {
-  const byName = table as unknown as OptionTable;
-  const fromFile =
-    sources.file === undefined ? new Map<string, unknown>() : readConfigFile(sources.file, sources.readFile);
-  refuseUnknown(byName, sources, fromFile);
-  const values: Record<string, unknown> = {};
+/** The options by their names, the entries of each section by theirs. Throws `ConfigError` where an entry is at odds. */
+export function configOfValues(values: Readonly<Record<string, unknown>>): Config {
+  const own = Object.fromEntries(Object.keys(options).map((name) => [name, values[name]]));
+  return { ...own, ...entriesOf(sections, values) } as unknown as Config;
+}
+
+function variablesOf({ credentialVariables }: Config, environment: ConfigSources['environment']): Map<string, string> {
+  const set = credentialVariables.map(({ name }) => [name, environment[name] ?? ''] as const);
+  return new Map(set.filter(([, value]) => value !== ''));
+}
+
+/** The values of any table of options. */
+export function loadOptions<Table extends object>(
+  table: Table,
+  sources: ConfigSources,
+): LoadedOptions<ValuesOf<Table>> {
+  return loadTable(table as OptionTable, sources, readFileOf(sources)) as LoadedOptions<ValuesOf<Table>>;
+}
+
+function readFileOf({ file, readFile }: ConfigSources): Map<string, unknown> {
+  return file === undefined ? new Map() : readConfigFile(file, readFile);
+}
+
+function loadTable(
+  table: OptionTable,
+  sources: ConfigSources,
+  fromFile: ReadonlyMap<string, unknown>,
+): LoadedOptions<Readonly<Record<string, unknown>>> {
+  refuseUnknown(table, sources, fromFile);
+  const config: Record<string, unknown> = {};
   const origins: Record<string, Origin> = {};
-  for (const [name, option] of Object.entries(byName)) {
+  for (const [name, option] of Object.entries(table)) {
     const given = lookUp(option, sources, fromFile);
     origins[name] = given.origin;
-    values[name] = given.origin === 'default' ? option.default : read(option, given.raw, given.where);
+    config[name] = given.origin === 'default' ? option.default : read(option, given.raw, given.where);
   }
-  return { config: values as ValuesOf<Table>, origins, hash: hashOptions(byName, values) };
+  return { config, origins, hash: hashOptions(table, config) };
 }
 
 interface Given {
@@ -91,38 +129,6 @@ function read(option: Option<unknown>, raw: unknown, where: string): unknown {
   }
 }
 
-function readText(path: string, readFile: (path: string) => string): string {
-  try {
-    return readFile(path);
-  } catch (error) {
-    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
-/** Dotted keys of a YAML or JSON file. */
-function readConfigFile(path: string, readFile: (path: string) => string): Map<string, unknown> {
-  const source = readText(path, readFile);
-  let parsed: unknown;
-  try {
-    parsed = path.endsWith('.json') ? JSON.parse(source) : Bun.YAML.parse(source);
-  } catch (error) {
-    throw new ConfigError(`${path} is not valid: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  const flat = new Map<string, unknown>();
-  if (parsed !== null && parsed !== undefined) flatten(path, '', parsed, flat);
-  return flat;
-}
-
-function flatten(path: string, prefix: string, value: unknown, flat: Map<string, unknown>): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    if (prefix === '') throw new ConfigError(`${path} must hold a mapping of sections`);
-    flat.set(prefix, value);
-    return;
-  }
-  for (const [name, member] of Object.entries(value))
-    flatten(path, prefix === '' ? name : `${prefix}.${name}`, member, flat);
-}
-
 function refuseUnknown(table: OptionTable, sources: ConfigSources, fromFile: ReadonlyMap<string, unknown>): void {
   const all = Object.values(table);
   const keys = all.flatMap((option) => [option.key, ...(option.aliases ?? [])]);
@@ -143,13 +149,18 @@ function refuse(word: string, known: readonly string[], message: string): void {
   throw new ConfigError(`${message}${guess === undefined ? '' : `; did you mean ${guess}?`}`);
 }
 
+/** A value in writing, as far as it may be seen: of a secret only its references to others. */
+export function shownValue(option: Option<unknown>, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  const text = option.kind.write(value);
+  return option.secret ? shownCredential(text) : text;
+}
+
 /** SHA-256 of every value in writing; a secret counts only as set or not. */
 export function hashOptions(table: OptionTable, values: Readonly<Record<string, unknown>>): string {
-  const lines = Object.entries(table).map(([name, option]) => {
-    const value = values[name];
-    const shown = value === undefined ? '(unset)' : option.secret ? '(secret)' : option.kind.write(value);
-    return `${option.key}=${shown}`;
-  });
+  const lines = Object.entries(table).map(
+    ([name, option]) => `${option.key}=${shownValue(option, values[name]) ?? '(unset)'}`,
+  );
   return new Bun.CryptoHasher('sha256').update(lines.sort().join('\n')).digest('hex');
 }
 

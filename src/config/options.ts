@@ -1,41 +1,13 @@
+import { allowedVariables, hostPatterns } from './credential-kinds.ts';
 import { limits } from './limits.ts';
-import { choice, duration, flag, integer, list, size, text, type ValueKind, webAddress } from './value-kind.ts';
+import { option, optional, type ValuesOf } from './option.ts';
+import type { NamedEntries } from './sections.ts';
+import { choice, duration, flag, integer, list, size, text, webAddress } from './value-kind.ts';
 
 const second = 1_000;
 const hour = 3_600 * second;
 const day = 24 * hour;
 const mebibyte = 1024 * 1024;
-
-export interface Option<T> {
-  /** Dotted path in the configuration file; also gives the name of the environment variable. */
-  readonly key: string;
-  /** Command line flag; without one the option is set by file or environment. */
-  readonly flag?: string;
-  readonly kind: ValueKind<T>;
-  /** `undefined` where the option is unset unless given. */
-  readonly default: NoInfer<T>;
-  readonly help: string;
-  /** Never shown or hashed; also read from the file that `<VARIABLE>_FILE` names. */
-  readonly secret?: boolean;
-  /** Takes effect on SIGHUP; the others need a restart. */
-  readonly reloadable?: boolean;
-  /** The flag takes no value: giving it turns the option on. */
-  readonly isSwitch?: boolean;
-  /** Other spellings of the key that a file may use. */
-  readonly aliases?: readonly string[];
-}
-
-function option<T>(spec: Option<T>): Option<T> {
-  return spec;
-}
-
-function optional<T>(spec: Omit<Option<T>, 'default'>): Option<T | undefined> {
-  return {
-    ...spec,
-    kind: { ...spec.kind, write: (value) => (value === undefined ? '' : spec.kind.write(value)) },
-    default: undefined,
-  };
-}
 
 /** Every option of the server. File keys, variables, flags, `--help` and docs/configuration.md come from this table. */
 export const options = {
@@ -370,6 +342,39 @@ export const options = {
     default: 'https://pypi.org/simple',
     help: 'Address of the Python package index, or of a mirror of it, that models in packages are pulled from; `none` for no index.',
   }),
+  secretsFile: optional({
+    key: 'secrets.file',
+    kind: text('path'),
+    help: 'File of the secrets; `secret-store.json` in the data directory unless given. Read again when it changes.',
+  }),
+  credentialVariables: option({
+    key: 'secrets.variables',
+    kind: allowedVariables(),
+    default: [
+      { name: 'OPENAI_API_KEY', hosts: ['api.openai.com'] },
+      { name: 'OPENROUTER_API_KEY', hosts: ['openrouter.ai'] },
+      { name: 'GEMINI_API_KEY', hosts: ['generativelanguage.googleapis.com'] },
+      { name: 'COHERE_API_KEY', hosts: ['api.cohere.com'] },
+      { name: 'AWS_ACCESS_KEY_ID', hosts: ['bedrock-runtime.*.amazonaws.com'] },
+      { name: 'AWS_SECRET_ACCESS_KEY', hosts: ['bedrock-runtime.*.amazonaws.com'] },
+      { name: 'AWS_SESSION_TOKEN', hosts: ['bedrock-runtime.*.amazonaws.com'] },
+    ],
+    help: 'Variables that credentials may refer to as `${NAME}`, or as `${secret:KEY}` whose name in capitals they have; `NAME@HOST` for a value that may go to that host only.',
+  }),
+  providerHosts: option({
+    key: 'inference.provider_hosts',
+    kind: hostPatterns(),
+    default: [
+      'loopback',
+      'api.openai.com',
+      'openrouter.ai',
+      'generativelanguage.googleapis.com',
+      'api.cohere.com',
+      'bedrock-runtime.*.amazonaws.com',
+    ],
+    help: 'Hosts that providers of models may be called at, besides those that `connections` and `providers` name: `HOST`, `HOST:PORT`, `.example.org` for all below it, `*` for one label, `loopback`, `any`.',
+    reloadable: true,
+  }),
   failpoint: optional({
     key: 'testing.failpoint',
     kind: text(),
@@ -379,12 +384,5 @@ export const options = {
 
 export type OptionName = keyof typeof options;
 
-type ValueOf<O> = O extends Option<infer T> ? T : never;
-
-/** Effective values. Durations are milliseconds, sizes bytes. */
-export type Config = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
-
-/** `storage.data_dir` -> `SUNDEW__STORAGE__DATA_DIR` */
-export function variableOf(key: string): string {
-  return `SUNDEW__${key.toUpperCase().replaceAll('.', '__')}`;
-}
+/** Effective values, and the named entries by section. Durations are milliseconds, sizes bytes. */
+export type Config = ValuesOf<typeof options> & NamedEntries;

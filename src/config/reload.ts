@@ -1,5 +1,5 @@
-import { hashOptions, type LoadedConfig, type OptionTable } from './load.ts';
-import { type Config, type OptionName, options } from './options.ts';
+import { configOfValues, hashOptions, type LoadedConfig } from './load.ts';
+import type { Config } from './options.ts';
 
 /** As `/status` shows it. */
 export interface ConfigGeneration {
@@ -36,6 +36,11 @@ export class RunningConfig {
     return this.#loaded.config;
   }
 
+  /** What the environment has of the variables that credentials may refer to. */
+  get variables(): ReadonlyMap<string, string> {
+    return this.#loaded.variables;
+  }
+
   get state(): ConfigGeneration {
     return {
       generation: this.#generation,
@@ -53,7 +58,7 @@ export class RunningConfig {
   }
 
   /** Reads all sources again. Returns the names that now differ from what runs and need a restart; throws what loading throws. */
-  reload(): OptionName[] {
+  reload(): string[] {
     let fresh: LoadedConfig;
     try {
       fresh = this.#load();
@@ -64,13 +69,21 @@ export class RunningConfig {
     }
     this.#successes += 1;
     this.#lastFailed = false;
-    const changed = (Object.keys(options) as OptionName[]).filter((name) => fresh.config[name] !== this.config[name]);
-    const waiting = changed.filter((name) => !options[name].reloadable);
+    const before = this.#loaded.values;
+    const names = new Set([...Object.keys(before), ...Object.keys(fresh.values)]);
+    const changed = [...names].filter((name) => !Bun.deepEquals(fresh.values[name], before[name]));
+    const waiting = changed.filter((name) => Object.hasOwn(fresh.table, name) && !fresh.table[name]?.reloadable);
     this.#stale = waiting.length > 0;
     if (changed.length > waiting.length) {
-      const kept = Object.fromEntries(waiting.map((name) => [name, this.config[name]]));
-      const config = { ...fresh.config, ...kept };
-      this.#loaded = { ...fresh, config, hash: hashOptions(options as unknown as OptionTable, config) };
+      const kept = Object.fromEntries(waiting.map((name) => [name, before[name]]));
+      const values = { ...fresh.values, ...kept };
+      this.#loaded = {
+        ...fresh,
+        values,
+        config: configOfValues(values),
+        hash: hashOptions(fresh.table, values),
+        variables: this.#loaded.variables,
+      };
       this.#generation += 1;
       for (const listener of this.#listeners) listener(this.config);
     }

@@ -5,8 +5,8 @@ export interface ValueKind<T> {
   /** In the documentation and in messages. */
   readonly name: string;
   /** Throws an Error whose message completes "must be ...". */
-  readonly read: (raw: unknown) => T;
-  readonly write: (value: T) => string;
+  read(raw: unknown): T;
+  write(value: T): string;
 }
 
 function bad(expectation: string): never {
@@ -21,14 +21,17 @@ export function text(name: 'string' | 'path' = 'string'): ValueKind<string> {
   };
 }
 
-/** An http or https address without name and password, or the word that stands for none. */
-export function webAddress(none: string): ValueKind<string> {
+/** An http or https address without name and password, or the word that stands for none where there is one. */
+export function webAddress(none?: string): ValueKind<string> {
   return {
     name: 'address',
     read(raw) {
       const url = typeof raw === 'string' && /^https?:/.test(raw) ? URL.parse(raw) : null;
       const plain = url !== null && url.username === '' && url.password === '';
-      return raw === none || plain ? String(raw) : bad(`an http or https address without credentials, or ${none}`);
+      const orNone = none === undefined ? '' : `, or ${none}`;
+      return (none !== undefined && raw === none) || plain
+        ? String(raw)
+        : bad(`an http or https address without credentials${orNone}`);
     },
     write: (value) => value,
   };

@@ -1,6 +1,6 @@
+import { parseReferences, shownCredential } from '../lib/credential-references.ts';
 import { suggestion } from '../lib/did-you-mean.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { readCredentialReference } from './credential-reference.ts';
 import {
   type ProviderName,
   type ProviderOperation,
@@ -90,8 +90,7 @@ export function readProviderConfig(
 /** The configuration as it may be shown: credentials that are written out are left away, references stay as they are. */
 export function shownProviderConfig(members: Members): Record<string, unknown> {
   const isShown = ([name, value]: [string, unknown]) =>
-    !credentialMembers.includes(name) ||
-    (typeof value === 'string' && typeof readCredentialReference(value) === 'object');
+    !credentialMembers.includes(name) || (typeof value === 'string' && shownCredential(value) === value);
   return Object.fromEntries(Object.entries(members).filter(isShown));
 }
 
@@ -172,7 +171,7 @@ class Reader {
   credential(member: string): string | undefined {
     const value = this.text(member);
     if (value === undefined) return undefined;
-    if (readCredentialReference(value) === 'malformed') {
+    if (parseReferences(value)?.length !== 1) {
       throw this.refused(member, `must be \${NAME}, \${secret:name}, or the credential itself`);
     }
     return value;

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { ConfigError } from '../../src/config/config-error.ts';
 import { brokenRelation, limits } from '../../src/config/limits.ts';
-import { ConfigError, type ConfigSources, limitsOf, loadConfig, loadOptions } from '../../src/config/load.ts';
-import { type Option, options, variableOf } from '../../src/config/options.ts';
+import { type ConfigSources, limitsOf, loadConfig, loadOptions } from '../../src/config/load.ts';
+import { type Option, variableOf } from '../../src/config/option.ts';
+import { options } from '../../src/config/options.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
 import { choice, duration, formatSize, integer, size, text } from '../../src/config/value-kind.ts';
 import { documentKeyBytesMax } from '../../src/protocol/document-key.ts';

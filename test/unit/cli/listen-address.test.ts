@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { listenAddress } from '../../../src/cli/listen-address.ts';
-import { ConfigError } from '../../../src/config/load.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
 
 const names: Readonly<Record<string, string[]>> = {
   localhost: ['127.0.0.1', '::1'],

@@ -1,0 +1,36 @@
+import { ConfigError } from './config-error.ts';
+
+type ReadFile = (path: string) => string;
+
+/** Dotted keys of a YAML or JSON file. Throws `ConfigError`. */
+export function readConfigFile(path: string, readFile: ReadFile): Map<string, unknown> {
+  const source = readText(path, readFile);
+  let parsed: unknown;
+  try {
+    parsed = path.endsWith('.json') ? JSON.parse(source) : Bun.YAML.parse(source);
+  } catch (error) {
+    throw new ConfigError(`${path} is not valid: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const flat = new Map<string, unknown>();
+  if (parsed !== null && parsed !== undefined) flatten(path, '', parsed, flat);
+  return flat;
+}
+
+/** The text of a file. Throws `ConfigError`. */
+export function readText(path: string, readFile: ReadFile): string {
+  try {
+    return readFile(path);
+  } catch (error) {
+    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function flatten(path: string, prefix: string, value: unknown, flat: Map<string, unknown>): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    if (prefix === '') throw new ConfigError(`${path} must hold a mapping of sections`);
+    flat.set(prefix, value);
+    return;
+  }
+  for (const [name, member] of Object.entries(value))
+    flatten(path, prefix === '' ? name : `${prefix}.${name}`, member, flat);
+}
