@@ -62,6 +62,14 @@ export interface ScannedWrite {
   entries: Uint32Array;
 }
 
+/** What vectors may hold, written or searched by. */
+export interface VectorBounds {
+  /** Sum of squares of a dense vector, but for the metric `cosine`: distances of longer ones do not fit a float32. */
+  squaresMax: number;
+  /** Entries of a sparse vector. */
+  sparseEntriesMax: number;
+}
+
 /** An index of a table, as far as the vectors of a write concern it. */
 export interface VectorIndexSpec {
   name: string;
@@ -197,6 +205,8 @@ export declare function scanWrite(bytes: Uint8Array, kind: 'batch' | 'tables' | 
 
 /** `scanWrite` on the calling thread, for bodies of a few tens of kilobytes. */
 export declare function scanWriteSync(bytes: Uint8Array, kind: 'batch' | 'tables' | 'merge', limits?: ScanLimits | undefined | null): ScannedWrite;
+
+export declare function vectorBounds(): VectorBounds;
 
 /**
  * Compares the checksums of all files of the last commit; an error with the code `index_damaged` names those that

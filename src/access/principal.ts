@@ -6,7 +6,10 @@ export type Principal =
   | { readonly kind: 'everyone' }
   | { readonly kind: 'granted'; readonly name: string; readonly grants: readonly Grant[] };
 
-/** Filters by table, or `*` for all: only documents that match exist for a caller. Each is a query node. */
+/**
+ * Filters by table, or `*` for every table: only documents that match exist for a caller. Each is a query node, or a list of
+ * nodes that must all match; an empty list permits nothing.
+ */
 export type RowFilters = Readonly<Record<string, object>>;
 
 /** On whose behalf a service works. Every method of a service that a request can reach takes one. */
@@ -37,14 +40,29 @@ export function seesTable({ principal }: Caller, table: string): boolean {
   return principal.kind === 'everyone' || covers(principal.grants, 'table', table, undefined);
 }
 
-/**
- * Throws `forbidden` where the grants for a table are too small. Row filters are refused whole until every read obeys
- * them (`not_implemented`): a filter that one read forgets shows what it hides.
- */
-export function requireTable({ principal, rowFilter }: Caller, table: string, level: AccessLevel): void {
-  if (rowFilter !== undefined) throw new ServiceError('not_implemented', 'row filters are not built yet');
-  if (principal.kind === 'everyone' || covers(principal.grants, 'table', table, level)) return;
-  throw forbidden(`${level} access to table "${table}"`);
+/** The filters that hold for a caller in a table: its own and the one for every table, both where there are both. */
+export function rowFiltersOf({ rowFilter }: Caller, table: string): readonly object[] {
+  if (rowFilter === undefined) return [];
+  return [...new Set([table, '*'])].flatMap((name) => {
+    const filter = Object.hasOwn(rowFilter, name) ? rowFilter[name] : undefined;
+    if (!Array.isArray(filter)) return filter ?? [];
+    return filter.length === 0 ? [{ match_none: {} }] : (filter as object[]);
+  });
+}
+
+/** Throws `forbidden` where the grants for a table are too small. Who sees only some of its documents may only read. */
+export function requireTable(caller: Caller, table: string, level: AccessLevel): void {
+  const { principal } = caller;
+  if (principal.kind !== 'everyone' && !covers(principal.grants, 'table', table, level)) {
+    throw forbidden(`${level} access to table "${table}"`);
+  }
+  if (level !== 'read') requireWholeTable(caller, table, `${level} access`);
+}
+
+/** Throws `forbidden` for a caller that sees only some of the table's documents: `what` would tell of the others. */
+export function requireWholeTable(caller: Caller, table: string, what: string): void {
+  if (rowFiltersOf(caller, table).length === 0) return;
+  throw new ServiceError('forbidden', `${what} needs access to table "${table}" without a row filter`);
 }
 
 export function requireInference({ principal }: Caller, level: 'read' | 'write'): void {
@@ -52,9 +70,10 @@ export function requireInference({ principal }: Caller, level: 'read' | 'write')
   throw forbidden(`${level} access to inference`);
 }
 
-export function requireAdmin({ principal }: Caller): void {
-  if (principal.kind === 'everyone' || coversEverything(principal.grants)) return;
-  throw forbidden('an administrator');
+/** Who sees only some documents could give itself the others. */
+export function requireAdmin({ principal, rowFilter }: Caller): void {
+  const isAdmin = principal.kind === 'everyone' || coversEverything(principal.grants);
+  if (!isAdmin || rowFilter !== undefined) throw forbidden('an administrator');
 }
 
 function forbidden(needed: string): ServiceError {

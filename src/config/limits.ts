@@ -120,8 +120,6 @@ export const limits = {
   highlightHitsMax: 1_000,
   explainHitsMax: 100,
   multiQueryMax: 100,
-  /** Entries of a sparse vector. */
-  sparseEntriesMax: 65_536,
   /** In one query, nested ones included. */
   aggregationsMax: 256,
   aggregationNestingMax: 8,

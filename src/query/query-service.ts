@@ -10,7 +10,8 @@ import { type ExecutedQuery, executeQuery } from './execution/query-executor.ts'
 import { renderQueryResult } from './execution/query-result.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from './execution/query-target.ts';
 import type { NativePlan } from './plan/native-plan.ts';
-import { type PlanContext, type PlannedQuery, planQuery, queryTable, readRowFilter } from './plan/query-plan.ts';
+import { type PlanContext, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
+import { readRowFilters } from './plan/row-filter.ts';
 import { readQueryRequests } from './request/query-requests.ts';
 import { synonymsOf } from './request/synonyms.ts';
 import { VectorProjection } from './request/vector-projection.ts';
@@ -142,9 +143,8 @@ export class QueryService {
 }
 
 /** What planning needs to know of the table and of who asks. */
-function planContextOf(table: SearchableTable, { rowFilter }: Caller, nowMs: number): PlanContext {
+function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
   const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
-  const filter = rowFilter?.[name] ?? rowFilter?.['*'];
   return {
     name,
     ttlDurationMs,
@@ -152,7 +152,7 @@ function planContextOf(table: SearchableTable, { rowFilter }: Caller, nowMs: num
     synonyms: synonymsOf(settings.schema),
     indexes: listedIndexes.map(({ definition }) => definition),
     hasTextIndex,
-    rowFilter: filter && readRowFilter(filter),
+    rowFilters: readRowFilters(caller, name),
   };
 }
 

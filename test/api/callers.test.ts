@@ -1,28 +1,18 @@
 import { describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import type { AccessLevel, Grant } from '../../src/access/grants.ts';
-import { type Caller, everyone, type Principal } from '../../src/access/principal.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { everyone, type Principal } from '../../src/access/principal.ts';
 import { allRoutes, type RouteServices } from '../../src/http/routing/all-routes.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
-import { type Database, openDatabase } from '../../src/server/open-database.ts';
+import type { Database } from '../../src/server/open-database.ts';
+import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
-import { keepingLogger, testApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 
-function callerOf(principal: Principal): Caller & { isAlone(): boolean } {
-  const { signal } = new AbortController();
-  return { principal, requestId: 'r', signal, rowFilter: undefined, isAlone: () => false };
-}
+const callerOf = (principal: Principal) => testCaller({ principal });
 
 function granted(resource: string, level: AccessLevel): Principal {
   const grants: Grant[] = [{ resourceType: 'table', resource, level }];
   return { kind: 'granted', name: 'somebody', grants };
-}
-
-function body(value: object): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(value));
 }
 
 async function codeOf(work: () => unknown): Promise<string> {
@@ -34,30 +24,23 @@ async function codeOf(work: () => unknown): Promise<string> {
   }
 }
 
-async function opened(directory: string): Promise<Database> {
-  const flags = new Map([['--data-dir', join(directory, 'data')]]);
-  const { config } = loadConfig({ flags, environment: {}, file: undefined, readFile: () => '' });
-  const parts = { clock: systemClock, logger: keepingLogger(), metrics: new Metrics() };
-  return openDatabase({ options: () => config, ...parts });
-}
-
 /** Every method that a request can reach, with what it needs of the table `books`. */
-function methods({ services }: Database, caller: Caller & { isAlone(): boolean }) {
+function methods({ services }: Database, caller: ReturnType<typeof testCaller>) {
   const { tables, writes, documents, queries, indexes } = services;
   const insert = { inserts: { a: { n: 1 } } };
   const read: Record<string, () => unknown> = {
     'tables.get': () => tables.get('books', caller, 'read'),
     'documents.lookup': () => documents.lookup('books', 'a', undefined, caller),
     'documents.scan': () => documents.scan('books', {}, caller),
-    'queries.run': () => queries.run('books', body({ limit: 1 }), caller),
-    'queries.run, table in the body': () => queries.run(undefined, body({ table: 'books', limit: 1 }), caller),
+    'queries.run': () => queries.run('books', bodyOf({ limit: 1 }), caller),
+    'queries.run, table in the body': () => queries.run(undefined, bodyOf({ table: 'books', limit: 1 }), caller),
     'indexes.list': () => indexes.list('books', caller),
   };
   const write: Record<string, () => unknown> = {
-    'writes.batch': () => writes.batch('books', body(insert), caller),
-    'writes.multiBatch': () => writes.multiBatch(body({ tables: { books: insert } }), caller),
-    'writes.commit': () => writes.commit(body({ read_set: [], tables: { books: insert } }), caller),
-    'writes.merge': () => writes.merge('books', body({ records: { a: { n: 2 } }, dry_run: true }), caller),
+    'writes.batch': () => writes.batch('books', bodyOf(insert), caller),
+    'writes.multiBatch': () => writes.multiBatch(bodyOf({ tables: { books: insert } }), caller),
+    'writes.commit': () => writes.commit(bodyOf({ read_set: [], tables: { books: insert } }), caller),
+    'writes.merge': () => writes.merge('books', bodyOf({ records: { a: { n: 2 } }, dry_run: true }), caller),
   };
   const admin: Record<string, () => unknown> = {
     'tables.updateSchema': () => tables.updateSchema('books', {}, caller),
@@ -70,11 +53,11 @@ function methods({ services }: Database, caller: Caller & { isAlone(): boolean }
 describe('every method of a service asks who calls it', () => {
   test('a table without a grant is not there, with too small a grant it is forbidden', async () => {
     using directory = new TemporaryDirectory();
-    const database = await opened(directory.path);
+    const database = await openTestDatabase(directory.path);
     try {
       const all = callerOf(everyone);
       await database.services.tables.create('books', {}, all);
-      await database.services.writes.batch('books', body({ inserts: { a: { n: 1 } } }), all);
+      await database.services.writes.batch('books', bodyOf({ inserts: { a: { n: 1 } } }), all);
       for (const level of ['read', 'write', 'admin'] as const) {
         for (const [needed, calls] of Object.entries(methods(database, callerOf(granted('books', level))))) {
           const expected = level === needed || level === 'admin' ? 'ok' : 'forbidden';

@@ -115,7 +115,7 @@ const plan: Required<NativePlan> & { legs: Required<PlanLeg>[]; pruner: Required
   query: none,
   filter: [none],
   exclusion: [none],
-  row_filter: none,
+  row_filter: [none],
   key_prefix: 'a',
   has_text_index: true,
   expired_at_or_before_ms: 5,

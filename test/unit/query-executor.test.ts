@@ -127,7 +127,7 @@ describe('a document that has changed since it was indexed', () => {
     expect(await hitsOf({ filter_query: { match: 'vegan' } })).toEqual(['k4']);
     expect(asked).toEqual([
       ['match', ['k1'], false],
-      [undefined, ['k2', 'k3'], false],
+      [undefined, ['k2', 'k3'], true],
     ]);
   });
 });

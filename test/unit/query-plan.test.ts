@@ -97,7 +97,7 @@ describe('planning a query', () => {
   test('expired documents are hidden from the moment that they are as old as the TTL', () => {
     expect(planQuery({}, context).plan.expired_at_or_before_ms).toBeUndefined();
     expect(planQuery({}, { ...context, ttlDurationMs: 400_000 }).plan.expired_at_or_before_ms).toBe(600_000);
-    expect(planFilter({ match: 'a' }, { nowMs: 1_000, ttlDurationMs: 400 }).expired_at_or_before_ms).toBe(600);
+    expect(planFilter({ match: 'a' }, { nowMs: 1_000, ttlDurationMs: 400 })?.expired_at_or_before_ms).toBe(600);
   });
 
   test('page, order, prefix and projection', () => {

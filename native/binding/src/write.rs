@@ -211,6 +211,23 @@ fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorInd
     VectorIndex { name, id, takes }
 }
 
+/// What vectors may hold, written or searched by.
+#[napi(object)]
+pub struct VectorBounds {
+    /// Sum of squares of a dense vector, but for the metric `cosine`: distances of longer ones do not fit a float32.
+    pub squares_max: f64,
+    /// Entries of a sparse vector.
+    pub sparse_entries_max: u32,
+}
+
+#[napi]
+pub fn vector_bounds() -> VectorBounds {
+    VectorBounds {
+        squares_max: vector_scan::SQUARES_MAX,
+        sparse_entries_max: vector_scan::SPARSE_ENTRIES_MAX as u32,
+    }
+}
+
 /// The JSON text of a stored vector, given as the body of a vector row.
 #[napi]
 pub fn render_vector(env: Env, body: &[u8]) -> napi::Result<String> {

@@ -33,7 +33,7 @@ pub struct VectorIndex {
 
 /// Sum of squares of the longest vectors whose squared distances and dot products a float32 still holds; a quarter of
 /// its greatest value is 8.5e37.
-const NORM_MAX: f64 = 8e37;
+pub const SQUARES_MAX: f64 = 8e37;
 
 /// What may be written to an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl VectorRows {
         if !norm.is_finite() {
             return Err(not_finite());
         }
-        if !needs_direction && norm > NORM_MAX {
+        if !needs_direction && norm > SQUARES_MAX {
             return refuse("is too long: its squares add up to more than 8e37, and distances would not fit a float32");
         }
         if needs_direction && norm == 0.0 {

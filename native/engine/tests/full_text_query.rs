@@ -3,7 +3,8 @@
 mod full_text_support;
 
 use full_text_support::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use sundew_engine::full_text::{CancelFlag, QueryPlan, match_documents, matching_ordinals};
 
 fn books() -> Vec<serde_json::Value> {
     vec![
@@ -125,4 +126,13 @@ fn a_text_without_tokens_is_left_out_of_the_bool_around_it() {
     assert_eq!(run(&index, &filtered).total, 1);
     filtered.filter = vec![serde_json::from_value(title("a")).expect("a node")];
     assert_eq!(run(&index, &filtered).total, 0);
+
+    // A scan finds as little as a query does. Beside a search by vectors, which asks for something, the filter is left out.
+    let mut scan: QueryPlan = serde_json::from_value(json!({"limit": 0, "filter": [title("the")]})).expect("a plan");
+    assert_eq!(matching_ordinals(&index, &scan, &CancelFlag::default()).expect("ordinals"), []);
+    let frame = frame(&[put("k", 0, json!({"title": "soup"}))], 1);
+    let stored = |plan: &QueryPlan| match_documents(&memory_options(Value::Null), plan, &frame).expect("matched");
+    assert_eq!(stored(&scan), [0]);
+    scan.legs = serde_json::from_value(json!([{"name": "taste", "kind": "dense", "bytes": 4}])).expect("legs");
+    assert_eq!(stored(&scan), [1]);
 }

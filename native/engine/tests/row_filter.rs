@@ -61,7 +61,7 @@ impl Tables {
     /// The answers to one request: under the filter, and of the table without the others.
     fn ask(&self, asked: &Query, filter: &Value) -> [(Vec<String>, Hits); 2] {
         let mut filtered = asked.clone();
-        filtered.plan["row_filter"] = filter.clone();
+        filtered.plan["row_filter"] = json!([filter]);
         [(&self.all, &self.documents, &filtered), (&self.only, &self.permitted, asked)].map(
             |(ranges, documents, asked)| {
                 let hits = run(ranges, asked);
@@ -205,7 +205,7 @@ fn stored_documents_scans_and_highlights_keep_to_it() {
                 plan.as_object_mut().expect("an object").extend(members.as_object().expect("members").clone());
                 serde_json::from_value(plan).expect("a plan")
             };
-            let (free, kept) = (plan(json!({})), plan(json!({"row_filter": filter})));
+            let (free, kept) = (plan(json!({})), plan(json!({"row_filter": [filter]})));
             let matched = |plan: &QueryPlan| match_documents(&options, plan, &frame).expect("matched");
             let expected: Vec<u8> =
                 matched(&free).iter().zip(&permitted).map(|(found, permitted)| found & u8::from(*permitted)).collect();

@@ -1,5 +1,5 @@
 import { statfsSync } from 'node:fs';
-import { type Caller, seesTable } from '../../access/principal.ts';
+import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
@@ -69,9 +69,10 @@ function renderStatus(source: ClusterSource) {
   };
 }
 
-/** The topology of the tables that the caller may know of. */
+/** The topology of the tables that the caller may know of, counts included. */
 async function renderTopology(source: ClusterSource, caller: Caller) {
-  const reports = await reportTables(source.tables().filter(({ name }) => seesTable(caller, name)));
+  const isShown = ({ name }: Table) => seesTable(caller, name) && rowFiltersOf(caller, name).length === 0;
+  const reports = await reportTables(source.tables().filter(isShown));
   // At once: the pool of threads may be busy with indexes for seconds.
   const disk = statfsSync(source.dataDirectory);
   const { health } = source.health();

@@ -1,13 +1,15 @@
+import { type Caller, rowFiltersOf } from '../../access/principal.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { TableView } from '../../tables/table-view.ts';
+import type { TableTotals, TableView } from '../../tables/table-view.ts';
 
 /** Tables that are rendered before the loop yields to other requests. */
 const sliceTables = 256;
 
-export async function renderTable(table: TableView): Promise<TableStatus> {
-  const totals = await table.totals();
+/** Totals are those of all documents: who sees only some of them is not told. */
+export async function renderTable(table: TableView, caller: Caller): Promise<TableStatus> {
+  const totals = rowFiltersOf(caller, table.name).length === 0 ? await table.totals() : undefined;
   const { settings } = table;
   return {
     name: table.name,
@@ -24,11 +26,19 @@ export async function renderTable(table: TableView): Promise<TableStatus> {
       ? {}
       : { migration: { state: 'rebuilding' as const, read_schema: settings.readSchema } }),
     ...(settings.ttlRewrite === undefined ? {} : { ttl_rewrite: { state: 'running' as const } }),
-    storage_status: {
-      disk_usage: totals.diskBytes,
-      empty: totals.documents === 0 && totals.unreadableRanges.length === 0,
-      ...(totals.unreadableRanges.length === 0 ? {} : { unreadable_ranges: totals.unreadableRanges }),
-    },
+    ...(totals && { storage_status: storageStatus(totals) }),
+  };
+}
+
+function storageStatus({
+  documents,
+  diskBytes,
+  unreadableRanges,
+}: TableTotals): NonNullable<TableStatus['storage_status']> {
+  return {
+    disk_usage: diskBytes,
+    empty: documents === 0 && unreadableRanges.length === 0,
+    ...(unreadableRanges.length === 0 ? {} : { unreadable_ranges: unreadableRanges }),
   };
 }
 
@@ -38,12 +48,12 @@ function base64(key: string): string {
 }
 
 /** As many tables as there are; those that are dropped meanwhile are left out. */
-export async function renderTables(tables: readonly TableView[]): Promise<TableStatus[]> {
+export async function renderTables(tables: readonly TableView[], caller: Caller): Promise<TableStatus[]> {
   const rendered: TableStatus[] = [];
   for (const [at, table] of tables.entries()) {
     if (at % sliceTables === sliceTables - 1) await yieldToEventLoop();
     try {
-      rendered.push(await renderTable(table));
+      rendered.push(await renderTable(table, caller));
     } catch (error) {
       if (!(error instanceof ServiceError && error.code === 'table_not_found')) throw error;
     }

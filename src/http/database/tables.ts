@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import { createTableRequest, tableSchema, tableStatus } from '../../protocol/database/tables.ts';
 import type { Table } from '../../tables/table.ts';
@@ -21,7 +22,7 @@ export function tableRoutes(tables: TableService): Route[] {
         pattern: Type.Optional(Type.String({ maxLength: limits.patternCharsMax })),
       }),
       responses: { 200: { description: 'The tables', schema: Type.Array(tableStatus) } },
-      handler: ({ query, caller }) => renderTables(tables.list(query.prefix, query.pattern, caller)),
+      handler: ({ query, caller }) => renderTables(tables.list(query.prefix, query.pattern, caller), caller),
     }),
     defineRoute({
       method: 'POST',
@@ -31,7 +32,8 @@ export function tableRoutes(tables: TableService): Route[] {
       tag: 'tables',
       body: { kind: 'json', schema: createTableRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: async ({ params, body, caller }) => tableReply(await tables.create(params.table, body ?? {}, caller)),
+      handler: async ({ params, body, caller }) =>
+        tableReply(await tables.create(params.table, body ?? {}, caller), caller),
     }),
     defineRoute({
       method: 'GET',
@@ -41,7 +43,7 @@ export function tableRoutes(tables: TableService): Route[] {
       description: 'The header `ETag` is that of its schema.',
       tag: 'tables',
       responses: { 200: { description: 'The table', schema: tableStatus } },
-      handler: ({ params, caller }) => tableReply(tables.get(params.table, caller, 'read')),
+      handler: ({ params, caller }) => tableReply(tables.get(params.table, caller, 'read'), caller),
     }),
     defineRoute({
       method: 'DELETE',
@@ -65,11 +67,14 @@ export function tableRoutes(tables: TableService): Route[] {
       body: { kind: 'json', schema: tableSchema, bytesMax: limits.smallBodyBytesMax },
       responses: { 200: { description: 'The table', schema: tableStatus } },
       handler: async ({ params, body, request, caller }) =>
-        tableReply(await tables.updateSchema(params.table, body, caller, ifMatch(request.headers.get('if-match')))),
+        tableReply(
+          await tables.updateSchema(params.table, body, caller, ifMatch(request.headers.get('if-match'))),
+          caller,
+        ),
     }),
   ];
 }
 
-async function tableReply(table: Table): Promise<Reply> {
-  return reply(200, await renderTable(table), { etag: schemaTag(table.settings.schema) });
+async function tableReply(table: Table, caller: Caller): Promise<Reply> {
+  return reply(200, await renderTable(table, caller), { etag: schemaTag(table.settings.schema) });
 }

@@ -99,12 +99,17 @@ export const tableStatus = Type.Object({
       },
     ),
   ),
-  storage_status: Type.Object({
-    disk_usage: Type.Integer(),
-    empty: Type.Boolean(),
-    unreadable_ranges: Type.Optional(
-      Type.Array(Type.Integer(), { description: 'Ranges that cannot be opened and count in neither number.' }),
+  storage_status: Type.Optional(
+    Type.Object(
+      {
+        disk_usage: Type.Integer(),
+        empty: Type.Boolean(),
+        unreadable_ranges: Type.Optional(
+          Type.Array(Type.Integer(), { description: 'Ranges that cannot be opened and count in neither number.' }),
+        ),
+      },
+      { description: 'Absent for a caller that a row filter hides documents from.' },
     ),
-  }),
+  ),
 });
 export type TableStatus = Static<typeof tableStatus>;

@@ -95,7 +95,9 @@ function parsed<Item>(json: string | undefined): Item[] | undefined {
 /** Those of the changed hits that no longer match: what a vector has found need only pass the filters. */
 async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget): Promise<Set<Hit>> {
   const { aggregations, ...demands } = textPlan(plan);
-  const { query, ...filters } = demands;
+  const { query, ...conditions } = demands;
+  // Beside a search by vectors, a filter that asks for nothing lets everything through.
+  const filters: NativePlan = plan.legs ? { ...conditions, legs: plan.legs } : conditions;
   const isFiltered = filters.filter.length + filters.exclusion.length > 0 || filters.row_filter !== undefined;
   const byText: Hit[] = [];
   const byVector: Hit[] = [];

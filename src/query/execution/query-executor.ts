@@ -1,3 +1,4 @@
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
 import { type Hit, hydrate } from './hydrate.ts';
 import { isAtLeast } from './index-freshness.ts';
@@ -51,14 +52,26 @@ export async function executeQuery(
 ): Promise<ExecutedQuery> {
   const { freshness } = target;
   const heads = freshness.heads();
-  // A count shows nothing but its number, which is worth a moment.
-  if (search.plan.count_only) await freshness.waitUntilShown(heads);
+  await waitForUnchecked(search.plan, target, heads);
   for (let attempt = 1; ; attempt += 1) {
     const { executed, contradicts } = await answer(search, target, run, caller, heads);
     if (!contradicts) return executed;
     const isShown = attempt < consistentAttemptsMax && (await freshness.waitUntilShown(freshness.heads()));
     if (!isShown) return { ...executed, isPartial: true };
   }
+}
+
+/**
+ * Counts and aggregations are not matched again on what is stored. A count is worth a moment of waiting; under a row filter
+ * aggregations would tell of rows that have been hidden since, and wait for as long as it takes, or fail with `unavailable`.
+ */
+async function waitForUnchecked(plan: NativePlan, { freshness }: QueryTarget, heads: readonly number[]): Promise<void> {
+  const mayShowHidden = plan.row_filter !== undefined && plan.aggregations !== undefined;
+  if (!plan.count_only && !mayShowHidden) return;
+  const isShown = await freshness.waitUntilShown(heads);
+  if (isShown || !mayShowHidden) return;
+  const message = 'aggregations under a row filter need an index that shows every write; send the query again shortly';
+  throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
 }
 
 /** `heads`: what was committed when the query began. */

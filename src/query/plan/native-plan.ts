@@ -63,10 +63,10 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   /** None may match. */
   exclusion: PlanNode[];
   /**
-   * What the caller may see at all, beside every other condition and in every search, count, aggregation and background.
-   * It is used as it was written: without the table's synonyms and without typo tolerance.
+   * What the caller may see at all, beside every other condition and in every search, count, aggregation and background:
+   * all must match. They are used as they were written: without the table's synonyms and without typo tolerance.
    */
-  row_filter?: PlanNode;
+  row_filter?: PlanNode[];
   /** Only documents whose key begins so. */
   key_prefix?: string;
   /** False: the table has no index of words, and conditions on words are refused. */

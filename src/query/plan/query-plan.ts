@@ -27,6 +27,7 @@ import { tolerateTypos } from '../request/typo-tolerance.ts';
 import { defaultLimit, readVectorSearch } from '../request/vector-search.ts';
 import type { NativePlan } from './native-plan.ts';
 import { boolNode, matchAll, type PlanNode } from './plan-nodes.ts';
+import { restrictRows } from './row-filter.ts';
 
 /** What a plan needs to know of its table. */
 export interface PlanContext {
@@ -41,8 +42,8 @@ export interface PlanContext {
   indexes?: readonly IndexDefinition[];
   /** False: there is no index of words. */
   hasTextIndex?: boolean;
-  /** What the caller may see; everything when absent. */
-  rowFilter?: PlanNode | undefined;
+  /** What the caller may see: all must match. */
+  rowFilters?: readonly PlanNode[];
 }
 
 /** What a plan wants that planning cannot know; it is brought before the search. */
@@ -150,12 +151,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   };
   if (query) plan.query = typos ? tolerateTypos(query) : query;
   if (keyPrefix) plan.key_prefix = keyPrefix;
-  restrict(plan, context);
-  if (context.ttlDurationMs !== undefined)
-    plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
   if (explain && !countOnly) plan.explain = explain;
   if (vectorSearch) Object.assign(plan, vectorSearch.plan);
   if (profile) plan.profile = profile;
+  restrict(plan, context);
   if (aggregations) plan.aggregations = aggregations;
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
   checkPlanNesting(plan);
@@ -174,12 +173,17 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   return planned;
 }
 
-/** A plan that says which documents match a node, without scores, pages or order: scans and other filters. */
-export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, path = 'filter_query'): NativePlan {
+/**
+ * A plan that says which documents match a node and may be seen, without scores, pages or order: scans and other filters.
+ * Undefined when that is all of them.
+ */
+export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>): NativePlan | undefined {
+  if (node === undefined && (context.rowFilters ?? []).length === 0) return undefined;
   const budget = new QueryBudget();
-  const filter = readQueryNode(node, { where: path, depth: 0, budget });
+  const expand = synonymExpansion(context.synonyms, budget);
+  const scope = { where: 'filter_query', depth: 0, budget };
   const plan: NativePlan = {
-    filter: [synonymExpansion(context.synonyms, budget)(filter)],
+    filter: node === undefined ? [] : [expand(readQueryNode(node, scope))],
     exclusion: [],
     limit: 0,
     offset: 0,
@@ -188,22 +192,17 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>, pa
     exact_total: true,
     total_exact_up_to: limits.totalExactUpTo,
   };
-  if (context.ttlDurationMs !== undefined)
-    plan.expired_at_or_before_ms = expiredAt(context.ttlDurationMs, context.nowMs);
   restrict(plan, context);
   checkPlanNesting(plan);
   return plan;
 }
 
-/** A row filter as the plan holds it. Fails with `invalid_query`. */
-export function readRowFilter(node: object): PlanNode {
-  return readQueryNode(node, { where: 'row filter', depth: 0, budget: new QueryBudget() });
-}
-
 /** What of a plan the table and the caller say, and no request can. */
-function restrict(plan: NativePlan, { hasTextIndex, rowFilter }: Omit<PlanContext, 'name'>): void {
+function restrict(plan: NativePlan, context: Omit<PlanContext, 'name'>): void {
+  const { hasTextIndex, rowFilters = [], ttlDurationMs, nowMs } = context;
   if (hasTextIndex === false) plan.has_text_index = false;
-  if (rowFilter) plan.row_filter = rowFilter;
+  if (ttlDurationMs !== undefined) plan.expired_at_or_before_ms = Math.floor(nowMs - ttlDurationMs);
+  restrictRows(plan, rowFilters);
 }
 
 type ExpandNode = (node: PlanNode) => PlanNode;
@@ -273,13 +272,9 @@ function isPlainMatchAll(node: PlanNode): boolean {
   return node.kind === 'match_all' && node.boost === 1;
 }
 
-function expiredAt(ttlDurationMs: number, nowMs: number): number {
-  return Math.floor(nowMs - ttlDurationMs);
-}
-
 function checkPlanNesting(plan: NativePlan): void {
   if (plan.query) checkNodeNesting(plan.query);
-  if (plan.row_filter) checkNodeNesting(plan.row_filter);
+  plan.row_filter?.forEach(checkNodeNesting);
   plan.filter.forEach(checkNodeNesting);
   plan.exclusion.forEach(checkNodeNesting);
   for (const { filter } of plan.aggregations?.backgrounds ?? []) if (filter) checkNodeNesting(filter);

@@ -1,13 +1,10 @@
-import { limits } from '../../config/limits.ts';
+import { vectorBounds } from '../../engine/vector-bounds.ts';
 import type { VectorIndex } from '../../index-kinds/all-kinds.ts';
 import type { DenseDefinition } from '../../index-kinds/dense.ts';
 import type { SparseDefinition } from '../../index-kinds/sparse.ts';
 import { base64Bytes, decodeBase64Into } from '../../lib/base64.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member } from '../nodes/query-members.ts';
-
-/** Of the longest vectors whose squared distances and dot products a float32 still holds; the same for documents. */
-const squaresMax = 8e37;
 
 const denseForms = 'an array of numbers, or base64 of little-endian float32 values';
 const sparseForms = '{"indices", "values"}, {"packed_indices", "packed_values"}, or an object of token -> weight';
@@ -38,6 +35,7 @@ function readDenseVector(value: unknown, index: DenseDefinition, where: string):
   }
   const squares = squaresOf(vector);
   if (!Number.isFinite(squares)) throw invalidQuery(where, 'the values must be finite float32 numbers');
+  const { squaresMax } = vectorBounds();
   if (metric !== 'cosine' && squares > squaresMax) {
     throw invalidQuery(where, `the vector is too long: its squares may add up to ${squaresMax}`);
   }
@@ -57,11 +55,9 @@ function readSparseVector(value: unknown, { name }: SparseDefinition, where: str
   if (indices.length !== values.length) {
     throw invalidQuery(where, `has ${indices.length} indices and ${values.length} values; each index needs one`);
   }
-  if (indices.length > limits.sparseEntriesMax) {
-    throw new ServiceError(
-      'limit_exceeded',
-      `${where}: a sparse vector has at most ${limits.sparseEntriesMax} entries`,
-    );
+  const { sparseEntriesMax } = vectorBounds();
+  if (indices.length > sparseEntriesMax) {
+    throw new ServiceError('limit_exceeded', `${where}: a sparse vector has at most ${sparseEntriesMax} entries`);
   }
   const entries: [index: number, weight: number][] = [];
   for (const [at, index] of indices.entries()) {

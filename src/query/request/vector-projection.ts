@@ -9,7 +9,7 @@ import type { Projection } from './projection.ts';
 /** Hits whose vectors are read before the loop yields to other requests. */
 const sliceHits = 128;
 
-interface RenderedVectors {
+export interface RenderedVectors {
   /** The value of `_embeddings` as JSON text for those of the documents that have vectors, by ordinal. */
   shown: Map<number, string>;
   /** Ordinals of documents of which a vector is damaged. */

@@ -35,6 +35,7 @@ interface KeyBounds {
 interface DamagedDocument {
   ordinal: number;
   key: string;
+  sequence: number;
 }
 
 /** Documents read by their ordinals. */
@@ -190,7 +191,7 @@ export class DocumentStore {
       page.documents.push({ ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), body });
     } else {
       this.#source.documentDamaged?.(page.lastKey);
-      page.damaged.push({ ordinal, key: page.lastKey });
+      page.damaged.push({ ordinal, key: page.lastKey, sequence });
     }
   }
 

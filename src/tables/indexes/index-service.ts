@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Caller } from '../../access/principal.ts';
+import { type Caller, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import { kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
 import type { FullTextConfig } from '../../index-kinds/full-text.ts';
@@ -34,14 +34,21 @@ export class IndexService {
   }
 
   async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
-    const table = this.#tables.get(tableName, caller, 'read');
+    const table = this.#counted(tableName, caller);
     return Promise.all(table.listedIndexes.map((index) => report(table, index)));
   }
 
   /** Fails with `index_not_found`. */
   async get(tableName: string, indexName: string, caller: Caller): Promise<IndexReport> {
-    const table = this.#tables.get(tableName, caller, 'read');
+    const table = this.#counted(tableName, caller);
     return report(table, find(table, indexName));
+  }
+
+  /** A table of which the caller may know how many documents and words it has. */
+  #counted(tableName: string, caller: Caller): Table {
+    const table = this.#tables.get(tableName, caller, 'read');
+    requireWholeTable(caller, tableName, 'the state of an index');
+    return table;
   }
 
   /** `created` is false when the index exists with this very configuration. Fails with `already_exists` otherwise. */

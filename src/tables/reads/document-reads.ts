@@ -1,5 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { onOneLine } from '../../lib/json-text.ts';
@@ -7,17 +8,19 @@ import { compareKeys } from '../../lib/key-order.ts';
 import type { ScanRequest } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { matchStored } from '../../query/execution/open-target.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
-import { planFilter } from '../../query/plan/query-plan.ts';
+import { type PlanContext, planFilter } from '../../query/plan/query-plan.ts';
+import { readRowFilters } from '../../query/plan/row-filter.ts';
 import { compileProjection, type Projection, shownDocument } from '../../query/request/projection.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
-import { VectorProjection } from '../../query/request/vector-projection.ts';
+import { type RenderedVectors, VectorProjection } from '../../query/request/vector-projection.ts';
 import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { intervalOf } from '../writes/frame-split.ts';
-import { type ScanFilter, scanFilterOf } from './scan-filter.ts';
+import { isIndexed, type ScanFilter, scanFilterOf } from './scan-filter.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -35,6 +38,8 @@ interface ScanLines {
   vectors: VectorProjection | undefined;
   /** What the documents are to match. */
   filter: NativePlan | undefined;
+  /** Some documents are hidden from the caller. */
+  hides: boolean;
   signal: AbortSignal;
 }
 
@@ -60,11 +65,7 @@ export class DocumentReads {
     const projection = compileProjection(fields);
     using lease = await table.lease();
     const range = must(lease.ranges[intervalOf(key, table.ranges)], 'intervals cover every key');
-    const document = range.stored.documents.get(key);
-    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) {
-      throw new ServiceError('key_not_found', `table ${JSON.stringify(tableName)} has no document of this key`);
-    }
-    const vectors = VectorProjection.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
+    const { document, vectors } = await this.#visible(table, range, { key, projection, caller });
     if (vectors?.damaged.has(document.ordinal)) {
       throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
     }
@@ -72,6 +73,36 @@ export class DocumentReads {
     if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
     const beside = { writtenMs: document.writtenMs, embeddings: vectors?.shown.get(document.ordinal) };
     return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
+  }
+
+  /** A document with its vectors, both as of one moment. Fails with `key_not_found`, also for one that is hidden. */
+  async #visible(
+    table: Table,
+    range: IndexedRange,
+    { key, projection, caller }: { key: string; projection: Projection; caller: Caller },
+  ): Promise<{ document: StoredDocument; vectors: RenderedVectors | undefined }> {
+    const permitted = planFilter(undefined, this.#filterContext(table, caller));
+    const notFound = () =>
+      new ServiceError('key_not_found', `table ${JSON.stringify(table.name)} has no document of this key`);
+    let document: StoredDocument | undefined;
+    try {
+      document = range.stored.documents.get(key);
+    } catch (error) {
+      // That the document is damaged tells that it is there.
+      if (permitted && !(await isIndexed(key, table, range, permitted, caller.signal))) throw notFound();
+      throw error;
+    }
+    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw notFound();
+    const vectors = VectorProjection.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
+    if (permitted && !(await matchStored(table, permitted, [document]))[0]) throw notFound();
+    return { document, vectors };
+  }
+
+  #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {
+    const { ttlDurationMs, hasTextIndex } = table;
+    const synonyms = synonymsOf(table.settings.schema);
+    const rowFilters = readRowFilters(caller, table.name);
+    return { ttlDurationMs, nowMs: this.#clock.nowMs(), synonyms, hasTextIndex, rowFilters };
   }
 
   /**
@@ -82,10 +113,7 @@ export class DocumentReads {
   async scan(tableName: string, request: ScanRequest, caller: Caller): Promise<AsyncGenerator<string[]>> {
     const table = this.#tables.get(tableName, caller, 'read');
     const projection = compileProjection(request.fields ?? []);
-    const nowMs = this.#clock.nowMs();
-    const { ttlDurationMs, hasTextIndex } = table;
-    const context = { ttlDurationMs, nowMs, synonyms: synonymsOf(table.settings.schema), hasTextIndex };
-    const filter = request.filter_query === undefined ? undefined : planFilter(request.filter_query, context);
+    const filter = planFilter(request.filter_query, this.#filterContext(table, caller));
     const render = (document: StoredDocument, embeddings: string | undefined) =>
       renderLine(document, projection, embeddings);
     const vectors = VectorProjection.of(projection, table.indexes);
@@ -93,6 +121,7 @@ export class DocumentReads {
       render,
       vectors,
       filter,
+      hides: filter?.row_filter !== undefined,
       signal: caller.signal,
     });
   }
@@ -131,20 +160,36 @@ export class DocumentReads {
   ): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
     const living = page.documents.filter((document) => !hasExpired(document, bound));
+    // Before anything is waited for: vectors that are written meanwhile belong to other bodies.
+    const vectors = how.vectors?.read(
+      stored,
+      living.map(({ ordinal }) => ordinal),
+    );
     const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
-    const ordinals = shown.map(({ ordinal }) => ordinal);
-    const vectors = how.vectors?.read(stored, ordinals);
     const lines = shown.map((document) => {
       const { key, ordinal } = document;
       if (vectors?.damaged.has(ordinal)) return { key, line: damagedLine(key, 'a stored vector of') };
       return { key, line: how.render(document, vectors?.shown.get(ordinal)) };
     });
-    for (const { key } of page.damaged) lines.push({ key, line: damagedLine(key, 'the stored document') });
+    for (const damaged of page.damaged) {
+      const { key } = damaged;
+      const isShown = how.hides ? await filter?.showed(damaged) : true;
+      if (isShown === true) lines.push({ key, line: damagedLine(key, 'the stored document') });
+      if (isShown === undefined) lines.push({ key, line: unknownLine });
+    }
     if (page.damaged.length > 0) lines.sort((left, right) => compareKeys(left.key, right.key));
     return lines.map(({ line }) => line);
   }
 }
+
+/** What a scan says instead of a damaged document of which nobody can tell whether it is hidden. */
+const unknownLine = JSON.stringify({
+  _error: {
+    code: 'data_corrupted',
+    message: 'a stored document does not match its checksum, and may be hidden from you or not; ask an administrator',
+  },
+});
 
 /** What a scan says instead of a damaged document. */
 function damagedLine(key: string, what: string): string {

@@ -34,13 +34,23 @@ export class ScanFilter {
 
   /** For rows of a page, read before this is called. */
   async matches(documents: StoredDocument[]): Promise<boolean[]> {
-    this.#indexed ??= await this.#deps.indexed();
-    const indexed = this.#indexed;
+    const indexed = await this.#askOnce();
     if (!indexed) return this.#deps.stored(documents);
     const changed = documents.filter(({ sequence }) => sequence > indexed.throughSequence);
     const changedMatch = changed.length === 0 ? [] : await this.#deps.stored(changed);
     const matchOfChanged = new Map(changed.map(({ ordinal }, at) => [ordinal, changedMatch[at] === true]));
     return documents.map(({ ordinal }) => matchOfChanged.get(ordinal) ?? holds(indexed.ordinals, ordinal));
+  }
+
+  /** What the index says of a row whose body cannot be read; undefined where it has not seen it. */
+  async showed({ ordinal, sequence }: { ordinal: number; sequence: number }): Promise<boolean | undefined> {
+    const indexed = await this.#askOnce();
+    return indexed && sequence <= indexed.throughSequence ? holds(indexed.ordinals, ordinal) : undefined;
+  }
+
+  async #askOnce(): Promise<IndexedMatches | undefined> {
+    this.#indexed ??= await this.#deps.indexed();
+    return this.#indexed;
   }
 }
 
@@ -50,20 +60,40 @@ function holds(ordinals: Uint8Array, ordinal: number): boolean {
 
 /** The filter of a plan over one range of a table. */
 export function scanFilterOf(table: Table, range: IndexedRange, plan: NativePlan, signal: AbortSignal): ScanFilter {
-  const planJson = JSON.stringify(plan);
   return new ScanFilter({
-    async indexed() {
-      const applier = range.applier(table.servingIndex.name);
-      if (!applier?.isServing || !applier.index) return undefined;
-      // Read first: what the index shows by the time that it is asked is this or more.
-      const throughSequence = applier.progress.published;
-      try {
-        return { throughSequence, ordinals: await matchingOrdinals(applier.index.handle, planJson, { signal }) };
-      } catch (error) {
-        if (signal.aborted) return undefined;
-        throw error;
-      }
-    },
+    indexed: () => indexedMatches(table, range, plan, signal),
     stored: (documents) => matchStored(table, plan, documents),
   });
+}
+
+/** Whether the index shows a document of this key that the plan lets through. */
+export async function isIndexed(
+  key: string,
+  table: Table,
+  range: IndexedRange,
+  plan: NativePlan,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const withKey: NativePlan = { ...plan, filter: [...plan.filter, { kind: 'ids', ids: [key], boost: 1 }] };
+  const indexed = await indexedMatches(table, range, withKey, signal);
+  return indexed?.ordinals.some((byte) => byte !== 0) ?? false;
+}
+
+async function indexedMatches(
+  table: Table,
+  range: IndexedRange,
+  plan: NativePlan,
+  signal: AbortSignal,
+): Promise<IndexedMatches | undefined> {
+  const applier = range.applier(table.servingIndex.name);
+  if (!applier?.isServing || !applier.index) return undefined;
+  // Read first: what the index shows by the time that it is asked is this or more.
+  const throughSequence = applier.progress.published;
+  try {
+    const ordinals = await matchingOrdinals(applier.index.handle, JSON.stringify(plan), { signal });
+    return { throughSequence, ordinals };
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
 }

@@ -1,4 +1,4 @@
-import { type Caller, nameOf } from '../../access/principal.ts';
+import { type Caller, nameOf, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import {
   buildFrame,
@@ -266,9 +266,10 @@ export class BatchWriter {
     }
   }
 
-  /** What was read may be checked by who may read it. */
+  /** What was read may be checked by who may read it; versions of hidden documents would tell that they exist. */
   #assertion(item: ReadSetItem, caller: Caller): ReadAssertion {
     const table = this.#tables.get(item.table, caller, 'read');
+    requireWholeTable(caller, item.table, '`read_set`');
     checkDocumentKey(item.key);
     if (!/^\d{1,16}$/.test(item.version)) {
       throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header');

@@ -4,9 +4,12 @@ import {
   type Caller,
   everyone,
   type Principal,
+  type RowFilters,
   requireAdmin,
   requireInference,
   requireTable,
+  requireWholeTable,
+  rowFiltersOf,
   seesTable,
 } from '../../../src/access/principal.ts';
 
@@ -80,7 +83,25 @@ test('without authentication everyone may do everything', () => {
   expect(allows(() => requireAdmin(caller)) && allows(() => requireInference(caller, 'write'))).toBe(true);
 });
 
-test('a row filter is refused, not forgotten', () => {
-  const caller = { ...callerOf(everyone), rowFilter: { books: { match_all: {} } } };
-  expect(() => requireTable(caller, 'books', 'read')).toThrow(expect.objectContaining({ code: 'not_implemented' }));
+describe('a row filter', () => {
+  const filtered = (rowFilter: RowFilters) => ({ ...callerOf(everyone), rowFilter });
+
+  test('leaves reads of its tables, and takes every other use of them', () => {
+    const caller = filtered({ books: { match_all: {} } });
+    expect(levels.filter((level) => allows(() => requireTable(caller, 'books', level)))).toEqual(['read']);
+    expect(levels.filter((level) => allows(() => requireTable(caller, 'plates', level)))).toEqual([...levels]);
+    expect(allows(() => requireWholeTable(caller, 'books', 'explain'))).toBe(false);
+    expect(allows(() => requireAdmin(caller))).toBe(false);
+    const everywhere = filtered({ '*': { match_all: {} } });
+    expect(levels.filter((level) => allows(() => requireTable(everywhere, 'new', level)))).toEqual(['read']);
+  });
+
+  test('of a table and of all tables must both match', () => {
+    const [own, all, more] = [{ term: { a: 1 } }, { term: { b: 1 } }, { term: { c: 1 } }];
+    const caller = filtered({ books: [own, more], '*': all });
+    expect(rowFiltersOf(caller, 'books')).toEqual([own, more, all]);
+    expect(rowFiltersOf(caller, 'plates')).toEqual([all]);
+    expect(rowFiltersOf(filtered({ books: own }), 'toString')).toEqual([]);
+    expect(rowFiltersOf(filtered({ books: [] }), 'books')).toEqual([{ match_none: {} }]);
+  });
 });

@@ -20,10 +20,10 @@ pub struct QueryPlan {
     /// None may match.
     #[serde(default)]
     pub exclusion: Vec<Node>,
-    /// What the asker may see at all: a condition beside all others, in every search, count, aggregation and background.
-    /// It is compiled as it is: without the table's synonyms, and without words that were mistyped.
+    /// What the caller may see at all: conditions beside all others, in every search, count, aggregation and background.
+    /// All must match. Each is compiled by itself and as it is: without the table's synonyms, and without typo tolerance.
     #[serde(default)]
-    pub row_filter: Option<Node>,
+    pub row_filter: Vec<Node>,
     #[serde(default)]
     pub key_prefix: Option<String>,
     /// False: the table's text index was dropped, and conditions on words are refused.
@@ -100,7 +100,7 @@ impl QueryPlan {
             query: Some(node),
             filter: Vec::new(),
             exclusion: Vec::new(),
-            row_filter: None,
+            row_filter: Vec::new(),
             key_prefix: None,
             has_text_index: true,
             expired_at_or_before_ms: None,

@@ -100,8 +100,8 @@ impl CompiledPlan {
     }
 }
 
-/// `None` when nothing can match. Query and conditions are one bool: what asks for nothing is left out, and when
-/// nothing is left of what was asked, nothing matches.
+/// `None` when nothing can match. Query, conditions and searches by vectors are one bool: what asks for nothing is left
+/// out, and when nothing is left of what was asked, nothing matches.
 pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Option<CompiledPlan>, EngineError> {
     check_text(context.index, plan)?;
     let conditions = compile_conditions(context, plan)?;
@@ -114,8 +114,9 @@ pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<O
         }
     };
     let query_is_left_out = scored.is_none() && plan.query.as_ref().is_some_and(|node| !is_match_all(node));
-    let asks_for_something = conditions.filters_asked || scored.is_some();
-    if (conditions.left_out || query_is_left_out) && !asks_for_something {
+    let asks_for_words = conditions.filters_asked || scored.is_some();
+    let filters_are_left_out = conditions.left_out && plan.legs.is_empty();
+    if (filters_are_left_out || query_is_left_out) && !asks_for_words {
         return Ok(None);
     }
     Ok(Some(CompiledPlan { scored, constant, conditions }))
@@ -129,26 +130,24 @@ fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         filters.push(key_prefix_query(prefix));
     }
-    if let Some(permitted) = &plan.row_filter {
-        filters.push(compile_row_filter(context, permitted)?);
-    }
+    filters.extend(compile_row_filters(context, plan)?);
     let exclusions = compile_all(context, &plan.exclusion)?.found;
     Ok(Conditions { filters, exclusions, filters_asked, left_out })
 }
 
 /// What asks for nothing permits nothing: a filter that was left out would show every row.
-fn compile_row_filter(context: &CompileContext<'_>, node: &Node) -> Result<Box<dyn Query>, EngineError> {
-    let context = context.within([node]);
-    Ok(compile(&context, node)?.unwrap_or_else(|| Box::new(EmptyQuery)))
+fn compile_row_filters(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Vec<Box<dyn Query>>, EngineError> {
+    let compiled = plan.row_filter.iter().map(|node| {
+        let query = compile(&context.within([node]), node)?;
+        Ok(query.unwrap_or_else(|| Box::new(EmptyQuery)))
+    });
+    compiled.collect()
 }
 
-/// The documents that the row filter of `plan` permits; `None` without one.
-pub fn compile_permitted(
-    context: &CompileContext<'_>,
-    plan: &QueryPlan,
-) -> Result<Option<Box<dyn Query>>, EngineError> {
-    let permitted = plan.row_filter.as_ref();
-    permitted.map(|node| compile_row_filter(context, node)).transpose()
+/// The documents that the row filters of `plan` permit; all of them without one.
+pub fn compile_permitted(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
+    let permitted = Conditions { filters: compile_row_filters(context, plan)?, ..Conditions::default() };
+    Ok(permitted.into_query())
 }
 
 fn is_match_all(node: &Node) -> bool {

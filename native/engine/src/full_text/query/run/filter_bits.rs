@@ -29,7 +29,7 @@ pub fn filter_name(view: &RangeView, plan: &QueryPlan) -> Result<Arc<str>, Engin
 pub fn is_filtered(plan: &QueryPlan) -> bool {
     !plan.filter.is_empty()
         || !plan.exclusion.is_empty()
-        || plan.row_filter.is_some()
+        || !plan.row_filter.is_empty()
         || plan.key_prefix.as_ref().is_some_and(|key| !key.is_empty())
 }
 

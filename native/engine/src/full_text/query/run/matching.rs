@@ -20,7 +20,7 @@ use crate::full_text::fields::build_schema;
 use crate::full_text::mapping::TableMapping;
 use crate::full_text::options::IndexOptions;
 use crate::full_text::plan::QueryPlan;
-use crate::full_text::query::compile::compile_plan::{compile_permitted, compile_plan};
+use crate::full_text::query::compile::compile_plan::{compile_parts, compile_permitted, compile_plan};
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::deadline::{CancelFlag, Deadline};
@@ -126,12 +126,12 @@ pub fn permitted_rows(
     plan: &QueryPlan,
     frame: &Frame<'_>,
 ) -> Result<Option<Vec<bool>>, EngineError> {
-    if plan.row_filter.is_none() {
+    if plan.row_filter.is_empty() {
         return Ok(None);
     }
     let StoredRows { searcher, index, schema, rows } = index_rows(options, frame, None)?;
     let mut permitted = vec![false; frame.row_count()];
-    let Some(query) = compile_permitted(&CompileContext::new(&index, None, plan), plan)? else { return Ok(None) };
+    let query = compile_permitted(&CompileContext::new(&index, None, plan), plan)?;
     let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
     let deadline = Deadline::new(&CancelFlag::default(), plan.timeout_ms);
     for reader in searcher.segment_readers() {
@@ -147,6 +147,9 @@ pub fn permitted_rows(
 /// Errors: `invalid_query`; `query_timeout` after `plan.timeout_ms` or when `cancel` is set.
 pub fn matching_ordinals(index: &TextIndex, plan: &QueryPlan, cancel: &CancelFlag) -> Result<Vec<u8>, EngineError> {
     let view = RangeView::of(index)?;
+    if compile_parts(&view.compiling(plan), plan)?.is_none() {
+        return Ok(Vec::new());
+    }
     let allowed = filter_bits(&view, plan, &Deadline::new(cancel, plan.timeout_ms))?;
     let mut ordinals = Vec::new();
     for (segment, reader, columns) in view.segments().iter() {

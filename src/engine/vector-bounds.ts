@@ -1,0 +1,17 @@
+import { callNative } from './engine-error.ts';
+import { nativeAddon } from './native-addon.ts';
+
+interface VectorBounds {
+  /** Sum of squares of a dense vector, but for the metric `cosine`: distances of longer ones do not fit a float32. */
+  squaresMax: number;
+  /** Entries of a sparse vector. */
+  sparseEntriesMax: number;
+}
+
+let known: VectorBounds | undefined;
+
+/** What vectors may hold, written or searched by: the engine says it for both. */
+export function vectorBounds(): VectorBounds {
+  known ??= callNative(() => nativeAddon().vectorBounds());
+  return known;
+}

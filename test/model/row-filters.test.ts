@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { Database } from '../../src/server/open-database.ts';
+import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
+import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+
+/**
+ * For random documents, queries and row filters, a caller with the filter gets from a table the answers that everybody gets
+ * from a table which holds only what the filter permits.
+ */
+
+interface Hit {
+  _id: string;
+  _sort?: unknown[];
+}
+
+interface Result {
+  hits: { total: object; hits: Hit[]; max_score: number };
+  aggregations?: object;
+}
+
+const words = ['amber', 'birch', 'cedar', 'dune', 'ember'];
+const documentCount = 120;
+const filterRounds = 6;
+const queriesPerFilter = 30;
+
+const directory = new TemporaryDirectory();
+let database: Database;
+const seed = runSeed();
+const random = new SeededRandom(seed);
+
+const pickWords = (count: number) => Array.from({ length: count }, () => random.pick(words)).join(' ');
+
+function randomDocument(at: number): object {
+  return {
+    order: at,
+    ...(random.chance(0.9) ? { text: pickWords(random.between(1, 6)) } : {}),
+    ...(random.chance(0.8) ? { tag: random.pick(words) } : {}),
+    ...(random.chance(0.7) ? { n: random.between(0, 9) } : {}),
+    ...(random.chance(0.5) ? { flag: random.chance(0.5) } : {}),
+    ...(random.chance(0.4) ? { day: `2024-0${random.between(1, 9)}-01` } : {}),
+    _embeddings: {
+      dense: [random.between(0, 9) + 0.5, random.between(0, 9), random.between(0, 9)],
+      sparse: { [random.between(1, 3)]: random.between(1, 5) },
+    },
+  };
+}
+
+function randomNode(depth = 0): object {
+  const leaves: (() => object)[] = [
+    () => ({ match: pickWords(random.between(1, 2)), field: 'text' }),
+    () => ({ query: `tag:${random.pick(words)} OR n:>${random.between(0, 9)}` }),
+    () => ({ term: { tag: random.pick(words) } }),
+    () => ({ range: { n: { gte: random.between(0, 9) } } }),
+    () => ({ exists: { field: random.pick(['tag', 'n', 'flag', 'day']) } }),
+    () => ({ prefix: { field: 'text', text: random.pick(words).slice(0, 2) } }),
+    () => ({ match_phrase: { text: pickWords(2) } }),
+    () => ({ range: { day: { gt: `2024-0${random.between(1, 9)}-01` } } }),
+    () => ({ match: 'the' }),
+    () => ({ match_all: {} }),
+  ];
+  if (depth >= 2 || random.chance(0.6)) return random.pick(leaves)();
+  const some = () => Array.from({ length: random.between(1, 2) }, () => randomNode(depth + 1));
+  return {
+    bool: { [random.pick(['must', 'should', 'filter'])]: some(), ...(random.chance(0.4) ? { must_not: some() } : {}) },
+  };
+}
+
+function randomAggregations(): object {
+  const background = random.chance(0.5) ? {} : { background_filter: { range: { n: { gte: 3 } } } };
+  return {
+    tags: { type: 'terms', field: 'tag', size: 50, min_doc_count: 0 },
+    days: { type: 'date_histogram', field: 'day', calendar_interval: 'month' },
+    odd: { type: 'significant_terms', field: 'tag', size: 50, ...background },
+    numbers: { type: 'stats', field: 'n' },
+    distinct: { type: 'cardinality', field: 'tag' },
+    nested: {
+      type: 'terms',
+      field: 'flag',
+      sub_aggregations: { tags: { type: 'terms', field: 'tag', min_doc_count: 0 } },
+    },
+  };
+}
+
+/** A request whose answer does not depend on how often words occur in the whole table. */
+function randomRequest(): object {
+  const aggregations = random.chance(0.5) ? { aggregations: randomAggregations() } : {};
+  const more = { ...(random.chance(0.3) ? { exclusion_query: randomNode() } : {}), ...aggregations };
+  const order_by = [{ field: random.pick(['order', 'n', 'tag']), desc: random.chance(0.5) }, { field: 'order' }];
+  switch (random.between(0, 4)) {
+    case 0:
+      return { ...more, count: true, filter_query: randomNode() };
+    case 1:
+      return {
+        ...more,
+        embeddings: { dense: [1, 2, 3], ...(random.chance(0.5) ? { sparse: { 1: 1, 3: 0.5 } } : {}) },
+        ...(random.chance(0.5) ? { filter_query: randomNode() } : {}),
+        limit: random.between(1, 20),
+        fields: ['*', '_embeddings'],
+      };
+    case 2:
+      return { ...more, filter_query: randomNode(), order_by, limit: 1_000, highlight: true, fields: ['order', 'tag'] };
+    case 3:
+      return {
+        ...more,
+        full_text_search: randomNode(),
+        order_by,
+        limit: random.between(1, 30),
+        offset: random.between(0, 9),
+      };
+    default:
+      return { ...more, filter_query: { ref: 'named' }, with: { named: randomNode() }, order_by, filter_prefix: 'k0' };
+  }
+}
+
+async function ask(table: string, request: object, caller = testCaller()): Promise<Result> {
+  const [answer = ''] = await database.services.queries.run(table, bodyOf(request), caller);
+  return JSON.parse(answer) as Result;
+}
+
+async function scan(table: string, request: object, caller = testCaller()): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const page of await database.services.documents.scan(table, request, caller)) lines.push(...page);
+  return lines;
+}
+
+/** What of an answer both tables must share: seals of cursors name their table, and a damped score its statistics. */
+function comparable({ hits, aggregations }: Result): object {
+  const shown = hits.hits.map(({ _sort, ...hit }) => ({ ...hit, _sort: _sort?.slice(0, -1) }));
+  return { total: hits.total, hits: shown, aggregations };
+}
+
+beforeAll(async () => {
+  database = await openTestDatabase(directory.path);
+  await create('everything');
+  const documents = Array.from({ length: documentCount }, (_, at) => [
+    `k${String(at).padStart(3, '0')}`,
+    randomDocument(at),
+  ]);
+  await insert('everything', Object.fromEntries(documents));
+});
+
+afterAll(async () => {
+  await database.close();
+  directory[Symbol.dispose]();
+});
+
+async function create(table: string): Promise<void> {
+  const indexes = {
+    dense: { type: 'embeddings', external: true, dimension: 3 },
+    sparse: { type: 'embeddings', external: true, sparse: true },
+  };
+  await database.services.tables.create(table, { num_shards: random.between(1, 3), indexes }, testCaller());
+}
+
+async function insert(table: string, inserts: object): Promise<void> {
+  await database.services.writes.batch(table, bodyOf({ inserts, sync_level: 'full_index' }), testCaller());
+}
+
+/** A table of what the filter lets through in the table of everything. */
+async function tableOf(name: string, filter_query: object): Promise<void> {
+  await create(name);
+  const lines = await scan('everything', { filter_query, fields: ['*', '_embeddings'] });
+  const documents = lines.map((line) => {
+    const { _id, key: _, ...document } = JSON.parse(line) as { _id: string; key: string };
+    return [_id, document] as const;
+  });
+  if (documents.length > 0) await insert(name, Object.fromEntries(documents));
+}
+
+test('answers under a row filter are those of a table that holds only what it permits', async () => {
+  for (let round = 0; round < filterRounds; round += 1) {
+    const filter = round === 0 ? { match_none: {} } : randomNode();
+    const only = `only${round}`;
+    await tableOf(only, filter);
+    const caller = testCaller({ rowFilter: { everything: filter } });
+    for (let count = 0; count < queriesPerFilter; count += 1) {
+      const request = randomRequest();
+      const at = { seed, filter: JSON.stringify(filter), request: JSON.stringify(request) };
+      const under = comparable(await ask('everything', request, caller));
+      expect({ ...at, ...under }).toEqual({ ...at, ...comparable(await ask(only, request)) });
+    }
+    const filter_query = randomNode();
+    const fields = ['*', '_embeddings.dense'];
+    for (const request of [{}, { filter_query }, { fields, filter_query }, { from: 'k03', to: 'k08', fields }]) {
+      const under = await scan('everything', request, caller);
+      expect({ seed, filter, request, lines: under }).toEqual({
+        seed,
+        filter,
+        request,
+        lines: await scan(only, request),
+      });
+    }
+    await compareLookups(only, caller);
+    await comparePages(only, caller);
+  }
+}, 120_000);
+
+async function compareLookups(only: string, caller: ReturnType<typeof testCaller>): Promise<void> {
+  const { documents } = database.services;
+  const found = async (table: string, key: string, by: typeof caller) => {
+    const fields = ['*', '_embeddings'];
+    const answer = await documents.lookup(table, key, fields, by).catch((error: { code: string }) => error.code);
+    return typeof answer === 'string' ? answer : JSON.parse(answer.json as string);
+  };
+  for (let at = 0; at < documentCount; at += 7) {
+    const key = `k${String(at).padStart(3, '0')}`;
+    expect({ seed, key, found: await found('everything', key, caller) }).toEqual({
+      seed,
+      key,
+      found: await found(only, key, testCaller()),
+    });
+  }
+}
+
+/** All pages by cursor, one after another. */
+async function comparePages(only: string, caller: ReturnType<typeof testCaller>): Promise<void> {
+  const pages = async (table: string, by: typeof caller) => {
+    const keys: string[] = [];
+    const request = { order_by: [{ field: 'tag' }, { field: 'order' }], limit: 7, fields: [] };
+    for (let after: object = {}; ; ) {
+      const { hits } = await ask(table, { ...request, ...after }, by);
+      const last = hits.hits.at(-1);
+      if (!last) return keys;
+      keys.push(...hits.hits.map(({ _id }) => _id));
+      after = { search_after: last._sort };
+    }
+  };
+  expect({ seed, keys: await pages('everything', caller) }).toEqual({ seed, keys: await pages(only, testCaller()) });
+}
