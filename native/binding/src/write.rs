@@ -222,10 +222,7 @@ pub struct VectorBounds {
 
 #[napi]
 pub fn vector_bounds() -> VectorBounds {
-    VectorBounds {
-        squares_max: vector_scan::SQUARES_MAX,
-        sparse_entries_max: vector_scan::SPARSE_ENTRIES_MAX as u32,
-    }
+    VectorBounds { squares_max: vector_scan::SQUARES_MAX, sparse_entries_max: vector_scan::SPARSE_ENTRIES_MAX as u32 }
 }
 
 /// The JSON text of a stored vector, given as the body of a vector row.
