@@ -35,7 +35,9 @@ const logger = createLogger({ level: 'warn', format: 'json', clock, write: write
 const inference = openInference({ config, limits, clock, logger, metrics });
 const listener = new ServerListener('127.0.0.1', 0);
 listener.attach(
-  createApp({ options: () => config, listener, logger, clock, limits, metrics }, generateRoutes(inference)),
+  createApp({ options: () => config, listener, logger, clock, limits, metrics }, generateRoutes(inference), {
+    permits: inference.admission,
+  }),
 );
 
 /** How the last generation went, whoever asked for it. */

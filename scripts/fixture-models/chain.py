@@ -11,6 +11,9 @@ The chat template ends with the last message as it is, so the last word of the p
     call    -> '<tool_call>{"name":"add","arguments":{"a":1,"b":2}}</tool_call>'
     flower  -> a sunflower, one byte of its four a token
     anything else -> ends at once
+
+The filler is the same with the three tokens for filling a gap; behind the last of them, which ends such a prompt, it says
+" filled in".
 """
 
 from pathlib import Path
@@ -29,6 +32,9 @@ ANSWERS = {
     "json": ['{"answer":', "42", "}"],
     "call": ["<tool_call>", '{"name":"add","arguments":', '{"a":1,"b":2}', "}</tool_call>"],
 }
+# The tokens of Qwen2.5-Coder for filling a gap, by the names of GGUF's keys.
+INFILL = {"fim_pre": "<|fim_prefix|>", "fim_suf": "<|fim_suffix|>", "fim_mid": "<|fim_middle|>"}
+FILLED = [" filled", " in"]
 SUNFLOWER = "\N{SUNFLOWER}".encode()
 
 TEMPLATE = (
@@ -45,7 +51,7 @@ def byte_alphabet() -> list[str]:
     return [letters[byte] for byte in range(256)]
 
 
-def vocabulary() -> tuple[list[str], list[str]]:
+def vocabulary(fills: bool) -> tuple[list[str], list[str]]:
     """Tokens (the special ones last) and merges; the words of a prompt are merged letter by letter."""
     letters = byte_alphabet()
     tokens, merges = list(letters), []
@@ -58,17 +64,19 @@ def vocabulary() -> tuple[list[str], list[str]]:
         for end in range(1, len(word)):
             merges.append(f"{word[:end]} {word[end]}")
             add(word[: end + 1])
-    for piece in [piece for pieces in ANSWERS.values() for piece in pieces] + [" on", " and"]:
+    for piece in [piece for pieces in ANSWERS.values() for piece in pieces] + [" on", " and"] + (FILLED if fills else []):
         add("".join(letters[byte] for byte in piece.encode()))
-    return tokens + SPECIAL, merges
+    return tokens + SPECIAL + (list(INFILL.values()) if fills else []), merges
 
 
-def successors(ids: dict[str, int]) -> dict[int, int]:
+def successors(ids: dict[str, int], fills: bool) -> dict[int, int]:
     letters = byte_alphabet()
     following = {token: ids[END] for token in ids.values()}
     chains = [[word, *pieces, END] for word, pieces in ANSWERS.items()] + [["forever", " on", " and", " on"]]
+    if fills:
+        chains.append([INFILL["fim_mid"], *FILLED, END])
     for chain in chains:
-        spelled = [piece if piece in SPECIAL else "".join(letters[b] for b in piece.encode()) for piece in chain]
+        spelled = [piece if piece in ids and piece.startswith("<|") else "".join(letters[b] for b in piece.encode()) for piece in chain]
         for piece, after in zip(spelled, spelled[1:]):
             following[ids[piece]] = ids[after]
     flower = [ids["flower"], *(ids[letters[byte]] for byte in SUNFLOWER), ids[END]]
@@ -77,13 +85,13 @@ def successors(ids: dict[str, int]) -> dict[int, int]:
     return following
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, fills: bool = False) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    tokens, merges = vocabulary()
+    tokens, merges = vocabulary(fills)
     ids = {token: at for at, token in enumerate(tokens)}
     size = len(tokens)
     writer = gguf.GGUFWriter(folder / "model.gguf", "llama")
-    writer.add_name("chain")
+    writer.add_name("filler" if fills else "chain")
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(size)
     writer.add_block_count(1)
@@ -98,15 +106,18 @@ def write(folder: Path) -> None:
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
-    writer.add_token_types([1] * (size - len(SPECIAL)) + [3] * len(SPECIAL))
+    special = len(SPECIAL) + (len(INFILL) if fills else 0)
+    writer.add_token_types([1] * (size - special) + [3] * special)
     writer.add_token_merges(merges)
     writer.add_bos_token_id(ids["<|im_start|>"])
     writer.add_eos_token_id(ids[END])
     writer.add_eot_token_id(ids[END])
+    for key, token in INFILL.items() if fills else []:
+        writer.add_uint32(f"tokenizer.ggml.{key}_token_id", ids[token])
     writer.add_add_bos_token(False)
     writer.add_chat_template(TEMPLATE)
     output = np.zeros((size, size), np.float16)
-    for token, after in successors(ids).items():
+    for token, after in successors(ids, fills).items():
         output[after, token] = 1
     writer.add_tensor("token_embd.weight", np.eye(size, dtype=np.float16))
     writer.add_tensor("output.weight", output)

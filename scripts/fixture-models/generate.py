@@ -21,6 +21,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "test" / "fixtures"
 
 if __name__ == "__main__":
     chain.write(FIXTURES / "models" / "generators" / "chain")
+    chain.write(FIXTURES / "models" / "generators" / "filler", fills=True)
     bert.write(FIXTURES / "models" / "embedders" / "tiny-bert", bert.EMBEDDER)
     bert.write(FIXTURES / "models" / "embedders" / "tiny-sparse", bert.SPARSE)
     bert.write(FIXTURES / "models" / "rerankers" / "tiny-cross", bert.CROSS_ENCODER)
@@ -31,6 +32,7 @@ if __name__ == "__main__":
     colours.write_all(FIXTURES / "models")
     extractor.write(FIXTURES / "models" / "extractors" / "tiny-spans")
     transcriber.write(FIXTURES / "models" / "transcribers" / "tiny-ear")
+    transcriber.write(FIXTURES / "models" / "transcribers" / "tiny-interpreter", translates=True)
     writers.write_all(FIXTURES / "models")
     predictors.write(FIXTURES / "predictors")
     for file in sorted(FIXTURES.rglob("*")):

@@ -3,7 +3,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Priority } from '../model-host/priority.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
-const retryAfterMs = 500;
+/** After which time a request that got no permit may try again, in milliseconds. */
+export const permitRetryAfterMs = 500;
 
 /** Who asks for work with models. */
 export interface InferenceCall {
@@ -90,7 +91,7 @@ export class Admission {
       throw new ServiceError(
         'inference_capacity',
         `${this.#taken} requests are being worked on, which is all that admission.inference.max_concurrent_requests allows; try again`,
-        { retryAfterMs },
+        { retryAfterMs: permitRetryAfterMs },
       );
     }
     this.#taken += 1;

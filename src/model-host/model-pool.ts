@@ -19,11 +19,13 @@ export interface PoolOptions {
   readonly stuckMs: number;
 }
 
+type UnloadReason = 'idle' | 'evicted' | 'asked';
+
 export interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
   readonly pool: PoolOptions;
   readonly onLoading: (key: string) => void;
   readonly onLoad: (key: string, durationMs: number) => void;
-  readonly onUnload: (key: string, reason: 'idle' | 'evicted') => void;
+  readonly onUnload: (key: string, reason: UnloadReason) => void;
 }
 
 /** A model is taken to need this much more than its weights until its process has been measured. */
@@ -34,6 +36,15 @@ const retryAfterMs = 1_000;
 interface KeepAlive {
   /** How long the model stays loaded without requests, in milliseconds; infinite for ever. */
   readonly keepAliveMs?: number | undefined;
+}
+
+interface LoadedModel {
+  readonly key: string;
+  /** Memory of its process. */
+  readonly residentBytes: number;
+  readonly inFlight: number;
+  /** How long it stays if no request comes, in milliseconds; infinite for ever. */
+  readonly staysMs: number;
 }
 
 interface Slot {
@@ -125,11 +136,23 @@ export class ModelPool {
     return this.#slots.get(specKey(spec))?.process?.alive ?? false;
   }
 
-  /** Keys of the loaded models with the memory of their processes in bytes. */
-  loaded(): { key: string; residentBytes: number; inFlight: number }[] {
-    return [...this.#slots.values()].flatMap(({ key, process }) =>
-      process === undefined ? [] : [{ key, residentBytes: process.residentBytes, inFlight: process.inFlight }],
-    );
+  loaded(): LoadedModel[] {
+    const nowMs = this.#clock.monotonicMs();
+    return [...this.#slots.values()].flatMap(({ key, process, users, keepAliveMs, lastUsedMs }) => {
+      if (process === undefined) return [];
+      const idleMs = users > 0 ? 0 : nowMs - lastUsedMs;
+      const { residentBytes, inFlight } = process;
+      return [{ key, residentBytes, inFlight, staysMs: Math.max(0, keepAliveMs - idleMs) }];
+    });
+  }
+
+  /** Unloads the model, after its requests where it has some. Returns whether it was loaded. */
+  unload(spec: Pick<ModelSpec, 'kind' | 'name'>): boolean {
+    const slot = this.#slots.get(specKey(spec));
+    if (slot === undefined) return false;
+    if (slot.users === 0) this.#unload(slot, 'asked');
+    else slot.keepAliveMs = 0;
+    return true;
   }
 
   /** Whether a child owes a sign of life for longer than it should. */
@@ -261,7 +284,7 @@ export class ModelPool {
     });
   }
 
-  #unload(slot: Slot, reason: 'idle' | 'evicted'): void {
+  #unload(slot: Slot, reason: UnloadReason): void {
     this.#letGo(slot);
     if (slot.process !== undefined) this.#deps.onUnload(slot.key, reason);
   }

@@ -19,7 +19,7 @@ interface AppDeps extends Omit<ServerStart, 'config'> {
 export function createApp(
   { options, listener, logger, clock, limits, metrics }: AppDeps,
   routes: readonly Route[],
-  more: Pick<AppDependencies, 'isInferencePath'> = {},
+  more: Pick<AppDependencies, 'isInferencePath' | 'permits'>,
 ): App {
   const answered = new HttpMetrics(metrics);
   return new App({

@@ -21,6 +21,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   const routes = standaloneRoutes(inference, readiness, metrics, packageFile.version);
   const app = createApp({ options: () => config.config, listener, logger, clock, limits, metrics }, routes, {
     isInferencePath: () => true,
+    permits: inference.admission,
   });
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);

@@ -30,6 +30,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const app = createApp(
     { options: () => config.config, listener, logger, clock, limits, metrics },
     allRoutes(services, packageFile.version),
+    { permits: inference.admission },
   );
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);

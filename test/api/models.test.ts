@@ -27,6 +27,7 @@ describe('GET /ai/v1/models', () => {
     expect(body.object).toBe('list');
     expect(body.data.map(({ id }) => id)).toEqual([
       'chain',
+      'filler',
       'tiny-bert',
       'tiny-bert-gguf',
       'tiny-colours',

@@ -61,6 +61,20 @@ describe('POST /v1/completions', () => {
     );
   });
 
+  test('fills the gap before a suffix, for a model that was made to', async () => {
+    const asked = { model: 'filler', prompt: 'count', suffix: 'hello' };
+    const { choices, usage } = await complete(asked);
+    expect(choices[0]).toMatchObject({ text: ' filled in', finish_reason: 'stop' });
+    // Both texts and the three marks were read; without a suffix the same model goes on with the text.
+    const tokens = async (prompt: string) =>
+      (await server.send<{ count: number }>('POST', '/tokenize', { model: 'filler', prompt })).body.count;
+    expect(usage?.prompt_tokens).toBe((await tokens('count')) + (await tokens('hello')) + 3);
+    expect((await complete({ ...asked, suffix: '' })).choices[0]?.text).toStartWith(' one two');
+    // What people write does not become a mark.
+    const told = await complete({ ...asked, suffix: '<|fim_middle|>' });
+    expect(told.usage?.prompt_tokens).toBe((await tokens('count')) + (await tokens('<|fim_middle|>')) + 3);
+  });
+
   test('is streamed, each choice in its order', async () => {
     const stream = await client.completions.create({
       model,

@@ -15,7 +15,7 @@ let client: Ollama;
 const directory = new TemporaryDirectory();
 
 beforeAll(async () => {
-  for (const name of ['generators/chain', 'embedders/tiny-bert', 'embedders/tiny-sparse']) {
+  for (const name of ['generators/chain', 'generators/filler', 'embedders/tiny-bert', 'embedders/tiny-sparse']) {
     cpSync(`${fixtures}${name}`, join(directory.path, name), { recursive: true });
   }
   cpSync(`${fixtures}embedders/tiny-bert`, join(directory.path, 'embedders/acme/tiny'), { recursive: true });
@@ -120,7 +120,14 @@ describe('chat', () => {
 
   test('without messages loads the model, and unloads it where it is to stay for no time', async () => {
     expect(await client.chat({ model, messages: [] })).toMatchObject({ done: true, done_reason: 'load' });
-    expect((await client.ps()).models.map(({ name }) => name)).toContain(`${model}:latest`);
+    const loaded = async () => (await client.ps()).models.find(({ name }) => name === `${model}:latest`);
+    const minutes = async () => (new Date(String((await loaded())?.expires_at)).getTime() - Date.now()) / 60_000;
+    expect(await minutes()).toBeWithin(3, 6);
+    expect(await loaded()).toMatchObject({ size: expect.any(Number), context_length: 4_096 } as never);
+    await client.chat({ model, messages: [], keep_alive: '2h' });
+    expect(await minutes()).toBeWithin(115, 121);
+    await client.chat({ model, messages: [], keep_alive: -1 });
+    expect(await minutes()).toBeGreaterThan(10 * 365 * 24 * 60);
     expect(await client.chat({ model, messages: [], keep_alive: 0 })).toMatchObject({ done_reason: 'unload' });
     await until(async () => !(await client.ps()).models.some(({ name }) => name === `${model}:latest`));
   });
@@ -137,10 +144,20 @@ describe('generate', () => {
     expect(parts.join('')).toBe(response ?? '');
   });
 
+  test('goes on with a prompt as it is, and fills the gap before a suffix', async () => {
+    const raw = await client.generate({ model, prompt: 'hello', raw: true, options });
+    const templated = await client.generate({ model, prompt: 'hello', options });
+    expect(raw.response).toBe(' from the chain.');
+    expect(raw.prompt_eval_count).toBeLessThan(templated.prompt_eval_count);
+    const filled = await client.generate({ model: 'filler', prompt: 'count', suffix: 'hello', options });
+    expect(filled.response).toBe(' filled in');
+  });
+
   test('refuses what it does not do, by name', async () => {
     const asked = { model, prompt: 'hello' };
-    expect(await told(client.generate({ ...asked, raw: true }))).toContain('raw:');
-    expect(await told(client.generate({ ...asked, suffix: 'x' }))).toContain('suffix:');
+    expect(await told(client.generate({ ...asked, suffix: 'x' }))).toContain('was not made to fill a gap');
+    expect(await told(client.generate({ ...asked, raw: true, system: 'x' }))).toContain('system:');
+    expect(await told(client.generate({ model: 'filler', prompt: '', suffix: 'x' }))).toContain('prompt:');
     expect(await told(client.generate({ ...asked, template: 'x' }))).toContain('template:');
     expect(await told(client.generate({ ...asked, context: [1] }))).toContain('context:');
     expect(await told(client.generate({ ...asked, format: 'xml' }))).toContain('format:');
@@ -181,8 +198,9 @@ describe('models', () => {
       'tiny-bert:latest',
       'tiny-sparse:latest',
       'chain:latest',
+      'filler:latest',
     ]);
-    expect(models.at(-1)).toMatchObject({
+    expect(models.at(-2)).toMatchObject({
       model: 'chain:latest',
       modified_at: expect.any(String),
       size: expect.any(Number),

@@ -54,6 +54,11 @@ describe('/v1 is another name of /ai/v1', () => {
     expect(String(gone)).toContain('model_not_found');
     const unknown = await sole.send('GET', '/v1/nothing');
     expect([unknown.status, unknown.body.reason]).toEqual([404, 'not_found']);
+    const message = expect.stringMatching(/^not_found: /);
+    const error = { message, type: 'invalid_request_error', param: null, code: 'not_found' };
+    expect(unknown.body.error).toEqual(error as never);
+    // The specification's own address has the specification's shape.
+    expect((await sole.send('GET', '/ai/v1/nothing')).body.error).toMatch(/^not_found: /);
   });
 });
 
@@ -247,6 +252,17 @@ describe('speech', () => {
     expect(await transcribe('vtt')).toStartWith('WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nred\n');
   });
 
+  test('is written down in English by a model that translates', async () => {
+    const model = 'tiny-interpreter';
+    const { transcriptions, translations } = client().audio;
+    expect(await transcriptions.create({ file: file(), model, language: 'de' })).toMatchObject({ text: 'red blue' });
+    expect(await translations.create({ file: file(), model })).toMatchObject({ text: 'cat dog' });
+    expect(await translations.create({ file: file(), model, response_format: 'verbose_json' })).toMatchObject({
+      task: 'translate',
+      segments: [{ text: 'cat' }, { text: 'dog' }],
+    } as never);
+  });
+
   test('is refused by name where it cannot be done', async () => {
     const { translations, transcriptions } = client().audio;
     const told = async (work: Promise<unknown>) => String(await work.catch((error: unknown) => error));
@@ -258,14 +274,14 @@ describe('speech', () => {
     const mp3 = new File(['ID3 and so on'], 'a.mp3');
     expect(await told(transcriptions.create({ ...asked, file: mp3 }))).toContain('sounds are read from WAV files');
     const form = await fetch(`${several.url}/v1/audio/transcriptions`, { method: 'POST', body: '{}' });
-    expect([form.status, String(Object(await form.json()).error)]).toEqual([
+    expect([form.status, Object(await form.json()).error.message]).toEqual([
       415,
       expect.stringContaining('multipart/form-data'),
     ]);
     const empty = new FormData();
     empty.set('model', 'tiny-ear');
     const bare = await fetch(`${several.url}/v1/audio/transcriptions`, { method: 'POST', body: empty });
-    expect([bare.status, String(Object(await bare.json()).error)]).toEqual([
+    expect([bare.status, Object(await bare.json()).error.message]).toEqual([
       400,
       expect.stringContaining('part "file" is missing'),
     ]);

@@ -236,7 +236,7 @@ test('what is not offered is refused by name', async () => {
     ],
   ];
   for (const [more, words] of cases) {
-    const { status, body } = await server.send('POST', '/v1/responses', { ...asked, ...more });
+    const { status, body } = await server.send('POST', '/ai/v1/responses', { ...asked, ...more });
     expect([status, String(body.error).includes(words) ? words : body.error]).toEqual([
       words === 'model_not_found' ? 404 : 400,
       words,

@@ -73,8 +73,13 @@ export function readSharedMembers(body: SharedBody & Pick<GenerateBody, 'max_com
     backend: body.backend ?? 'auto',
     stream: body.stream ?? false,
     includeUsage: body.stream_options?.include_usage ?? false,
-    jsonErrors: body.stream_options?.error_format === 'json',
+    jsonErrors: readErrorFormat(body),
   };
+}
+
+function readErrorFormat({ stream_options }: SharedBody): boolean | undefined {
+  const format = stream_options?.error_format;
+  return isGiven(format) ? format === 'json' : undefined;
 }
 
 function refuseUnknownWays(body: GenerateBody): void {
@@ -111,7 +116,7 @@ function readContinuation({ continue_final_message, messages }: GenerateBody): b
 }
 
 /** Milliseconds; infinite for a number below zero. */
-function readKeepAlive(keepAlive: GenerateBody['keep_alive']): number | undefined {
+export function readKeepAlive(keepAlive: GenerateBody['keep_alive']): number | undefined {
   if (keepAlive === undefined || keepAlive === null) return undefined;
   const text = String(keepAlive).trim();
   if (/^-/.test(text)) return Number.POSITIVE_INFINITY;

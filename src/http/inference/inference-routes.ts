@@ -14,6 +14,7 @@ import { embeddingRoutes } from './embeddings.ts';
 import { extractRoutes } from './extract.ts';
 import { generateRoutes } from './generate.ts';
 import { generateBatchRoutes } from './generate-batch.ts';
+import { loadedModelRoutes } from './loaded-models.ts';
 import { modelRoutes } from './models.ts';
 import { predictRoutes } from './predict.ts';
 import { rerankRoutes } from './rerank.ts';
@@ -23,6 +24,7 @@ import { seq2seqRoutes } from './seq2seq.ts';
 export function inferenceRoutes(inference: Inference): Route[] {
   const plane = [
     ...modelRoutes(inference),
+    ...loadedModelRoutes(inference),
     ...chunkRoutes(inference),
     ...generateRoutes(inference),
     ...generateBatchRoutes(inference),

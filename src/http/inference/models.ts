@@ -135,14 +135,15 @@ const outputs: Readonly<Record<ModelKind, string[]>> = {
   transcribers: ['transcription'],
 };
 
-/** Tokens of one request: a generator is given no longer context than the configuration allows. */
-function usableContext({ kind, manifest }: InstalledModel, settings: Inference['settings']): number | null {
+/** Tokens of one request, or `null` where that is not known: a generator is given no longer context than the configuration allows. */
+export function usableContext({ kind, manifest }: InstalledModel, settings: Inference['settings']): number | null {
   const { context_length } = manifest;
   if (kind !== 'generators') return context_length ?? null;
   return Math.min(context_length ?? settings.contextTokensMax, settings.contextTokensMax);
 }
 
-function modelEntry(model: InstalledModel, { pool, settings }: Pick<Inference, 'pool' | 'settings'>): Model {
+/** What is told of an installed model, beside whether it is loaded now. */
+export function modelEntry(model: InstalledModel, { pool, settings }: Pick<Inference, 'pool' | 'settings'>): Model {
   const { name, kind, created, manifest, contextSource } = model;
   const owner = name.includes('/') ? name.slice(0, name.indexOf('/')) : 'local';
   return {

@@ -1,10 +1,11 @@
 import type { GenerationOptions, GenerationOutput } from '../../inference/generation/generate.ts';
 import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
 import type { Inference } from '../../inference/inference.ts';
-import { inferenceReason } from '../../protocol/inference/error-body.ts';
+import { isOpenAiPath, openAiError } from '../../protocol/inference/error-body.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
-import type { ServiceError } from '../../protocol/service-error.ts';
 import { LateStream } from '../listener/late-stream.ts';
+import { pathOf } from '../listener/request-path.ts';
+import type { RouteContext } from '../routing/route.ts';
 
 type OnPiece = NonNullable<GenerationOptions['onPiece']>;
 
@@ -29,15 +30,17 @@ interface StreamedAnswerDeps {
 /** One answer as events, the last one `[DONE]`, as the OpenAI interface has it. */
 export async function streamedAnswer(
   { inference, request, chunks, generate }: StreamedAnswerDeps,
-  context: ConstructorParameters<typeof LateStream>[0],
+  context: ConstructorParameters<typeof LateStream>[0] & Pick<RouteContext<unknown, unknown, unknown>, 'request'>,
 ): Promise<Response> {
+  const jsonErrors = request.jsonErrors ?? isOpenAiPath(pathOf(context.request.url));
   const stream = new LateStream(context, {
     clock: inference.clock,
     framing: 'events',
     onOpen: (opened) => {
       for (const chunk of chunks.begin()) opened.send(chunk);
     },
-    failure: (error) => (request.jsonErrors ? errorJson(error) : `${error.code}: ${error.message}`),
+    failure: (error) =>
+      jsonErrors ? JSON.stringify({ error: openAiError(error) }) : `${error.code}: ${error.message}`,
   });
   return await stream.run(async () => {
     const onPiece: OnPiece = (...piece) => {
@@ -51,10 +54,4 @@ export async function streamedAnswer(
     if (request.includeUsage) stream.send(chunks.usage(outputs));
     stream.send('[DONE]');
   });
-}
-
-/** The shape that the OpenAI SDKs read an error of a stream from. */
-function errorJson(error: ServiceError): string {
-  const message = `${error.code}: ${error.message}`;
-  return JSON.stringify({ error: { message, type: inferenceReason(error), param: null, code: error.code } });
 }

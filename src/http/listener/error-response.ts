@@ -1,5 +1,10 @@
 import { AssertionError } from '../../lib/assert.ts';
-import { type InferenceErrorBody, inferenceReason } from '../../protocol/inference/error-body.ts';
+import {
+  type InferenceErrorBody,
+  inferenceReason,
+  type OpenAiErrorBody,
+  openAiError,
+} from '../../protocol/inference/error-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { Reply } from './reply.ts';
 
@@ -51,9 +56,22 @@ function inferenceErrorBody(error: ServiceError): InferenceErrorBody {
  * they are told not to.
  */
 export function inferenceErrorReply(error: ServiceError, headers: Readonly<Record<string, string>> = {}): Reply {
+  return inferenceReply(error, inferenceErrorBody(error), headers);
+}
+
+/** The same below `/v1`: the clients of the OpenAI interface find message, type and code where they look for them. */
+export function openAiErrorReply(error: ServiceError, headers: Readonly<Record<string, string>> = {}): Reply {
+  return inferenceReply(error, { ...inferenceErrorBody(error), error: openAiError(error) }, headers);
+}
+
+function inferenceReply(
+  error: ServiceError,
+  body: InferenceErrorBody | OpenAiErrorBody,
+  headers: Readonly<Record<string, string>>,
+): Reply {
   const reply = errorReply(error, { ...headers, 'x-should-retry': String(error.retryable) });
   const status = error.code === 'deadline_exceeded' ? 504 : reply.status;
-  return new Reply(status, JSON.stringify(inferenceErrorBody(error)), reply.headers);
+  return new Reply(status, JSON.stringify(body), reply.headers);
 }
 
 /** The error as an answer, with `Retry-After` (seconds) and `retry-after-ms` where a retry may help. */

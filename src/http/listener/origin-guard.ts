@@ -9,7 +9,19 @@ interface OriginRules {
 
 const hostsKeptMax = 256;
 const preflightSeconds = '600';
-const exposedHeaders = 'etag, retry-after, retry-after-ms, server-timing, x-request-id, x-service-version';
+const exposedHeaders = [
+  'etag',
+  'openai-processing-ms',
+  'retry-after',
+  'retry-after-ms',
+  'server-timing',
+  'x-ratelimit-limit-requests',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-reset-requests',
+  'x-request-id',
+  'x-service-version',
+  'x-should-retry',
+].join(', ');
 
 /**
  * Keeps web pages away from a listener that asks for no credential. A page may send simple requests to any address, so a

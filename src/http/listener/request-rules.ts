@@ -3,15 +3,16 @@ import { everyone, type Principal } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { isInferencePath } from '../../protocol/inference/error-body.ts';
+import { isInferencePath, isOpenAiPath } from '../../protocol/inference/error-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readJson, type ScanJson } from '../routing/json-reader.ts';
 import { readQuery } from '../routing/query-parameters.ts';
 import type { BodySpec, JsonBody, Route, RouteAnswer } from '../routing/route.ts';
 import { requireAccess } from '../routing/route-access.ts';
-import { errorReply, inferenceErrorReply, isFault, toServiceError } from './error-response.ts';
+import { errorReply, inferenceErrorReply, isFault, openAiErrorReply, toServiceError } from './error-response.ts';
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
+import { addInferenceHeaders, type Permits } from './inference-headers.ts';
 import { msgpackReply, namesMsgpack } from './msgpack-answer.ts';
 import { msgpackToJson } from './msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
@@ -47,6 +48,8 @@ export interface RequestRuleOptions {
   readonly principalOf?: (headers: Headers) => Principal;
   /** Says which hosts and web pages may ask; all may where there is none. */
   readonly guard?: OriginGuard;
+  /** Told to the clients of inference in the headers of every answer. */
+  readonly permits?: Permits;
   /** Paths whose errors have the shape of the inference plane; `/ai/v1` and `/ml/v1` unless told otherwise. */
   readonly isInferencePath?: (path: string) => boolean;
 }
@@ -121,8 +124,12 @@ export class RequestRules implements ExchangeHost {
   /** Answers with what was thrown. */
   fail(exchange: Exchange, thrown: unknown, headers?: Readonly<Record<string, string>>): Response {
     const error = this.#understand(exchange, thrown);
-    const render = this.#isInferencePath(pathOf(exchange.request.url)) ? inferenceErrorReply : errorReply;
-    return this.finish(exchange, render(error, headers));
+    return this.finish(exchange, this.#renderer(pathOf(exchange.request.url))(error, headers));
+  }
+
+  #renderer(path: string): typeof errorReply {
+    if (isOpenAiPath(path)) return openAiErrorReply;
+    return this.#isInferencePath(path) ? inferenceErrorReply : errorReply;
   }
 
   openStream(exchange: Exchange, onStop: (error: ServiceError) => void) {
@@ -214,6 +221,7 @@ export class RequestRules implements ExchangeHost {
     const { headers } = response;
     headers.set('x-request-id', exchange.requestId);
     headers.set('server-timing', `${exchange.timings}total;dur=${durationMs.toFixed(2)}`);
+    if (isInferenceRoute(exchange.route)) addInferenceHeaders(headers, durationMs, this.#options.permits);
     // The runtime closes the socket when asked to, but does not say so.
     if (this.inFlight.draining || wantsClose(exchange.request)) headers.set('connection', 'close');
     if (exchange.openToOrigin !== undefined) openTo(exchange.openToOrigin, headers);
@@ -254,6 +262,10 @@ function toResponse(answer: Reply | Response): Response {
   const response = new Response(text, { status, headers: text === null ? emptyHeaders : jsonHeaders });
   for (const name in headers) response.headers.set(name, headers[name] ?? '');
   return response;
+}
+
+function isInferenceRoute(route: Route | undefined): boolean {
+  return typeof route?.access === 'object' && 'inference' in route.access;
 }
 
 function noMsgpack(): ServiceError {

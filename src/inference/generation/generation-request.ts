@@ -60,7 +60,8 @@ export interface GenerationRequest {
   readonly templateVariables: Readonly<Record<string, unknown>>;
   readonly stream: boolean;
   readonly includeUsage: boolean;
-  readonly jsonErrors: boolean;
+  /** How an error in the middle of a stream is written; undefined for the way of the route. */
+  readonly jsonErrors: boolean | undefined;
 }
 
 /** How tokens are chosen where a request does not say. */
@@ -103,7 +104,7 @@ export function generationRequest(
     templateVariables: {},
     stream: false,
     includeUsage: false,
-    jsonErrors: false,
+    jsonErrors: undefined,
     ...given,
   };
 }

@@ -24,8 +24,22 @@ const retryMinMs = 1_000;
 const retryMaxMs = 30_000;
 const logEveryPercent = 10;
 
+/** How far a download is, in bytes of all files of the model. */
+export interface DownloadProgress {
+  readonly received: number;
+  readonly total: number;
+}
+
+export interface ObtainOptions {
+  /** Aborted when nobody waits any more; the download goes on for others and for later. */
+  readonly signal?: AbortSignal;
+  /** Called where the model has to be fetched, each time that more has arrived. */
+  readonly onProgress?: (progress: DownloadProgress) => void;
+}
+
 interface Download {
   readonly startedMs: number;
+  readonly listeners: Set<(progress: DownloadProgress) => void>;
   /** How much is there, from 0 to 1. */
   share: number;
   /** Settles, and never fails, when it is over. */
@@ -64,14 +78,19 @@ export class ModelDownloads implements ModelSource {
     throw this.#fetch(entry);
   }
 
-  /** The same, but waits for a model that has to be fetched. */
-  async obtain(kind: ModelKind, name: string): Promise<InstalledModel> {
+  /** The same, but waits for a model that has to be fetched. Rejects with the reason of the signal once it is aborted. */
+  async obtain(kind: ModelKind, name: string, { signal, onProgress }: ObtainOptions = {}): Promise<InstalledModel> {
     try {
       return this.require(kind, name);
     } catch (error) {
       const download = this.#running.get(name);
       if (download === undefined) throw error;
-      await download.ended;
+      if (onProgress !== undefined) download.listeners.add(onProgress);
+      try {
+        await (signal === undefined ? download.ended : untilAborted(download.ended, signal));
+      } finally {
+        if (onProgress !== undefined) download.listeners.delete(onProgress);
+      }
       return this.require(kind, name);
     }
   }
@@ -106,7 +125,12 @@ export class ModelDownloads implements ModelSource {
 
   #start(entry: CatalogueEntry): Download {
     const { clock } = this.#deps;
-    const download: Download = { startedMs: clock.monotonicMs(), share: 0, ended: Promise.resolve() };
+    const download: Download = {
+      startedMs: clock.monotonicMs(),
+      listeners: new Set(),
+      share: 0,
+      ended: Promise.resolve(),
+    };
     this.#running.set(entry.name, download);
     download.ended = this.#pull(entry, download).finally(() => this.#running.delete(entry.name));
     return download;
@@ -144,7 +168,17 @@ export class ModelDownloads implements ModelSource {
     if (step(share) > step(download.share))
       logger.info('fetching a model', { model, percent: Math.floor(100 * share) });
     download.share = share;
+    for (const listener of download.listeners) listener({ received: event.received, total: event.total });
   }
+}
+
+function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(signal.reason);
+    if (signal.aborted) return leave();
+    signal.addEventListener('abort', leave, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
 }
 
 /** As fast as it went so far; clients give up on waits of more than a minute. */

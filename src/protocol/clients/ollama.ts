@@ -70,9 +70,11 @@ export const ollamaGenerateSchema = Type.Object({
   prompt: Type.Optional(Type.String()),
   system: Type.Optional(Type.String()),
   images,
-  suffix: Type.Optional(Type.String({ description: 'Refused.' })),
+  suffix: Type.Optional(
+    Type.String({ description: 'What comes behind the answer, for models with tokens for filling a gap.' }),
+  ),
   template: Type.Optional(Type.String({ description: 'Refused: models have their own.' })),
-  raw: Type.Optional(Type.Boolean({ description: 'Refused: `/v1/completions` takes prompts without a template.' })),
+  raw: Type.Optional(Type.Boolean({ description: 'Goes on with `prompt` as it is, without the template.' })),
   context: Type.Optional(Type.Array(Type.Integer(), { description: 'Refused: send messages to `/api/chat`.' })),
   format,
   options,

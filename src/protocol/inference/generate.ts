@@ -91,7 +91,12 @@ export const sharedMembers = {
   stream_options: optional(
     Type.Object({
       include_usage: optional(Type.Boolean()),
-      error_format: optional(words(['text', 'json'], 'How an error in the middle of a stream is written.')),
+      error_format: optional(
+        words(
+          ['text', 'json'],
+          'How an error in the middle of a stream is written: `text` unless given, `json` below `/v1`.',
+        ),
+      ),
     }),
   ),
   keep_alive: optional(keepAliveSchema),

@@ -1,5 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { keepAliveSchema } from './generate.ts';
 import { modelKinds } from './model-kinds.ts';
+import { optional } from './optional.ts';
 
 /** What a catalogue says about one model. */
 export const catalogueEntrySchema = Type.Object({
@@ -42,6 +44,13 @@ export const modelSchema = Type.Object({
   dimensions: Type.Optional(Type.Integer()),
   loaded: Type.Boolean(),
 });
+
+export const loadModelSchema = Type.Object({
+  model: Type.String({ minLength: 1 }),
+  keep_alive: optional(keepAliveSchema),
+});
+
+export const unloadModelSchema = Type.Object({ model: Type.String({ minLength: 1 }) });
 
 const catalogue = Type.Record(Type.String(), catalogueEntrySchema);
 

@@ -1,4 +1,5 @@
 import { generateRoutes } from '../../../src/http/inference/generate.ts';
+import type { Route } from '../../../src/http/routing/route.ts';
 import { Admission } from '../../../src/inference/admission.ts';
 import { GenerationMetrics } from '../../../src/inference/generation/generation-metrics.ts';
 import type { Inference } from '../../../src/inference/inference.ts';
@@ -21,6 +22,11 @@ const model: InstalledModel = {
   manifest: { capabilities: [], inputs: ['text'], variants: {} },
   contextSource: 'unknown',
 };
+
+/** As the whole server has them: below `/v1` as well. */
+function withAlias(routes: readonly Route[]): Route[] {
+  return [...routes, ...routes.map((route) => ({ ...route, path: route.path.slice('/ai'.length) }))];
+}
 
 /** The chat routes behind a real port, over a real child process that does what prompts tell it to. */
 export function chatListener(options: { clock?: Clock; concurrentMax?: number } = {}) {
@@ -54,7 +60,11 @@ export function chatListener(options: { clock?: Clock; concurrentMax?: number } 
     backends: { native: true, onnx: false, metal: false, cuda: false, xla: false, wasm: false },
   };
   // Of the parts that these routes use; the others are never reached.
-  const listener = testListener({ routes: generateRoutes(inference as unknown as Inference), clock });
+  const listener = testListener({
+    routes: withAlias(generateRoutes(inference as unknown as Inference)),
+    clock,
+    permits: admission,
+  });
   const url = `${listener.url}/ai/v1`;
   return {
     ...listener,

@@ -120,6 +120,25 @@ describe('a model of the catalogue that is not installed', () => {
     expect(downloads.models.obtain('embedders', 'nothing')).rejects.toThrow(/no model named/);
   });
 
+  test('tells those who wait how far it is, and lets one go who leaves', async () => {
+    using directory = new TemporaryDirectory();
+    const downloads = new Downloads(directory.path);
+    const told: unknown[] = [];
+    const leaving = new AbortController();
+    const left = downloads.models.obtain('embedders', 'tiny', { signal: leaving.signal });
+    const waiting = downloads.models.obtain('embedders', 'tiny', { onProgress: (progress) => told.push(progress) });
+    downloads.tell?.({ type: 'progress', received: 10, total: 40 });
+    leaving.abort(new Error('left'));
+    await expect(left).rejects.toThrow('left');
+    downloads.tell?.({ type: 'progress', received: 40, total: 40 });
+    await downloads.arrive();
+    expect((await waiting).name).toBe('tiny');
+    expect(told).toEqual([
+      { received: 10, total: 40 },
+      { received: 40, total: 40 },
+    ]);
+  });
+
   test('is given up when the server stops', async () => {
     using directory = new TemporaryDirectory();
     const downloads = new Downloads(directory.path);

@@ -39,9 +39,11 @@ describe('what is found', () => {
       'embedders/tiny-sparse onnx',
       'extractors/tiny-spans onnx',
       'generators/chain native',
+      'generators/filler native',
       'rewriters/tiny-rewriter onnx',
       'readers/tiny-reader onnx',
       'transcribers/tiny-ear onnx',
+      'transcribers/tiny-interpreter onnx',
     ]);
     expect(found.find('embedders', 'tiny-bert')?.manifest).toMatchObject({
       dimension: 32,

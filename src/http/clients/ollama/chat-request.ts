@@ -15,11 +15,17 @@ export function readOllamaChat({ messages = [], tools, ...body }: OllamaChat): G
 
 /** The same of a prompt, which the template of the model makes a message of the user. */
 export function readOllamaPrompt(body: OllamaGenerate): GenerationRequest {
-  const { prompt = '', system, images } = body;
-  if ((body.suffix ?? '') !== '') throw refused('suffix', 'there is nothing that fills a gap');
+  const { prompt = '', system, images, suffix = '' } = body;
   if ((body.template ?? '') !== '') throw refused('template', 'models have their own');
-  if (body.raw === true) throw refused('raw', '/v1/completions takes prompts without a template');
   if ((body.context ?? []).length > 0) throw refused('context', 'send the messages to /api/chat');
+  if (body.raw === true || suffix !== '') {
+    const member = body.raw === true ? 'raw' : 'suffix';
+    if ((system ?? '') !== '') throw refused('system', `leave it out where ${member} is given: there is no template`);
+    if ((images ?? []).length > 0) throw refused('images', `leave them out where ${member} is given`);
+    if (prompt === '' && suffix !== '') throw refused('prompt', 'is empty; give what comes before the gap');
+    const request = readRequest(body, messagesOf([{ role: 'user', content: prompt }]), undefined);
+    return { ...request, messages: [], prompt: { input: prompt, suffix } };
+  }
   const user: OllamaMessage = { role: 'user', content: prompt, ...(images === undefined ? {} : { images }) };
   const before: OllamaMessage[] = (system ?? '') === '' ? [] : [{ role: 'system', content: system ?? '' }];
   return readRequest(body, messagesOf([...before, user]), undefined);

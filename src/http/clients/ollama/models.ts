@@ -1,18 +1,20 @@
 import { dirname } from 'node:path';
 import packageFile from '../../../../package.json' with { type: 'json' };
 import type { Inference } from '../../../inference/inference.ts';
-import { modelCatalogue } from '../../../models/download/model-catalogue.ts';
 import { removeModel } from '../../../models/install-model.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import { ollamaAnswerSchema, ollamaNameSchema } from '../../../protocol/clients/ollama.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
-import { LateStream } from '../../listener/late-stream.ts';
+import { usableContext } from '../../inference/models.ts';
 import { defineRoute, type Route } from '../../routing/route.ts';
 import { namedModel, taggedName } from './model-names.ts';
+import { pull } from './pull.ts';
 
 const bytesMax = 64 * 1024;
 const tag = 'Ollama';
+/** What clients of Ollama show as for ever. */
+const foreverMs = 100 * 365 * 24 * 3_600_000;
 const read = { inference: 'read' } as const;
 const write = { inference: 'write' } as const;
 const responses = { 200: { description: 'As Ollama documents it', schema: ollamaAnswerSchema } };
@@ -45,10 +47,21 @@ export function ollamaModelRoutes(inference: Inference): Route[] {
       access: read,
       summary: 'The loaded generators and embedders',
       handler: () => {
-        const loaded = new Map(inference.pool.loaded().map(({ key, residentBytes }) => [key, residentBytes]));
+        const loaded = new Map(inference.pool.loaded().map((each) => [each.key, each]));
         const models = listed(inference).flatMap((model) => {
-          const bytes = loaded.get(`${model.kind}/${model.name}`);
-          return bytes === undefined ? [] : [{ ...entryOf(model), size: bytes, size_vram: 0 }];
+          const found = loaded.get(`${model.kind}/${model.name}`);
+          if (found === undefined) return [];
+          const { modified_at: _, ...entry } = entryOf(model);
+          const expiresMs = inference.clock.nowMs() + Math.min(found.staysMs, foreverMs);
+          return [
+            {
+              ...entry,
+              size: found.residentBytes,
+              size_vram: 0,
+              expires_at: new Date(expiresMs).toISOString(),
+              context_length: usableContext(model, inference.settings) ?? 0,
+            },
+          ];
         });
         return { models };
       },
@@ -154,32 +167,4 @@ function shown(model: InstalledModel): object {
       kind === 'embedders' ? ['embedding'] : ['completion', ...may('tools', 'tools'), ...may('reasoning', 'thinking')],
     modified_at: new Date(model.created * 1_000).toISOString(),
   };
-}
-
-async function pull(
-  inference: Inference,
-  name: string,
-  isStreamed: boolean,
-  context: ConstructorParameters<typeof LateStream>[0],
-): Promise<object> {
-  const { models, registry, clock } = inference;
-  registry.rescan();
-  const kind =
-    registry.models.find((model) => model.name === name)?.kind ??
-    modelCatalogue().find((entry) => entry.name === name)?.kind;
-  if (kind === undefined) {
-    const message = `no model named "${name}" is in the catalogue; sundew models pull lists it, and takes hub addresses`;
-    throw new ServiceError('model_not_found', message);
-  }
-  if (!isStreamed) {
-    await models.obtain(kind, name);
-    return { status: 'success' };
-  }
-  const failure = ({ code, message }: ServiceError) => JSON.stringify({ error: `${code}: ${message}` });
-  const stream = new LateStream(context, { clock, framing: 'lines', failure });
-  return await stream.run(async () => {
-    stream.send(JSON.stringify({ status: 'pulling manifest' }));
-    await models.obtain(kind, name);
-    stream.send(JSON.stringify({ status: 'success' }));
-  });
 }
