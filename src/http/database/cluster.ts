@@ -1,5 +1,6 @@
 import { statfsSync } from 'node:fs';
 import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts';
+import type { SecretStoreState } from '../../access/secrets/secret-store.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
@@ -16,6 +17,7 @@ export interface ClusterSource {
   tables(): Table[];
   health(): NodeHealth;
   config(): ConfigGeneration;
+  secrets(): SecretStoreState;
   dataDirectory: string;
   apiUrl(): string;
 }
@@ -57,6 +59,7 @@ function renderStatus(source: ClusterSource) {
     ...source.health(),
     ...singleNode.status,
     ...notBuilt.status,
+    secret_store: renderSecretStore(source.secrets()),
     runtime_config: {
       generation,
       hash,
@@ -66,6 +69,18 @@ function renderStatus(source: ClusterSource) {
       reload_failures: reloadFailures,
     },
     storage: storageEngine,
+  };
+}
+
+function renderSecretStore(state: SecretStoreState) {
+  return {
+    generation: state.generation,
+    supports_source_generation: true,
+    source_generation: state.sourceGeneration,
+    last_reload_failed: state.lastReloadFailed,
+    stale: state.stale,
+    reload_successes: state.reloadSuccesses,
+    reload_failures: state.reloadFailures,
   };
 }
 

@@ -3,6 +3,7 @@ import { clusterRoutes } from '../database/cluster.ts';
 import { documentRoutes } from '../database/documents.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { queryRoutes } from '../database/query.ts';
+import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { writeRoutes } from '../database/writes.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
@@ -19,6 +20,7 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
+  readonly secrets: SecretRoutesDeps;
   readonly inference: Parameters<typeof inferenceRoutes>[0];
   readonly readiness: Readiness;
 }
@@ -32,6 +34,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
+    ...secretRoutes(services.secrets),
     ...inferenceRoutes(services.inference),
     ...healthRoutes(services.readiness),
     ...unimplementedRoutes(),
