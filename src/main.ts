@@ -14,6 +14,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
     inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
   check: async () => (await import('./cli/check.ts')).check,
+  keys: async () => (await import('./cli/keys.ts')).keys,
   models: async () => (await import('./cli/models.ts')).models,
   demo: async () => (await import('./cli/demo.ts')).demo,
 };

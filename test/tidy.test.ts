@@ -32,7 +32,7 @@ const ranks: Readonly<Record<string, number>> = {
   'index-kinds': 2,
   storage: 3,
   engine: 3,
-  access: 3,
+  access: 4,
   replication: 4,
   models: 4,
   jobs: 4,

@@ -1,8 +1,10 @@
 /** What a grant allows. `admin` implies the other two. */
-export type AccessLevel = 'read' | 'write' | 'admin';
+export const accessLevels = ['read', 'write', 'admin'] as const;
+export type AccessLevel = (typeof accessLevels)[number];
 
-/** Kinds of things that are granted. */
-type ResourceType = 'table' | 'inference' | 'user';
+/** Kinds of things that are granted; `*` stands for all of them. */
+export const grantedTypes = ['table', 'inference', 'user', '*'] as const;
+type ResourceType = Exclude<(typeof grantedTypes)[number], '*'>;
 
 export interface Grant {
   readonly resourceType: ResourceType | '*';
@@ -37,4 +39,40 @@ export function coversEverything(grants: readonly Grant[]): boolean {
 export function coversInference(grants: readonly Grant[], level: 'read' | 'write'): boolean {
   if (covers(grants, 'inference', '*', level)) return true;
   return level === 'read' && grants.some((grant) => grant.level === 'admin');
+}
+
+/** Whether `held` allows everything that `wanted` does. */
+export function includesGrant(held: readonly Grant[], wanted: Grant): boolean {
+  if (held.some((grant) => isWithin(wanted, grant))) return true;
+  return wanted.resourceType === 'inference' && wanted.level === 'read' && coversInference(held, 'read');
+}
+
+/** What both lists allow: of `wanted`, no more than `held` has. */
+export function commonGrants(held: readonly Grant[], wanted: readonly Grant[]): Grant[] {
+  // Models may be used with grants that do not name them.
+  const all: Grant[] = coversInference(held, 'read')
+    ? [...held, { resourceType: 'inference', resource: '*', level: 'read' }]
+    : [...held];
+  return all.flatMap((left) => wanted.flatMap((right) => commonGrant(left, right) ?? []));
+}
+
+function isWithin(wanted: Grant, held: Grant): boolean {
+  return (
+    (held.resourceType === '*' || held.resourceType === wanted.resourceType) &&
+    (held.resource === '*' || held.resource === wanted.resource) &&
+    (held.level === 'admin' || held.level === wanted.level)
+  );
+}
+
+function commonGrant(left: Grant, right: Grant): Grant | undefined {
+  const resourceType = narrower(left.resourceType, right.resourceType, '*');
+  const resource = narrower(left.resource, right.resource, '*');
+  const level = narrower(left.level, right.level, 'admin');
+  return resourceType && resource && level ? { resourceType, resource, level } : undefined;
+}
+
+/** Of two words of which `all` means every one, the other one; undefined where they exclude each other. */
+function narrower<Word extends string>(left: Word, right: Word, all: Word): Word | undefined {
+  if (left === all) return right;
+  return right === all || left === right ? left : undefined;
 }

@@ -1,10 +1,17 @@
 import { ServiceError } from '../protocol/service-error.ts';
-import { type AccessLevel, covers, coversEverything, coversInference, type Grant } from './grants.ts';
+import { type AccessLevel, covers, coversEverything, coversInference, type Grant, includesGrant } from './grants.ts';
 
 /** Who asks: somebody with grants, or, while there is no authentication, everyone. */
 export type Principal =
   | { readonly kind: 'everyone' }
-  | { readonly kind: 'granted'; readonly name: string; readonly grants: readonly Grant[] };
+  | {
+      readonly kind: 'granted';
+      /** Of the user, also where one of its keys was given. */
+      readonly name: string;
+      readonly grants: readonly Grant[];
+      /** The key that was given; undefined with a password. */
+      readonly keyId?: string | undefined;
+    };
 
 /**
  * Filters by table, or `*` for every table: only documents that match exist for a caller. Each is a query node, or a list of
@@ -24,6 +31,9 @@ export interface Caller {
 
 /** May do everything: nobody is asked for a credential. */
 export const everyone: Principal = { kind: 'everyone' };
+
+/** May do nothing: who has yet to say who it is. */
+export const nobody: Principal = { kind: 'granted', name: '', grants: [] };
 
 /** The server itself, when it does something that no request asked for. */
 export function serverCaller(requestId: string, signal: AbortSignal): Caller {
@@ -74,6 +84,26 @@ export function requireInference({ principal }: Caller, level: 'read' | 'write')
 export function requireAdmin({ principal, rowFilter }: Caller): void {
   const isAdmin = principal.kind === 'everyone' || coversEverything(principal.grants);
   if (!isAdmin || rowFilter !== undefined) throw forbidden('an administrator');
+}
+
+/**
+ * Throws `forbidden` where the grants for a user are too small. Who gave a password may see itself (`read`) and change
+ * its own password and keys (`write`); a key may not, or it could make itself a larger one.
+ */
+export function requireUser({ principal, rowFilter }: Caller, user: string, level: AccessLevel): void {
+  if (principal.kind === 'everyone') return;
+  if (principal.name === user && principal.keyId === undefined && level !== 'admin') return;
+  if (rowFilter === undefined && covers(principal.grants, 'user', user, level)) return;
+  throw forbidden(`${level} access to user "${user}"`);
+}
+
+/** Throws `forbidden` where the caller would give away, or take over, more than it has itself. */
+export function requireGrants({ principal }: Caller, grants: readonly Grant[]): void {
+  if (principal.kind === 'everyone') return;
+  const lacking = grants.find((grant) => !includesGrant(principal.grants, grant));
+  if (lacking === undefined) return;
+  const { level, resourceType, resource } = lacking;
+  throw forbidden(`${level} access to "${resource}" of type "${resourceType}", since nobody gives more than it has`);
 }
 
 function forbidden(needed: string): ServiceError {

@@ -18,8 +18,8 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
     usage: '[options]',
     flags: configFlags(),
     async run(context) {
-      const { host, port, allowInsecurePublicBind } = configOf(context).config;
-      return await runServer(context, await addressOf({ host, port }, allowInsecurePublicBind), load);
+      const { host, port, allowInsecurePublicBind, authEnabled } = configOf(context).config;
+      return await runServer(context, await addressOf({ host, port }, allowInsecurePublicBind || authEnabled), load);
     },
   };
 }
@@ -49,6 +49,7 @@ export async function runServer(
   onReloadSignal(config, logger);
   const startServer = await load();
   const server = await startServer({ config, listener, logger, clock: systemClock });
+  if (server.firstKey !== undefined) context.print(firstKeyNotice(server.firstKey));
   logger.info('ready', { url: server.url, ...server.facts, pid: process.pid });
   const code = await Promise.race([stopping, server.fatal.then(() => exitCodes.storageFailed)]);
   if (code !== exitCodes.done) return code;
@@ -73,6 +74,11 @@ export async function stopServer(
     waited_ms: limits.closeDeadlineMs,
   });
   return exitCodes.failed;
+}
+
+/** Printed rather than logged: a log is kept, and read by others. */
+function firstKeyNotice(key: string): string {
+  return `\nThis data directory has its first user now, "admin". Its key, which is shown this once:\n\n  ${key}\n\nSend it as "Authorization: Bearer KEY".\n\n`;
 }
 
 function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {

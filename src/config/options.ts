@@ -16,7 +16,7 @@ export const options = {
     flag: '--host',
     kind: text(),
     default: '127.0.0.1',
-    help: 'Address of the HTTP interface. Nothing asks for a credential, so one that other machines can reach is refused.',
+    help: 'Address of the HTTP interface. One that other machines can reach is refused unless `auth.enabled` is true.',
   }),
   port: option({
     key: 'server.port',
@@ -31,7 +31,21 @@ export const options = {
     kind: flag(),
     isSwitch: true,
     default: false,
-    help: 'Listen where other machines can reach it. Only behind a trusted proxy with TLS and authentication.',
+    help: 'Listen without credentials where other machines can reach it. Only behind a trusted proxy with TLS and authentication.',
+  }),
+  authEnabled: option({
+    key: 'auth.enabled',
+    flag: '--auth',
+    kind: flag(),
+    default: false,
+    help: 'Whether every request needs a credential. The first start with it prints a key of the user `admin`, once.',
+    aliases: ['enable_auth', 'auth_enabled'],
+  }),
+  adminPassword: optional({
+    key: 'auth.admin_password',
+    kind: text(),
+    secret: true,
+    help: 'Password of the user `admin` that the first start with `auth.enabled` makes, in place of the printed key. Later starts leave it unread.',
   }),
   allowedHosts: option({
     key: 'server.allowed_hosts',

@@ -54,6 +54,7 @@ export const metricDefinitions = {
   ),
   httpConnections: gauge('sundew_http_connections', 'Connections of clients that are open, idle ones included.'),
   httpInFlight: gauge('sundew_http_requests_in_flight', 'Requests being answered.'),
+  authFailures: counter('sundew_auth_failures_total', 'Requests that were refused for their credential.', ['reason']),
   faults: counter('sundew_faults_total', 'Faults of the server itself that were answered 500.'),
   configReloads: counter('sundew_config_reloads_total', 'Configuration reloads.', ['result']),
 

@@ -19,7 +19,7 @@ interface AppDeps extends Omit<ServerStart, 'config'> {
 export function createApp(
   { options, listener, logger, clock, limits, metrics }: AppDeps,
   routes: readonly Route[],
-  more: Pick<AppDependencies, 'isInferencePath' | 'permits'>,
+  more: Pick<AppDependencies, 'isInferencePath' | 'permits' | 'authenticator' | 'audit'>,
 ): App {
   const answered = new HttpMetrics(metrics);
   return new App({

@@ -7,6 +7,7 @@ import type { LogFields } from '../observability/logger.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import { CursorSeal } from '../query/execution/page-cursor.ts';
 import { QueryService } from '../query/query-service.ts';
+import type { AccessStore } from '../storage/catalog/access-store.ts';
 import { IndexService } from '../tables/indexes/index-service.ts';
 import { DocumentReads } from '../tables/reads/document-reads.ts';
 import type { TableService } from '../tables/table-service.ts';
@@ -27,6 +28,8 @@ export interface Database {
     readonly queries: QueryService;
     readonly indexes: IndexService;
   };
+  /** Where users and keys are kept. */
+  readonly access: AccessStore;
   readonly health: Health;
   readonly pool: RangePool;
   readonly replay: StartReplay;
@@ -58,6 +61,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       queries: buildQueries(core, tables),
       indexes: new IndexService(tables, core.storage),
     },
+    access: core.storage.access,
     health: core.health,
     pool,
     replay,

@@ -14,6 +14,8 @@ export interface ServerStart {
 /** A server with all its services. */
 export interface RunningServer {
   readonly url: string;
+  /** The key of the administrator that this start has made: to be printed once, and never logged. */
+  readonly firstKey?: string | undefined;
   /** What the log says about it when it is ready. */
   readonly facts: Readonly<Record<string, string>>;
   /** Not ready at once; after the delay of a stop no new requests; waits for those in flight at most so long. Requests still open then are cut. */

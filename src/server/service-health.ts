@@ -63,22 +63,27 @@ export function addReplayCheck(readiness: Readiness, replay: StartReplay): void 
   readiness.add('replaying', () => replay.progress() === undefined, facts);
 }
 
-/** The health of the node, of its disk, and of each range that has a fault, as `/status` shows it. */
-export function nodeHealth({ health, replay, tables }: HealthSources): NodeHealth {
+/**
+ * The health of the node, of its disk, and of each range that has a fault, as `/status` shows it. Faults of tables that
+ * `sees` is false of are told without their names.
+ */
+export function nodeHealth({ health, replay, tables }: HealthSources, sees: (table: string) => boolean): NodeHealth {
   const faults = health.faults();
   const onDisk = faults.filter(({ rangeId }) => rangeId === undefined);
   const byRange = Map.groupBy(faults, ({ rangeId }) => rangeId);
   byRange.delete(undefined);
-  const ranges = [...byRange].flatMap(([rangeId, of]) => {
+  const faulty = [...byRange].flatMap(([rangeId, of]) => {
     const table = rangeId === undefined ? undefined : tables.findOwner(rangeId)?.name;
     if (rangeId === undefined || table === undefined) return [];
     return [{ range_id: rangeId, table, health: stateOf(of, 'range'), message: sentence(of.map(describe)) }];
   });
+  const ranges = faulty.filter(({ table }) => sees(table));
+  const ofOthers = faulty.length > ranges.length ? ['ranges of other tables have faults'] : [];
   const ofRanges = ranges.map(({ range_id, table, message }) => `range ${range_id} of table "${table}": ${message}`);
   const replaying = describeReplay(replay.progress());
   return {
     health: health.state === 'healthy' && replaying.length > 0 ? 'degraded' : health.state,
-    message: sentence([...onDisk.map(describe), ...ofRanges, ...replaying]),
+    message: sentence([...onDisk.map(describe), ...ofRanges, ...ofOthers, ...replaying]),
     disk: { health: stateOf(onDisk), message: sentence(onDisk.map(describe)) },
     ranges,
   };

@@ -8,11 +8,12 @@ import { Metrics } from '../observability/metrics.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
+import { readRowFilter } from '../query/plan/row-filter.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
+import { openAccess } from './open-access.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference, stopInference } from './open-inference.ts';
-import { openSecrets, type Secrets } from './open-secrets.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
 import { collectServiceMetrics } from './service-metrics.ts';
@@ -23,22 +24,22 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const options = config.config;
   const limits = limitsOf(options);
   const metrics = new Metrics();
-  const secrets = openSecrets({ config, clock, logger: logger.component('secrets') });
   const database = await openDatabase({ options: () => config.config, clock, logger, metrics });
   const readiness = new Readiness();
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceParts);
-  const services = {
-    ...database.services,
-    cluster: clusterSource(start, database, secrets),
-    secrets,
-    inference,
-    readiness,
-  };
+  const access = await openAccess(database.access, {
+    config: options,
+    clock,
+    logger: logger.component('access'),
+    metrics,
+    checkFilter: readRowFilter,
+  });
+  const services = { ...database.services, cluster: clusterSource(start, database), inference, readiness, access };
   const app = createApp(
     { options: () => config.config, listener, logger, clock, limits, metrics },
     allRoutes(services, packageFile.version),
-    { permits: inference.admission },
+    { permits: inference.admission, authenticator: access?.authenticator },
   );
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);
@@ -54,6 +55,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
 
   return {
     url: listener.url,
+    firstKey: access?.firstKey,
     facts: { data_dir: options.dataDir },
     fatal: database.failed,
     async drain(deadlineMs) {
@@ -71,15 +73,15 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   };
 }
 
-function clusterSource({ config, listener }: ServerStart, database: Database, { store }: Secrets): ClusterSource {
+function clusterSource({ config, listener }: ServerStart, database: Database): ClusterSource {
   const { health, replay, directory } = database;
   const { tables } = database.services;
   return {
     tables: () => tables.all(),
-    health: () => nodeHealth({ health, replay, tables }),
+    health: (sees) => nodeHealth({ health, replay, tables }, sees),
     config: () => config.state,
-    secrets: () => store.state,
     dataDirectory: directory,
     apiUrl: () => listener.url,
+    authEnabled: config.config.authEnabled,
   };
 }

@@ -4,6 +4,7 @@ import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
+import { CatalogAccessStore } from './catalog/access-store.ts';
 import { CatalogStore } from './catalog/catalog-store.ts';
 import { CatalogJobStore } from './catalog/job-store.ts';
 import { holdsChanges } from './check/range-check.ts';
@@ -64,6 +65,7 @@ interface StorageDeps {
 export class Storage {
   readonly catalog: CatalogStore;
   readonly jobs: CatalogJobStore;
+  readonly access: CatalogAccessStore;
   readonly directory: DataDirectory;
   readonly start: StorageStart;
   readonly secrets: DirectorySecrets;
@@ -84,6 +86,7 @@ export class Storage {
     this.directory = directory;
     this.#faults = faults;
     this.jobs = new CatalogJobStore(directory.catalogFile, channel);
+    this.access = new CatalogAccessStore(directory.catalogFile, channel);
     this.catalog = new CatalogStore(directory.catalogFile, channel, this.#removals);
     this.start = start;
     this.secrets = openSecrets(directory);

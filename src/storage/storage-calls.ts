@@ -1,3 +1,4 @@
+import type { AccessChange } from './catalog/access-records.ts';
 import type {
   IndexRecord,
   JobChange,
@@ -111,6 +112,8 @@ export type StorageCalls = {
   addJob: [NewJob, JobRecord];
   changeJob: [JobChange, { changed: boolean }];
   removeExpiredJobs: [{ nowMs: number }, undefined];
+  /** Who may do what. */
+  changeAccess: [AccessChange, undefined];
   /** Raises the high-water mark of the wall clock. */
   noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */

@@ -118,7 +118,7 @@ describe('a route asks who calls it before it reads the body', () => {
     [granted('*', 'admin'), '/admin', 403],
   ];
   test.each(cases)('%j on %s is answered %d', async (principal, path, status) => {
-    const app = testApp({ routes, principalOf: () => principal });
+    const app = testApp({ routes, authenticator: { identify: () => ({ principal, rowFilter: undefined }) } });
     const headers = { 'content-length': '11' };
     const request = new Request(`http://localhost${path}`, { method: 'POST', body: 'more than 10', headers });
     expect((await app.handle(request)).status).toBe(status);

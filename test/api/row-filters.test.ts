@@ -124,16 +124,11 @@ describe('a caller with a row filter', () => {
     const told = (await list?.handler({ caller: tv, query: {}, params: {} } as never)) as object[];
     expect(told).toMatchObject([{ name: 'notes' }, { name: 'open', storage_status: { empty: false } }]);
     expect(told[0]).not.toHaveProperty('storage_status');
-    const source = { tables: () => tables.all(), dataDirectory: directory.path, apiUrl: () => '' };
+    const source = { tables: () => tables.all(), dataDirectory: directory.path, apiUrl: () => '', authEnabled: true };
     const node = { health: 'healthy', message: '', disk: { health: 'healthy', message: '' }, ranges: [] } as const;
     const config = { generation: 1, hash: '', lastReloadFailed: false, stale: false };
     const state = { ...config, reloadSuccesses: 0, reloadFailures: 0 };
-    const [, topology] = clusterRoutes({
-      ...source,
-      health: () => ({ ...node, ranges: [] }),
-      config: () => state,
-      secrets: () => ({ ...state, sourceGeneration: '' }),
-    });
+    const [, topology] = clusterRoutes({ ...source, health: () => ({ ...node, ranges: [] }), config: () => state });
     const answer = (await topology?.handler({ caller: tv } as never)) as { data: { ranges: { table_name: string }[] } };
     expect(answer.data.ranges.map(({ table_name }) => table_name)).toEqual(['open']);
   });

@@ -20,11 +20,14 @@ export class TestServer implements AsyncDisposable {
   readonly url: string;
   readonly directory: string;
   readonly logLines: string[];
+  /** The key that the start has made for an administrator. */
+  readonly firstKey: string | undefined;
   readonly #running: RunningServer;
   readonly #keepDirectory: boolean;
 
   constructor(running: RunningServer, directory: string, logLines: string[], keepDirectory: boolean) {
     this.url = running.url;
+    this.firstKey = running.firstKey;
     this.directory = directory;
     this.logLines = logLines;
     this.#running = running;

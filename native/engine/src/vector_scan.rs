@@ -24,7 +24,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// An index of the table, as far as the vectors of a write concern it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VectorTarget {
+pub struct VectorIndex {
     pub name: String,
     /// Its incarnation: what vector rows carry.
     pub id: u32,
@@ -69,7 +69,7 @@ pub(crate) struct VectorRows {
 impl VectorRows {
     /// Reads one document's member `_embeddings`, given with its name, which a scan has accepted, and appends a row for
     /// each index named in it. Error: `invalid_embedding`, naming document and index.
-    pub fn read(&mut self, member: &[u8], key: &str, indexes: &[VectorTarget]) -> Result<(), EngineError> {
+    pub fn read(&mut self, member: &[u8], key: &str, indexes: &[VectorIndex]) -> Result<(), EngineError> {
         let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
         let mut scanner = Scanner::new(member, &limits)?;
         if scanner.peek() != Some(b'"') {
@@ -93,7 +93,7 @@ impl VectorRows {
         Ok(())
     }
 
-    fn index(&mut self, scanner: &mut Scanner<'_>, name: &str, indexes: &[VectorTarget]) -> Result<(), Fault> {
+    fn index(&mut self, scanner: &mut Scanner<'_>, name: &str, indexes: &[VectorIndex]) -> Result<(), Fault> {
         let Some(index) = indexes.iter().find(|index| index.name == name) else {
             return refuse("names no index of the table; create an embeddings index of this name first");
         };
@@ -152,9 +152,9 @@ impl VectorRows {
         }
         // Four sums, so that no addition waits for the one before.
         let mut sums = [0.0; 4];
-        for (at, bytes) in payload.chunks_exact(4).enumerate() {
+        for (place, bytes) in payload.chunks_exact(4).enumerate() {
             let value = f64::from(f32_at(bytes, 0));
-            sums[at % 4] += value * value;
+            sums[place % 4] += value * value;
         }
         let norm: f64 = sums.iter().sum();
         if !norm.is_finite() {
@@ -337,7 +337,7 @@ fn index_item(text: &[u8], at: usize) -> Result<(u32, usize), Fault> {
     Ok((index, end))
 }
 
-/// Why a vector is not taken, without its position.
+/// Why a vector is not taken, without its place.
 #[derive(Debug)]
 enum Fault {
     Refused(Cow<'static, str>),

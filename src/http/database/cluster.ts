@@ -1,6 +1,5 @@
 import { statfsSync } from 'node:fs';
 import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts';
-import type { SecretStoreState } from '../../access/secrets/secret-store.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
@@ -15,11 +14,13 @@ import { notBuilt, singleNode, storageEngine } from './constant-members.ts';
 /** Where status and topology come from; every answer is read anew. */
 export interface ClusterSource {
   tables(): Table[];
-  health(): NodeHealth;
+  /** Of the tables that `sees` is true of; faults of others are told without their names. */
+  health(sees: (table: string) => boolean): NodeHealth;
   config(): ConfigGeneration;
-  secrets(): SecretStoreState;
   dataDirectory: string;
   apiUrl(): string;
+  /** Whether requests need a credential. */
+  authEnabled: boolean;
 }
 
 /** Health of the node, of its disk, and of the ranges that are not healthy; messages are empty where all is well. */
@@ -39,7 +40,7 @@ export function clusterRoutes(source: ClusterSource): Route[] {
       summary: 'Health and runtime status of the node',
       tag: 'cluster',
       responses: { 200: { description: 'The status', schema: jsonObject } },
-      handler: () => renderStatus(source),
+      handler: ({ caller }) => renderStatus(source, caller),
     }),
     defineRoute({
       method: 'GET',
@@ -48,18 +49,18 @@ export function clusterRoutes(source: ClusterSource): Route[] {
       summary: 'Status with topology: nodes, ranges, replicas, groups',
       tag: 'cluster',
       responses: { 200: { description: 'Status and topology', schema: jsonObject } },
-      handler: async ({ caller }) => ({ ...renderStatus(source), data: await renderTopology(source, caller) }),
+      handler: async ({ caller }) => ({ ...renderStatus(source, caller), data: await renderTopology(source, caller) }),
     }),
   ];
 }
 
-function renderStatus(source: ClusterSource) {
+function renderStatus(source: ClusterSource, caller: Caller) {
   const { generation, hash, lastReloadFailed, stale, reloadSuccesses, reloadFailures } = source.config();
   return {
-    ...source.health(),
+    ...source.health((table) => seesTable(caller, table)),
+    auth_enabled: source.authEnabled,
     ...singleNode.status,
     ...notBuilt.status,
-    secret_store: renderSecretStore(source.secrets()),
     runtime_config: {
       generation,
       hash,
@@ -72,25 +73,13 @@ function renderStatus(source: ClusterSource) {
   };
 }
 
-function renderSecretStore(state: SecretStoreState) {
-  return {
-    generation: state.generation,
-    supports_source_generation: true,
-    source_generation: state.sourceGeneration,
-    last_reload_failed: state.lastReloadFailed,
-    stale: state.stale,
-    reload_successes: state.reloadSuccesses,
-    reload_failures: state.reloadFailures,
-  };
-}
-
 /** The topology of the tables that the caller may know of, counts included. */
 async function renderTopology(source: ClusterSource, caller: Caller) {
   const isShown = ({ name }: Table) => seesTable(caller, name) && rowFiltersOf(caller, name).length === 0;
   const reports = await reportTables(source.tables().filter(isShown));
   // At once: the pool of threads may be busy with indexes for seconds.
   const disk = statfsSync(source.dataDirectory);
-  const { health } = source.health();
+  const { health } = source.health(() => true);
   return {
     nodes: [
       {

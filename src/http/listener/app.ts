@@ -149,7 +149,9 @@ function compose(routes: readonly Route[], rules: RequestRules): Elysia {
       route.path,
       // Elysia reads the text of a handler: one that returns a call is awaited, which costs what a small answer costs.
       ({ exchange }) => {
-        exchange.outcome = route.handler(exchange);
+        const { entering } = exchange;
+        exchange.outcome =
+          entering === undefined ? route.handler(exchange) : entering.then(() => route.handler(exchange));
       },
       { transform: rules.entrance(route) },
     );

@@ -84,6 +84,7 @@ export function errorReply(error: ServiceError, headers: Readonly<Record<string,
   }
   // The rest of the body would come on a connection that nobody reads.
   if (error.code === 'request_timeout') all.connection = 'close';
-  if (error.code === 'unauthorized') all['www-authenticate'] = 'Bearer';
+  if (error.code === 'unauthorized')
+    all['www-authenticate'] = 'Bearer realm="sundew", Basic realm="sundew", charset="UTF-8"';
   return new Reply(error.status, JSON.stringify(body), all);
 }

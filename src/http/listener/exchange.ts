@@ -1,3 +1,4 @@
+import type { Session } from '../../access/access-state.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { OpenStream, Route, RouteAnswer, RouteContext } from '../routing/route.ts';
@@ -18,8 +19,8 @@ export class Exchange
   extends InFlightRequest
   implements Caller, RouteContext<Record<string, string>, unknown, unknown>
 {
-  readonly principal: Principal;
-  readonly rowFilter: RowFilters | undefined = undefined;
+  principal: Principal;
+  rowFilter: RowFilters | undefined = undefined;
   readonly requestId: string;
   /** Set once the request has reached its route. */
   route: Route | undefined = undefined;
@@ -27,6 +28,8 @@ export class Exchange
   query: unknown = undefined;
   body: unknown = undefined;
   timings = '';
+  /** Settles when the handler may run, where a password had to be hashed before. */
+  entering: Promise<void> | undefined = undefined;
   /** What the handler has returned. */
   outcome: RouteAnswer | Promise<RouteAnswer> = undefined;
   /** The foreign origin whose pages may read the answer. */
@@ -40,6 +43,12 @@ export class Exchange
     this.principal = by.principal;
     this.requestId = by.requestId;
     this.#host = host;
+  }
+
+  /** By whom the request is made is known from now on. */
+  identified({ principal, rowFilter }: Session): void {
+    this.principal = principal;
+    this.rowFilter = rowFilter;
   }
 
   get caller(): this {

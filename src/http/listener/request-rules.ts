@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia';
-import { everyone, type Principal } from '../../access/principal.ts';
+import type { Authenticator } from '../../access/authenticator.ts';
+import { everyone, nobody } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -44,8 +45,10 @@ export interface RequestRuleOptions {
   readonly onFault?: (thrown: unknown) => void;
   readonly extendIdle?: ExtendIdle;
   readonly connectionOf?: ConnectionOf;
-  /** Who asks, by the credential of the request; everyone without it. */
-  readonly principalOf?: (headers: Headers) => Principal;
+  /** Checks the credential of every request to a route that is not open; without it everybody may do everything. */
+  readonly authenticator?: Authenticator | undefined;
+  /** Told of every request that has an answer. */
+  readonly audit?: ((exchange: Exchange, status: number) => void) | undefined;
   /** Says which hosts and web pages may ask; all may where there is none. */
   readonly guard?: OriginGuard;
   /** Told to the clients of inference in the headers of every answer. */
@@ -93,12 +96,12 @@ export class RequestRules implements ExchangeHost {
   entrance(route: Route): (context: ExchangeContext) => void | Promise<void> {
     if (route.body === undefined) {
       return ({ exchange, params }) => {
-        this.#enter(exchange, route, params);
+        exchange.entering = this.#enter(exchange, route, params);
       };
     }
     const { body } = route;
     return async ({ exchange, params }) => {
-      this.#enter(exchange, route, params);
+      await this.#enter(exchange, route, params);
       const isMsgpack = namesMsgpack(exchange.request.headers.get('content-type'));
       if (isMsgpack && route.msgpack !== true) throw noMsgpack();
       const sent = await exchange.until(this.#readBody(body, exchange));
@@ -109,9 +112,9 @@ export class RequestRules implements ExchangeHost {
   }
 
   begin(request: Request): Exchange {
-    const { clock, limits, freshId, principalOf } = this.#options;
+    const { clock, limits, freshId, authenticator } = this.#options;
     const requestId = requestIdOf(request.headers, limits.requestIdBytesMax, freshId);
-    const principal = principalOf?.(request.headers) ?? everyone;
+    const principal = authenticator === undefined ? everyone : nobody;
     return new Exchange(request, clock.monotonicMs(), { principal, requestId }, this);
   }
 
@@ -143,13 +146,28 @@ export class RequestRules implements ExchangeHost {
     return this.inFlight.isAlone(request);
   }
 
-  #enter(exchange: Exchange, route: Route, params: Record<string, string> | undefined): void {
+  /** Up to the body: what it takes to be heard at all, then by whom the request is made, then whether that one may. */
+  #enter(exchange: Exchange, route: Route, params: Record<string, string> | undefined): Promise<void> | undefined {
     exchange.route = route;
     if (!route.always) this.admit(exchange);
     if (params !== undefined) {
       checkDecoding(params, exchange.request);
       exchange.params = params;
     }
+    const { authenticator, clientOf } = this.#options;
+    if (authenticator === undefined || route.access === 'open') return this.#allow(exchange, route);
+    const session = authenticator.identify(exchange.request.headers, () => clientOf?.(exchange.request));
+    if (session instanceof Promise) {
+      return exchange.until(session).then((identified) => {
+        exchange.identified(identified);
+        this.#allow(exchange, route);
+      });
+    }
+    exchange.identified(session);
+    return this.#allow(exchange, route);
+  }
+
+  #allow(exchange: Exchange, route: Route): undefined {
     requireAccess(route.access, exchange, exchange.params);
     if (route.query !== undefined) exchange.query = readQuery(exchange.request.url, route.query);
   }
@@ -217,6 +235,7 @@ export class RequestRules implements ExchangeHost {
     this.inFlight.end(exchange);
     const durationMs = this.#options.clock.monotonicMs() - exchange.startedMs;
     this.#report(exchange, answer.status, durationMs);
+    this.#options.audit?.(exchange, answer.status);
     const response = toResponse(answer);
     const { headers } = response;
     headers.set('x-request-id', exchange.requestId);

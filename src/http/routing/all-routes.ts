@@ -1,9 +1,12 @@
 import type { Readiness } from '../../observability/readiness.ts';
+import type { AccessServices } from '../auth/access-services.ts';
+import { keyRoutes } from '../auth/keys.ts';
+import { subjectRoutes } from '../auth/subjects.ts';
+import { userRoutes } from '../auth/users.ts';
 import { clusterRoutes } from '../database/cluster.ts';
 import { documentRoutes } from '../database/documents.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { queryRoutes } from '../database/query.ts';
-import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { writeRoutes } from '../database/writes.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
@@ -20,9 +23,10 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
-  readonly secrets: SecretRoutesDeps;
   readonly inference: Parameters<typeof inferenceRoutes>[0];
   readonly readiness: Readiness;
+  /** Undefined while authentication is off: the routes then say so. */
+  readonly access?: AccessServices | undefined;
 }
 
 /** The whole interface: what the listener serves and docs/openapi.json describes. */
@@ -34,8 +38,10 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
-    ...secretRoutes(services.secrets),
     ...inferenceRoutes(services.inference),
+    ...userRoutes(services.access),
+    ...keyRoutes(services.access),
+    ...subjectRoutes(services.access),
     ...healthRoutes(services.readiness),
     ...unimplementedRoutes(),
   ];

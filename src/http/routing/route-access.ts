@@ -1,5 +1,12 @@
 import type { AccessLevel } from '../../access/grants.ts';
-import { type Caller, requireAdmin, requireInference, requireTable, seesTable } from '../../access/principal.ts';
+import {
+  type Caller,
+  requireAdmin,
+  requireInference,
+  requireTable,
+  requireUser,
+  seesTable,
+} from '../../access/principal.ts';
 import { tableNotFound } from '../../tables/table.ts';
 
 /** Who may call a route. */
@@ -16,7 +23,9 @@ export type RouteAccess =
   | 'admin'
   /** The table in the path. */
   | { readonly table: AccessLevel }
-  | { readonly inference: 'read' | 'write' };
+  | { readonly inference: 'read' | 'write' }
+  /** The user in the path. */
+  | { readonly user: AccessLevel };
 
 /** Checks a caller before anything of its request is read. Throws `forbidden`, and `table_not_found` for hidden tables. */
 export function requireAccess(access: RouteAccess, caller: Caller, params: Readonly<Record<string, string>>): void {
@@ -24,6 +33,7 @@ export function requireAccess(access: RouteAccess, caller: Caller, params: Reado
   if (access === 'admin') requireAdmin(caller);
   else if (access === 'new-table') requireTable(caller, table, 'admin');
   else if (typeof access === 'object' && 'inference' in access) requireInference(caller, access.inference);
+  else if (typeof access === 'object' && 'user' in access) requireUser(caller, params.user ?? '', access.user);
   else if (typeof access === 'object') {
     if (!seesTable(caller, table)) throw tableNotFound(table);
     requireTable(caller, table, access.table);

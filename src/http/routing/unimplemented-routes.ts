@@ -27,6 +27,7 @@ export const unimplementedParts: readonly Part[] = [
       'POST /db/v1/connections/:connection/partner/disconnect',
     ],
   },
+  { name: 'The secret store', routes: ['GET /db/v1/secrets', 'PUT /db/v1/secrets/:key', 'DELETE /db/v1/secrets/:key'] },
   {
     name: 'Backup and restore',
     routes: [
@@ -68,35 +69,6 @@ export const unimplementedParts: readonly Part[] = [
   {
     name: 'Agents and evaluation',
     routes: ['POST /db/v1/agents/retrieval', 'POST /db/v1/agents/query-builder', 'POST /db/v1/eval'],
-  },
-  {
-    name: 'Users, keys and grants',
-    routes: [
-      'GET /auth/v1/me',
-      'GET /auth/v1/users',
-      'POST /auth/v1/users/:user',
-      'GET /auth/v1/users/:user',
-      'DELETE /auth/v1/users/:user',
-      'PUT /auth/v1/users/:user/password',
-      'GET /auth/v1/users/:user/permissions',
-      'POST /auth/v1/users/:user/permissions',
-      'DELETE /auth/v1/users/:user/permissions',
-      'GET /auth/v1/users/:user/roles',
-      'POST /auth/v1/users/:user/roles',
-      'DELETE /auth/v1/users/:user/roles',
-      'GET /auth/v1/users/:user/row-filters',
-      'GET /auth/v1/users/:user/row-filters/:table',
-      'PUT /auth/v1/users/:user/row-filters/:table',
-      'DELETE /auth/v1/users/:user/row-filters/:table',
-      'GET /auth/v1/users/:user/api-keys',
-      'POST /auth/v1/users/:user/api-keys',
-      'DELETE /auth/v1/users/:user/api-keys/:key',
-      'GET /auth/v1/subjects',
-      'GET /auth/v1/subjects/:subject/row-filters',
-      'GET /auth/v1/subjects/:subject/row-filters/:table',
-      'PUT /auth/v1/subjects/:subject/row-filters/:table',
-      'DELETE /auth/v1/subjects/:subject/row-filters/:table',
-    ],
   },
 ];
 

@@ -10,7 +10,7 @@ export function readRowFilters(caller: Caller, table: string): PlanNode[] {
   return rowFiltersOf(caller, table).map(readRowFilter);
 }
 
-function readRowFilter(node: object): PlanNode {
+export function readRowFilter(node: object): PlanNode {
   return readQueryNode(node, { where: 'row filter', depth: 0, budget: new QueryBudget() });
 }
 

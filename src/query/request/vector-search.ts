@@ -1,10 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import {
-  type IndexDefinition,
-  isVectorIndex,
-  kindOf,
-  type VectorIndexDefinition,
-} from '../../index-kinds/all-kinds.ts';
+import { type IndexDefinition, isVectorIndex, kindOf, type VectorIndex } from '../../index-kinds/all-kinds.ts';
 import { textLegName } from '../../index-kinds/full-text.ts';
 import { suggestion } from '../../lib/did-you-mean.ts';
 import { invalidQuery, isObject, type Members, member, readNumber, readStrings } from '../nodes/query-members.ts';
@@ -82,7 +77,7 @@ export function defaultLimit(
 }
 
 interface ReadLeg {
-  index: VectorIndexDefinition;
+  index: VectorIndex;
   leg: Omit<PlanLeg, 'weight'>;
   vector: Uint8Array;
 }
@@ -114,7 +109,7 @@ function namesOf(request: Members, embeddings: Members): string[] {
   return names;
 }
 
-function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndexDefinition {
+function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndex {
   const index = indexes.find((each) => each.name === name);
   if (index && !isVectorIndex(index)) {
     throw invalidQuery(at, `"${name}" is a full-text index; search it with "full_text_search"`);

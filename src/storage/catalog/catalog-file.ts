@@ -4,6 +4,8 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { DroppedIndex, NewIndex, NewTable, TableChange, TableChangeReport } from '../storage-calls.ts';
 import type { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
+import type { AccessChange } from './access-records.ts';
+import { AccessTable } from './access-table.ts';
 import { type CatalogQueries, catalogQueries } from './catalog-queries.ts';
 import type { JobChange, JobRecord, NewJob, RangeFactsRecord, TableRecord } from './catalog-records.ts';
 import { JobTable } from './job-table.ts';
@@ -24,6 +26,7 @@ export class CatalogFile {
   readonly queries: CatalogQueries;
   readonly wal: WalMaintenance;
   readonly #jobs: JobTable;
+  readonly #access: AccessTable;
   readonly path: string;
   readonly #database: Database;
   readonly #statements: ReturnType<typeof prepare>;
@@ -34,6 +37,7 @@ export class CatalogFile {
     this.wal = wal;
     this.queries = catalogQueries(database);
     this.#jobs = new JobTable(database);
+    this.#access = new AccessTable(database);
     this.#statements = prepare(database);
   }
 
@@ -101,6 +105,10 @@ export class CatalogFile {
     this.#change(() => this.#jobs.removeExpired(nowMs));
   }
 
+  changeAccess(change: AccessChange): void {
+    this.#change(() => this.wal.wrote(0, this.#access.change(change)));
+  }
+
   saveRangeFacts(facts: readonly RangeFactsRecord[]): void {
     this.#change(() => {
       for (const { rangeId, stamp, facts: text } of facts) {
@@ -149,6 +157,7 @@ export class CatalogFile {
   close(): void {
     this.queries.finalize();
     this.#jobs.close();
+    this.#access.close();
     for (const statement of Object.values(this.#statements)) statement.finalize();
     this.#database.close();
   }

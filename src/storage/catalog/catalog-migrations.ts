@@ -1,6 +1,6 @@
 import type { Migration } from '../connection.ts';
 
-/** Schema of the node's `catalog.db`. Tables of later parts (vectors' jobs, principals) come with their own steps. */
+/** Schema of the node's `catalog.db`. Tables of later parts come with their own steps. */
 export const catalogMigrations: readonly Migration[] = [
   (database) => {
     database.run(`CREATE TABLE tables (
@@ -79,5 +79,43 @@ export const catalogMigrations: readonly Migration[] = [
       expires_ms INTEGER,
       UNIQUE (principal, kind, idempotency_key)
     ) STRICT`);
+  },
+  (database) => {
+    // Who may do what. A subject is a user's name, `role:NAME` or `group:NAME`. Secrets of keys are kept as digests only.
+    database.run(`CREATE TABLE principals (
+      name TEXT PRIMARY KEY,
+      password_hash TEXT,
+      metadata TEXT NOT NULL,
+      created_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID`);
+    database.run(`CREATE TABLE grants (
+      subject TEXT NOT NULL,
+      resource_type TEXT NOT NULL,
+      resource TEXT NOT NULL,
+      level TEXT NOT NULL,
+      PRIMARY KEY (subject, resource_type, resource, level)
+    ) STRICT, WITHOUT ROWID`);
+    database.run(`CREATE TABLE memberships (
+      user_name TEXT NOT NULL,
+      subject TEXT NOT NULL,
+      PRIMARY KEY (user_name, subject)
+    ) STRICT, WITHOUT ROWID`);
+    // permissions: JSON, null for all that the user has. row_filter: JSON by table. expires_ms: null for never.
+    database.run(`CREATE TABLE api_keys (
+      id TEXT PRIMARY KEY,
+      name TEXT NOT NULL,
+      user_name TEXT NOT NULL,
+      secret_sha256 BLOB NOT NULL,
+      permissions TEXT,
+      row_filter TEXT,
+      created_ms INTEGER NOT NULL,
+      expires_ms INTEGER
+    ) STRICT, WITHOUT ROWID`);
+    database.run(`CREATE TABLE row_filters (
+      subject TEXT NOT NULL,
+      table_name TEXT NOT NULL,
+      filter TEXT NOT NULL,
+      PRIMARY KEY (subject, table_name)
+    ) STRICT, WITHOUT ROWID`);
   },
 ];

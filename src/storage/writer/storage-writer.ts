@@ -178,6 +178,9 @@ export class StorageWriter {
     removeExpiredJobs: ({ nowMs }) => {
       this.#live().catalog.removeExpiredJobs(nowMs);
     },
+    changeAccess: (change) => {
+      this.#live().catalog.changeAccess(change);
+    },
     walCheckpointed: ({ path, failure }) => {
       this.#walCheckpointed(this.#live(), path, failure);
     },

@@ -1,0 +1,64 @@
+import type { Clock } from '../lib/clock.ts';
+import { KeyedMutex } from '../lib/keyed-mutex.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { AccessChange, GrantRecord } from '../storage/catalog/access-records.ts';
+import type { AccessStore } from '../storage/catalog/access-store.ts';
+import type { AccessState } from './access-state.ts';
+import type { Grant } from './grants.ts';
+
+interface Parts {
+  readonly state: AccessState;
+  readonly store: AccessStore;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** Called once a change holds for every request that follows. */
+  readonly onChange: () => void;
+}
+
+/** The only way to change who may do what: one change at a time, durable first, then in force. */
+export class AccessChanges {
+  readonly state: AccessState;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly #store: AccessStore;
+  readonly #onChange: () => void;
+  readonly #mutex = new KeyedMutex();
+
+  constructor({ state, store, clock, onChange }: Parts) {
+    this.state = state;
+    this.clock = clock;
+    this.#store = store;
+    this.#onChange = onChange;
+  }
+
+  /**
+   * Decides on a change by what holds now, and makes it; undefined changes nothing. Fails with `last_admin` where nobody
+   * could come in as a global administrator afterwards.
+   */
+  run(decide: () => AccessChange | undefined): Promise<void> {
+    return this.#mutex.run('access', async () => {
+      const change = decide();
+      if (change === undefined) return;
+      this.#keepAdmin(change);
+      await this.#store.change(change);
+      this.state.apply(change);
+      this.#onChange();
+    });
+  }
+
+  #keepAdmin(change: AccessChange): void {
+    const takesAway = change.remove !== undefined || change.put?.rowFilters !== undefined;
+    if (!takesAway) return;
+    const nowMs = this.clock.nowMs();
+    if (this.state.reachableAdmins(nowMs).length === 0) return;
+    if (this.state.after(change).reachableAdmins(nowMs).length > 0) return;
+    const message = 'nobody could come in as a global administrator after this; make another administrator first';
+    throw new ServiceError('last_admin', message);
+  }
+}
+
+export function grantRecords(subject: string, grants: readonly Grant[]): GrantRecord[] {
+  return grants.map((grant) => ({ subject, ...grant }));
+}
+
+export function userNotFound(name: string): ServiceError {
+  return new ServiceError('user_not_found', `there is no user "${name}"`);
+}

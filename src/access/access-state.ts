@@ -1,0 +1,249 @@
+import type { AccessChange, AccessRows, ApiKeyRecord, GrantRecord } from '../storage/catalog/access-records.ts';
+import { accessLevels, commonGrants, coversEverything, type Grant, grantedTypes } from './grants.ts';
+import type { Principal, RowFilters } from './principal.ts';
+import { rowFiltersFor } from './subject-filters.ts';
+
+/** By whom a request is made, and which documents exist for it. */
+export interface Session {
+  readonly principal: Principal;
+  readonly rowFilter: RowFilters | undefined;
+}
+
+export interface User {
+  readonly name: string;
+  readonly passwordHash: string | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly createdMs: number;
+}
+
+export interface ApiKey {
+  readonly keyId: string;
+  readonly name: string;
+  readonly userName: string;
+  readonly secretSha256: Uint8Array;
+  /** Undefined for all that the user has. */
+  readonly permissions: readonly Grant[] | undefined;
+  readonly rowFilter: Readonly<Record<string, object>> | undefined;
+  readonly createdMs: number;
+  readonly expiresMs: number | undefined;
+}
+
+type Filters = ReadonlyMap<string, object>;
+
+/**
+ * Who may do what, in memory: every request asks it. A row that cannot be read is refused with an Error rather than left
+ * out: a row filter that is left out would show what it hides.
+ */
+export class AccessState {
+  readonly #users = new Map<string, User>();
+  readonly #grants = new Map<string, readonly Grant[]>();
+  readonly #memberships = new Map<string, readonly string[]>();
+  readonly #keys = new Map<string, ApiKey>();
+  readonly #filters = new Map<string, Filters>();
+  readonly #sessions = new Map<string, Session>();
+
+  static of(rows: AccessRows): AccessState {
+    const state = new AccessState();
+    state.apply({ put: rows });
+    return state;
+  }
+
+  /** As it would be after a change. */
+  after(change: AccessChange): AccessState {
+    const copy = new AccessState();
+    for (const [name, user] of this.#users) copy.#users.set(name, user);
+    for (const [subject, grants] of this.#grants) copy.#grants.set(subject, grants);
+    for (const [user, subjects] of this.#memberships) copy.#memberships.set(user, subjects);
+    for (const [keyId, key] of this.#keys) copy.#keys.set(keyId, key);
+    for (const [subject, filters] of this.#filters) copy.#filters.set(subject, filters);
+    copy.apply(change);
+    return copy;
+  }
+
+  apply({ remove = {}, put = {} }: AccessChange): void {
+    this.#sessions.clear();
+    for (const name of remove.users ?? []) this.#users.delete(name);
+    for (const row of remove.grants ?? []) this.#setGrants(row.subject, without(this.grantsOf(row.subject), row));
+    for (const { userName, subject } of remove.memberships ?? []) {
+      const left = this.subjectsOf(userName).filter((each) => each !== subject);
+      setOrDelete(this.#memberships, userName, left, left.length);
+    }
+    for (const keyId of remove.apiKeys ?? []) this.#keys.delete(keyId);
+    for (const { subject, tableName } of remove.rowFilters ?? []) {
+      const left = new Map(this.filtersOf(subject));
+      left.delete(tableName);
+      setOrDelete(this.#filters, subject, left, left.size);
+    }
+    for (const row of put.users ?? []) {
+      const metadata = readObject(row.metadata, `metadata of user "${row.name}"`);
+      this.#users.set(row.name, { ...row, metadata });
+    }
+    for (const row of put.grants ?? []) {
+      const grant = readGrant(row);
+      this.#setGrants(row.subject, [...without(this.grantsOf(row.subject), row), grant]);
+    }
+    for (const { userName, subject } of put.memberships ?? []) {
+      this.#memberships.set(userName, [...new Set([...this.subjectsOf(userName), subject])]);
+    }
+    for (const row of put.apiKeys ?? []) this.#keys.set(row.keyId, readKey(row));
+    for (const { subject, tableName, filter } of put.rowFilters ?? []) {
+      const node = readObject(filter, `row filter of "${subject}"`);
+      this.#filters.set(subject, new Map(this.filtersOf(subject)).set(tableName, node));
+    }
+  }
+
+  get userCount(): number {
+    return this.#users.size;
+  }
+
+  users(): User[] {
+    return [...this.#users.values()].sort((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  user(name: string): User | undefined {
+    return this.#users.get(name);
+  }
+
+  key(keyId: string): ApiKey | undefined {
+    return this.#keys.get(keyId);
+  }
+
+  get keyCount(): number {
+    return this.#keys.size;
+  }
+
+  keysOf(userName: string): ApiKey[] {
+    return this.keys().filter((key) => key.userName === userName);
+  }
+
+  keys(): ApiKey[] {
+    return [...this.#keys.values()];
+  }
+
+  /** Grants of a subject alone, without those of its roles. */
+  grantsOf(subject: string): readonly Grant[] {
+    return this.#grants.get(subject) ?? [];
+  }
+
+  /** Roles and groups of a user, as subjects. */
+  subjectsOf(userName: string): readonly string[] {
+    return this.#memberships.get(userName) ?? [];
+  }
+
+  filtersOf(subject: string): Filters {
+    return this.#filters.get(subject) ?? new Map();
+  }
+
+  /** Every subject that something is said of, users included. */
+  subjects(): string[] {
+    const named = [...this.#memberships.values()].flat();
+    return [...new Set([...this.#users.keys(), ...this.#grants.keys(), ...this.#filters.keys(), ...named])].sort();
+  }
+
+  /** The user's own grants and those of its roles and groups. */
+  effectiveGrants(userName: string): readonly Grant[] {
+    return [userName, ...this.subjectsOf(userName)].flatMap((subject) => this.grantsOf(subject));
+  }
+
+  /** What a user has that gives its password. */
+  sessionOfUser(user: User): Session {
+    const known = this.#sessions.get(user.name);
+    if (known !== undefined) return known;
+    const principal = { kind: 'granted', name: user.name, grants: this.effectiveGrants(user.name) } as const;
+    const session: Session = { principal, rowFilter: this.#rowFilter(user, undefined) };
+    this.#sessions.set(user.name, session);
+    return session;
+  }
+
+  /** What the holder of a key has: never more than its user. Undefined when that one is gone. */
+  sessionOfKey(key: ApiKey): Session | undefined {
+    const user = this.#users.get(key.userName);
+    if (user === undefined) return undefined;
+    const held = this.effectiveGrants(user.name);
+    const grants = key.permissions === undefined ? held : commonGrants(held, key.permissions);
+    const principal = { kind: 'granted', name: user.name, keyId: key.keyId, grants } as const;
+    return { principal, rowFilter: this.#rowFilter(user, key.rowFilter) };
+  }
+
+  /** Users who are global administrators of all documents, and can come in: with a password, or with a key that is valid. */
+  reachableAdmins(nowMs: number): string[] {
+    return this.users().flatMap((user) => {
+      if (!isAdmin(this.sessionOfUser(user))) return [];
+      const keys = this.keysOf(user.name).filter(({ expiresMs }) => expiresMs === undefined || expiresMs > nowMs);
+      const hasKey = keys.some((key) => isAdmin(this.sessionOfKey(key)));
+      return user.passwordHash !== null || hasKey ? [user.name] : [];
+    });
+  }
+
+  #rowFilter({ name, metadata }: User, ofKey: Readonly<Record<string, object>> | undefined): RowFilters | undefined {
+    const subjects = this.subjectsOf(name);
+    const filters = [name, ...subjects].map((subject) => Object.fromEntries(this.filtersOf(subject)));
+    const roles = subjects.flatMap((subject) => (subject.startsWith('role:') ? [subject.slice(5)] : []));
+    return rowFiltersFor([...filters, ...(ofKey === undefined ? [] : [ofKey])], { username: name, roles, metadata });
+  }
+
+  #setGrants(subject: string, grants: readonly Grant[]): void {
+    setOrDelete(this.#grants, subject, grants, grants.length);
+  }
+}
+
+function isAdmin(session: Session | undefined): boolean {
+  if (session?.principal.kind !== 'granted') return false;
+  return session.rowFilter === undefined && coversEverything(session.principal.grants);
+}
+
+function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value, size: number): void {
+  if (size > 0) map.set(key, value);
+  else map.delete(key);
+}
+
+function without(grants: readonly Grant[], { resourceType, resource, level }: GrantRecord): Grant[] {
+  return grants.filter(
+    (grant) => grant.resourceType !== resourceType || grant.resource !== resource || grant.level !== level,
+  );
+}
+
+/** Throws an Error for words that are none of ours. */
+export function readGrant({ resourceType, resource, level }: Omit<GrantRecord, 'subject'>): Grant {
+  const knownType = grantedTypes.find((word) => word === resourceType);
+  const knownLevel = accessLevels.find((word) => word === level);
+  if (knownType === undefined || knownLevel === undefined) {
+    throw new Error(`a grant of "${level}" on "${resourceType}" cannot be read`);
+  }
+  return { resourceType: knownType, resource, level: knownLevel };
+}
+
+function readKey({ permissions, rowFilter, expiresMs, ...row }: ApiKeyRecord): ApiKey {
+  const what = `key "${row.keyId}"`;
+  const filters = rowFilter === null ? undefined : readObject(rowFilter, what);
+  for (const filter of Object.values(filters ?? {})) {
+    if (typeof filter !== 'object' || filter === null) throw new Error(`the row filter of ${what} cannot be read`);
+  }
+  return {
+    ...row,
+    permissions:
+      permissions === null ? undefined : readArray(permissions, what).map((each) => readGrant(each as Grant)),
+    rowFilter: filters as Record<string, object> | undefined,
+    expiresMs: expiresMs ?? undefined,
+  };
+}
+
+function readObject(text: string, what: string): Record<string, unknown> {
+  const value = parse(text, what);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new Error(`the ${what} cannot be read`);
+}
+
+function readArray(text: string, what: string): unknown[] {
+  const value = parse(text, what);
+  if (Array.isArray(value)) return value;
+  throw new Error(`the permissions of ${what} cannot be read`);
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Error(`the ${what} cannot be read`, { cause });
+  }
+}

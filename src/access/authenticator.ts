@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { AccessState, Session } from './access-state.ts';
+import { type Credential, readCredential } from './credentials.ts';
+import { FailureThrottle } from './failure-throttle.ts';
+import { isSecret } from './key-secret.ts';
+import type { Passwords } from './passwords.ts';
+
+/** Why a credential was refused; a label of the metric. */
+type Refusal = 'missing' | 'malformed' | 'wrong' | 'expired' | 'throttled';
+
+/** Says by whom a request is made. */
+export interface Authenticator {
+  /**
+   * By the header `Authorization` alone: credentials in query strings are never read. Throws, or fails with,
+   * `unauthorized` and `too_many_attempts`. It answers at once but where a password has to be hashed.
+   */
+  identify(headers: Headers, clientOf: () => string | undefined): Session | Promise<Session>;
+}
+
+interface Verified {
+  readonly session: Session;
+  /** Wall time at which the key expires. */
+  readonly expiresMs: number | undefined;
+  /** Monotonic time until which a password need not be hashed again. */
+  readonly untilMs: number | undefined;
+}
+
+const passwordKeptMs = 60_000;
+const verifiedMax = 32_768;
+
+interface Parts {
+  readonly state: AccessState;
+  readonly clock: Clock;
+  readonly passwords: Passwords;
+  readonly onRefused?: (reason: Refusal, client: string | undefined) => void;
+}
+
+/**
+ * Checks credentials against the users and keys of the catalog. What was right is remembered under a digest of the
+ * header that is keyed by random bytes of this process, until `forget`: at every change of access.
+ */
+export class CatalogAuthenticator implements Authenticator {
+  readonly #parts: Parts;
+  readonly #throttle: FailureThrottle;
+  readonly #salt = randomBytes(32).toString('base64');
+  readonly #verified = new Map<string, Verified>();
+  /** Counts the calls of `forget`, so that what was being checked meanwhile is not remembered. */
+  #epoch = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#throttle = new FailureThrottle(parts.clock);
+  }
+
+  identify(headers: Headers, clientOf: () => string | undefined): Session | Promise<Session> {
+    const header = headers.get('authorization');
+    if (header === null)
+      throw this.#refused('missing', clientOf(), 'this needs a credential: send "Authorization: Bearer KEY"');
+    const digest = Bun.SHA256.hash(this.#salt + header, 'hex');
+    const known = this.#verified.get(digest);
+    if (known !== undefined && this.#isFresh(known, digest)) return known.session;
+    const credential = readCredential(header);
+    if (credential === undefined) throw this.#failed('malformed', clientOf());
+    return credential.kind === 'key'
+      ? this.#identifyKey(credential, digest, clientOf)
+      : this.#identifyUser(credential, digest, clientOf());
+  }
+
+  /** After every change of users, grants, keys or row filters. */
+  forget(): void {
+    this.#epoch += 1;
+    this.#verified.clear();
+  }
+
+  #isFresh({ expiresMs, untilMs }: Verified, digest: string): boolean {
+    const { clock } = this.#parts;
+    if (expiresMs !== undefined && clock.nowMs() >= expiresMs) this.#verified.delete(digest);
+    else if (untilMs !== undefined && clock.monotonicMs() >= untilMs) this.#verified.delete(digest);
+    else return true;
+    return false;
+  }
+
+  #identifyKey(
+    { keyId, secret }: Extract<Credential, { kind: 'key' }>,
+    digest: string,
+    clientOf: () => string | undefined,
+  ): Session {
+    const { state, clock } = this.#parts;
+    const key = state.key(keyId);
+    // An unknown id costs what a wrong secret costs.
+    const isRight = isSecret(secret, key?.secretSha256 ?? noDigest);
+    const session = key === undefined || !isRight ? undefined : state.sessionOfKey(key);
+    if (key === undefined || session === undefined) throw this.#failed('wrong', clientOf());
+    if (key.expiresMs !== undefined && clock.nowMs() >= key.expiresMs) {
+      throw this.#refused('expired', clientOf(), 'the key has expired');
+    }
+    this.#remember(digest, { session, expiresMs: key.expiresMs, untilMs: undefined });
+    return session;
+  }
+
+  async #identifyUser(
+    { user: name, password }: Extract<Credential, { kind: 'password' }>,
+    digest: string,
+    client: string | undefined,
+  ): Promise<Session> {
+    const { state, clock, passwords, onRefused } = this.#parts;
+    try {
+      this.#throttle.check(client ?? '');
+    } catch (error) {
+      onRefused?.('throttled', client);
+      throw error;
+    }
+    const epoch = this.#epoch;
+    const isRight = await passwords.verify(password, state.user(name)?.passwordHash ?? null);
+    const user = state.user(name);
+    // The user may have been removed, or have another password, while this one was hashed.
+    if (isRight && epoch !== this.#epoch)
+      return this.#identifyUser({ kind: 'password', user: name, password }, digest, client);
+    if (!isRight || user === undefined) throw this.#failed('wrong', client);
+    const session = state.sessionOfUser(user);
+    this.#remember(digest, { session, expiresMs: undefined, untilMs: clock.monotonicMs() + passwordKeptMs });
+    return session;
+  }
+
+  #remember(digest: string, verified: Verified): void {
+    if (this.#verified.size >= verifiedMax) this.#verified.clear();
+    this.#verified.set(digest, verified);
+  }
+
+  #failed(reason: Refusal, client: string | undefined): ServiceError {
+    try {
+      this.#throttle.failed(client ?? '');
+    } catch (error) {
+      this.#parts.onRefused?.('throttled', client);
+      return error as ServiceError;
+    }
+    return this.#refused(reason, client, 'the credential is not valid');
+  }
+
+  #refused(reason: Refusal, client: string | undefined, message: string): ServiceError {
+    this.#parts.onRefused?.(reason, client);
+    return new ServiceError('unauthorized', message);
+  }
+}
+
+const noDigest = new Uint8Array(32);

@@ -1,0 +1,42 @@
+/** What the header `Authorization` carries, without a word on whether it is right. */
+export type Credential =
+  | { readonly kind: 'key'; readonly keyId: string; readonly secret: string }
+  | { readonly kind: 'password'; readonly user: string; readonly password: string };
+
+/** Longer headers are no credential of ours. */
+const headerCharsMax = 1_024;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Reads `Bearer` and `ApiKey` with base64 of `key_id:key_secret`, and `Basic` with base64 of `user:password` (RFC 7617).
+ * Undefined for everything else.
+ */
+export function readCredential(header: string): Credential | undefined {
+  if (header.length > headerCharsMax) return undefined;
+  const [, scheme = '', encoded = ''] = /^([A-Za-z]+) +([A-Za-z0-9+/_-]+={0,2}) *$/.exec(header) ?? [];
+  const pair = decodePair(encoded);
+  if (pair === undefined) return undefined;
+  const [first, second] = pair;
+  switch (scheme.toLowerCase()) {
+    case 'bearer':
+    case 'apikey':
+      return { kind: 'key', keyId: first, secret: second };
+    case 'basic':
+      return { kind: 'password', user: first, password: second };
+    default:
+      return undefined;
+  }
+}
+
+/** The two sides of the first colon. */
+function decodePair(encoded: string): readonly [string, string] | undefined {
+  let text: string;
+  try {
+    // The base64 of Node takes both alphabets.
+    text = utf8.decode(Buffer.from(encoded, 'base64'));
+  } catch {
+    return undefined;
+  }
+  const colon = text.indexOf(':');
+  return colon < 1 ? undefined : [text.slice(0, colon), text.slice(colon + 1)];
+}

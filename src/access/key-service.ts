@@ -1,0 +1,123 @@
+import { DurationError, parseDuration } from '../lib/duration.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { type AccessChanges, userNotFound } from './access-changes.ts';
+import type { ApiKey } from './access-state.ts';
+import type { Grant } from './grants.ts';
+import { includesGrant } from './grants.ts';
+import { digestOf, type NewKeySecret, newKeySecret, type RandomBytes } from './key-secret.ts';
+import { type Caller, requireGrants } from './principal.ts';
+import { type CheckFilter, checkRowFilter } from './user-service.ts';
+
+const keysMax = 100_000;
+const expiryMsMax = 100 * 365 * 24 * 3_600_000;
+
+/** What a key is made with. */
+interface KeyRequest {
+  readonly name: string;
+  /** A duration such as `720h`; undefined for a key that stays valid. */
+  readonly expiresIn: string | undefined;
+  /** Undefined for all that the user has, also later. */
+  readonly permissions: readonly Grant[] | undefined;
+  readonly rowFilter: Readonly<Record<string, object>> | undefined;
+}
+
+interface CreatedKey {
+  readonly key: ApiKey;
+  /** Known to nobody but the caller from now on. */
+  readonly secret: NewKeySecret;
+}
+
+/** Keys of users. A key never has more than its user, whatever is granted or taken back later. */
+export class KeyService {
+  readonly #changes: AccessChanges;
+  readonly #checkFilter: CheckFilter;
+  readonly #random: RandomBytes | undefined;
+
+  constructor(changes: AccessChanges, checkFilter: CheckFilter, random?: RandomBytes) {
+    this.#changes = changes;
+    this.#checkFilter = checkFilter;
+    this.#random = random;
+  }
+
+  /** All keys, in the order in which they were made. */
+  all(): ApiKey[] {
+    return this.#changes.state.keys();
+  }
+
+  of(userName: string): ApiKey[] {
+    this.#requireUser(userName);
+    return this.#changes.state.keysOf(userName);
+  }
+
+  /** Fails with `forbidden` for a key with more than its user, or than the caller, has. */
+  async create(userName: string, request: KeyRequest, caller: Caller): Promise<CreatedKey> {
+    const { name, permissions, rowFilter } = request;
+    const createdMs = this.#changes.clock.nowMs();
+    const expiresMs = expiryOf(request.expiresIn, createdMs);
+    for (const filter of Object.values(rowFilter ?? {})) checkRowFilter(filter, this.#checkFilter);
+    const secret = newKeySecret(this.#random);
+    await this.#changes.run(() => {
+      this.#requireUser(userName);
+      const held = this.#changes.state.effectiveGrants(userName);
+      refuseMore(userName, held, permissions ?? []);
+      requireGrants(caller, permissions ?? held);
+      if (this.#changes.state.keyCount >= keysMax) {
+        throw new ServiceError('limit_exceeded', `a server holds at most ${keysMax} keys`);
+      }
+      const key = {
+        keyId: secret.keyId,
+        name,
+        userName,
+        secretSha256: digestOf(secret.secret),
+        permissions: permissions === undefined ? null : JSON.stringify(permissions),
+        rowFilter: rowFilter === undefined ? null : JSON.stringify(rowFilter),
+        createdMs,
+        expiresMs: expiresMs ?? null,
+      };
+      return { put: { apiKeys: [key] } };
+    });
+    const key = this.#changes.state.key(secret.keyId);
+    if (key === undefined) throw keyNotFound();
+    return { key, secret };
+  }
+
+  /** It is refused from the next request on. Fails with `api_key_not_found`; any user's key where none is named. */
+  async revoke(keyId: string, userName?: string): Promise<void> {
+    await this.#changes.run(() => {
+      if (userName !== undefined) this.#requireUser(userName);
+      const key = this.#changes.state.key(keyId);
+      if (key === undefined || (userName !== undefined && key.userName !== userName)) throw keyNotFound();
+      return { remove: { apiKeys: [keyId] } };
+    });
+  }
+
+  #requireUser(name: string): void {
+    if (this.#changes.state.user(name) === undefined) throw userNotFound(name);
+  }
+}
+
+function refuseMore(userName: string, held: readonly Grant[], wanted: readonly Grant[]): void {
+  const lacking = wanted.find((grant) => !includesGrant(held, grant));
+  if (lacking === undefined) return;
+  const { level, resourceType, resource } = lacking;
+  const what = `${level} access to "${resource}" of type "${resourceType}"`;
+  throw new ServiceError('forbidden', `a key cannot have more than its user: "${userName}" has no ${what}`);
+}
+
+function expiryOf(expiresIn: string | undefined, nowMs: number): number | undefined {
+  if (expiresIn === undefined) return undefined;
+  try {
+    const durationMs = parseDuration(expiresIn);
+    if (durationMs > 0 && durationMs <= expiryMsMax) return nowMs + durationMs;
+  } catch (error) {
+    if (!(error instanceof DurationError)) throw error;
+  }
+  throw new ServiceError(
+    'invalid_request',
+    'member "expires_in" must be a duration of up to 100 years, such as 720h or 30d',
+  );
+}
+
+function keyNotFound(): ServiceError {
+  return new ServiceError('api_key_not_found', 'there is no such key');
+}

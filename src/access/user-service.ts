@@ -1,0 +1,206 @@
+import type { Permission, RowFilterEntry, SubjectBody } from '../protocol/auth/access.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { type AccessChanges, grantRecords, userNotFound } from './access-changes.ts';
+import type { User } from './access-state.ts';
+import { covers, type Grant } from './grants.ts';
+import type { Passwords } from './passwords.ts';
+import { type Caller, requireGrants } from './principal.ts';
+import { authValuesIn } from './subject-filters.ts';
+import { checkSubject, checkUserName, kindOfSubject, type SubjectKind, shownRole, subjectOfRole } from './subjects.ts';
+
+const usersMax = 100_000;
+
+/** Throws `invalid_query` for what is no query node. */
+export type CheckFilter = (filter: object) => void;
+
+/** Users, and what is granted to users, roles and groups. Who may call what stands with the routes. */
+export class UserService {
+  readonly #changes: AccessChanges;
+  readonly #passwords: Passwords;
+  readonly #checkFilter: CheckFilter;
+
+  constructor(changes: AccessChanges, passwords: Passwords, checkFilter: CheckFilter) {
+    this.#changes = changes;
+    this.#passwords = passwords;
+    this.#checkFilter = checkFilter;
+  }
+
+  /** Those that the caller may read, and the caller itself. */
+  list({ principal }: Caller): User[] {
+    const users = this.#changes.state.users();
+    if (principal.kind === 'everyone') return users;
+    return users.filter(({ name }) => name === principal.name || covers(principal.grants, 'user', name, 'read'));
+  }
+
+  get(name: string): User {
+    const user = this.#changes.state.user(name);
+    if (user === undefined) throw userNotFound(name);
+    return user;
+  }
+
+  rolesOf(name: string): string[] {
+    return this.#changes.state.subjectsOf(this.get(name).name).map(shownRole);
+  }
+
+  async create(
+    name: string,
+    given: { password: string; grants: readonly Grant[]; metadata: Readonly<Record<string, unknown>> },
+    caller: Caller,
+  ): Promise<User> {
+    const { password, grants, metadata } = given;
+    checkUserName(name);
+    requireGrants(caller, grants);
+    this.#refuseKnown(name);
+    const passwordHash = await this.#passwords.hash(password);
+    await this.#changes.run(() => {
+      this.#refuseKnown(name);
+      if (this.#changes.state.userCount >= usersMax) {
+        throw new ServiceError('limit_exceeded', `a server holds at most ${usersMax} users`);
+      }
+      const createdMs = this.#changes.clock.nowMs();
+      const user = { name, passwordHash, metadata: JSON.stringify(metadata), createdMs };
+      return { put: { users: [user], grants: grantRecords(name, grants) } };
+    });
+    return this.get(name);
+  }
+
+  /** With everything that was said of the user, its keys included. */
+  async remove(name: string, caller: Caller): Promise<void> {
+    await this.#changes.run(() => {
+      const { state } = this.#changes;
+      this.get(name);
+      requireGrants(caller, state.effectiveGrants(name));
+      return {
+        remove: {
+          users: [name],
+          grants: grantRecords(name, state.grantsOf(name)),
+          memberships: state.subjectsOf(name).map((subject) => ({ userName: name, subject })),
+          apiKeys: state.keysOf(name).map(({ keyId }) => keyId),
+          rowFilters: [...state.filtersOf(name).keys()].map((tableName) => ({ subject: name, tableName })),
+        },
+      };
+    });
+  }
+
+  /** Whoever sets the password of a user is that user, so the caller must have all that it has. */
+  async setPassword(name: string, password: string, caller: Caller): Promise<void> {
+    requireGrants(caller, this.#changes.state.effectiveGrants(this.get(name).name));
+    const passwordHash = await this.#passwords.hash(password);
+    await this.#changes.run(() => {
+      const { metadata, createdMs } = this.get(name);
+      requireGrants(caller, this.#changes.state.effectiveGrants(name));
+      return { put: { users: [{ name, passwordHash, metadata: JSON.stringify(metadata), createdMs }] } };
+    });
+  }
+
+  grantsOf(subject: string): readonly Grant[] {
+    return this.#changes.state.grantsOf(this.#subject(subject));
+  }
+
+  async grant(subject: string, grant: Grant, caller: Caller): Promise<void> {
+    requireGrants(caller, [grant]);
+    await this.#changes.run(() => ({ put: { grants: grantRecords(this.#subject(subject), [grant]) } }));
+  }
+
+  /** Takes back every grant of the subject on the resource. */
+  async revoke(subject: string, resource: string, type: Permission['resource_type'], caller: Caller): Promise<void> {
+    await this.#changes.run(() => {
+      const held = this.#changes.state.grantsOf(this.#subject(subject));
+      const taken = held.filter((grant) => grant.resource === resource && grant.resourceType === type);
+      requireGrants(caller, taken);
+      return taken.length === 0 ? undefined : { remove: { grants: grantRecords(subject, taken) } };
+    });
+  }
+
+  async addRole(name: string, role: string, caller: Caller): Promise<void> {
+    const subject = subjectOfRole(role);
+    await this.#changes.run(() => {
+      this.get(name);
+      requireGrants(caller, this.#changes.state.grantsOf(subject));
+      return { put: { memberships: [{ userName: name, subject }] } };
+    });
+  }
+
+  async removeRole(name: string, role: string, caller: Caller): Promise<void> {
+    const subject = subjectOfRole(role);
+    await this.#changes.run(() => {
+      this.get(name);
+      requireGrants(caller, this.#changes.state.grantsOf(subject));
+      return { remove: { memberships: [{ userName: name, subject }] } };
+    });
+  }
+
+  rowFilters(subject: string): RowFilterEntry[] {
+    const filters = this.#changes.state.filtersOf(this.#subject(subject));
+    return [...filters].map(([table, filter]) => ({ table, filter: filter as Record<string, unknown> }));
+  }
+
+  rowFilter(subject: string, table: string): RowFilterEntry {
+    const filter = this.#changes.state.filtersOf(this.#subject(subject)).get(table);
+    if (filter === undefined) throw filterNotFound(subject, table);
+    return { table, filter: filter as Record<string, unknown> };
+  }
+
+  /** Replaces the subject's filter for a table, or for every table with `*`. Fails with `invalid_query`. */
+  async setRowFilter(subject: string, table: string, filter: object): Promise<RowFilterEntry> {
+    checkRowFilter(filter, this.#checkFilter);
+    const row = { subject: this.#subject(subject), tableName: table, filter: JSON.stringify(filter) };
+    await this.#changes.run(() => ({ put: { rowFilters: [{ ...row, subject: this.#subject(subject) }] } }));
+    return this.rowFilter(subject, table);
+  }
+
+  async removeRowFilter(subject: string, table: string): Promise<void> {
+    await this.#changes.run(() => {
+      if (!this.#changes.state.filtersOf(this.#subject(subject)).has(table)) throw filterNotFound(subject, table);
+      return { remove: { rowFilters: [{ subject, tableName: table }] } };
+    });
+  }
+
+  subjects(kind: SubjectKind | undefined): SubjectBody[] {
+    const all = this.#changes.state.subjects().map((subject) => ({ subject, kind: kindOfSubject(subject) }));
+    return all.filter((each) => kind === undefined || each.kind === kind);
+  }
+
+  /** Roles and groups are there as soon as somebody names them, users are made. */
+  #subject(subject: string): string {
+    checkSubject(subject);
+    return kindOfSubject(subject) === 'user' ? this.get(subject).name : subject;
+  }
+
+  #refuseKnown(name: string): void {
+    if (this.#changes.state.user(name) === undefined) return;
+    throw new ServiceError('already_exists', `there is a user "${name}" already`);
+  }
+}
+
+/** Fails with `invalid_query` for a filter that no read could obey. */
+export function checkRowFilter(filter: object, checkFilter: CheckFilter): void {
+  try {
+    authValuesIn(filter);
+  } catch (error) {
+    throw new ServiceError('invalid_query', `row filter: ${(error as Error).message}`);
+  }
+  const errors = samples.flatMap((sample) => {
+    try {
+      checkFilter(withSample(filter, sample) as object);
+      return [];
+    } catch (error) {
+      return [error];
+    }
+  });
+  if (errors.length === samples.length) throw errors[0];
+}
+
+/** What a value of a user may be; a filter is fine when it can be read with one kind of them. */
+const samples: readonly unknown[] = ['sample', 1, ['sample'], '2026-01-01T00:00:00Z', true];
+
+function withSample(node: unknown, sample: unknown): unknown {
+  if (typeof node !== 'object' || node === null) return node;
+  if (Array.isArray(node)) return node.map((item) => withSample(item, sample));
+  if (Object.hasOwn(node, '$auth')) return (node as { $auth: unknown }).$auth === 'roles' ? ['sample'] : sample;
+  return Object.fromEntries(Object.entries(node).map(([name, member]) => [name, withSample(member, sample)]));
+}
+
+function filterNotFound(subject: string, table: string): ServiceError {
+  return new ServiceError('row_filter_not_found', `"${subject}" has no row filter for the table "${table}"`);
+}

@@ -1,0 +1,132 @@
+import { Type } from '@sinclair/typebox';
+import { limits } from '../../config/limits.ts';
+import { message, permission, rowFilterEntry, rowFilterNode, subject } from '../../protocol/auth/access.ts';
+import { reply } from '../listener/reply.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import type { RouteAccess } from '../routing/route-access.ts';
+import { type AccessServices, grantOf, permissionOf, required } from './access-services.ts';
+
+const tag = 'Users and keys';
+const bytesMax = limits.smallBodyBytesMax;
+const kinds = Type.Union([Type.Literal('user'), Type.Literal('role'), Type.Literal('group'), Type.Literal('subject')]);
+
+/** Grants and row filters, of users below `/users` and of every subject below `/subjects`. */
+export function subjectRoutes(services: AccessServices | undefined): Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/auth/v1/subjects',
+      access: 'admin',
+      tag,
+      summary: 'Users, roles and groups that something was said of',
+      query: Type.Object({ kind: Type.Optional(kinds) }),
+      responses: { 200: { description: 'The subjects.', schema: Type.Array(subject) } },
+      handler: ({ query: { kind } }) => required(services).users.subjects(kind === 'subject' ? undefined : kind),
+    }),
+    ...permissionRoutes(services, '/auth/v1/users/:user', { read: { user: 'read' }, change: { user: 'admin' } }),
+    ...permissionRoutes(services, '/auth/v1/subjects/:subject', { read: 'admin', change: 'admin' }),
+    ...filterRoutes(services, '/auth/v1/users/:user', { user: 'read' }),
+    ...filterRoutes(services, '/auth/v1/subjects/:subject', 'admin'),
+  ];
+}
+
+/** The subject of a path of either form. */
+function subjectOf({ user, subject: named }: { readonly user?: string; readonly subject?: string }): string {
+  return user ?? named ?? '';
+}
+
+function permissionRoutes(
+  services: AccessServices | undefined,
+  base: '/auth/v1/users/:user' | '/auth/v1/subjects/:subject',
+  access: { readonly read: RouteAccess; readonly change: RouteAccess },
+): Route[] {
+  const path = `${base}/permissions` as const;
+  return [
+    defineRoute({
+      method: 'GET',
+      path,
+      access: access.read,
+      tag,
+      summary: 'Grants of a subject, without those of its roles',
+      responses: { 200: { description: 'The grants.', schema: Type.Array(permission) } },
+      handler: ({ params }) => required(services).users.grantsOf(subjectOf(params)).map(permissionOf),
+    }),
+    defineRoute({
+      method: 'POST',
+      path,
+      access: access.change,
+      tag,
+      summary: 'Grant something to a subject',
+      body: { kind: 'json', schema: permission, bytesMax },
+      responses: { 201: { description: 'Granted.', schema: message } },
+      handler: async ({ params, body, caller }) => {
+        await required(services).users.grant(subjectOf(params), grantOf(body), caller);
+        return { message: 'the permission is granted' };
+      },
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path,
+      access: access.change,
+      tag,
+      summary: 'Take back all grants of a subject on a resource',
+      query: Type.Object({ resource: Type.String(), resourceType: permission.properties.resource_type }),
+      responses: { 204: { description: 'Taken back.' } },
+      handler: async ({ params, query, caller }) => {
+        await required(services).users.revoke(subjectOf(params), query.resource, query.resourceType, caller);
+        return reply(204, undefined);
+      },
+    }),
+  ];
+}
+
+function filterRoutes(
+  services: AccessServices | undefined,
+  base: '/auth/v1/users/:user' | '/auth/v1/subjects/:subject',
+  read: RouteAccess,
+): Route[] {
+  const list = `${base}/row-filters` as const;
+  const path = `${list}/:table` as const;
+  return [
+    defineRoute({
+      method: 'GET',
+      path: list,
+      access: read,
+      tag,
+      summary: 'Row filters of a subject, without those of its roles',
+      responses: { 200: { description: 'The filters by table.', schema: Type.Array(rowFilterEntry) } },
+      handler: ({ params }) => required(services).users.rowFilters(subjectOf(params)),
+    }),
+    defineRoute({
+      method: 'GET',
+      path,
+      access: read,
+      tag,
+      summary: 'The row filter of a subject for a table',
+      responses: { 200: { description: 'The filter.', schema: rowFilterEntry } },
+      handler: ({ params }) => required(services).users.rowFilter(subjectOf(params), params.table),
+    }),
+    defineRoute({
+      method: 'PUT',
+      path,
+      access: 'admin',
+      tag,
+      summary: 'Set which documents of a table (`*` for every table) exist for a subject',
+      body: { kind: 'json', schema: rowFilterNode, bytesMax },
+      responses: { 200: { description: 'The filter.', schema: rowFilterEntry } },
+      handler: ({ params, body }) => required(services).users.setRowFilter(subjectOf(params), params.table, body),
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path,
+      access: 'admin',
+      tag,
+      summary: 'Remove the row filter of a subject for a table',
+      responses: { 204: { description: 'Removed.' } },
+      handler: async ({ params }) => {
+        await required(services).users.removeRowFilter(subjectOf(params), params.table);
+        return reply(204, undefined);
+      },
+    }),
+  ];
+}

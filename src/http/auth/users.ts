@@ -1,0 +1,160 @@
+import { Type } from '@sinclair/typebox';
+import type { User } from '../../access/access-state.ts';
+import { limits } from '../../config/limits.ts';
+import { assert } from '../../lib/assert.ts';
+import {
+  createUserRequest,
+  message,
+  ownAccess,
+  passwordRequest,
+  roleRequest,
+  user,
+  userSummary,
+} from '../../protocol/auth/access.ts';
+import { reply } from '../listener/reply.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+import { type AccessServices, grantOf, permissionOf, required } from './access-services.ts';
+
+const tag = 'Users and keys';
+const bytesMax = limits.smallBodyBytesMax;
+const done = { 204: { description: 'Done.' } } as const;
+
+/** Users, their passwords and their roles. */
+export function userRoutes(services: AccessServices | undefined): Route[] {
+  return [meRoute(services), ...usersRoutes(services), ...roleRoutes(services)];
+}
+
+function meRoute(services: AccessServices | undefined): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/auth/v1/me',
+    access: 'authenticated',
+    tag,
+    summary: 'By whom this request is made, and all that it may do',
+    responses: { 200: { description: 'The caller.', schema: ownAccess } },
+    handler({ caller: { principal } }) {
+      const { users } = required(services);
+      assert(principal.kind === 'granted', 'with authentication on every caller was identified');
+      const { name, grants, keyId } = principal;
+      return {
+        username: name,
+        permissions: grants.map(permissionOf),
+        roles: users.rolesOf(name),
+        metadata: users.get(name).metadata,
+        ...(keyId === undefined ? {} : { key_id: keyId }),
+      };
+    },
+  });
+}
+
+function usersRoutes(services: AccessServices | undefined): Route[] {
+  const path = '/auth/v1/users/:user';
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/auth/v1/users',
+      access: 'authenticated',
+      tag,
+      summary: 'Users that the caller may see',
+      responses: { 200: { description: 'Their names.', schema: Type.Array(userSummary) } },
+      handler: ({ caller }) =>
+        required(services)
+          .users.list(caller)
+          .map(({ name }) => ({ username: name })),
+    }),
+    defineRoute({
+      method: 'POST',
+      path,
+      access: { user: 'admin' },
+      tag,
+      summary: 'Make a user',
+      body: { kind: 'json', schema: createUserRequest, bytesMax },
+      responses: { 201: { description: 'The user.', schema: user } },
+      handler: async ({ params, body, caller }) => {
+        const grants = (body.initial_policies ?? []).map(grantOf);
+        const given = { password: body.password, grants, metadata: body.metadata ?? {} };
+        return renderUser(await required(services).users.create(params.user, given, caller));
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path,
+      access: { user: 'read' },
+      tag,
+      summary: 'Get a user',
+      responses: { 200: { description: 'The user.', schema: user } },
+      handler: ({ params }) => renderUser(required(services).users.get(params.user)),
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path,
+      access: { user: 'admin' },
+      tag,
+      summary: 'Remove a user with its grants and keys',
+      responses: done,
+      handler: async ({ params, caller }) => {
+        await required(services).users.remove(params.user, caller);
+        return reply(204, undefined);
+      },
+    }),
+    defineRoute({
+      method: 'PUT',
+      path: '/auth/v1/users/:user/password',
+      access: { user: 'write' },
+      tag,
+      summary: 'Set the password of a user',
+      body: { kind: 'json', schema: passwordRequest, bytesMax },
+      responses: { 200: { description: 'Set.', schema: message } },
+      handler: async ({ params, body, caller }) => {
+        await required(services).users.setPassword(params.user, body.new_password, caller);
+        return { message: 'the password is set' };
+      },
+    }),
+  ];
+}
+
+function roleRoutes(services: AccessServices | undefined): Route[] {
+  const path = '/auth/v1/users/:user/roles';
+  return [
+    defineRoute({
+      method: 'GET',
+      path,
+      access: { user: 'read' },
+      tag,
+      summary: 'Roles and groups of a user',
+      responses: { 200: { description: 'Their names.', schema: Type.Array(Type.String()) } },
+      handler: ({ params }) => required(services).users.rolesOf(params.user),
+    }),
+    defineRoute({
+      method: 'POST',
+      path,
+      access: 'admin',
+      tag,
+      summary: 'Give a user a role, or put it into a group',
+      body: { kind: 'json', schema: roleRequest, bytesMax },
+      responses: { 201: { description: 'Given.', schema: message } },
+      handler: async ({ params, body, caller }) => {
+        await required(services).users.addRole(params.user, body.role, caller);
+        return { message: 'the role is given' };
+      },
+    }),
+    defineRoute({
+      method: 'DELETE',
+      path,
+      access: 'admin',
+      tag,
+      summary: 'Take a role from a user',
+      query: Type.Object({ role: Type.String() }),
+      responses: done,
+      handler: async ({ params, query, caller }) => {
+        await required(services).users.removeRole(params.user, query.role, caller);
+        return reply(204, undefined);
+      },
+    }),
+  ];
+}
+
+/** Without the hash of the password: nobody has a use for it but a thief. */
+function renderUser({ name, metadata, createdMs }: User) {
+  return { username: name, metadata, created_at: new Date(createdMs).toISOString() };
+}
