@@ -45,7 +45,7 @@ await serveVectorEngine<NativeHits>({
     const { dense, sparse } = command;
     await load(text, rowKind.put, documentBodies(command));
     const start = performance.now();
-    await load(vector, rowKind.vectorPut, dense ? denseBodies(dense) : sparseBodies(must(sparse, 'vectors')));
+    await load(vector, rowKind.partPut, dense ? denseBodies(dense) : sparseBodies(must(sparse, 'vectors')));
     const lastBusy = await untilIdle(() => {
       const { user, system } = process.cpuUsage();
       return user + system;
@@ -126,7 +126,7 @@ function* sparseBodies(set: SparseSet): Generator<Uint8Array> {
   for (const vector of sparseRows(set)) yield vectorPutBody('sparse', sparsePayload(vector));
 }
 
-/** The body of a vector row, as `src/lib/vector-body.ts` describes it. */
+/** The body of a vector row, as `src/lib/parts/part-body.ts` describes it. */
 function vectorPutBody(form: 'dense' | 'sparse', payload: Uint8Array): Uint8Array {
   const head = Buffer.alloc(8);
   head.writeUInt32LE(indexId, 0);

@@ -6,27 +6,30 @@ interface FrameContents {
   puts: boolean;
   /** Documents that are gone: every index looks at them, whatever else there is. */
   deletes: boolean;
-  /** Indexes whose vectors were written or deleted. */
-  vectors: ReadonlySet<number>;
+  /** Followed parts of documents that were written or deleted. */
+  parts: ReadonlySet<number>;
 }
 
-/** `vectorIndexes`: how many indexes take vectors. The frame is read as far as needed to know what concerns whom. */
-export function contentsOf(bytes: Uint8Array<ArrayBuffer>, vectorIndexes: number): FrameContents {
+/** `followed`: the parts that indexes follow. The frame is read as far as needed to know what concerns whom. */
+export function contentsOf(bytes: Uint8Array<ArrayBuffer>, followed: ReadonlySet<number>): FrameContents {
   const frame = readFrame(bytes);
-  const vectors = new Set<number>();
+  const parts = new Set<number>();
   let puts = false;
   let deletes = false;
-  for (let row = 0; row < frame.rowCount && !deletes && !(puts && vectors.size >= vectorIndexes); row += 1) {
+  for (let row = 0; row < frame.rowCount && !deletes && !(puts && parts.size === followed.size); row += 1) {
     const kind = frame.kind(row);
     if (kind === rowKind.put) puts = true;
     else if (kind === rowKind.delete) deletes = true;
-    else vectors.add(frame.vectorIndexId(row));
+    else if (kind === rowKind.partPut || kind === rowKind.partDelete) {
+      const partId = frame.partId(row);
+      if (followed.has(partId)) parts.add(partId);
+    }
   }
-  return { puts, deletes, vectors };
+  return { puts, deletes, parts };
 }
 
 /** Whether the index has to look at a frame with these contents. */
-export function concerns(definition: IndexDefinition, { puts, deletes, vectors }: FrameContents): boolean {
+export function concerns(definition: IndexDefinition, { puts, deletes, parts }: FrameContents): boolean {
   const partId = partIdOf(definition);
-  return deletes || (partId === undefined ? puts : vectors.has(partId));
+  return deletes || (partId === undefined ? puts : parts.has(partId));
 }

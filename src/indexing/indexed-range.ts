@@ -1,4 +1,4 @@
-import { type IndexDefinition, kindOf, partIdOf } from '../index-kinds/all-kinds.ts';
+import { type IndexDefinition, partIdOf } from '../index-kinds/all-kinds.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
@@ -56,6 +56,8 @@ export class IndexedRange {
   readonly #consumers = new FeedConsumers();
   readonly #removals: RemovalLog;
   readonly #unsubscribe: () => void;
+  /** The parts that indexes are built from. */
+  #followedParts: ReadonlySet<number> = new Set();
   #head: number;
 
   constructor(deps: IndexedRangeDeps, definitions: IndexDefinition[]) {
@@ -128,9 +130,10 @@ export class IndexedRange {
     const { stored, indexesDirectory, clock, options } = this.#deps;
     const events = this.#deps.onIndexEvent(this.rangeId, definition);
     const partId = partIdOf(definition);
+    const rows = partId === undefined ? { documents: true } : { parts: [partId] };
     const applier = new IndexApplier({
       open: this.#deps.openIndex(indexesDirectory, definition),
-      source: { head: () => this.#head, read: (after) => stored.feed.read(after, partId) },
+      source: { head: () => this.#head, read: (after) => stored.feed.read(after, rows) },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
       options: partId === undefined ? options : { ...options, writerIdleMs: options.vectorWriterIdleMs },
@@ -145,6 +148,7 @@ export class IndexedRange {
     // An index that keeps nothing on disk starts from nothing.
     const neededAfter = () => (definition.memOnly ? applier.progress.published : applier.checkpointedSequence);
     this.#indexes.set(definition.name, { definition, applier, leaveFeed: this.#consumers.add({ neededAfter }) });
+    this.#noteFollowedParts();
   }
 
   /** Stops following an index that is not in the catalog any more; its files go now. */
@@ -152,14 +156,15 @@ export class IndexedRange {
     const followed = this.#indexes.get(indexName);
     if (!followed) return;
     this.#indexes.delete(indexName);
+    this.#noteFollowedParts();
     followed.leaveFeed();
     await followed.applier.close();
     this.#deps.removeIndexFiles(this.#deps.indexesDirectory, followed.definition);
   }
 
-  /** Begins to remove the vectors of a part that no index has any more. */
-  dropVectors(partId: number): void {
-    void this.stored.dropVectors(partId).catch(() => {
+  /** Begins to remove a part that nothing has any more. */
+  dropPart(partId: number): void {
+    void this.stored.dropPart(partId).catch(() => {
       // What is left is removed when the range is next opened; until then it costs only space.
     });
   }
@@ -263,8 +268,7 @@ export class IndexedRange {
   #take({ images, counts }: Parameters<EntryListener>[0]): void {
     this.#head = Math.max(this.#head, images.lastSequence);
     this.#noteRemovals(counts);
-    const vectorIndexes = this.#vectorIndexCount();
-    const contents = vectorIndexes > 0 ? contentsOf(images.frame, vectorIndexes) : undefined;
+    const contents = this.#followedParts.size > 0 ? contentsOf(images.frame, this.#followedParts) : undefined;
     for (const { definition, applier } of this.#indexes.values()) {
       if (!contents || concerns(definition, contents)) applier.offer(images);
       else applier.pass(images);
@@ -276,15 +280,14 @@ export class IndexedRange {
     return Math.min(this.#head, Math.max(published, this.stored.info().firstSequence - 1));
   }
 
+  #noteFollowedParts(): void {
+    const definitions = [...this.#indexes.values()].map(({ definition }) => definition);
+    this.#followedParts = new Set(definitions.flatMap((definition) => partIdOf(definition) ?? []));
+  }
+
   #noteRemovals({ updated, deleted, transformed, upserted }: WriteCounts): void {
     this.#removals.forget(this.shownBy([...this.#indexes.keys()]));
     this.#removals.note(this.#head, updated + deleted + transformed + upserted);
-  }
-
-  #vectorIndexCount(): number {
-    let count = 0;
-    for (const { definition } of this.#indexes.values()) if (kindOf(definition).follows === 'vectors') count += 1;
-    return count;
   }
 
   /** Keeps tombstones and superseded changes after the sequence in the feed until the pin is released. */

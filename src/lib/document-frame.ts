@@ -8,7 +8,7 @@ import { assert } from './assert.ts';
  *     row    48 bytes   0 kind u8, 1 flags u8, 2 written ms (bits 32 to 47) u16, 4 ordinal u32, 8 sequence u64,
  *                       16 TTL base ms i64, 24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32,
  *                       40 crc u32, 44 written ms (bits 0 to 31) u32
- *     heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of vector rows as in `vector-body.ts`)
+ *     heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of part rows as in `parts/part-body.ts`)
  */
 const magic = 0x31464453;
 const version = 1;
@@ -16,12 +16,17 @@ const headerBytes = 32;
 const rowBytes = 48;
 const twoTo32 = 2 ** 32;
 
-/** Vector rows belong to the document of their key and take sequences of their own; `vector-body.ts` has their bodies. */
-export const rowKind = { put: 1, delete: 2, transform: 3, vectorPut: 4, vectorDelete: 5 } as const;
+/**
+ * A part row belongs to the document of its key and takes a sequence of its own. A state row sets, or with an empty body
+ * removes, what the server notes about its own work under the row's key: it has no ordinal and no sequence.
+ */
+export const rowKind = { put: 1, delete: 2, transform: 3, partPut: 4, partDelete: 5, state: 6 } as const;
 export type RowKind = (typeof rowKind)[keyof typeof rowKind];
 
 /** Row flag: the ordinal is new in this generation. */
 export const rowOrdinalIsNew = 1;
+/** Row flag of a feed: the document is as it was; one of the parts behind it has changed. */
+export const rowIsAgain = 2;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -54,6 +59,11 @@ class RowTable {
   /** Milliseconds since 1970, or 0 for "never expires". */
   setTtlBaseMs(row: number, ttlBaseMs: number): void {
     writeInteger(this.view, this.at(row) + 16, ttlBaseMs);
+  }
+
+  /** Of a part row: it applies only while its document has this sequence. */
+  setRequiredSequence(row: number, sequence: number): void {
+    this.setTtlBaseMs(row, sequence);
   }
 
   /** When the document was written, milliseconds since 1970; 0 where its body says so itself. */
@@ -90,7 +100,7 @@ export class DocumentFrame extends RowTable {
 
   kind(row: number): RowKind {
     const kind = this.view.getUint8(this.at(row));
-    assert(kind >= rowKind.put && kind <= rowKind.vectorDelete, 'a document frame with a row of unknown kind');
+    assert(kind >= rowKind.put && kind <= rowKind.state, 'a document frame with a row of unknown kind');
     return kind as RowKind;
   }
 
@@ -135,8 +145,13 @@ export class DocumentFrame extends RowTable {
     return this.view.getUint32(this.at(row) + 36, true);
   }
 
-  /** The index that a vector row belongs to, as `vector-body.ts` reads it. */
-  vectorIndexId(row: number): number {
+  /** Of a part row: it applies only while its document has this sequence; 0 for the document put before it. */
+  requiredSequence(row: number): number {
+    return this.ttlBaseMs(row);
+  }
+
+  /** What a part row belongs to, as `parts/part-body.ts` reads it. */
+  partId(row: number): number {
     return this.view.getUint32(this.view.getUint32(this.at(row) + 32, true), true);
   }
 

@@ -119,9 +119,9 @@ export class Storage {
     const onClose = () => this.#open.delete(rangeId);
     const range = reading(source, () => new RangeReader(path, { opened, channel: this.#channel, source, onClose }));
     this.#open.set(rangeId, range);
-    for (const indexId of opened.goneParts) {
+    for (const partId of opened.goneParts) {
       // One that fails is tried again when the range is next opened; until then it costs only space.
-      void range.dropVectors(indexId).catch(() => undefined);
+      void range.dropPart(partId).catch(() => undefined);
     }
     return range;
   }

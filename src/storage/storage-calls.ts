@@ -34,7 +34,7 @@ export interface OpenedRange {
   warnings: string[];
   /** Acknowledged changes that the range lacks, at least. */
   missingChanges: number;
-  /** Parts of the range that no index of the catalog has its vectors in, and that nobody asked to be kept. */
+  /** Parts of the range that nothing in the catalog has, and that nobody asked to be kept. */
   goneParts: number[];
 }
 
@@ -66,7 +66,7 @@ export interface DroppedIndex {
 export interface TableChangeReport {
   /** All that the table has now. */
   indexes: IndexRecord[];
-  /** Parts whose vectors nobody will find any more. */
+  /** Parts that nobody will find any more. */
   goneParts: number[];
 }
 
@@ -103,8 +103,8 @@ export type StorageCalls = {
   /** The process ends soon: the range is left as after a crash. */
   leaveRange: [{ rangeId: RangeId }, undefined];
   purge: [{ rangeId: RangeId; throughSequence: number }, PurgeReport];
-  /** Removes some vectors of an index that is gone. */
-  dropVectors: [{ rangeId: RangeId; indexId: number }, { done: boolean }];
+  /** Removes some rows of a part whose definition is gone. */
+  dropPart: [{ rangeId: RangeId; partId: number }, { done: boolean }];
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, { removed: string[] }];
   saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];

@@ -18,7 +18,7 @@ import {
 
 setDefaultTimeout(60_000);
 
-const { put: document, delete: gone, vectorPut: vector } = rowKind;
+const { put: document, delete: gone, partPut: vector } = rowKind;
 const bounds = {
   visibilityMs: 200,
   busyVisibilityMs: 2_000,
@@ -224,13 +224,13 @@ test('an index that is removed goes with its files, and its stored vectors when 
   const bytes = stored.info().bytes;
   await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: [{ name: 'dense' }] });
   await range.removeIndex('dense');
-  range.dropVectors(dense);
+  range.dropPart(dense);
   expect(removed).toEqual(['dense']);
   await until(async () => {
     await put({ puts: { b: {} } });
     return stored.info().bytes < bytes;
   });
-  const page = readFrame(must(stored.feed.read(0, dense), 'the changes of the range').frame);
+  const page = readFrame(must(stored.feed.read(0, { parts: [dense] }), 'the changes of the range').frame);
   expect(Array.from({ length: page.rowCount }, (_, row) => page.kind(row))).not.toContain(vector);
   await close();
 });

@@ -70,13 +70,13 @@ test('an index with vectors takes one of the ids that row ids have room for; whe
   const { tableId } = await createTable(before);
   await before.close();
   const catalog = new Database(join(directory.path, 'catalog.db'));
-  catalog.run(`INSERT OR REPLACE INTO counters (name, value) VALUES ('incarnation', ${2 ** 20 - 2})`);
+  catalog.run(`UPDATE tables SET last_part_id = ${2 ** 20 - 2}`);
   catalog.close();
   const storage = await openTestStorage(directory.path);
   const add = async (name: string, shape?: string) =>
     (await storage.catalog.changeTable({ tableId, addIndexes: [{ name, config: '{}', state: 'extra', shape }] }))
       .indexes;
-  expect((await add('last', 'dense 3')).map(({ incarnation }) => incarnation)).toEqual([2 ** 20 - 1]);
+  expect((await add('last', 'dense 3')).map(({ partId }) => partId)).toEqual([2 ** 20 - 1]);
   expect(await failure(add('none', 'dense 3'))).toMatchObject({ code: 'limit_exceeded' });
   expect((await add('text')).map(({ name }) => name)).toEqual(['last', 'text']);
   await storage.close();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
-import { vectorDeleteBody } from '../../src/lib/vector-body.ts';
+import { partDeleteBody } from '../../src/lib/parts/part-body.ts';
 import type { TableRecord } from '../../src/storage/catalog/catalog-records.ts';
 import type { TransformOperation } from '../../src/storage/evaluation/transforms.ts';
 import { openStorage, type Storage } from '../../src/storage/open-storage.ts';
@@ -54,9 +54,9 @@ export interface FrameContent {
 
 /** The body of a dense vector's row, or of its deletion. */
 export function vectorBody(indexId: number, vector: readonly number[] | null): Uint8Array {
-  if (vector === null) return vectorDeleteBody(indexId);
+  if (vector === null) return partDeleteBody(indexId);
   const body = new Uint8Array(8 + 4 * vector.length);
-  body.set(vectorDeleteBody(indexId));
+  body.set(partDeleteBody(indexId));
   body[4] = 1;
   body.set(new Uint8Array(Float32Array.from(vector).buffer), 8);
   return body;
@@ -74,7 +74,7 @@ export function frameOf({
   for (const [key, document] of Object.entries(puts)) {
     frame.setTtlBaseMs(frame.append(rowKind.put, key, bytes(document)), ttlBaseMs);
     for (const [indexId, vector] of Object.entries(vectors[key] ?? {})) {
-      const kind = vector === null ? rowKind.vectorDelete : rowKind.vectorPut;
+      const kind = vector === null ? rowKind.partDelete : rowKind.partPut;
       frame.append(kind, key, vectorBody(Number(indexId), vector));
     }
   }

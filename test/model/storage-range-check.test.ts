@@ -69,12 +69,12 @@ const damages: [what: string, statement: string, finding: { problem: string; key
   [
     'a vector that changed under its checksum',
     'UPDATE parts SET body = zeroblob(16)',
-    { problem: 'vector', key: 'b', message: 'the vector of "b" for index 1 does not match its checksum' },
+    { problem: 'part', key: 'b', message: 'part 1 of "b" does not match its checksum' },
   ],
   [
     'a vector without its document',
     'UPDATE parts SET id = id + 50',
-    { problem: 'vector', message: 'the vector of ordinal 52 for index 1 has lost its document' },
+    { problem: 'part', message: 'part 1 of ordinal 52 has lost its document' },
   ],
   [
     'a vector that the feed does not know',
@@ -125,7 +125,7 @@ test('a file from before there were vectors is sound, and takes them', async () 
   storage = await openTestStorage(directory.path);
   const range = await storage.openRange(id);
   await write(storage, id, { puts: { b: {} }, vectors: { b: { 1: [1] } } });
-  expect(range.vectors.read([1, 2], [1]).found.size).toBe(1);
+  expect(range.parts.read([1, 2], [1]).found.size).toBe(1);
   expect(range.feed.read(0)).toMatchObject({ damaged: [], lastSequence: range.info().head });
   await storage.close();
   expect(checkRangeFile(file).findings).toEqual([]);

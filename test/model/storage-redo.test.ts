@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
-import { readVectorBody } from '../../src/lib/vector-body.ts';
 import { checkRangeFile } from '../../src/storage/check/range-check.ts';
+import { readVector } from '../support/vector-part.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);
@@ -28,11 +28,8 @@ async function checkDirectory(directory: string, acknowledged: string[]): Promis
       const key = `${must(table.ranges[place], 'no range').startKey}-${round}`;
       const ordinal = range.documents.get(key)?.ordinal;
       if (ordinal === undefined) return false;
-      const vector = must(
-        range.vectors.read([ordinal], [1]).found.get(ordinal)?.get(1),
-        'a document without its vector',
-      );
-      expect(readVectorBody(vector)).toEqual({ dense: Float32Array.of(round) });
+      const vector = must(range.parts.read([ordinal], [1]).found.get(ordinal)?.get(1), 'a document without its vector');
+      expect(readVector(vector)).toEqual({ dense: Float32Array.of(round) });
       return true;
     });
     expect(new Set(present).size).toBe(1);

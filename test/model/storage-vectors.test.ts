@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
-import { readVectorBody } from '../../src/lib/vector-body.ts';
 import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
 import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
+import { readVector } from '../support/vector-part.ts';
 import {
   createTable,
   frameOf,
@@ -99,16 +99,16 @@ class Subject {
   follow(): void {
     for (const id of this.indexes) {
       const follower = must(this.followers.get(id), 'a follower');
-      for (let page = this.range.feed.read(follower.through, id); page; ) {
+      for (let page = this.range.feed.read(follower.through, { parts: [id] }); page; ) {
         const frame = readFrame(page.frame);
         for (let row = 0; row < frame.rowCount; row += 1) {
-          const stored = frame.kind(row) === rowKind.vectorPut ? readVectorBody(frame.body(row)) : undefined;
+          const stored = frame.kind(row) === rowKind.partPut ? readVector(frame.body(row)) : undefined;
           if (stored && 'dense' in stored) follower.vectors.set(frame.ordinal(row), [...stored.dense]);
           else follower.vectors.delete(frame.ordinal(row));
         }
         expect(page.damaged).toEqual([]);
         follower.through = page.lastSequence;
-        page = this.range.feed.read(follower.through, id);
+        page = this.range.feed.read(follower.through, { parts: [id] });
       }
     }
   }
@@ -117,14 +117,14 @@ class Subject {
   stored(): Model {
     const bounds = { fromKey: '', fromInclusive: true, toKey: null, toInclusive: true };
     const page = this.range.documents.page(bounds).documents;
-    const { found } = this.range.vectors.read(
+    const { found } = this.range.parts.read(
       page.map(({ ordinal }) => ordinal),
       [...this.indexes],
     );
     return new Map(
       page.map(({ ordinal, key: name, body }) => {
         const own = [...(found.get(ordinal) ?? [])].map(([id, bytes]): [number, number[]] => {
-          const read = readVectorBody(bytes);
+          const read = readVector(bytes);
           return [id, read && 'dense' in read ? [...read.dense] : []];
         });
         return [name, { n: JSON.parse(new TextDecoder().decode(body)).n as number, vectors: new Map(own) }];
@@ -221,7 +221,7 @@ async function apply(operation: Operation, subject: Subject, model: Model): Prom
       await subject.storage.catalog.changeTable({ tableId, dropIndexes: [{ name: `v${operation.which}` }] });
       for (const each of model.values()) each.vectors.delete(id);
       // On even places at once, on odd ones when the range is next opened.
-      if (operation.which % 2 === 0) await subject.range.dropVectors(id);
+      if (operation.which % 2 === 0) await subject.range.dropPart(id);
       return;
     }
     case 'purge':
@@ -278,15 +278,15 @@ test('post-images carry vectors with the ordinals and sequences of their own', a
   });
   expect(rowsOf(first.images?.frame)).toEqual([
     [rowKind.put, 'a', 1],
-    [rowKind.vectorPut, 'a', 1],
-    [rowKind.vectorPut, 'a', 1],
+    [rowKind.partPut, 'a', 1],
+    [rowKind.partPut, 'a', 1],
     [rowKind.put, 'b', 2],
   ]);
   expect(first.images).toMatchObject({ lastSequence: must(first.images, 'no images').firstSequence + 3 });
   const second = await write(storage, id, { puts: { a: { n: 1 } }, vectors: { a: { 2: null } }, deletes: ['b'] });
   expect(rowsOf(second.images?.frame)).toEqual([
     [rowKind.put, 'a', 1],
-    [rowKind.vectorDelete, 'a', 1],
+    [rowKind.partDelete, 'a', 1],
     [rowKind.delete, 'b', 2],
   ]);
   await storage.close();
@@ -307,7 +307,7 @@ test('a document written where an expired one lies does not inherit its vectors'
   const frame = frameOf({ puts: { c: {} }, ttlBaseMs: requestTimeMs });
   await storage.append(group([{ rangeId: id, frame, merge }]));
   const ordinals = ['a', 'b', 'c'].map((name) => must(range.documents.get(name), name).ordinal);
-  expect(range.vectors.read(ordinals, [1]).found.size).toBe(0);
+  expect(range.parts.read(ordinals, [1]).found.size).toBe(0);
   expect(range.info().documents).toBe(3);
   const file = storage.directory.documentsFile(id, 1);
   await storage.close();
@@ -323,16 +323,16 @@ test('a damaged vector is named by every reader, and leaves its index', async ()
   const file = storage.directory.documentsFile(id, 1);
   using database = new Database(file);
   database.run("UPDATE parts SET body = x'01000000010000000000803f00000040' WHERE id = 4294967298");
-  expect([...range.vectors.read([1, 2], [1]).damaged]).toEqual([2]);
-  expect(range.vectors.read([1], [1]).found.size).toBe(1);
-  expect(range.vectors.scrubPage(-1)).toEqual({ rows: 2, lastRow: 4294967298, damagedKeys: ['b'] });
-  const page = must(range.feed.read(0, 1), 'a page');
+  expect([...range.parts.read([1, 2], [1]).damaged]).toEqual([2]);
+  expect(range.parts.read([1], [1]).found.size).toBe(1);
+  expect(range.parts.scrubPage(-1)).toEqual({ rows: 2, lastRow: 4294967298, damagedKeys: ['b'] });
+  const page = must(range.feed.read(0, { parts: [1] }), 'a page');
   const frame = readFrame(page.frame);
-  expect([frame.kind(0), frame.kind(1)]).toEqual([rowKind.vectorPut, rowKind.vectorDelete]);
-  expect(page.damaged).toEqual([{ key: 'b', reason: 'the stored vector does not match its checksum' }]);
+  expect([frame.kind(0), frame.kind(1)]).toEqual([rowKind.partPut, rowKind.partDelete]);
+  expect(page.damaged).toEqual([{ key: 'b', reason: 'a stored part, such as a vector, does not match its checksum' }]);
   database.close();
   await storage.close();
-  expect(checkRangeFile(file).findings).toMatchObject([{ problem: 'vector', key: 'b' }]);
+  expect(checkRangeFile(file).findings).toMatchObject([{ problem: 'part', key: 'b' }]);
 });
 
 test('a write that was on its way while its index was dropped leaves no vector of it behind', async () => {
@@ -343,9 +343,9 @@ test('a write that was on its way while its index was dropped leaves no vector o
   const range = await storage.openRange(id);
   await write(storage, id, { puts: { a: {} }, vectors: { a: { 1: [1], 2: [2] } } });
   await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: [{ name: 'v0' }] });
-  await range.dropVectors(1);
+  await range.dropPart(1);
   await write(storage, id, { puts: { a: {}, b: {} }, vectors: { a: { 1: [3], 2: [4] }, b: { 1: [5], 2: [6] } } });
-  const { found } = range.vectors.read([1, 2], [1, 2]);
+  const { found } = range.parts.read([1, 2], [1, 2]);
   expect([...found].map(([ordinal, bodies]) => [ordinal, [...bodies.keys()]])).toEqual([
     [1, [2]],
     [2, [2]],
@@ -369,13 +369,13 @@ test('a drop of an index that was interrupted is finished when the range is open
   const { bytes } = range.info();
   await storage.catalog.changeTable({ tableId: table.tableId, dropIndexes: [{ name: 'v0' }] });
   // One slice at most is gone when the storage stops.
-  void range.dropVectors(1).catch(() => undefined);
+  void range.dropPart(1).catch(() => undefined);
   await storage.close();
   storage = await openTestStorage(directory.path);
   range = await storage.openRange(id);
-  await range.dropVectors(1);
-  expect(range.vectors.read([1, 300, 700], [1]).found.size).toBe(0);
-  expect(range.vectors.read([1, 300, 700], [2]).found.size).toBe(3);
+  await range.dropPart(1);
+  expect(range.parts.read([1, 300, 700], [1]).found.size).toBe(0);
+  expect(range.parts.read([1, 300, 700], [2]).found.size).toBe(3);
   await range.close();
   range = await storage.openRange(id);
   expect(bytes - range.info().bytes).toBe(700 * 12);

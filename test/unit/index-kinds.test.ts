@@ -17,7 +17,7 @@ const definitions: IndexDefinition[] = [
 const calm = new AbortController();
 const none = new Uint8Array(0);
 
-/** The body of a vector row: id of its index, form, payload (`lib/vector-body.ts`). */
+/** The body of a vector row: id of its index, form, payload (`lib/parts/part-body.ts`). */
 function vectorBody(kind: 'dense' | 'sparse', indexId: number, seed: number): Uint8Array {
   const body = new Uint8Array(16);
   const view = new DataView(body.buffer);
@@ -47,11 +47,11 @@ function frameOf(definition: IndexDefinition, rows: readonly ContractRow[]): Uin
     if (row.text === undefined) append(rowKind.delete, row, none);
     else if (definition.kind === 'full_text') {
       append(rowKind.put, row, textBody(row.text));
-      append(rowKind.vectorPut, row, vectorBody('dense', 99, row.ordinal));
+      append(rowKind.partPut, row, vectorBody('dense', 99, row.ordinal));
     } else {
       append(rowKind.put, row, textBody(row.text));
-      append(rowKind.vectorPut, row, vectorBody(definition.kind, definition.partId, row.ordinal));
-      append(rowKind.vectorPut, row, vectorBody('dense', 99, row.ordinal));
+      append(rowKind.partPut, row, vectorBody(definition.kind, definition.partId, row.ordinal));
+      append(rowKind.partPut, row, vectorBody('dense', 99, row.ordinal));
     }
   }
   return frame.finish();

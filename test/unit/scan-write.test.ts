@@ -15,8 +15,9 @@ import {
 import type { WrittenVectors } from '../../src/index-kinds/index-kind.ts';
 import { AssertionError } from '../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
-import { readVectorBody, vectorIndexId } from '../../src/lib/vector-body.ts';
+import { partIdOfBody } from '../../src/lib/parts/part-body.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
+import { readVector } from '../support/vector-part.ts';
 
 const options: FrameOptions = { timestampMs: 1_777_863_721_500 };
 const bytesOf = (value: unknown) => new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));
@@ -117,9 +118,9 @@ describe('scanWrite and buildFrame', () => {
       expect([0, 1, 2, 3].map((row) => frame.kind(last + row))).toEqual([1, 4, 4, 2]);
       expect(textOf(frame.body(last))).toBe('{"n":1}');
       expect([0, 1, 2].map((row) => frame.key(last + row))).toEqual(Array(3).fill(`k${count - 1}`));
-      expect(vectorIndexId(frame.body(last + 1))).toBe(3);
-      expect(readVectorBody(frame.body(last + 1))).toEqual({ dense: ones });
-      expect(readVectorBody(frame.body(last + 2))).toEqual({
+      expect(partIdOfBody(frame.body(last + 1))).toBe(3);
+      expect(readVector(frame.body(last + 1))).toEqual({ dense: ones });
+      expect(readVector(frame.body(last + 2))).toEqual({
         indices: Uint32Array.from({ length: 40 }, (_, index) => index),
         values: new Float32Array(40).fill(1),
       });

@@ -6,9 +6,13 @@
 //! row    48 bytes   0 kind u8, 1 flags u8, 2 written ms (bits 32 to 47) u16, 4 ordinal u32, 8 sequence u64,
 //!                   16 TTL base ms i64, 24 key offset u32, 28 key bytes u32, 32 body offset u32, 36 body bytes u32,
 //!                   40 crc u32, 44 written ms (bits 0 to 31) u32
-//! heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of vector rows as in `vector_body`)
+//! heap              keys (UTF-8) and bodies (UTF-8 JSON objects; of part rows as in `part`)
 //! ```
 //! All other bytes are zero.
+//!
+//! A part row belongs to the document of its key and takes a sequence of its own. Where its TTL base is not 0, it applies
+//! only while the document has that sequence. A state row sets, or with an empty body removes, what the server notes about
+//! its own work under the row's key: it has no ordinal and no sequence, and is of no concern to indexes.
 
 use crate::error::EngineError;
 
@@ -27,9 +31,11 @@ pub enum RowKind {
     Put,
     Delete,
     Transform,
-    /// A vector for the document of the key; `vector_body` says what the body holds. It takes a sequence of its own.
-    VectorPut,
-    VectorDelete,
+    /// A part of the document of the key; `part` says what the body holds.
+    PartPut,
+    PartDelete,
+    /// A note of the server about its own work.
+    State,
 }
 
 impl RowKind {
@@ -38,8 +44,9 @@ impl RowKind {
             1 => Some(Self::Put),
             2 => Some(Self::Delete),
             3 => Some(Self::Transform),
-            4 => Some(Self::VectorPut),
-            5 => Some(Self::VectorDelete),
+            4 => Some(Self::PartPut),
+            5 => Some(Self::PartDelete),
+            6 => Some(Self::State),
             _ => None,
         }
     }
@@ -49,8 +56,9 @@ impl RowKind {
             Self::Put => 1,
             Self::Delete => 2,
             Self::Transform => 3,
-            Self::VectorPut => 4,
-            Self::VectorDelete => 5,
+            Self::PartPut => 4,
+            Self::PartDelete => 5,
+            Self::State => 6,
         }
     }
 }

@@ -4,5 +4,5 @@ pub mod derived_index;
 pub mod error;
 pub mod failpoint;
 pub mod frame;
+pub mod part;
 pub mod report;
-pub mod vector_body;

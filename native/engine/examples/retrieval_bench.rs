@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{self, CancelFlag, DerivedIndex, IndexOptions, QueryPlan, TextIndex};
 use sundew_engine::retrieval::{self, VectorIndex};
@@ -51,7 +51,7 @@ fn frame(first: usize, count: usize, dimension: usize, centres: &[Vec<f32>], ran
         let centre = &centres[(random.unit() * centres.len() as f64) as usize];
         let values = centre.iter().map(|middle| middle + random.unit() as f32 * 0.6);
         let values: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
-        writer.push(RowKind::VectorPut, 0, key.as_bytes(), &[&vector_head(1, VectorForm::Dense), &values]);
+        writer.push(RowKind::PartPut, 0, key.as_bytes(), &[&part_head(1, PartForm::Dense), &values]);
         writer.set_position(2 * at + 1, ordinal as u32, 2 * ordinal as u64 + 2, 0);
     }
     writer.finish()

@@ -7,7 +7,8 @@ use std::ops::Range;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use sundew_base::vector_body::{VectorForm, f32_at, u32_at, vector_head};
+use sundew_base::part::dense_set::DenseSet;
+use sundew_base::part::{PartBody, PartForm, dense, f32_at, part_head, sparse, u32_at};
 
 use crate::error::EngineError;
 use crate::float_scan::float_at;
@@ -106,21 +107,21 @@ impl VectorRows {
         }
         if scanner.peek() == Some(b'n') {
             scanner.value(1)?;
-            let head = vector_head(index.id, VectorForm::Deleted);
-            self.rows.push(VectorRow { kind: RowKind::VectorDelete, head, payload: 0..0 });
+            let head = part_head(index.id, PartForm::Deleted);
+            self.rows.push(VectorRow { kind: RowKind::PartDelete, head, payload: 0..0 });
             return Ok(());
         }
         let start = self.payloads.len();
         let form = if let VectorsTaken::Dense { dimension, needs_direction } = index.takes {
             self.dense(scanner, dimension as usize)?;
             self.check_dense(start, dimension as usize, needs_direction)?;
-            VectorForm::Dense
+            PartForm::Dense
         } else {
             self.sparse(scanner)?;
-            VectorForm::Sparse
+            PartForm::Sparse
         };
         let payload = start..self.payloads.len();
-        self.rows.push(VectorRow { kind: RowKind::VectorPut, head: vector_head(index.id, form), payload });
+        self.rows.push(VectorRow { kind: RowKind::PartPut, head: part_head(index.id, form), payload });
         Ok(())
     }
 
@@ -382,18 +383,26 @@ fn wrong_dimension(count: usize, dimension: usize) -> Fault {
     Fault::Refused(format!("has dimension {count}; the index takes dimension {dimension}").into())
 }
 
-/// The JSON text of a stored vector: an array of numbers, or `{"indices":[..],"values":[..]}`; every number is the
-/// shortest that stands for its float32. Error: `internal` for bytes that are not a vector.
+/// The JSON text of a stored vector: an array of numbers, of several vectors an array of such arrays, or
+/// `{"indices":[..],"values":[..]}`; every number is the shortest that stands for its float32. Error: `internal` for bytes that are not a vector.
 pub fn render_vector(body: &[u8]) -> Result<String, EngineError> {
-    let body = sundew_base::vector_body::VectorBody::parse(body)?;
+    let body = PartBody::parse(body)?;
     let json = match body.form {
-        VectorForm::Deleted => Ok("null".to_owned()),
-        VectorForm::Dense => serde_json::to_string(&body.dense().collect::<Vec<_>>()),
-        VectorForm::Sparse => {
-            let (indices, values): (Vec<u32>, Vec<f32>) = body.sparse().unzip();
+        PartForm::Deleted => Ok("null".to_owned()),
+        PartForm::Dense => serde_json::to_string(&dense::values(body.payload)?.collect::<Vec<_>>()),
+        PartForm::DenseSet => {
+            let set = DenseSet::parse(body.payload)?;
+            let vectors: Vec<Vec<f32>> = (0..set.count()).map(|at| set.vector(at).collect()).collect();
+            serde_json::to_string(&vectors)
+        }
+        PartForm::Sparse => {
+            let (indices, values): (Vec<u32>, Vec<f32>) = sparse::entries(body.payload)?.unzip();
             serde_json::to_string(&indices).and_then(|indices| {
                 serde_json::to_string(&values).map(|values| format!("{{\"indices\":{indices},\"values\":{values}}}"))
             })
+        }
+        PartForm::Edges | PartForm::ChunkSet | PartForm::Asset => {
+            return Err(EngineError::internal("a part that is no vector"));
         }
     };
     json.map_err(|error| EngineError::internal(format!("a vector that cannot be written as JSON: {error}")))

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use sundew_engine::base::vector_body::{VectorBody, VectorForm};
+use sundew_engine::base::part::{PartBody, PartForm, dense, sparse};
 use sundew_engine::frame::{Frame, RowKind};
 use sundew_engine::json_scan::ScanLimits;
 use sundew_engine::vector_scan::{SPARSE_ENTRIES_MAX, VectorIndex, VectorsTaken, render_vector};
@@ -45,11 +45,15 @@ fn insert(documents: &str) -> Result<Vec<Wrote>, (&'static str, String)> {
         if row.kind == RowKind::Put {
             return Wrote::Put(String::from_utf8(row.body.to_vec()).unwrap());
         }
-        let body = VectorBody::parse(row.body).unwrap();
+        let body = PartBody::parse(row.body).unwrap();
         match (row.kind, body.form) {
-            (RowKind::VectorDelete, VectorForm::Deleted) => Wrote::Deleted(body.index_id),
-            (RowKind::VectorPut, VectorForm::Dense) => Wrote::Dense(body.index_id, body.dense().collect()),
-            (RowKind::VectorPut, VectorForm::Sparse) => Wrote::Sparse(body.index_id, body.sparse().collect()),
+            (RowKind::PartDelete, PartForm::Deleted) => Wrote::Deleted(body.id),
+            (RowKind::PartPut, PartForm::Dense) => {
+                Wrote::Dense(body.id, dense::values(body.payload).unwrap().collect())
+            }
+            (RowKind::PartPut, PartForm::Sparse) => {
+                Wrote::Sparse(body.id, sparse::entries(body.payload).unwrap().collect())
+            }
             other => panic!("{other:?}"),
         }
     });
@@ -197,11 +201,11 @@ fn stored_vectors_are_shown_with_the_shortest_numbers() {
         let mut body = Vec::new();
         match row {
             Wrote::Dense(id, values) => {
-                body.extend(sundew_engine::base::vector_body::vector_head(id, VectorForm::Dense));
+                body.extend(sundew_engine::base::part::part_head(id, PartForm::Dense));
                 body.extend(values.iter().flat_map(|value| value.to_le_bytes()));
             }
             Wrote::Sparse(id, entries) => {
-                body.extend(sundew_engine::base::vector_body::vector_head(id, VectorForm::Sparse));
+                body.extend(sundew_engine::base::part::part_head(id, PartForm::Sparse));
                 body.extend(entries.iter().flat_map(|entry| entry.0.to_le_bytes()));
                 body.extend(entries.iter().flat_map(|entry| entry.1.to_le_bytes()));
             }

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
 use sundew_vector::search::{SearchBounds, SearchReport};
@@ -137,10 +137,10 @@ fn cost(metric: Metric, a: &[f32], b: &[f32]) -> f32 {
 
 fn frame(data: &Data, rows: std::ops::Range<usize>) -> Vec<u8> {
     let mut writer = FrameWriter::new(rows.len(), rows.len() * (data.dimension * 4 + 8)).expect("a frame");
-    let head = vector_head(1, VectorForm::Dense);
+    let head = part_head(1, PartForm::Dense);
     for (at, row) in rows.enumerate() {
         let bytes: Vec<u8> = data.row(row).iter().flat_map(|value| value.to_le_bytes()).collect();
-        writer.push(RowKind::VectorPut, 0, b"", &[&head, &bytes]);
+        writer.push(RowKind::PartPut, 0, b"", &[&head, &bytes]);
         writer.set_position(at, row as u32, row as u64 + 1, 0);
     }
     writer.finish()

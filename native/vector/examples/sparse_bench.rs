@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_vector::bit_set::BitSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
@@ -47,10 +47,10 @@ fn build(vectors: &[Vec<(u32, f32)>]) -> std::sync::Arc<SparseIndex> {
     for (batch, vectors) in vectors.chunks(BATCH).enumerate() {
         let mut frame = FrameWriter::new(vectors.len(), vectors.len() * 1100).expect("a frame");
         for vector in vectors {
-            let mut body = vector_head(1, VectorForm::Sparse).to_vec();
+            let mut body = part_head(1, PartForm::Sparse).to_vec();
             body.extend(vector.iter().flat_map(|entry| entry.0.to_le_bytes()));
             body.extend(vector.iter().flat_map(|entry| entry.1.to_le_bytes()));
-            frame.push(RowKind::VectorPut, 0, b"k", &[&body]);
+            frame.push(RowKind::PartPut, 0, b"k", &[&body]);
         }
         for at in 0..vectors.len() {
             let position = batch * BATCH + at;

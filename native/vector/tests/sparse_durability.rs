@@ -9,7 +9,7 @@ use std::process::Command;
 use sparse_support::*;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::RowKind;
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
 const CHILD_DIRECTORY: &str = "SUNDEW_TEST_SPARSE_DIRECTORY";
@@ -185,16 +185,16 @@ fn takes_the_rows_of_its_own_id_and_names_what_it_cannot_take() {
     let scratch = Scratch::new();
     let index = SparseIndex::open(scratch.path(), SparseOptions { mem_only: true, min_weight: 0.5, ..options() })
         .expect("the index opens");
-    let mut dense = vector_head(INDEX_ID, VectorForm::Dense).to_vec();
+    let mut dense = part_head(INDEX_ID, PartForm::Dense).to_vec();
     dense.extend(1f32.to_le_bytes());
     let rows = [
         (RowKind::Put, 0, b"{}".to_vec()),
-        (RowKind::VectorPut, 0, sparse_body(INDEX_ID, &[(1, 0.5), (2, -0.75), (3, 0.25)])),
-        (RowKind::VectorPut, 1, sparse_body(INDEX_ID + 1, &[(1, 1.0)])),
-        (RowKind::VectorPut, 2, sparse_body(INDEX_ID, &[(1, 1.0)])),
-        (RowKind::VectorPut, 2, dense),
-        (RowKind::VectorPut, 3, sparse_body(INDEX_ID, &[(4, 1.0), (4, 1.0)])),
-        (RowKind::VectorPut, 4, sparse_body(INDEX_ID, &[(1, f32::NAN)])),
+        (RowKind::PartPut, 0, sparse_body(INDEX_ID, &[(1, 0.5), (2, -0.75), (3, 0.25)])),
+        (RowKind::PartPut, 1, sparse_body(INDEX_ID + 1, &[(1, 1.0)])),
+        (RowKind::PartPut, 2, sparse_body(INDEX_ID, &[(1, 1.0)])),
+        (RowKind::PartPut, 2, dense),
+        (RowKind::PartPut, 3, sparse_body(INDEX_ID, &[(4, 1.0), (4, 1.0)])),
+        (RowKind::PartPut, 4, sparse_body(INDEX_ID, &[(1, f32::NAN)])),
         (RowKind::Put, 0, b"{\"a\":1}".to_vec()),
     ];
     let report = index.apply(&raw_frame(&rows, 1)).expect("rows are applied");

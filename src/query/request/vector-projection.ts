@@ -37,7 +37,7 @@ export class VectorProjection {
 
   /** What is shown of the documents with these ordinals. */
   read(range: RangeReader, ordinals: readonly number[]): RenderedVectors {
-    const { found, damaged } = range.vectors.read(ordinals, [...this.#names.keys()]);
+    const { found, damaged } = range.parts.read(ordinals, [...this.#names.keys()]);
     const shown = new Map<number, string>();
     for (const [ordinal, bodies] of found) {
       const members = [...this.#names].flatMap(([indexId, name]) => {

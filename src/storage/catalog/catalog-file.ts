@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'bun:sqlite';
+import { must } from '../../lib/assert.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { DroppedIndex, NewIndex, NewTable, TableChange, TableChangeReport } from '../storage-calls.ts';
@@ -88,6 +89,7 @@ export class CatalogFile {
       this.#statements.dropHeads.run(tableId);
       this.#statements.dropIndexes.run(tableId);
       this.#statements.dropKeptParts.run(tableId);
+      this.#statements.dropEnrichments.run(tableId);
       this.#statements.dropRanges.run(tableId);
       this.#statements.dropTable.run(tableId);
     });
@@ -202,11 +204,11 @@ export class CatalogFile {
       index.shape === undefined
         ? null
         : (this.#statements.takeKeptPart.get(tableId, index.name, index.shape) as { partId: number } | null);
-    const partId = kept?.partId ?? incarnation;
+    const partId = kept?.partId ?? this.#nextPart(tableId);
     if (index.shape !== undefined && partId >= partIdEnd) {
       const message =
-        `All ${partIdEnd - 1} index ids of this data directory are used up: no index "${index.name}" with ` +
-        'vectors can be added. Load the table into a fresh data directory.';
+        `all ${partIdEnd - 1} part ids of this table are used up: no index "${index.name}" with vectors can be ` +
+        'added; load the documents into a new table';
       throw new ServiceError('limit_exceeded', message);
     }
     const added = this.#statements.addIndex.run(tableId, index.name, incarnation, partId, index.config, index.state);
@@ -222,6 +224,12 @@ export class CatalogFile {
     const value = this.#counter(name) + 1;
     this.#raise(name, value);
     return value;
+  }
+
+  /** A part id that the table has never had. */
+  #nextPart(tableId: number): number {
+    const row = this.#statements.nextPart.get(tableId) as { partId: number } | null;
+    return must(row, 'a part of a table that is not there').partId;
   }
 
   #raise(name: string, value: number): void {
@@ -258,6 +266,7 @@ function prepare(database: Database) {
     ),
     dropKeptPartsOf: statement('DELETE FROM kept_parts WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
     dropKeptParts: statement('DELETE FROM kept_parts WHERE table_id = ?'),
+    dropEnrichments: statement('DELETE FROM enrichments WHERE table_id = ?'),
     // A range that was dropped meanwhile has no row any more, and gets none.
     setFacts: statement(
       'INSERT OR REPLACE INTO range_facts (range_id, stamp, facts) SELECT id, ?, ? FROM ranges WHERE id = ?',
@@ -271,6 +280,9 @@ function prepare(database: Database) {
     dropIndexes: statement('DELETE FROM indexes WHERE table_id = ?'),
     dropRanges: statement('DELETE FROM ranges WHERE table_id = ?'),
     dropTable: statement('DELETE FROM tables WHERE id = ?'),
+    nextPart: statement(
+      'UPDATE tables SET last_part_id = last_part_id + 1 WHERE id = ? RETURNING last_part_id AS partId',
+    ),
     counter: statement('SELECT value FROM counters WHERE name = ?'),
     raise: statement(
       'INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)',

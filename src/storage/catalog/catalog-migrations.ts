@@ -118,4 +118,23 @@ export const catalogMigrations: readonly Migration[] = [
       PRIMARY KEY (subject, table_name)
     ) STRICT, WITHOUT ROWID`);
   },
+  (database) => {
+    // Part ids are given by each table. One of an earlier format goes on after all that its directory has given.
+    database.run('ALTER TABLE tables ADD COLUMN last_part_id INTEGER NOT NULL DEFAULT 0');
+    database.run(
+      "UPDATE tables SET last_part_id = coalesce((SELECT value FROM counters WHERE name = 'incarnation'), 0)",
+    );
+    // What the server makes of a table's documents. config: JSON. replaced_by: the part of the enrichment that takes the
+    // place of this one as soon as it is complete.
+    database.run(`CREATE TABLE enrichments (
+      table_id INTEGER NOT NULL REFERENCES tables (id),
+      part_id INTEGER NOT NULL,
+      name TEXT NOT NULL,
+      config TEXT NOT NULL,
+      state TEXT NOT NULL,
+      replaced_by INTEGER,
+      PRIMARY KEY (table_id, part_id)
+    ) STRICT, WITHOUT ROWID`);
+    database.run('CREATE UNIQUE INDEX enrichments_by_name ON enrichments (table_id, name) WHERE replaced_by IS NULL');
+  },
 ];

@@ -45,14 +45,16 @@ export function catalogQueries(database: Database) {
     range,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
-    /** Whether an index of the range's table has its vectors in this part, or a later one may find them there. */
+    /** Whether an index or an enrichment of the range's table has this part, or a later index may find its vectors there. */
     hasPart: (rangeId: RangeId, partId: number): boolean => {
       const record = range(rangeId);
       if (!record) return false;
       const indexes = indexesOf.all(record.tableId) as IndexRecord[];
       if (indexes.some((index) => index.partId === partId)) return true;
       using kept = database.prepare('SELECT part_id FROM kept_parts WHERE table_id = ? AND part_id = ?');
-      return kept.get(record.tableId, partId) !== null;
+      if (kept.get(record.tableId, partId) !== null) return true;
+      using made = database.prepare('SELECT part_id FROM enrichments WHERE table_id = ? AND part_id = ?');
+      return made.get(record.tableId, partId) !== null;
     },
     rangeFacts: (): RangeFactsRecord[] => {
       using rows = database.prepare('SELECT range_id AS rangeId, stamp, facts FROM range_facts');

@@ -71,7 +71,7 @@ export interface IndexRecord {
   name: string;
   /** Never used again, so that a dropped index and its successor have different directories. */
   incarnation: number;
-  /** What its vectors are stored under: `part id * 2^32 + ordinal` is the id of a row. */
+  /** What its vectors are stored under, unique in its table: `part id * 2^32 + ordinal` is the id of a row. */
   partId: number;
   /** JSON. */
   config: string;

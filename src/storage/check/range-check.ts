@@ -3,12 +3,12 @@ import { statSync } from 'node:fs';
 import { openReader, schemaVersion } from '../connection.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
 import { newRangeFileBytes } from '../range/new-range-file.ts';
+import { placeOfPart } from '../range/part-rows.ts';
 import { rangeMigrations } from '../range/range-migrations.ts';
-import { placeOfVector } from '../range/vector-rows.ts';
 import { inspectWal } from '../wal/wal-inspection.ts';
 import type { RangeId } from '../write-request.ts';
 
-type RangeProblem = 'unreadable' | 'newer_format' | 'log' | 'structure' | 'document' | 'vector' | 'feed' | 'counters';
+type RangeProblem = 'unreadable' | 'newer_format' | 'log' | 'structure' | 'document' | 'part' | 'feed' | 'counters';
 
 /** Something wrong with a range file. */
 interface RangeFinding {
@@ -49,7 +49,7 @@ const keyDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Checks one range's `documents.db` while nobody has it open: the log, SQLite's own structure, every document's
- * checksum, JSON and key, every vector's checksum, the change feed against both, and the counters against a recount.
+ * checksum, JSON and key, every part's checksum, the change feed against both, and the counters against a recount.
  * Changes no data.
  */
 export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '', endKey: null }): RangeCheck {
@@ -108,7 +108,7 @@ function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]
   // A file that no server of this release has opened yet has no vectors.
   const earlier = version >= vectorsVersion ? { table: 'vectors', id: 'index_id' } : undefined;
   const names = version >= partsVersion ? { table: 'parts', id: 'part_id' } : earlier;
-  if (names) recount.bytes += checkVectors(database, names, findings);
+  if (names) recount.bytes += checkParts(database, names, findings);
   const head = checkFeed(database, names, findings);
   checkCounters(database, recount, findings);
   const identity = database.query('SELECT purged_through AS purgedThrough FROM range_identity').get();
@@ -171,8 +171,8 @@ function isObject(text: string): boolean {
   }
 }
 
-/** Returns the bytes of all vectors. */
-function checkVectors(database: Database, { table }: PartNames, findings: RangeFinding[]): number {
+/** Returns the bytes of all parts. */
+function checkParts(database: Database, { table }: PartNames, findings: RangeFinding[]): number {
   let bytes = 0;
   const rows = database
     .query(
@@ -182,12 +182,12 @@ function checkVectors(database: Database, { table }: PartNames, findings: RangeF
   for (const found of rows) {
     const { id, crc, body, key } = found as { id: number; crc: number; body: Uint8Array; key: Uint8Array | null };
     bytes += body.byteLength;
-    const { indexId, ordinal } = placeOfVector(id);
+    const { partId, ordinal } = placeOfPart(id);
     const report = (fault: string) => {
       if (findings.length >= findingsMax) return;
       const name = key === null ? `ordinal ${ordinal}` : `"${Buffer.from(key).toString()}"`;
-      const message = `the vector of ${name} for index ${indexId} ${fault}`;
-      findings.push({ problem: 'vector', message, ...(key === null ? {} : { key: Buffer.from(key).toString() }) });
+      const message = `part ${partId} of ${name} ${fault}`;
+      findings.push({ problem: 'part', message, ...(key === null ? {} : { key: Buffer.from(key).toString() }) });
     };
     if (key === null) report('has lost its document');
     if (Bun.hash.crc32(body) !== crc) report('does not match its checksum');
@@ -225,7 +225,7 @@ function checkFeed(database: Database, names: PartNames | undefined, findings: R
         `SELECT count(*) AS n FROM ${names.table} v LEFT JOIN changes c ON c.sequence = v.sequence AND c.deleted = 0 ` +
           `AND c.${names.id} * 4294967296 + c.ordinal = v.id WHERE c.sequence IS NULL`,
       ),
-      'vectors are missing from the change feed',
+      'parts of documents are missing from the change feed',
     );
   }
   report(

@@ -17,7 +17,7 @@ export function hasExpired(row: RowHead, context: EvaluationContext): boolean {
   );
 }
 
-/** Whether a document that has expired may still have vectors, which one written in its place must not inherit. */
-export function vectorsMayOutlive({ vectorIndexes }: RangeState, { ttlDurationMs }: EvaluationContext): boolean {
-  return ttlDurationMs !== undefined && vectorIndexes.length > 0;
+/** Whether a document that has expired may still have parts, which one written in its place must not inherit. */
+export function partsMayOutlive({ partIds }: RangeState, { ttlDurationMs }: EvaluationContext): boolean {
+  return ttlDurationMs !== undefined && partIds.length > 0;
 }

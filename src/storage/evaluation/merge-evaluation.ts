@@ -1,10 +1,10 @@
 import { must } from '../../lib/assert.ts';
-import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
-import { isVectorDelete, vectorIndexId } from '../../lib/vector-body.ts';
+import { type DocumentFrame, FrameBuilder, type RowKind, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { isPartDelete, partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { KeyedRow, RangeWriter } from '../range/range-writer.ts';
 import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
-import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
-import { documentOfRow, putWithImage, removeWithImage, storeVectorWithImage } from './row-writes.ts';
+import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
+import { documentOfRow, putWithImage, removeWithImage, storePartWithImage } from './row-writes.ts';
 import { jsonEquals } from './transforms.ts';
 
 /** Stored rows are compared in pages of this many. */
@@ -17,7 +17,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Makes the keys in (`afterKey`, `toKey`], null for the end, equal to the frame's puts: new and changed documents are written, equal ones
- * left alone, absent ones deleted. Of an equal document only the vectors that differ are written. Counts in a dry run say what would be deleted and skipped; nothing is written.
+ * left alone, absent ones deleted. Of an equal document only the parts that differ are written. Counts
+ * in a dry run say what would be deleted and skipped; nothing is written.
  */
 export function evaluateMerge(
   file: RangeWriter,
@@ -36,16 +37,16 @@ export function evaluateMerge(
   const upsert = (row: number, held: KeyedRow | null) => {
     if (window.dryRun || !frame) return;
     counts.upserted += 1;
-    const expired = held !== null && vectorsMayOutlive(file.state, context) && hasExpired(held, context);
-    // Its vectors must not pass to its successor.
+    const expired = held !== null && partsMayOutlive(file.state, context) && hasExpired(held, context);
+    // Its parts must not pass to its successor.
     if (expired) removeWithImage(file, images, held.key, held);
     const place = putWithImage(file, images, documentOfRow(frame, row), expired ? null : held);
-    for (const vector of vectorsOf(frame, row)) storeVectorWithImage(file, images, frame, vector, place);
+    for (const part of partsOf(frame, row)) storePartWithImage(file, images, frame, part, place);
   };
-  const upsertVectors = (rows: number[], { ordinal }: KeyedRow) => {
+  const upsertParts = (rows: number[], { ordinal }: KeyedRow) => {
     if (window.dryRun || !frame) return;
     counts.upserted += 1;
-    for (const row of rows) storeVectorWithImage(file, images, frame, row, { ordinal, isNew: false });
+    for (const row of rows) storePartWithImage(file, images, frame, row, { ordinal, isNew: false });
   };
   const visit = (held: KeyedRow) => {
     counts.keysScanned += 1;
@@ -62,9 +63,9 @@ export function evaluateMerge(
     const isIntact = Bun.hash.crc32(held.body) === held.crc;
     const isKept = isIntact && !hasExpired(held, context) && documentsEqual(held.body, frame.body(row));
     if (!isKept) return upsert(row, held);
-    const changed = vectorsOf(frame, row).filter((vector) => !vectorEquals(file, held.ordinal, frame.body(vector)));
+    const changed = partsOf(frame, row).filter((part) => !partEquals(file, held.ordinal, frame.body(part)));
     if (changed.length === 0) counts.skipped += 1;
-    else upsertVectors(changed, held);
+    else upsertParts(changed, held);
   };
 
   let after: Uint8Array = encoder.encode(window.afterKey);
@@ -79,17 +80,21 @@ export function evaluateMerge(
   return images.rowCount === 0 ? undefined : images.finish();
 }
 
-/** The vector rows that lie behind a put. */
-function vectorsOf(frame: DocumentFrame, put: number): number[] {
+/** The part rows that lie behind a put. */
+function partsOf(frame: DocumentFrame, put: number): number[] {
   const rows: number[] = [];
-  for (let row = put + 1; row < frame.rowCount && frame.kind(row) >= rowKind.vectorPut; row += 1) rows.push(row);
+  for (let row = put + 1; row < frame.rowCount && isPart(frame.kind(row)); row += 1) rows.push(row);
   return rows;
 }
 
-/** Whether the stored vector is what this row's body says. */
-function vectorEquals(file: RangeWriter, ordinal: number, wanted: Uint8Array): boolean {
-  const held = file.vector(ordinal, vectorIndexId(wanted));
-  if (isVectorDelete(wanted)) return held === undefined;
+function isPart(kind: RowKind): boolean {
+  return kind === rowKind.partPut || kind === rowKind.partDelete;
+}
+
+/** Whether the stored part is what this row's body says. */
+function partEquals(file: RangeWriter, ordinal: number, wanted: Uint8Array): boolean {
+  const held = file.part(ordinal, partIdOfBody(wanted));
+  if (isPartDelete(wanted)) return held === undefined;
   return held !== undefined && Buffer.compare(held, wanted) === 0;
 }
 

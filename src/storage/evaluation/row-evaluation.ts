@@ -9,15 +9,15 @@ import {
   type WriteCounts,
   zeroCounts,
 } from '../write-request.ts';
-import { type EvaluationContext, hasExpired, vectorsMayOutlive } from './evaluation-context.ts';
+import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
 import {
   documentOfRow,
   fillPlace,
   putWithImage,
   removeWithImage,
-  storeVector,
-  storeVectorWithImage,
+  storePart,
+  storePartWithImage,
 } from './row-writes.ts';
 import { transformDocument, ttlBaseOf } from './transform-document.ts';
 
@@ -44,9 +44,8 @@ export function evaluateWrite(file: RangeWriter, write: RangeWrite, context: Eva
   const counts = zeroCounts();
   const firstSequence = file.state.nextSequence;
   const frame = write.merge ? evaluateMerge(file, write, context, counts) : evaluateRows(file, write, context, counts);
-  const lastSequence = file.state.nextSequence - 1;
-  if (lastSequence < firstSequence || frame === undefined) return { counts, images: undefined };
-  return { counts, images: { frame, firstSequence, lastSequence } };
+  if (frame === undefined) return { counts, images: undefined };
+  return { counts, images: { frame, firstSequence, lastSequence: file.state.nextSequence - 1 } };
 }
 
 /** The rows of one request on their way into a range. */
@@ -55,7 +54,7 @@ interface RowWork {
   write: RangeWrite;
   context: EvaluationContext;
   counts: WriteCounts;
-  /** Place of the last document put: the vector rows behind it are its own. */
+  /** Place of the last document put: the part rows behind it are its own. */
   document: RowPlace | undefined;
 }
 
@@ -88,7 +87,7 @@ function evaluateRows(
 /** Writes rows up to the first that has no image of its own shape; returns how many. */
 function fillInPlace(work: RowWork, frame: DocumentFrame): number {
   const { file, context, counts } = work;
-  const mayInherit = vectorsMayOutlive(file.state, context);
+  const mayInherit = partsMayOutlive(file.state, context);
   for (let row = 0; row < frame.rowCount; row += 1) {
     const kind = frame.kind(row);
     if (kind === rowKind.put) {
@@ -105,11 +104,12 @@ function fillInPlace(work: RowWork, frame: DocumentFrame): number {
       fillPlace(frame, row, { ordinal: held.ordinal, sequence: file.remove(held), isNew: false });
       countDeleted(work, held);
     } else if (kind === rowKind.transform) return row;
+    else if (kind === rowKind.state) file.setNote(frame.keyBytes(row), frame.body(row));
     else {
-      const { ordinal, isNew } = documentOf(work);
-      const sequence = storeVector(file, frame, row, { ordinal, isNew });
-      if (sequence === undefined) return row;
-      fillPlace(frame, row, { ordinal, sequence, isNew: false });
+      const document = documentOf(work, frame, row);
+      const sequence = document && storePart(file, frame, row, document);
+      if (!document || sequence === undefined) return row;
+      fillPlace(frame, row, { ordinal: document.ordinal, sequence, isNew: false });
     }
   }
   return frame.rowCount;
@@ -120,7 +120,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
   const key = frame.keyBytes(row);
   const kind = frame.kind(row);
   if (kind === rowKind.put) {
-    const previous = vectorsMayOutlive(file.state, context) ? toReplace(work, images, key, file.find(key)) : undefined;
+    const previous = partsMayOutlive(file.state, context) ? toReplace(work, images, key, file.find(key)) : undefined;
     work.document = putWithImage(file, images, documentOfRow(frame, row), previous);
     if (work.document.isNew) counts.inserted += 1;
     else counts.updated += 1;
@@ -149,7 +149,14 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     }
     counts.transformed += 1;
     putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
-  } else storeVectorWithImage(file, images, frame, row, documentOf(work));
+  } else if (kind === rowKind.state) {
+    file.setNote(key, frame.body(row));
+    images.appendRow(frame, row);
+  } else {
+    const document = documentOf(work, frame, row);
+    if (document) storePartWithImage(file, images, frame, row, document);
+    else counts.skipped += 1;
+  }
 }
 
 /** Stores the document as it is with its new TTL base; nothing when the base has not changed. */
@@ -171,14 +178,22 @@ function countDeleted({ counts, context }: RowWork, held: RowHead): void {
   if (!hasExpired(held, context)) counts.deleted += 1;
 }
 
-function documentOf({ document }: RowWork): RowPlace {
-  return must(document, 'a vector row without the document that it belongs to');
+/**
+ * The document of a part row: the one put before it, or the stored one that has the sequence that the row requires;
+ * undefined when that has changed, expired or gone.
+ */
+function documentOf(work: RowWork, frame: DocumentFrame, row: number): Pick<RowPlace, 'ordinal' | 'isNew'> | undefined {
+  const sequence = frame.requiredSequence(row);
+  if (sequence === 0) return must(work.document, 'a part row without the document that it belongs to');
+  const held = work.file.find(frame.keyBytes(row));
+  if (held?.sequence !== sequence || hasExpired(held, work.context)) return undefined;
+  return { ordinal: held.ordinal, isNew: false };
 }
 
-/** What a put replaces: an expired document with its vectors is deleted first, so that its successor begins without. */
+/** What a put replaces: an expired document with its parts is deleted first, so that its successor begins without. */
 function toReplace(work: RowWork, images: FrameBuilder, key: Uint8Array, held: RowHead | undefined): RowHead | null {
   const { file, context } = work;
-  if (!held || !vectorsMayOutlive(file.state, context) || !hasExpired(held, context)) return held ?? null;
+  if (!held || !partsMayOutlive(file.state, context) || !hasExpired(held, context)) return held ?? null;
   removeWithImage(file, images, key, held);
   return null;
 }

@@ -1,5 +1,5 @@
 import { type DocumentFrame, type FrameBuilder, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
-import { vectorIndexId } from '../../lib/vector-body.ts';
+import { partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { NewDocument, RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
 
 const noBytes = new Uint8Array(0);
@@ -37,27 +37,27 @@ export function putWithImage(
   return place;
 }
 
-/** Writes or deletes the vector of a row of `frame`; returns its sequence, undefined when nothing was to be done. */
-export function storeVector(
+/** Writes or deletes the part of a row of `frame`; returns its sequence, undefined when nothing was to be done. */
+export function storePart(
   file: RangeWriter,
   frame: DocumentFrame,
   row: number,
   document: Pick<RowPlace, 'ordinal' | 'isNew'>,
 ): number | undefined {
   const body = frame.body(row);
-  if (frame.kind(row) === rowKind.vectorPut) return file.putVector(document, body, frame.crc(row));
-  return document.isNew ? undefined : file.removeVector(document.ordinal, vectorIndexId(body));
+  if (frame.kind(row) === rowKind.partPut) return file.putPart(document, body, frame.crc(row));
+  return document.isNew ? undefined : file.removePart(document.ordinal, partIdOfBody(body));
 }
 
-/** As `storeVector`, and appends the image. */
-export function storeVectorWithImage(
+/** As `storePart`, and appends the image. */
+export function storePartWithImage(
   file: RangeWriter,
   images: FrameBuilder,
   frame: DocumentFrame,
   row: number,
   document: Pick<RowPlace, 'ordinal' | 'isNew'>,
 ): void {
-  const sequence = storeVector(file, frame, row, document);
+  const sequence = storePart(file, frame, row, document);
   if (sequence === undefined) return;
   const image = images.appendRow(frame, row);
   images.setOrdinal(image, document.ordinal);

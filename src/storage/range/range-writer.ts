@@ -1,14 +1,14 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { assert } from '../../lib/assert.ts';
 import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
-import { vectorIndexId } from '../../lib/vector-body.ts';
+import { partIdOfBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { PurgeReport } from '../storage-calls.ts';
 import type { RangeId } from '../write-request.ts';
 import { purgeChanges } from './change-purge.ts';
+import { PartRows } from './part-rows.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 import { RequestAnswers } from './request-answers.ts';
-import { VectorRows } from './vector-rows.ts';
 
 /** Ordinals are u32 in frames and indexes. */
 const ordinalMax = 0xffff_ffff;
@@ -16,15 +16,15 @@ const ordinalMax = 0xffff_ffff;
 /** Counters of a range; saved on the last row that a transaction adds to `changes`. */
 export interface RangeState {
   documents: number;
-  /** Of bodies and vectors. */
+  /** Of documents and their parts. */
   bytes: number;
   nextOrdinal: number;
   nextSequence: number;
   entryIndex: number;
   /** Last write over several ranges that was applied here. */
   transactionId: number;
-  /** Indexes that have vectors here; not saved, the vectors themselves tell. */
-  vectorIndexes: readonly number[];
+  /** Definitions that have parts here; not saved, the parts themselves tell. */
+  partIds: readonly number[];
 }
 
 /** A stored row without its body. */
@@ -78,12 +78,13 @@ export class RangeWriter {
   readonly #database: Database;
   readonly #hasPart: (partId: number) => boolean;
   readonly #statements: ReturnType<typeof prepare>;
-  readonly #vectors: VectorRows;
+  readonly #parts: PartRows;
   #savedSequence: number;
+  #savedEntry: number;
   #writtenBytes = 0;
   #stateAtBegin: RangeState | undefined;
 
-  /** `hasPart`: whether the catalog has an index for the range whose vectors are stored under this id. */
+  /** `hasPart`: whether the catalog has something for the range whose parts are stored under this id. */
   constructor(database: Database, hasPart: (partId: number) => boolean) {
     this.#database = database;
     this.answers = new RequestAnswers(database);
@@ -98,9 +99,10 @@ export class RangeWriter {
     this.generation = identity.generation;
     this.firstSequence = identity.first_sequence;
     this.#statements = prepare(database);
-    this.#vectors = new VectorRows(database);
-    this.state = { ...readState(database, this.firstSequence), vectorIndexes: this.#vectors.indexIds() };
+    this.#parts = new PartRows(database);
+    this.state = { ...readState(database, this.firstSequence), partIds: this.#parts.partIds() };
     this.#savedSequence = this.state.nextSequence;
+    this.#savedEntry = this.state.entryIndex;
   }
 
   /** Bytes of bodies written since the last call; for keeping the log. */
@@ -128,9 +130,10 @@ export class RangeWriter {
   /** Durable when it returns. A failure leaves the transaction undone, unless the disk is at fault. */
   commit(): void {
     const { state } = this;
-    if (state.nextSequence > this.#savedSequence) this.#saveState();
+    if (state.nextSequence > this.#savedSequence || state.entryIndex > this.#savedEntry) this.#saveState();
     this.#statements.commit.run();
     this.#savedSequence = state.nextSequence;
+    this.#savedEntry = state.entryIndex;
     this.#stateAtBegin = undefined;
   }
 
@@ -205,7 +208,7 @@ export class RangeWriter {
     return { ordinal: existing.ordinal, sequence, isNew: false };
   }
 
-  /** Deletes a row that exists, and its vectors; returns the tombstone's sequence. */
+  /** Deletes a row that exists, and its parts; returns the tombstone's sequence. */
   remove(row: RowHead): number {
     const sequence = this.state.nextSequence;
     this.#remove(row, sequence);
@@ -219,8 +222,8 @@ export class RangeWriter {
     this.#statements.change.run(sequence, row.ordinal, 1, row.sequence, null);
     state.documents -= 1;
     state.bytes -= row.bodyBytes;
-    for (const indexId of state.vectorIndexes) {
-      const held = this.#vectors.remove(indexId, row.ordinal);
+    for (const partId of state.partIds) {
+      const held = this.#parts.remove(partId, row.ordinal);
       if (held) this.#forgetChange(held.sequence);
       state.bytes -= held?.bodyBytes ?? 0;
     }
@@ -235,65 +238,72 @@ export class RangeWriter {
   }
 
   /**
-   * Stores a document's vector, given as the body of its row; returns its sequence. Undefined: its index was dropped while
-   * the request was on its way, and nobody would ever remove the vector.
+   * Stores a document's part, given as the body of its row; returns its sequence. Undefined: its definition was dropped
+   * while the request was on its way, and nobody would ever remove the part.
    */
-  putVector(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number | undefined {
-    const { nextSequence: sequence, vectorIndexes } = this.state;
-    const indexId = vectorIndexId(body);
-    if (!vectorIndexes.includes(indexId) && !this.#hasPart(indexId)) return undefined;
-    this.#putVector(document, sequence, body, crc);
+  putPart(document: Pick<RowPlace, 'ordinal' | 'isNew'>, body: Uint8Array, crc: number): number | undefined {
+    const { nextSequence: sequence, partIds } = this.state;
+    const partId = partIdOfBody(body);
+    if (!partIds.includes(partId) && !this.#hasPart(partId)) return undefined;
+    this.#putPart(document, sequence, body, crc);
     this.state.nextSequence += 1;
     return sequence;
   }
 
-  #putVector({ ordinal, isNew }: Pick<RowPlace, 'ordinal' | 'isNew'>, sequence: number, body: Uint8Array, crc: number) {
+  #putPart({ ordinal, isNew }: Pick<RowPlace, 'ordinal' | 'isNew'>, sequence: number, body: Uint8Array, crc: number) {
     const { state } = this;
-    const indexId = vectorIndexId(body);
-    const isFirst = !state.vectorIndexes.includes(indexId);
-    const held = isFirst || isNew ? undefined : this.#vectors.find(indexId, ordinal);
-    this.#vectors.put(indexId, ordinal, sequence, crc, body);
-    this.#statements.change.run(sequence, ordinal, 0, held?.sequence ?? null, indexId);
-    if (isFirst) state.vectorIndexes = [...state.vectorIndexes, indexId];
+    const partId = partIdOfBody(body);
+    const isFirst = !state.partIds.includes(partId);
+    const held = isFirst || isNew ? undefined : this.#parts.find(partId, ordinal);
+    this.#parts.put(partId, ordinal, sequence, crc, body);
+    this.#statements.change.run(sequence, ordinal, 0, held?.sequence ?? null, partId);
+    if (isFirst) state.partIds = [...state.partIds, partId];
     state.bytes += body.byteLength - (held?.bodyBytes ?? 0);
     this.#writtenBytes += body.byteLength;
   }
 
-  /** Deletes a vector; returns the sequence of its deletion, undefined when there is none. */
-  removeVector(ordinal: number, indexId: number): number | undefined {
+  /** Deletes a part; returns the sequence of its deletion, undefined when there is none. */
+  removePart(ordinal: number, partId: number): number | undefined {
     const sequence = this.state.nextSequence;
-    if (!this.#removeVector(ordinal, indexId, sequence)) return undefined;
+    if (!this.#removePart(ordinal, partId, sequence)) return undefined;
     this.state.nextSequence += 1;
     return sequence;
   }
 
-  #removeVector(ordinal: number, indexId: number, sequence: number): boolean {
+  #removePart(ordinal: number, partId: number, sequence: number): boolean {
     const { state } = this;
-    const held = state.vectorIndexes.includes(indexId) ? this.#vectors.remove(indexId, ordinal) : undefined;
+    const held = state.partIds.includes(partId) ? this.#parts.remove(partId, ordinal) : undefined;
     if (!held) return false;
-    this.#statements.change.run(sequence, ordinal, 1, held.sequence, indexId);
+    this.#statements.change.run(sequence, ordinal, 1, held.sequence, partId);
     state.bytes -= held.bodyBytes;
     return true;
   }
 
-  /** The body of a stored vector's row. */
-  vector(ordinal: number, indexId: number): Uint8Array | undefined {
-    return this.state.vectorIndexes.includes(indexId) ? this.#vectors.body(indexId, ordinal) : undefined;
+  /** The body of a stored part. */
+  part(ordinal: number, partId: number): Uint8Array | undefined {
+    return this.state.partIds.includes(partId) ? this.#parts.body(partId, ordinal) : undefined;
   }
 
-  /** Forgets some vectors of an index that is gone, in a transaction of its own; `done` when none is left. */
-  dropVectors(indexId: number, rowsMax: number): { removed: number; done: boolean } {
-    if (!this.state.vectorIndexes.includes(indexId)) return { removed: 0, done: true };
+  /** Notes something about the server's own work on the range; an empty value removes the note. */
+  setNote(key: Uint8Array, value: Uint8Array): void {
+    if (value.byteLength === 0) this.#statements.removeNote.run(key);
+    else this.#statements.setNote.run(key, value);
+    this.#writtenBytes += key.byteLength + value.byteLength;
+  }
+
+  /** Forgets some rows of a part whose definition is gone, in a transaction of its own; `done` when none is left. */
+  dropPart(partId: number, rowsMax: number): { removed: number; done: boolean } {
+    if (!this.state.partIds.includes(partId)) return { removed: 0, done: true };
     this.begin();
     try {
       const { state } = this;
-      const gone = this.#vectors.removeSome(indexId, rowsMax);
+      const gone = this.#parts.removeSome(partId, rowsMax);
       for (const { sequence, bodyBytes } of gone) {
         state.bytes -= bodyBytes;
         this.#forgetChange(sequence);
       }
       const done = gone.length < rowsMax;
-      if (done) state.vectorIndexes = state.vectorIndexes.filter((id) => id !== indexId);
+      if (done) state.partIds = state.partIds.filter((id) => id !== partId);
       this.#saveState();
       this.commit();
       return { removed: gone.length, done };
@@ -307,15 +317,19 @@ export class RangeWriter {
   applyImages(frame: DocumentFrame): void {
     const { state } = this;
     for (let row = 0; row < frame.rowCount; row += 1) {
+      const kind = frame.kind(row);
+      if (kind === rowKind.state) {
+        this.setNote(frame.keyBytes(row), frame.body(row));
+        continue;
+      }
       const [ordinal, sequence] = [frame.ordinal(row), frame.sequence(row)];
       fits(sequence >= state.nextSequence, 'are older than the range');
-      const kind = frame.kind(row);
       if (kind === rowKind.put) this.#applyPut(frame, row, ordinal, sequence);
-      else if (kind === rowKind.vectorPut) {
-        this.#putVector({ ordinal, isNew: false }, sequence, frame.body(row), frame.crc(row));
-      } else if (kind === rowKind.vectorDelete) {
-        // The vector may have gone meanwhile, with its index.
-        this.#removeVector(ordinal, vectorIndexId(frame.body(row)), sequence);
+      else if (kind === rowKind.partPut) {
+        this.#putPart({ ordinal, isNew: false }, sequence, frame.body(row), frame.crc(row));
+      } else if (kind === rowKind.partDelete) {
+        // The part may have gone meanwhile, with its definition.
+        this.#removePart(ordinal, partIdOfBody(frame.body(row)), sequence);
       } else {
         const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
         fits(held, 'delete a document that is not there');
@@ -369,7 +383,7 @@ export class RangeWriter {
 
   close(): void {
     for (const statement of Object.values(this.#statements)) statement.finalize();
-    this.#vectors.close();
+    this.#parts.close();
     this.#database.close();
   }
 }
@@ -406,6 +420,8 @@ function prepare(database: Database) {
       'DELETE FROM changes WHERE sequence = ? AND sequence <= (SELECT purged_through FROM range_identity)',
     ),
     bury: statement('UPDATE changes SET deleted = 1 WHERE sequence = ?'),
+    setNote: statement('INSERT OR REPLACE INTO range_state (key, value) VALUES (?, ?)'),
+    removeNote: statement('DELETE FROM range_state WHERE key = ?'),
     saveState: statement(
       'UPDATE changes SET documents = ?, bytes = ?, next_ordinal = ?, entry_index = ?, transaction_id = ? ' +
         'WHERE sequence = ?',
@@ -414,7 +430,7 @@ function prepare(database: Database) {
 }
 
 /** The last row of `changes` always carries the counters: nothing removes it before a later one exists. */
-function readState(database: Database, firstSequence: number): Omit<RangeState, 'vectorIndexes'> {
+function readState(database: Database, firstSequence: number): Omit<RangeState, 'partIds'> {
   const last = database
     .query(
       'SELECT sequence, documents, bytes, next_ordinal, entry_index, transaction_id FROM changes ' +

@@ -1,6 +1,6 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { FrameBuilder, type RowKind, rowKind } from '../../lib/document-frame.ts';
-import { vectorDeleteBody } from '../../lib/vector-body.ts';
+import { FrameBuilder, type RowKind, rowIsAgain, rowKind } from '../../lib/document-frame.ts';
+import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { appendTombstone } from '../evaluation/row-writes.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
 import type { PostImages } from '../write-request.ts';
@@ -12,17 +12,30 @@ import type { PostImages } from '../write-request.ts';
 const pageRowsMax = 1_024;
 const pageBytesMax = 1_024 * 1_024;
 
+/**
+ * What a reader of the feed wants to hear of, beside the tombstones of documents, which everybody gets: documents, or
+ * these parts, or documents joined with these parts. Joined, a document comes with all of these parts that it has, also
+ * when only one of them has changed: then the document has its own sequence and the flag `rowIsAgain`.
+ */
+export interface FeedRows {
+  documents?: boolean;
+  parts?: readonly number[];
+}
+
 interface Change {
   sequence: number;
   ordinal: number;
   deleted: number;
-  /** Of a vector's change; null for a document's. */
-  indexId: number | null;
-  key: Uint8Array | null;
-  /** Sequence, checksum and body of what is stored now. */
-  storedSequence: number | null;
-  crc: number | null;
-  body: Uint8Array | null;
+  /** Of a part's change; null for a document's. */
+  partId: number | null;
+}
+
+/** A document or a part as it is stored now. */
+interface StoredRow {
+  sequence: number;
+  key: Uint8Array;
+  crc: number;
+  body: Uint8Array;
   /** Of documents only. */
   ttlBaseMs?: number | null;
   writtenMs?: number | null;
@@ -34,119 +47,157 @@ interface FeedPage extends PostImages {
 }
 
 const noBytes = new Uint8Array(0);
+const everything: FeedRows = { documents: true };
 
 /**
  * The changes of one range in sequence order, as far as they are still true: a change that a later one superseded
  * does not appear, and tombstones carry no key. What has been purged is older than every index's checkpoint.
  */
 export class ChangeFeed {
-  readonly #documents: Statement;
-  readonly #vectors: Statement;
+  readonly #changes: Statement;
+  readonly #document: Statement;
+  readonly #part: Statement;
   readonly #source: ReadSource;
 
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
-    const changes = 'SELECT c.sequence, c.ordinal, c.deleted, c.part_id AS indexId, d.key';
-    this.#documents = database.prepare(
-      `${changes}, d.sequence AS storedSequence, d.ttl_base_ms AS ttlBaseMs, d.written_ms AS writtenMs, d.crc, ` +
-        'd.body FROM changes c ' +
-        'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.part_id IS NULL ' +
-        'WHERE c.sequence > ? ORDER BY c.sequence',
+    this.#changes = database.prepare(
+      'SELECT sequence, ordinal, deleted, part_id AS partId FROM changes WHERE sequence > ? ORDER BY sequence',
     );
-    this.#vectors = database.prepare(
-      `${changes}, v.sequence AS storedSequence, v.crc, v.body FROM changes c ` +
-        'LEFT JOIN parts v ON v.id = c.part_id * 4294967296 + c.ordinal AND c.deleted = 0 AND c.part_id = ?1 ' +
-        'LEFT JOIN documents d ON d.ordinal = c.ordinal AND c.deleted = 0 AND c.part_id = ?1 ' +
-        'WHERE c.sequence > ?2 ORDER BY c.sequence',
+    this.#document = database.prepare(
+      'SELECT sequence, key, crc, body, ttl_base_ms AS ttlBaseMs, written_ms AS writtenMs FROM documents WHERE ordinal = ?',
+    );
+    this.#part = database.prepare(
+      'SELECT p.sequence, d.key, p.crc, p.body FROM parts p JOIN documents d ON d.ordinal = ?2 ' +
+        'WHERE p.id = ?1 * 4294967296 + ?2',
     );
   }
 
   /**
-   * The next page after `afterSequence`, or undefined when there is nothing after it: documents, or with an `indexId` the
-   * vectors of that embeddings index and the tombstones of documents. A page that covers nothing of these has an empty
-   * frame; `lastSequence` says how far it reaches. What does not match its checksum appears as deleted and is named, so
-   * that one damaged row does not keep all others from an index.
+   * The next page after `afterSequence`, or undefined when there is nothing after it. A page that covers nothing of what is
+   * wanted has an empty frame; `lastSequence` says how far it reaches. What does not match its checksum appears as deleted
+   * and is named, so that one damaged row does not keep all others from an index.
    */
-  read(afterSequence: number, indexId?: number): FeedPage | undefined {
-    const page = reading(this.#source, () =>
-      indexId === undefined
-        ? readPage(this.#documents.iterate(afterSequence), appendDocumentChange)
-        : readPage(this.#vectors.iterate(indexId, afterSequence), (page, change) =>
-            appendVectorChange(page, change, indexId),
-          ),
-    );
+  read(afterSequence: number, rows: FeedRows = everything): FeedPage | undefined {
+    const page = reading(this.#source, () => this.#page(afterSequence, rows));
     for (const { key } of page?.damaged ?? []) this.#source.documentDamaged?.(key);
     return page;
   }
 
   close(): void {
-    this.#documents.finalize();
-    this.#vectors.finalize();
+    for (const statement of [this.#changes, this.#document, this.#part]) statement.finalize();
+  }
+
+  #page(afterSequence: number, wanted: FeedRows): FeedPage | undefined {
+    const page = new PageBuilder();
+    const append = wanted.documents && wanted.parts ? this.#joined(wanted.parts) : this.#plain(wanted);
+    let [firstSequence, lastSequence, seen] = [0, 0, 0];
+    for (const found of this.#changes.iterate(afterSequence)) {
+      const change = found as Change;
+      if (seen === 0) firstSequence = change.sequence;
+      else if (page.isFull || seen >= 4 * pageRowsMax) break;
+      lastSequence = change.sequence;
+      seen += 1;
+      if (change.partId === null && change.deleted === 1) page.tombstone(change);
+      else append(page, change);
+    }
+    return seen === 0 ? undefined : { ...page.finish(), firstSequence, lastSequence };
+  }
+
+  /** Each row by itself, where it is still what the change says. */
+  #plain({ documents = false, parts = [] }: FeedRows) {
+    return (page: PageBuilder, change: Change) => {
+      if (change.partId === null) {
+        if (!documents) return;
+        const row = this.#document.get(change.ordinal) as StoredRow | null;
+        if (row?.sequence === change.sequence) page.document(change.ordinal, row);
+      } else if (parts.includes(change.partId)) {
+        const row = change.deleted === 1 ? undefined : this.#partOf(change.partId, change.ordinal);
+        if (row === undefined) page.partDelete(change, change.partId);
+        else if (row?.sequence === change.sequence) page.part(change.ordinal, change.partId, row);
+      }
+    };
+  }
+
+  /** Each document once, with the parts that it has now. */
+  #joined(parts: readonly number[]) {
+    const seen = new Set<number>();
+    return (page: PageBuilder, change: Change) => {
+      const { ordinal, partId } = change;
+      if ((partId !== null && !parts.includes(partId)) || seen.has(ordinal)) return;
+      const row = this.#document.get(ordinal) as StoredRow | null;
+      // Of a document that was written again or deleted since, a later change tells.
+      if (row === null || row.sequence > change.sequence) return;
+      if (partId !== null && change.deleted === 0 && this.#partOf(partId, ordinal)?.sequence !== change.sequence)
+        return;
+      seen.add(ordinal);
+      if (!page.document(ordinal, row, row.sequence < change.sequence)) return;
+      for (const each of parts) {
+        const part = this.#partOf(each, ordinal);
+        if (part) page.part(ordinal, each, part);
+      }
+    };
+  }
+
+  /** null: there is none. */
+  #partOf(partId: number, ordinal: number): StoredRow | null {
+    return this.#part.get(partId, ordinal) as StoredRow | null;
   }
 }
 
-/** `append` answers what is wrong with the stored row, if anything is. */
-function readPage(
-  changes: Iterable<unknown>,
-  append: (page: FrameBuilder, change: Change) => string | undefined,
-): FeedPage | undefined {
-  const page = new FrameBuilder(256, 256 * 1_024);
-  const damaged: FeedPage['damaged'] = [];
-  let firstSequence = 0;
-  let lastSequence = 0;
-  let seen = 0;
-  for (const found of changes) {
-    const change = found as Change;
-    if (seen === 0) firstSequence = change.sequence;
-    else if (page.rowCount >= pageRowsMax || seen >= 4 * pageRowsMax || page.byteLength >= pageBytesMax) break;
-    lastSequence = change.sequence;
-    seen += 1;
-    const reason = append(page, change);
-    if (reason === undefined) continue;
-    const key = change.key === null ? `(ordinal ${change.ordinal})` : Buffer.from(change.key).toString();
-    damaged.push({ key, reason });
-  }
-  return seen === 0 ? undefined : { frame: page.finish(), firstSequence, lastSequence, damaged };
-}
+/** The rows of a page, and what is wrong with some of them. */
+class PageBuilder {
+  readonly #frame = new FrameBuilder(256, 256 * 1_024);
+  readonly #damaged: FeedPage['damaged'] = [];
 
-function appendDocumentChange(page: FrameBuilder, change: Change): string | undefined {
-  if (change.indexId !== null) return undefined;
-  if (change.deleted === 1) appendTombstone(page, noBytes, change.ordinal, change.sequence);
-  else if (change.storedSequence === change.sequence && !appendStored(page, rowKind.put, change)) {
-    appendTombstone(page, noBytes, change.ordinal, change.sequence);
-    return 'the stored document does not match its checksum';
+  get isFull(): boolean {
+    return this.#frame.rowCount >= pageRowsMax || this.#frame.byteLength >= pageBytesMax;
   }
-  return undefined;
-}
 
-function appendVectorChange(page: FrameBuilder, change: Change, indexId: number): string | undefined {
-  if (change.indexId === null) {
-    if (change.deleted === 1) appendTombstone(page, noBytes, change.ordinal, change.sequence);
-    return undefined;
+  tombstone({ ordinal, sequence }: Pick<Change, 'ordinal' | 'sequence'>): void {
+    appendTombstone(this.#frame, noBytes, ordinal, sequence);
   }
-  if (change.indexId !== indexId) return undefined;
-  if (change.deleted === 1) appendVectorDelete(page, change);
-  else if (change.storedSequence === change.sequence && !appendStored(page, rowKind.vectorPut, change)) {
-    appendVectorDelete(page, change);
-    return 'the stored vector does not match its checksum';
+
+  /** False for a damaged one. */
+  document(ordinal: number, row: StoredRow, isAgain = false): boolean {
+    const at = this.#stored(rowKind.put, ordinal, row);
+    if (at === undefined) {
+      this.tombstone({ ordinal, sequence: row.sequence });
+      this.#damage(row, 'the stored document does not match its checksum');
+      return false;
+    }
+    this.#frame.setTtlBaseMs(at, row.ttlBaseMs ?? 0);
+    this.#frame.setWrittenMs(at, row.writtenMs ?? 0);
+    if (isAgain) this.#frame.setFlags(at, rowIsAgain);
+    return true;
   }
-  return undefined;
-}
 
-/** False, and nothing appended, when the row is damaged. */
-function appendStored(page: FrameBuilder, kind: RowKind, change: Change): boolean {
-  const { key, body, crc } = change;
-  if (key === null || body === null || crc === null || Bun.hash.crc32(body) !== crc) return false;
-  const row = page.append(kind, key, body, crc);
-  page.setOrdinal(row, change.ordinal);
-  page.setSequence(row, change.sequence);
-  page.setTtlBaseMs(row, change.ttlBaseMs ?? 0);
-  page.setWrittenMs(row, change.writtenMs ?? 0);
-  return true;
-}
+  part(ordinal: number, partId: number, row: StoredRow): void {
+    if (this.#stored(rowKind.partPut, ordinal, row) !== undefined) return;
+    this.partDelete({ ordinal, sequence: row.sequence }, partId);
+    this.#damage(row, 'a stored part, such as a vector, does not match its checksum');
+  }
 
-function appendVectorDelete(page: FrameBuilder, { indexId, ordinal, sequence }: Change): void {
-  const row = page.append(rowKind.vectorDelete, noBytes, vectorDeleteBody(indexId ?? 0));
-  page.setOrdinal(row, ordinal);
-  page.setSequence(row, sequence);
+  partDelete({ ordinal, sequence }: Pick<Change, 'ordinal' | 'sequence'>, partId: number): void {
+    const row = this.#frame.append(rowKind.partDelete, noBytes, partDeleteBody(partId));
+    this.#frame.setOrdinal(row, ordinal);
+    this.#frame.setSequence(row, sequence);
+  }
+
+  finish(): Pick<FeedPage, 'frame' | 'damaged'> {
+    return { frame: this.#frame.finish(), damaged: this.#damaged };
+  }
+
+  /** The number of the row; undefined, and nothing appended, for a damaged one. */
+  #stored(kind: RowKind, ordinal: number, { key, body, crc, sequence }: StoredRow): number | undefined {
+    if (Bun.hash.crc32(body) !== crc) return undefined;
+    const row = this.#frame.append(kind, key, body, crc);
+    this.#frame.setOrdinal(row, ordinal);
+    this.#frame.setSequence(row, sequence);
+    return row;
+  }
+
+  #damage({ key }: StoredRow, reason: string): void {
+    this.#damaged.push({ key: Buffer.from(key).toString(), reason });
+  }
 }

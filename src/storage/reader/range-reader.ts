@@ -7,13 +7,15 @@ import type { ReadSource } from '../storage-error.ts';
 import type { AppliedWrite, RangeId } from '../write-request.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { DocumentStore } from './document-store.ts';
-import { VectorStore } from './vector-store.ts';
+import { NoteStore } from './note-store.ts';
+import { PartStore } from './part-store.ts';
 
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
 export class RangeReader {
   readonly rangeId: RangeId;
   readonly documents: DocumentStore;
-  readonly vectors: VectorStore;
+  readonly parts: PartStore;
+  readonly notes: NoteStore;
   readonly feed: ChangeFeed;
   /** What keyed requests did. */
   readonly answers: RequestAnswers;
@@ -27,18 +29,19 @@ export class RangeReader {
 
   constructor(
     path: string,
-    parts: {
+    how: {
       opened: StorageCalls['openRange'][1];
       channel: WorkerChannel<StorageCalls>;
       source: ReadSource;
       onClose: () => void;
     },
   ) {
-    const { opened, channel, source, onClose } = parts;
+    const { opened, channel, source, onClose } = how;
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
     this.documents = new DocumentStore(path, source);
-    this.vectors = new VectorStore(this.documents.database, source);
+    this.parts = new PartStore(this.documents.database, source);
+    this.notes = new NoteStore(this.documents.database, source);
     this.feed = new ChangeFeed(this.documents.database, source);
     this.answers = new RequestAnswers(this.documents.database);
     this.warnings = opened.warnings;
@@ -87,12 +90,12 @@ export class RangeReader {
   }
 
   /**
-   * Removes the vectors of an index that is not in the catalog any more, in small transactions. What a stop leaves is
+   * Removes the rows of a part that is not in the catalog any more, in small transactions. What a stop leaves is
    * removed when the range is next opened.
    */
-  async dropVectors(indexId: number): Promise<void> {
+  async dropPart(partId: number): Promise<void> {
     while (!this.#isClosed) {
-      const { done } = await this.#channel.call('dropVectors', { rangeId: this.rangeId, indexId });
+      const { done } = await this.#channel.call('dropPart', { rangeId: this.rangeId, partId });
       if (done) return;
     }
   }
@@ -116,7 +119,8 @@ export class RangeReader {
   #closeReaders(): void {
     this.#isClosed = true;
     this.#onClose();
-    this.vectors.close();
+    this.parts.close();
+    this.notes.close();
     this.feed.close();
     this.documents.close();
   }

@@ -122,6 +122,7 @@ export class AppendRunner {
     const { file } = range;
     const answers: Answer[] = [];
     const failures: { call: AppendCall; error: unknown }[] = [];
+    let hasWritten = false;
     const before = file.state.nextSequence;
     file.begin();
     try {
@@ -134,7 +135,7 @@ export class AppendRunner {
           failures.push({ call, error });
         }
       }
-      const hasWritten = file.state.nextSequence > before || answers.some(({ kept }) => kept);
+      hasWritten = answers.some(({ applied, kept }) => kept || applied.some(({ images }) => images));
       if (!hasWritten) file.rollback();
       else this.#deps.commits.timed(answers.length, () => this.#commit(range, before));
     } catch (error) {
@@ -143,7 +144,7 @@ export class AppendRunner {
     }
     for (const { call, applied } of answers) answer(call, applied);
     for (const { call, error } of failures) call.reject(error);
-    return file.state.nextSequence > before;
+    return hasWritten;
   }
 
   #commit(range: WritableRange, firstSequence: number): void {
@@ -198,10 +199,13 @@ export class AppendRunner {
 
   /** Throws as long as nothing is committed; after that every request is answered. True when all ranges took theirs. */
   #commitMultiRange(opened: OpenedRanges, answers: readonly Answer[]): boolean {
-    const keeping = new Set(answers.map(({ kept }) => kept?.range));
-    const changed = [...opened.values()].filter(
-      ({ range, before }) => range.file.state.nextSequence > before || keeping.has(range),
+    const written = new Set(
+      answers.flatMap(({ applied, kept }) => [
+        ...applied.flatMap(({ rangeId, images }) => (images ? [rangeId] : [])),
+        ...(kept ? [kept.range.file.rangeId] : []),
+      ]),
     );
+    const changed = [...opened.values()].filter(({ range }) => written.has(range.file.rangeId));
     const transactions = changed.length > 1 ? this.#record(answers, opened) : [];
     const later = new Set<RangeId>();
     let failure: unknown;

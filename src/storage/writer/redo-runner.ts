@@ -1,4 +1,4 @@
-import { readFrame } from '../../lib/document-frame.ts';
+import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { CatalogFile, RedoRow } from '../catalog/catalog-file.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
@@ -125,6 +125,7 @@ export class RedoRunner {
     const { file, wal } = this.#ranges.get(rangeId);
     if (file.state.transactionId >= record.transactionId) return false;
     const frame = readFrame(part.frame);
+    const firstSequence = firstSequenceOf(frame) ?? file.state.nextSequence;
     file.begin();
     try {
       file.applyImages(frame);
@@ -137,9 +138,17 @@ export class RedoRunner {
       throw error;
     }
     wal.wrote(part.frame.byteLength, 1);
-    this.#onRedone(appliedLater(file, part, frame.sequence(0)));
+    this.#onRedone(appliedLater(file, part, firstSequence));
     return true;
   }
+}
+
+/** Undefined when no row of the frame has a sequence. */
+function firstSequenceOf(frame: DocumentFrame): number | undefined {
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    if (frame.kind(row) !== rowKind.state) return frame.sequence(row);
+  }
+  return undefined;
 }
 
 function appliedLater(file: RangeWriter, part: RedoPart, firstSequence: number): AppliedWrite {

@@ -23,8 +23,8 @@ type ControlName = Exclude<keyof StorageCalls & string, 'append'>;
 /** Rows of the change feed that one purge transaction looks at. */
 const purgeRows = 2_000;
 
-/** Vectors of a dropped index that one transaction removes; each has a few kilobytes. */
-const vectorRows = 256;
+/** Rows of a part whose definition was dropped that one transaction removes; each has a few kilobytes. */
+const partRows = 256;
 
 /** Time to the next look at a disk that takes no writes, and at one that is too full for the reserve, in milliseconds. */
 const retryMs = 1_000;
@@ -33,7 +33,7 @@ const reserveRetryMs = 30_000;
 /** Calls that free space, for which a full disk gives its reserve. */
 const freeingCalls: ReadonlySet<ControlName> = new Set([
   'dropTable',
-  'dropVectors',
+  'dropPart',
   'purge',
   'checkpoint',
   'walCheckpointed',
@@ -129,7 +129,7 @@ export class StorageWriter {
       const range = ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
       if (ttlDurationMs !== undefined) range.file.indexTtlBases();
-      const goneParts = range.file.state.vectorIndexes.filter((id) => !catalog.queries.hasPart(rangeId, id));
+      const goneParts = range.file.state.partIds.filter((id) => !catalog.queries.hasPart(rangeId, id));
       return {
         snapshot: range.file.snapshot(),
         warnings: range.warnings,
@@ -154,9 +154,9 @@ export class StorageWriter {
       wal.wrote(0, report.removed);
       return report;
     },
-    dropVectors: ({ rangeId, indexId }) => {
+    dropPart: ({ rangeId, partId }) => {
       const { file, wal } = this.#live().ranges.get(rangeId);
-      const { removed, done } = file.dropVectors(indexId, vectorRows);
+      const { removed, done } = file.dropPart(partId, partRows);
       wal.wrote(0, removed);
       return { done };
     },

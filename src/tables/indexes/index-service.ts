@@ -116,7 +116,7 @@ export class IndexService {
       table.indexes = indexes.map(readIndexRecord);
       for (const range of lease.ranges) {
         await range.removeIndex(indexName);
-        for (const partId of goneParts) range.dropVectors(partId);
+        for (const partId of goneParts) range.dropPart(partId);
       }
     });
   }

@@ -55,7 +55,7 @@ export class Scrubber implements Service {
       const damaged = new Set<string>();
       const pages = { table, rangeId, damaged, signal };
       read += await this.#scrubPages(pages, ({ documents }, after) => documents.scrubPage(after));
-      await this.#scrubPages(pages, ({ vectors }, after) => vectors.scrubPage(after));
+      await this.#scrubPages(pages, ({ parts }, after) => parts.scrubPage(after));
       if (signal.aborted || table.closing.aborted) return read;
       this.#deps.onRangeRead(rangeId, damaged);
     }

@@ -35,15 +35,22 @@ function concerned(...rows: [RowKind, number?][]): boolean[] {
   const builder = new FrameBuilder();
   for (const [kind, indexId = 0] of rows)
     builder.append(kind, 'k', new Uint8Array(new Uint32Array([indexId, 1]).buffer));
-  const contents = contentsOf(builder.finish(), 2);
+  const contents = contentsOf(builder.finish(), new Set([2, 300]));
   return [text, sparse, dense].map((definition) => concerns(definition, contents));
 }
 
 test('an index is concerned by its own rows and by documents that are gone', () => {
   expect(concerned([rowKind.put], [rowKind.put])).toEqual([true, false, false]);
-  expect(concerned([rowKind.put], [rowKind.vectorPut, 300])).toEqual([true, false, true]);
-  expect(concerned([rowKind.vectorPut, 2], [rowKind.vectorDelete, 300])).toEqual([false, true, true]);
-  expect(concerned([rowKind.vectorPut, 7])).toEqual([false, false, false]);
-  expect(concerned([rowKind.vectorPut, 2], [rowKind.put], [rowKind.vectorPut, 300])).toEqual([true, true, true]);
+  expect(concerned([rowKind.put], [rowKind.partPut, 300])).toEqual([true, false, true]);
+  expect(concerned([rowKind.partPut, 2], [rowKind.partDelete, 300])).toEqual([false, true, true]);
+  expect(concerned([rowKind.partPut, 7])).toEqual([false, false, false]);
+  expect(concerned([rowKind.partPut, 2], [rowKind.put], [rowKind.partPut, 300])).toEqual([true, true, true]);
+  // What no index follows does not end the look for what one does.
+  expect(concerned([rowKind.put], [rowKind.partPut, 7], [rowKind.partPut, 8], [rowKind.partPut, 300])).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  expect(concerned([rowKind.state], [rowKind.partPut, 2])).toEqual([false, true, false]);
   expect(concerned([rowKind.put], [rowKind.delete])).toEqual([true, true, true]);
 });

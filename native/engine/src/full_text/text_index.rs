@@ -317,7 +317,7 @@ impl DerivedIndex for TextIndex {
         for row in frame.rows() {
             let row = row?;
             report.rows += 1;
-            if matches!(row.kind, RowKind::VectorPut | RowKind::VectorDelete) {
+            if matches!(row.kind, RowKind::PartPut | RowKind::PartDelete | RowKind::State) {
                 continue;
             }
             let ordinal = u64::from(row.ordinal);
@@ -458,7 +458,7 @@ fn add_row(
 ) -> Result<Result<(), String>, EngineError> {
     match row.kind {
         RowKind::Delete => Ok(Ok(())),
-        RowKind::Transform | RowKind::VectorPut | RowKind::VectorDelete => {
+        RowKind::Transform | RowKind::PartPut | RowKind::PartDelete | RowKind::State => {
             Err(EngineError::internal("a row that holds no document reached the index"))
         }
         RowKind::Put => match documents.read(row) {

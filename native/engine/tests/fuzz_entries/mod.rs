@@ -4,7 +4,11 @@
 
 use serde::de::IgnoredAny;
 use sundew_base::frame::{Frame, FrameWriter, RowKind};
-use sundew_base::vector_body::VectorBody;
+use sundew_base::part::asset::read_asset;
+use sundew_base::part::chunk_set::read_chunks;
+use sundew_base::part::dense_set::DenseSet;
+use sundew_base::part::edges::read_edges;
+use sundew_base::part::{PartBody, dense, sparse};
 use sundew_engine::full_text::{IndexOptions, QueryPlan, match_documents};
 use sundew_engine::json_scan::{ScanLimits, scan_json};
 use sundew_engine::vector_scan::{VectorIndex, VectorsTaken};
@@ -59,18 +63,30 @@ fn check_rows(frame: &[u8]) {
                 serde_json::from_slice::<IgnoredAny>(row.body).expect("a body is JSON");
             }
             RowKind::Delete => assert!(row.body.is_empty()),
-            RowKind::VectorPut | RowKind::VectorDelete => {
-                VectorBody::parse(row.body).expect("a vector body of our own");
+            RowKind::PartPut | RowKind::PartDelete => {
+                PartBody::parse(row.body).expect("a part of our own");
             }
+            RowKind::State => unreachable!("no write of a user has such rows"),
         }
     }
+}
+
+/// Whatever the bytes are: they are read, or refused.
+fn read_part(body: &[u8]) {
+    let Ok(part) = PartBody::parse(body) else { return };
+    let _ = dense::values(part.payload).map(Iterator::count);
+    let _ = sparse::entries(part.payload).map(Iterator::count);
+    let _ = DenseSet::parse(part.payload).map(|set| (0..set.count()).map(|at| set.vector(at).count()).sum::<usize>());
+    let _ = read_edges(part.payload);
+    let _ = read_chunks(part.payload);
+    let _ = read_asset(part.payload);
 }
 
 /// Bytes as a frame; and, when they are a JSON object, as the document in one that is indexed and matched.
 pub fn document_frame(data: &[u8]) {
     if let Ok(frame) = Frame::parse(data) {
         for row in frame.rows().flatten() {
-            let _ = VectorBody::parse(row.body);
+            read_part(row.body);
         }
         let _ = match_documents(&IndexOptions::named("fuzz"), &plan(r#"{"limit": 1}"#), data);
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_engine::error::EngineError;
 use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, IndexOptions, QueryPlan, TextIndex};
@@ -73,13 +73,13 @@ impl Range {
             let Some(document) = document else { continue };
             if let Some(dense) = &document.dense {
                 let values = dense.iter().flat_map(|value| value.to_le_bytes());
-                let body = vector_head(DENSE_ID, VectorForm::Dense).into_iter().chain(values).collect();
-                packed.push((RowKind::VectorPut, *ordinal, *key, 0, body));
+                let body = part_head(DENSE_ID, PartForm::Dense).into_iter().chain(values).collect();
+                packed.push((RowKind::PartPut, *ordinal, *key, 0, body));
             }
             if !document.sparse.is_empty() {
-                let head = vector_head(SPARSE_ID, VectorForm::Sparse);
+                let head = part_head(SPARSE_ID, PartForm::Sparse);
                 let body = head.into_iter().chain(sparse_bytes(&document.sparse)).collect();
-                packed.push((RowKind::VectorPut, *ordinal, *key, 0, body));
+                packed.push((RowKind::PartPut, *ordinal, *key, 0, body));
             }
         }
         let heap = packed.iter().map(|(_, _, key, _, body)| key.len() + body.len()).sum();

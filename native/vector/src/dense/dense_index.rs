@@ -11,8 +11,8 @@ use std::time::Instant;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
 use sundew_base::frame::{Frame, Row, RowKind};
+use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
-use sundew_base::vector_body::{VectorBody, VectorForm, index_id_of};
 
 use super::builder::{Built, Plan, RowFiles, build, join, plan};
 use super::checkpoint::{Checkpoints, Restored};
@@ -251,19 +251,19 @@ impl DenseIndex {
 
     /// The inner error is the reason for which the row is left out.
     fn put(&self, writing: &mut Writing, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
-        if index_id_of(row.body)? != self.options.index_id {
+        if part_id_of(row.body)? != self.options.index_id {
             return Ok(Ok(()));
         }
-        let body = VectorBody::parse(row.body)?;
+        let body = PartBody::parse(row.body)?;
         // Whatever the new vector is, the old one is no longer the document's.
         writing.kill(row.ordinal);
         let dimension = self.options.dimension as usize;
-        if body.form != VectorForm::Dense || body.count() != dimension {
+        if body.form != PartForm::Dense || body.payload.len() != 4 * dimension {
             return Ok(Err(format!("the vector does not have {dimension} dimensions")));
         }
         let mut vector = std::mem::take(&mut writing.vector);
         vector.clear();
-        vector.extend(body.dense());
+        vector.extend(dense::values(body.payload)?);
         let prepared = self.options.metric.prepare(&mut vector);
         if prepared.is_ok() {
             writing.pending.put(row.ordinal, row.sequence, &vector);
@@ -274,11 +274,11 @@ impl DenseIndex {
 
     fn apply_row(&self, writing: &mut Writing, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
         match row.kind {
-            RowKind::Put | RowKind::Transform => {}
+            RowKind::Put | RowKind::Transform | RowKind::State => {}
             RowKind::Delete => writing.kill(row.ordinal),
-            RowKind::VectorPut => return self.put(writing, row),
-            RowKind::VectorDelete => {
-                if index_id_of(row.body)? == self.options.index_id {
+            RowKind::PartPut => return self.put(writing, row),
+            RowKind::PartDelete => {
+                if part_id_of(row.body)? == self.options.index_id {
                     writing.kill(row.ordinal);
                 }
             }

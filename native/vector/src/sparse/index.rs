@@ -11,8 +11,8 @@ use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
+use sundew_base::part::{PartBody, PartForm, part_id_of, sparse};
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
-use sundew_base::vector_body::{VectorBody, VectorForm, index_id_of};
 
 use super::durable_segments::DurableSegments;
 use super::options::SparseOptions;
@@ -97,12 +97,12 @@ impl SparseIndex {
     /// What the row makes of its document, if it is one of ours; the inner error is why its vector is left out.
     fn read_row(&self, row: &Row) -> Option<Result<Option<PendingVector>, String>> {
         match row.kind {
-            RowKind::Put | RowKind::Transform => None,
+            RowKind::Put | RowKind::Transform | RowKind::State => None,
             RowKind::Delete => Some(Ok(None)),
-            RowKind::VectorPut | RowKind::VectorDelete => {
-                let body = match index_id_of(row.body) {
+            RowKind::PartPut | RowKind::PartDelete => {
+                let body = match part_id_of(row.body) {
                     Ok(id) if id != self.options.index_id => return None,
-                    Ok(_) => VectorBody::parse(row.body),
+                    Ok(_) => PartBody::parse(row.body),
                     Err(error) => Err(error),
                 };
                 let body = match body {
@@ -110,16 +110,16 @@ impl SparseIndex {
                     Err(error) => return Some(Err(error.message)),
                 };
                 match body.form {
-                    _ if row.kind == RowKind::VectorDelete => Some(Ok(None)),
-                    VectorForm::Sparse => Some(self.read_vector(row.sequence, &body).map(Some)),
+                    _ if row.kind == RowKind::PartDelete => Some(Ok(None)),
+                    PartForm::Sparse => Some(self.read_vector(row.sequence, &body).map(Some)),
                     _ => Some(Err("a sparse index takes sparse vectors only".to_owned())),
                 }
             }
         }
     }
 
-    fn read_vector(&self, sequence: u64, body: &VectorBody) -> Result<PendingVector, String> {
-        let entries: Vec<(u32, f32)> = body.sparse().collect();
+    fn read_vector(&self, sequence: u64, body: &PartBody) -> Result<PendingVector, String> {
+        let entries: Vec<(u32, f32)> = sparse::entries(body.payload).map_err(|error| error.message)?.collect();
         if !is_vector(&entries) {
             return Err("the dimensions of a sparse vector must ascend, and its weights be finite".to_owned());
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
 use sundew_vector::search::{SearchBounds, VectorHits};
@@ -80,13 +80,13 @@ pub fn frame(changes: &[Change<'_>], first_sequence: u64) -> Vec<u8> {
         let ordinal = match change {
             Change::Put(ordinal, vector) => {
                 let values: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-                let head = vector_head(INDEX_ID, VectorForm::Dense);
-                writer.push(RowKind::VectorPut, 0, ordinal.to_string().as_bytes(), &[&head, &values]);
+                let head = part_head(INDEX_ID, PartForm::Dense);
+                writer.push(RowKind::PartPut, 0, ordinal.to_string().as_bytes(), &[&head, &values]);
                 *ordinal
             }
             Change::Delete(ordinal) => {
-                let head = vector_head(INDEX_ID, VectorForm::Deleted);
-                writer.push(RowKind::VectorDelete, 0, ordinal.to_string().as_bytes(), &[&head]);
+                let head = part_head(INDEX_ID, PartForm::Deleted);
+                writer.push(RowKind::PartDelete, 0, ordinal.to_string().as_bytes(), &[&head]);
                 *ordinal
             }
             Change::DeleteDocument(ordinal) => {

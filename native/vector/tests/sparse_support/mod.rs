@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sundew_base::frame::{FrameWriter, RowKind};
-use sundew_base::vector_body::{VectorForm, vector_head};
+use sundew_base::part::{PartForm, part_head};
 use sundew_vector::bit_set::BitSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
@@ -56,7 +56,7 @@ pub enum Change {
 }
 
 pub fn sparse_body(index_id: u32, entries: &[(u32, f32)]) -> Vec<u8> {
-    let mut body = vector_head(index_id, VectorForm::Sparse).to_vec();
+    let mut body = part_head(index_id, PartForm::Sparse).to_vec();
     body.extend(entries.iter().flat_map(|(index, _)| index.to_le_bytes()));
     body.extend(entries.iter().flat_map(|(_, weight)| weight.to_le_bytes()));
     body
@@ -67,9 +67,9 @@ pub fn frame(changes: &[Change], first_sequence: u64) -> Vec<u8> {
     let rows: Vec<(RowKind, u32, Vec<u8>)> = changes
         .iter()
         .map(|change| match change {
-            Change::Put(ordinal, entries) => (RowKind::VectorPut, *ordinal, sparse_body(INDEX_ID, entries)),
+            Change::Put(ordinal, entries) => (RowKind::PartPut, *ordinal, sparse_body(INDEX_ID, entries)),
             Change::DeleteVector(ordinal) => {
-                (RowKind::VectorDelete, *ordinal, vector_head(INDEX_ID, VectorForm::Deleted).to_vec())
+                (RowKind::PartDelete, *ordinal, part_head(INDEX_ID, PartForm::Deleted).to_vec())
             }
             Change::DeleteDocument(ordinal) => (RowKind::Delete, *ordinal, Vec::new()),
         })

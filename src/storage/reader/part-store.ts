@@ -1,5 +1,5 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { placeOfVector, vectorRowId } from '../range/vector-rows.ts';
+import { partRowId, placeOfPart } from '../range/part-rows.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
 import type { ScrubPage } from './document-store.ts';
 
@@ -9,18 +9,18 @@ interface Row {
   body: Uint8Array;
 }
 
-interface ReadVectors {
-  /** Ordinal -> index id -> body (`lib/vector-body.ts`). */
+interface ReadParts {
+  /** Ordinal -> index id -> body (`lib/parts/part-body.ts`). */
   found: Map<number, Map<number, Uint8Array>>;
-  /** Ordinals of documents that have a damaged vector. */
+  /** Ordinals of documents that have a damaged part. */
   damaged: Set<number>;
 }
 
-/** Rows of a scrub page; a vector has a few kilobytes. */
+/** Rows of a scrub page; a part has a few kilobytes. */
 const scrubRows = 256;
 
-/** Reads stored vectors of one range on the calling thread. */
-export class VectorStore {
+/** Reads stored parts of one range on the calling thread. */
+export class PartStore {
   readonly #source: ReadSource;
   readonly #byIds: Statement;
   readonly #after: Statement;
@@ -36,34 +36,34 @@ export class VectorStore {
   }
 
   /**
-   * The bodies (`lib/vector-body.ts`) of the vectors that these documents have for these indexes: ordinal -> index id ->
+   * The bodies (`lib/parts/part-body.ts`) of the vectors that these documents have for these indexes: ordinal -> index id ->
    * body. A vector that does not match its checksum is left out, and its document named as damaged.
    */
-  read(ordinals: readonly number[], indexIds: readonly number[]): ReadVectors {
+  read(ordinals: readonly number[], partIds: readonly number[]): ReadParts {
     const found = new Map<number, Map<number, Uint8Array>>();
     const damaged = new Set<number>();
-    if (ordinals.length === 0 || indexIds.length === 0) return { found, damaged };
-    const ids = indexIds.flatMap((indexId) => ordinals.map((ordinal) => vectorRowId(indexId, ordinal)));
+    if (ordinals.length === 0 || partIds.length === 0) return { found, damaged };
+    const ids = partIds.flatMap((partId) => ordinals.map((ordinal) => partRowId(partId, ordinal)));
     for (const row of reading(this.#source, () => this.#byIds.all(JSON.stringify(ids))) as Row[]) {
-      const { indexId, ordinal } = placeOfVector(row.id);
+      const { partId, ordinal } = placeOfPart(row.id);
       if (!isIntact(row)) {
         this.#source.documentDamaged?.(this.#key(ordinal));
         damaged.add(ordinal);
         continue;
       }
       const own = found.get(ordinal) ?? new Map<number, Uint8Array>();
-      found.set(ordinal, own.set(indexId, row.body));
+      found.set(ordinal, own.set(partId, row.body));
     }
     return { found, damaged };
   }
 
-  /** Checks the vectors after a row id (-1 for all), a page of them; undefined when there are none. */
+  /** Checks the parts after a row id (-1 for all), a page of them; undefined when there are none. */
   scrubPage(afterId: number): ScrubPage | undefined {
     const rows = reading(this.#source, () => this.#after.all(afterId, scrubRows)) as Row[];
     const last = rows.at(-1);
     if (!last) return undefined;
     const damaged = rows.filter((row) => !isIntact(row));
-    const damagedKeys = damaged.map(({ id }) => this.#key(placeOfVector(id).ordinal));
+    const damagedKeys = damaged.map(({ id }) => this.#key(placeOfPart(id).ordinal));
     return { rows: rows.length, lastRow: last.id, damagedKeys };
   }
 

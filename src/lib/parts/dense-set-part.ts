@@ -1,0 +1,52 @@
+import { assert } from '../assert.ts';
+import { partBody, partForm, payloadOf } from './part-body.ts';
+import { PayloadReader } from './payload-reader.ts';
+
+/** Vectors of one document. */
+export const denseSetMax = 4_096;
+
+interface SpanVector {
+  /** What of the text the vector stands for, in bytes; the end is exclusive. */
+  start: number;
+  end: number;
+  vector: Float32Array;
+}
+
+/**
+ * Form 3: several dense vectors of one document, one for each chunk of its text, all of one dimension.
+ *
+ *     0 dimension u32, 4 count u32, then for each vector: start u32, end u32; then for each vector: an f32 for each dimension
+ */
+export function denseSetBody(
+  partId: number,
+  vectors: readonly SpanVector[],
+  sourceHash?: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  const dimension = vectors[0]?.vector.length ?? 0;
+  assert(vectors.length > 0 && vectors.length <= denseSetMax, 'a set of vectors with a count out of bounds');
+  const payload = new Uint8Array(8 + vectors.length * (8 + 4 * dimension));
+  const view = new DataView(payload.buffer);
+  view.setUint32(0, dimension, true);
+  view.setUint32(4, vectors.length, true);
+  for (const [at, { start, end, vector }] of vectors.entries()) {
+    assert(vector.length === dimension, 'a set of vectors of several dimensions');
+    view.setUint32(8 + 8 * at, start, true);
+    view.setUint32(12 + 8 * at, end, true);
+    const values = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
+    payload.set(values, 8 + 8 * vectors.length + 4 * dimension * at);
+  }
+  return partBody(partId, partForm.denseSet, payload, sourceHash);
+}
+
+/** The vectors of a body of form 3. */
+export function readDenseSet(body: Uint8Array): SpanVector[] {
+  const reader = new PayloadReader(payloadOf(body));
+  const [dimension, count] = [reader.u32(), reader.u32()];
+  const spans = Array.from({ length: count }, () => ({ start: reader.u32(), end: reader.u32() }));
+  const vectors = spans.map((span) => ({
+    ...span,
+    vector: new Float32Array(new Uint8Array(reader.bytes(4 * dimension)).buffer),
+  }));
+  reader.end();
+  return vectors;
+}

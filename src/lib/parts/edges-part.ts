@@ -1,0 +1,92 @@
+import { assert } from '../assert.ts';
+import { compareKeys } from '../key-order.ts';
+import { partBody, partForm, payloadOf } from './part-body.ts';
+import { PayloadReader } from './payload-reader.ts';
+
+/** Edges of one document in one index, and bytes of a type. */
+export const edgesMax = 2 ** 20;
+export const typeBytesMax = 0xffff;
+const isDerived = 1;
+
+export interface Edge {
+  type: string;
+  /** Key of the document that the edge leads to, which need not exist. */
+  target: string;
+  /** `declared` by a write in `_edges`, or `derived` from a field or an artifact of its document. */
+  origin: 'declared' | 'derived';
+  /** A finite number, kept in 32 bits. */
+  weight: number;
+  /** Milliseconds since 1970. */
+  createdMs: number;
+  updatedMs: number;
+  /** A JSON object; '' for none. */
+  metadata: string;
+}
+
+const encoder = new TextEncoder();
+
+/** By type, target and origin: what tells the edges of one document apart. Strings compare bytewise. */
+export function compareEdges(left: Edge, right: Edge): number {
+  return (
+    compareKeys(left.type, right.type) ||
+    compareKeys(left.target, right.target) ||
+    compareKeys(left.origin, right.origin)
+  );
+}
+
+/**
+ * Form 4: the edges that lead from one document, sorted, each of them once. Counts, types and weights have been checked by
+ * whoever has read them from a request.
+ *
+ *     0 count u32, then for each edge:
+ *       0 type bytes u16, 2 flags u8 (1: derived), 3 zero, 4 target bytes u32, 8 metadata bytes u32, 12 weight f32,
+ *       16 created ms i64, 24 updated ms i64, 32 type, target, metadata (UTF-8)
+ */
+export function edgesBody(partId: number, edges: readonly Edge[], sourceHash?: Uint8Array): Uint8Array<ArrayBuffer> {
+  assert(edges.length <= edgesMax, 'a list of edges with a count out of bounds');
+  const sorted = [...edges].sort(compareEdges);
+  const heads: Uint8Array[] = [];
+  for (const [at, edge] of sorted.entries()) {
+    const last = sorted[at - 1];
+    assert(!last || compareEdges(last, edge) < 0, 'an edge is there twice');
+    heads.push(...encoded(edge));
+  }
+  const count = new Uint8Array(4);
+  new DataView(count.buffer).setUint32(0, sorted.length, true);
+  return partBody(partId, partForm.edges, Buffer.concat([count, ...heads]), sourceHash);
+}
+
+function encoded(edge: Edge): Uint8Array[] {
+  const [type, target, metadata] = [edge.type, edge.target, edge.metadata].map((text) => encoder.encode(text)) as [
+    Uint8Array,
+    Uint8Array,
+    Uint8Array,
+  ];
+  assert(type.byteLength <= typeBytesMax, 'an edge whose type is too long');
+  assert(Number.isFinite(Math.fround(edge.weight)), 'an edge whose weight 32 bits cannot hold');
+  const head = new DataView(new ArrayBuffer(32));
+  head.setUint16(0, type.byteLength, true);
+  head.setUint8(2, edge.origin === 'derived' ? isDerived : 0);
+  head.setUint32(4, target.byteLength, true);
+  head.setUint32(8, metadata.byteLength, true);
+  head.setFloat32(12, edge.weight, true);
+  head.setBigInt64(16, BigInt(edge.createdMs), true);
+  head.setBigInt64(24, BigInt(edge.updatedMs), true);
+  return [new Uint8Array(head.buffer), type, target, metadata];
+}
+
+/** The edges of a body of form 4, sorted. */
+export function readEdges(body: Uint8Array): Edge[] {
+  const reader = new PayloadReader(payloadOf(body));
+  const edges = Array.from({ length: reader.u32() }, (): Edge => {
+    const typeBytes = reader.u16();
+    const origin = (reader.u8() & isDerived) !== 0 ? 'derived' : 'declared';
+    reader.u8();
+    const [targetBytes, metadataBytes] = [reader.u32(), reader.u32()];
+    const [weight, createdMs, updatedMs] = [reader.f32(), reader.i64(), reader.i64()];
+    const [type, target] = [reader.text(typeBytes), reader.text(targetBytes)];
+    return { type, target, origin, weight, createdMs, updatedMs, metadata: reader.text(metadataBytes) };
+  });
+  reader.end();
+  return edges;
+}

@@ -1,0 +1,61 @@
+import { assert } from '../assert.ts';
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Reads a payload piece by piece; every length is checked before it is believed. */
+export class PayloadReader {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Where the next `bytes` bytes begin; they are stepped over. */
+  #take(bytes: number): number {
+    const at = this.#at;
+    assert(at + bytes <= this.#bytes.byteLength, 'the payload of a part ends too early');
+    this.#at = at + bytes;
+    return at;
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.#take(1));
+  }
+
+  u16(): number {
+    return this.#view.getUint16(this.#take(2), true);
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.#take(4), true);
+  }
+
+  f32(): number {
+    return this.#view.getFloat32(this.#take(4), true);
+  }
+
+  /** A 64-bit integer that a double holds exactly. */
+  i64(): number {
+    return Number(this.#view.getBigInt64(this.#take(8), true));
+  }
+
+  bytes(count: number): Uint8Array {
+    const at = this.#take(count);
+    return this.#bytes.subarray(at, at + count);
+  }
+
+  text(bytes: number): string {
+    return decoder.decode(this.bytes(bytes));
+  }
+
+  rest(): Uint8Array {
+    return this.bytes(this.#bytes.byteLength - this.#at);
+  }
+
+  end(): void {
+    assert(this.#at === this.#bytes.byteLength, 'the payload of a part is longer than its lengths say');
+  }
+}

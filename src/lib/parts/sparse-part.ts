@@ -1,0 +1,26 @@
+import { partBody, partForm, payloadOf } from './part-body.ts';
+
+export interface SparseVector {
+  /** Ascending, each once. */
+  indices: Uint32Array;
+  values: Float32Array;
+}
+
+/** Form 2: one sparse vector. The payload is all indices u32, then as many values f32. */
+export function sparseBody(
+  partId: number,
+  { indices, values }: SparseVector,
+  sourceHash?: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  const payload = new Uint8Array(8 * indices.length);
+  payload.set(new Uint8Array(indices.buffer, indices.byteOffset, indices.byteLength));
+  payload.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), 4 * indices.length);
+  return partBody(partId, partForm.sparse, payload, sourceHash);
+}
+
+/** The vector of a body of form 2. */
+export function readSparse(body: Uint8Array): SparseVector {
+  const { buffer, byteLength } = payloadOf(body);
+  const count = byteLength / 8;
+  return { indices: new Uint32Array(buffer, 0, count), values: new Float32Array(buffer, count * 4, count) };
+}
