@@ -13,7 +13,18 @@ interface Outcome {
 }
 
 /** In the order in which a failure is cheapest to understand. */
-const tiers = ['native', 'tidy', 'unit', 'api', 'contract', 'inference', 'model', 'golden', 'fault', 'crash'] as const;
+const tiers = [
+  'native',
+  'tidy',
+  'unit',
+  'storage',
+  'contracts',
+  'api',
+  'inference',
+  'randomized',
+  'fault',
+  'crash',
+] as const;
 /** Only by name: `real-models` fetches 122 MB of models. */
 const tiersByName = ['real-models'] as const;
 const allTiers = [...tiers, ...tiersByName];

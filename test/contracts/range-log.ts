@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
 import type { RangeLog } from '../../src/replication/range-log.ts';
 import type { AppliedWrite, EntryListener, RangeWrite } from '../../src/storage/write-request.ts';
-import { frameOf, group } from '../model/storage-fixture.ts';
+import { frameOf, group } from '../storage/storage-fixture.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 
 /** A log of an implementation, open, with three ranges or more. */

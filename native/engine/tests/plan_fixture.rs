@@ -1,5 +1,5 @@
 //! The plan of a query is written down twice, in `src/query/plan/native-plan.ts` and in `full_text/query/plan.rs`. One fixture
-//! holds a sample of every node, aggregation and plan with all of its members; `test/unit/native-plan.test.ts` keeps it to
+//! holds a sample of every node, aggregation and plan with all of its members; `test/unit/query/native-plan.test.ts` keeps it to
 //! the types of that side, this test to those of this one.
 
 use std::collections::BTreeSet;

@@ -1,0 +1,53 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
+import { DataLock } from '../../src/storage/directory/data-lock.ts';
+import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
+
+const holder = new URL('./lock-holder.ts', import.meta.url).pathname;
+
+test('a directory belongs to one process, and the kernel gives it back when that dies', async () => {
+  using directory = temporaryDirectory();
+  const child = Bun.spawn([process.execPath, holder, directory.path], { stdout: 'pipe', stderr: 'inherit' });
+  const reader = child.stdout.getReader();
+  await reader.read();
+  expect(await failure(openTestStorage(directory.path))).toMatchObject({
+    problem: 'locked',
+    message: `${directory.path} is in use by process ${child.pid}`,
+  });
+  child.kill('SIGKILL');
+  await child.exited;
+  // The pid file is stale now; it decides nothing.
+  expect(readFileSync(join(directory.path, 'LOCK.pid'), 'utf8').trim()).toBe(String(child.pid));
+  const lock = DataLock.acquire(new DataDirectory(directory.path));
+  lock.release();
+});
+
+test('a directory of a later release is refused, and nothing in it is touched', async () => {
+  using directory = temporaryDirectory();
+  writeFileSync(join(directory.path, 'format.json'), '{"format":2}\n');
+  expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'newer_format' });
+  expect(readdirSync(directory.path)).toEqual(['format.json']);
+});
+
+test('an unreadable format is refused', async () => {
+  using directory = temporaryDirectory();
+  for (const text of ['', '{', '{}', 'null', '{"format":"1"}']) {
+    writeFileSync(join(directory.path, 'format.json'), text);
+    expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'damaged' });
+  }
+});
+
+test('a directory without its catalog is refused, and its ranges stay', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  const file = storage.directory.documentsFile(id, 1);
+  await storage.close();
+  rmSync(join(directory.path, 'catalog.db'));
+  expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'damaged' });
+  expect(existsSync(file)).toBe(true);
+});

@@ -1,0 +1,203 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
+import { changingCalls, FaultControl } from '../support/fault/fault-control.ts';
+import { faultLibrary } from '../support/fault/fault-library.ts';
+import type { FaultStep } from './disk-fault-child.ts';
+import { documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
+
+setDefaultTimeout(60_000);
+
+const child = new URL('./disk-fault-child.ts', import.meta.url).pathname;
+
+/** Runs the steps in one process under the fault library, kills it, and returns the answers. */
+async function answersTo(directory: string, steps: FaultStep[], reserveBytes = 0): Promise<unknown[]> {
+  const control = new FaultControl(join(directory, 'control'));
+  const running = Bun.spawn([process.execPath, child, join(directory, 'data'), control.path, String(reserveBytes)], {
+    env: { ...process.env, LD_PRELOAD: await faultLibrary(), FAULT_CONTROL: control.path },
+    stdin: new Blob([`${steps.map((step) => JSON.stringify(step)).join('\n')}\n`]),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const lines: unknown[] = [];
+  let text = '';
+  for await (const chunk of running.stdout.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n')) {
+      lines.push(JSON.parse(text.slice(0, end)));
+      text = text.slice(end + 1);
+    }
+    if (lines.length === steps.length) running.kill('SIGKILL');
+  }
+  await running.exited;
+  if (lines.length < steps.length) throw new Error(await new Response(running.stderr).text());
+  return lines;
+}
+
+test('a range that cannot take its part of a committed write takes it before any other', async () => {
+  using directory = temporaryDirectory();
+  const full: FaultStep = {
+    do: 'arm',
+    rule: { calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' },
+  };
+  const answers = await answersTo(directory.path, [
+    full,
+    { do: 'append', places: [0, 1, 2], key: 'a' },
+    { do: 'append', places: [1], key: 'b' },
+    { do: 'append', places: [0, 1], key: 'c' },
+    { do: 'append', places: [2], key: 'd' },
+    { do: 'get', place: 0, key: 'a' },
+    { do: 'get', place: 1, key: 'a' },
+    { do: 'disarm' },
+    { do: 'append', places: [1], key: 'e' },
+    { do: 'get', place: 1, key: 'a' },
+    { do: 'get', place: 1, key: 'b' },
+    { do: 'get', place: 0, key: 'c' },
+    { do: 'append', places: [0, 1, 2], key: 'f' },
+    { do: 'fatal' },
+  ]);
+  expect(answers).toEqual([
+    'armed',
+    { later: [2] },
+    { code: 'insufficient_storage' },
+    { code: 'insufficient_storage' },
+    'done',
+    { n: 1 },
+    null,
+    'disarmed',
+    'done',
+    { n: 1 },
+    null,
+    null,
+    'done',
+    [],
+  ]);
+});
+
+test('a range takes by itself, once there is room, what it could not take, and says so', async () => {
+  using directory = temporaryDirectory();
+  const full: FaultStep = {
+    do: 'arm',
+    rule: { calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' },
+  };
+  const answers = await answersTo(directory.path, [
+    full,
+    { do: 'append', places: [0, 1, 2], key: 'a' },
+    { do: 'get', place: 1, key: 'a' },
+    { do: 'stand', faults: ['disk_full', 'redo_pending'] },
+    { do: 'disarm' },
+    { do: 'appears', place: 1, key: 'a' },
+    { do: 'stand', faults: [] },
+    { do: 'redone' },
+  ]);
+  expect(answers).toEqual([
+    'armed',
+    { later: [2] },
+    null,
+    ['disk_full', 'redo_pending'],
+    'disarmed',
+    'appeared',
+    [],
+    [2],
+  ]);
+  const storage = await openTestStorage(join(directory.path, 'data'));
+  expect(storage.start.redone).toBe(0);
+  await storage.close();
+});
+
+test('a full disk gives its reserve to deletes and to committed writes, and to nothing else until it has it back', async () => {
+  using directory = temporaryDirectory();
+  const reserveBytes = 64 * 1_024;
+  const reserve = join(directory.path, 'data', 'reserve');
+  const full = (path: string): FaultStep => ({
+    do: 'arm',
+    rule: { calls: ['write'], path, action: 'ENOSPC', while: reserve },
+  });
+  const answers = await answersTo(
+    directory.path,
+    [
+      { do: 'reserves', bytes: reserveBytes },
+      { do: 'append', places: [0, 1, 2], key: 'a' },
+      full('.db'),
+      { do: 'append', places: [0], key: 'b' },
+      { do: 'reserves', bytes: reserveBytes },
+      { do: 'delete', places: [0, 1], key: 'a' },
+      { do: 'get', place: 0, key: 'a' },
+      { do: 'append', places: [0], key: 'c' },
+      { do: 'get', place: 0, key: 'c' },
+      { do: 'disarm' },
+      { do: 'stand', faults: [] },
+      { do: 'append', places: [0], key: 'd' },
+      { do: 'reserves', bytes: reserveBytes },
+      full('/ranges/2/1/documents.db'),
+      { do: 'append', places: [0, 1], key: 'e' },
+      { do: 'get', place: 1, key: 'e' },
+      { do: 'fatal' },
+    ],
+    reserveBytes,
+  );
+  const refused = { code: 'insufficient_storage' };
+  expect(answers).toEqual([
+    reserveBytes,
+    'done',
+    'armed',
+    refused,
+    reserveBytes,
+    'done',
+    null,
+    refused,
+    null,
+    'disarmed',
+    [],
+    'done',
+    reserveBytes,
+    'armed',
+    'done',
+    { n: 1 },
+    [],
+  ]);
+});
+
+test('a committed write that a range never took is finished at the next start', async () => {
+  using directory = temporaryDirectory();
+  await answersTo(directory.path, [
+    { do: 'arm', rule: { calls: ['write'], path: '/ranges/2/1/documents.db', action: 'ENOSPC' } },
+    { do: 'append', places: [0, 1], key: 'a' },
+  ]);
+  const storage = await openTestStorage(join(directory.path, 'data'));
+  expect(storage.start.redone).toBe(1);
+  const range = await storage.openRange(2);
+  expect(documentOf(range.documents.get('a')?.body)).toEqual({ n: 1 });
+  await storage.close();
+});
+
+test('a failed sync ends all writing, whatever comes after it', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0], key: 'a' },
+    { do: 'arm', rule: { calls: ['sync'], path: 'documents.db-wal', action: 'EIO', times: 1 } },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'append', places: [0], key: 'c' },
+    { do: 'append', places: [1], key: 'd' },
+    { do: 'get', place: 0, key: 'a' },
+    { do: 'fatal' },
+  ]);
+  const failed = { code: 'storage_failed' };
+  expect(answers).toEqual(['done', 'armed', failed, failed, failed, { n: 1 }, ['storage_failed']]);
+});
+
+test('a read-only disk refuses writes, keeps reads, and is believed when it recovers', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0], key: 'a' },
+    { do: 'arm', rule: { calls: changingCalls, path: directory.path, action: 'EROFS' } },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'append', places: [0, 1], key: 'c' },
+    { do: 'get', place: 0, key: 'a' },
+    { do: 'disarm' },
+    { do: 'append', places: [0, 1], key: 'd' },
+    { do: 'get', place: 0, key: 'b' },
+    { do: 'fatal' },
+  ]);
+  const refused = { code: 'read_only' };
+  expect(answers).toEqual(['done', 'armed', refused, refused, { n: 1 }, 'disarmed', 'done', null, []]);
+});

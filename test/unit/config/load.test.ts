@@ -1,0 +1,295 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { brokenRelation, limits } from '../../../src/config/limits.ts';
+import { type ConfigSources, limitsOf, loadConfig, loadOptions } from '../../../src/config/load.ts';
+import { type Option, variableOf } from '../../../src/config/option.ts';
+import { options } from '../../../src/config/options.ts';
+import { RunningConfig } from '../../../src/config/reload.ts';
+import { choice, duration, formatSize, integer, size, text } from '../../../src/config/value-kind.ts';
+import { documentKeyBytesMax } from '../../../src/protocol/document-key.ts';
+import { nameCharsMax } from '../../../src/protocol/names.ts';
+import { pageBytesMax, pageRowsMax } from '../../../src/storage/reader/document-store.ts';
+
+function sources(parts: {
+  flags?: Record<string, string>;
+  environment?: Record<string, string>;
+  file?: string;
+  path?: string;
+}): ConfigSources {
+  return {
+    flags: new Map(Object.entries(parts.flags ?? {})),
+    environment: parts.environment ?? {},
+    file: parts.file === undefined ? undefined : (parts.path ?? 'sundew.yaml'),
+    readFile: () => parts.file ?? '',
+  };
+}
+
+function complaint(parts: Parameters<typeof sources>[0]): string {
+  try {
+    loadConfig(sources(parts));
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+  return 'accepted';
+}
+
+describe('layers', () => {
+  test('a flag beats the environment, that the file, that the default; the origin says which', () => {
+    const file = 'server:\n  host: file\n  port: 1\nstorage:\n  data_dir: /file\n';
+    const environment = { SUNDEW__SERVER__HOST: 'environment', SUNDEW__SERVER__PORT: '2' };
+    const { config, origins } = loadConfig(sources({ file, environment, flags: { '--host': 'flag' } }));
+    expect([config.host, config.port, config.dataDir, config.metricsPort]).toEqual(['flag', 2, '/file', 4200]);
+    expect([origins.host, origins.port, origins.dataDir, origins.metricsPort]).toEqual([
+      'flag',
+      'environment',
+      'file',
+      'default',
+    ]);
+  });
+
+  test('JSON files, other spellings of a key, and dotted keys are read', () => {
+    const json = loadConfig(sources({ path: 'c.json', file: '{"health_port": 9, "server.port": 7}' })).config;
+    expect([json.metricsPort, json.port]).toEqual([9, 7]);
+  });
+
+  test('an empty file is no file', () => {
+    expect(loadConfig(sources({ file: '' })).config.port).toBe(8080);
+  });
+
+  test('variables of other programs are not ours', () => {
+    expect(loadConfig(sources({ environment: { SUNDEWX: '1', PATH: '/bin' } })).config.port).toBe(8080);
+  });
+
+  test('the failpoint of crash tests has its short name too', () => {
+    expect(loadConfig(sources({ environment: { SUNDEW_FAILPOINT: 'a.b:2' } })).config.failpoint).toBe('a.b:2');
+  });
+});
+
+describe('what is refused, in one sentence', () => {
+  const refused: readonly (readonly [Parameters<typeof sources>[0], string])[] = [
+    [{ flags: { '--prot': '1' } }, 'unknown option --prot; did you mean --port?'],
+    [
+      { environment: { SUNDEW__SERVER__PROT: '1' } },
+      'unknown variable SUNDEW__SERVER__PROT; did you mean SUNDEW__SERVER__PORT?',
+    ],
+    [{ file: 'server:\n  prot: 1' }, 'sundew.yaml has an unknown key "server.prot"; did you mean server.port?'],
+    [{ flags: { '--port': '70000' } }, '--port must be a whole number from 0 to 65535, not "70000"'],
+    [{ flags: { '--port': '80.5' } }, '--port must be a whole number from 0 to 65535, not "80.5"'],
+    [{ file: 'log:\n  level: loud' }, '"log.level" in sundew.yaml must be one of debug, info, warn, error, not "loud"'],
+    [
+      { environment: { SUNDEW__STORAGE__DATA_DIR: '' } },
+      'SUNDEW__STORAGE__DATA_DIR must be a text that is not empty, not ""',
+    ],
+    [{ file: 'just text' }, 'sundew.yaml must hold a mapping of sections'],
+  ];
+  test.each(refused)('%j', (parts, sentence) => {
+    expect(complaint(parts)).toBe(sentence);
+  });
+
+  test('a file that cannot be parsed or read is named', () => {
+    expect(complaint({ file: '{', path: 'c.json' })).toStartWith('c.json is not valid: ');
+    const unreadable = {
+      ...sources({ file: 'x' }),
+      readFile: () => {
+        throw new Error('no such file');
+      },
+    };
+    expect(() => loadConfig(unreadable)).toThrow('sundew.yaml cannot be read: no such file');
+  });
+
+  test('limits that do not fit each other', () => {
+    const { config } = loadConfig(sources({ flags: {}, file: 'limits:\n  request_deadline: 20s\n' }));
+    expect(() => limitsOf(config)).toThrow(ConfigError);
+  });
+});
+
+describe('secrets', () => {
+  const table = {
+    token: {
+      key: 'access.token',
+      kind: text(),
+      default: 'none',
+      help: 'A secret',
+      secret: true,
+    } satisfies Option<string>,
+  };
+
+  test('are read from the file that _FILE names, and hashed only as set', () => {
+    const read = (environment: Record<string, string>) =>
+      loadOptions(table, { ...sources({ environment }), readFile: (path) => `content of ${path}\n` });
+    const fromFile = read({ SUNDEW__ACCESS__TOKEN_FILE: '/run/token' });
+    expect(fromFile.config.token).toBe('content of /run/token');
+    expect(read({ SUNDEW__ACCESS__TOKEN: 'other' }).hash).toBe(fromFile.hash);
+  });
+
+  test('are not repeated in a complaint', () => {
+    const strict = { token: { ...table.token, kind: integer(0, 9) as unknown as ReturnType<typeof text> } };
+    expect(() => loadOptions(strict, sources({ environment: { SUNDEW__ACCESS__TOKEN: 'hunter2' } }))).toThrow(
+      'SUNDEW__ACCESS__TOKEN must be a whole number from 0 to 9',
+    );
+  });
+});
+
+describe('the table of options', () => {
+  const all = Object.values(options) as Option<unknown>[];
+
+  test('keys and flags are unique', () => {
+    const words = all.flatMap(({ key, flag, aliases = [] }) => [
+      key,
+      ...(flag === undefined ? [] : [flag]),
+      ...aliases,
+    ]);
+    expect(new Set(words).size).toBe(words.length);
+  });
+
+  test.each(all.filter((option) => option.default !== undefined))(
+    'the default of $key reads back as itself',
+    (option) => {
+      expect(option.kind.read(option.kind.write(option.default))).toEqual(option.default);
+    },
+  );
+
+  test('a key names its variable', () => {
+    expect(variableOf('storage.data_dir')).toBe('SUNDEW__STORAGE__DATA_DIR');
+  });
+});
+
+describe('kinds', () => {
+  test.each([
+    ['512MiB', 536_870_912],
+    ['1KiB', 1_024],
+    ['7', 7],
+    [9, 9],
+    ['2GiB', 2_147_483_648],
+    ['5B', 5],
+  ])('size %p is %p bytes', (raw, bytes) => {
+    expect(size(0, 2 ** 40).read(raw)).toBe(bytes);
+  });
+
+  test.each(['1 MiB', '1MB', '-1', '1.5MiB', '', 'x', null, true])('size %p is refused', (raw) => {
+    expect(() => size(0, 2 ** 40).read(raw)).toThrow('such as 512MiB');
+  });
+
+  test('sizes are written with the largest unit that fits', () => {
+    expect([0, 1_023, 1_024, 64 * 1024 ** 2, 3 * 1024 ** 3].map(formatSize)).toEqual([
+      '0B',
+      '1023B',
+      '1KiB',
+      '64MiB',
+      '3GiB',
+    ]);
+  });
+
+  test('durations need a unit and stay in their range', () => {
+    expect(duration(0, 60_000).read('1m')).toBe(60_000);
+    for (const raw of ['61s', '30', 30, ''])
+      expect(() => duration(0, 60_000).read(raw)).toThrow('a duration from 0s to 1m');
+  });
+
+  test('a choice is one of its words', () => {
+    expect(choice(['a', 'b']).read('b')).toBe('b');
+    expect(() => choice(['a', 'b']).read('c')).toThrow('one of a, b');
+  });
+});
+
+describe('limits', () => {
+  test('each relation between bounds is checked', () => {
+    expect(brokenRelation(limits)).toBeUndefined();
+    expect(brokenRelation({ ...limits, queryBodyBytesMax: limits.batchBodyBytesMax + 1 })).toBe(
+      'a batch is the largest body',
+    );
+    expect(brokenRelation({ ...limits, drainDeadlineMs: 31_000 })).toContain('orchestrator');
+  });
+
+  test('an option moves the bound of its name', () => {
+    const { config } = loadConfig(sources({ file: 'limits:\n  concurrent_requests: 5\n' }));
+    expect(limitsOf(config)).toEqual({ ...limits, concurrentRequestsMax: 5 });
+  });
+});
+
+describe('bounds that another layer keeps', () => {
+  test('names and keys', () => {
+    expect([nameCharsMax, nameCharsMax]).toEqual([limits.tableNameCharsMax, limits.indexNameCharsMax]);
+    expect(documentKeyBytesMax).toBe(limits.keyBytesMax);
+  });
+
+  test('the native scan', () => {
+    const source = readFileSync(new URL('../../../native/engine/src/json_scan.rs', import.meta.url), 'utf8');
+    const native = (name: string) => {
+      const [, factor = '', shift = '0'] = new RegExp(`${name}: ([0-9_]+)(?: << ([0-9]+))?,`).exec(source) ?? [];
+      return Number(factor.replaceAll('_', '')) * 2 ** Number(shift);
+    };
+    expect({
+      jsonDepthMax: native('depth_max'),
+      documentMembersMax: native('members_max'),
+      memberNameBytesMax: native('member_name_bytes_max'),
+      documentBytesMax: native('document_bytes_max'),
+      batchKeysMax: native('keys_max'),
+      transformPathSegmentsMax: native('path_segments_max'),
+    }).toEqual({
+      jsonDepthMax: limits.jsonDepthMax,
+      documentMembersMax: limits.documentMembersMax,
+      memberNameBytesMax: limits.memberNameBytesMax,
+      documentBytesMax: limits.documentBytesMax,
+      batchKeysMax: limits.batchKeysMax,
+      transformPathSegmentsMax: limits.transformPathSegmentsMax,
+    });
+  });
+
+  test('a page of a scan', () => {
+    expect([pageRowsMax, pageBytesMax]).toEqual([limits.scanPageRowsMax, limits.scanPageBytesMax]);
+  });
+});
+
+describe('reload', () => {
+  function running() {
+    let file = 'log:\n  level: info\n';
+    const load = () => loadConfig(sources({ file }));
+    const config = new RunningConfig(load(), load);
+    const levels: string[] = [];
+    config.onChange(({ logLevel }) => void levels.push(logLevel));
+    return {
+      config,
+      levels,
+      reloadWith(text: string) {
+        file = text;
+        return config.reload();
+      },
+    };
+  }
+
+  test('a reloadable option changes, and the generation and hash with it', () => {
+    const { config, levels, reloadWith } = running();
+    const before = config.state;
+    expect(reloadWith('log:\n  level: debug\n')).toEqual([]);
+    expect([config.config.logLevel, levels]).toEqual(['debug', ['debug']]);
+    expect(config.state).toMatchObject({ generation: 2, stale: false, lastReloadFailed: false, reloadSuccesses: 1 });
+    expect(config.state.hash).not.toBe(before.hash);
+  });
+
+  test('another option waits for a restart and is named; going back is no longer stale', () => {
+    const { config, levels, reloadWith } = running();
+    expect(reloadWith('server:\n  port: 9\n')).toEqual(['port']);
+    expect(config.config.port).toBe(8080);
+    expect(config.state).toMatchObject({ generation: 1, stale: true });
+    expect(levels).toEqual([]);
+    reloadWith('');
+    expect(config.state.stale).toBe(false);
+  });
+
+  test('a reload that fails keeps everything and is counted', () => {
+    const { config, reloadWith } = running();
+    expect(() => reloadWith('log:\n  level: loud\n')).toThrow(ConfigError);
+    expect(config.config.logLevel).toBe('info');
+    expect(config.state).toMatchObject({
+      generation: 1,
+      lastReloadFailed: true,
+      reloadSuccesses: 0,
+      reloadFailures: 1,
+    });
+    reloadWith('log:\n  level: warn\n');
+    expect(config.state).toMatchObject({ lastReloadFailed: false, reloadSuccesses: 1, reloadFailures: 1 });
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import Ajv2020 from 'ajv/dist/2020.js';
+
+interface Operation {
+  readonly operationId: string;
+}
+interface Document {
+  readonly openapi: string;
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: { readonly schemas: Record<string, object> };
+}
+
+const text = readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8');
+const document = JSON.parse(text) as Document;
+
+/** Every value inside, with where it lies. */
+function* valuesIn(value: unknown, at: string): Generator<[at: string, value: object]> {
+  if (typeof value !== 'object' || value === null) return;
+  yield [at, value];
+  for (const [name, inner] of Object.entries(value)) yield* valuesIn(inner, `${at}/${name}`);
+}
+
+function hasMembers(value: object): boolean {
+  if (!('type' in value && value.type === 'object' && 'properties' in value)) return false;
+  return Object.keys(value.properties as object).length > 0;
+}
+
+describe('docs/openapi.json', () => {
+  test('is valid OpenAPI 3.1', async () => {
+    const result = await new Validator().validate(JSON.parse(text));
+    expect(result).toMatchObject({ valid: true });
+    expect(document.openapi).toBe('3.1.0');
+  });
+
+  test('has only schemas that are valid JSON Schema of 2020-12', () => {
+    const ajv = new Ajv2020({ strict: false });
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      expect([name, ajv.validateSchema(schema), ajv.errors]).toEqual([name, true, null]);
+    }
+    for (const [at, value] of valuesIn(document.paths, '')) {
+      if (at.endsWith('/schema')) expect([at, ajv.validateSchema(value)]).toEqual([at, true]);
+    }
+  });
+
+  test('names every shape: no object with members is written inside a path or another shape', () => {
+    const inline = [...valuesIn(document.paths, ''), ...valuesIn(document.components.schemas, '')].filter(
+      ([at, value]) => hasMembers(value) && !/^\/[A-Za-z0-9]+$/.test(at),
+    );
+    expect(inline.map(([at]) => at)).toEqual([]);
+  });
+
+  test('refers to shapes that are there, and uses all of them', () => {
+    const references = [...text.matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '');
+    expect(new Set(references)).toEqual(new Set(Object.keys(document.components.schemas)));
+  });
+
+  test('gives every operation an id of its own', () => {
+    const ids = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map(({ operationId }) => operationId),
+    );
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'bun:test';
+import type { IndexDefinition } from '../../../src/index-kinds/all-kinds.ts';
+import type { IndexFreshness } from '../../../src/query/execution/index-freshness.ts';
+import { executeQuery } from '../../../src/query/execution/query-executor.ts';
+import type { NativeHits, QueryTarget } from '../../../src/query/execution/query-target.ts';
+import type { NativePlan } from '../../../src/query/plan/native-plan.ts';
+import { planQuery } from '../../../src/query/plan/query-plan.ts';
+
+/** Indexes that show everything. */
+const fresh: IndexFreshness = {
+  heads: () => [5],
+  shown: () => [5],
+  removedSince: () => 0,
+  hasReplayed: () => true,
+  waitUntilShown: async () => true,
+};
+
+/** Three indexed documents, the first of which has been deleted since. */
+const target: QueryTarget = {
+  tableName: 'recipes',
+  freshness: fresh,
+  expiredAtOrBeforeMs: undefined,
+  ranges: [
+    {
+      rangeId: 1,
+      handle: 7,
+      documents: (ordinals: number[]) => ({
+        documents: ordinals
+          .filter((ordinal) => ordinal > 0)
+          .map((ordinal) => ({
+            ordinal,
+            key: `k${ordinal}`,
+            sequence: 1,
+            ttlBaseMs: undefined,
+            writtenMs: undefined,
+            text: '',
+          })),
+        damaged: new Set(),
+      }),
+    },
+  ],
+  vectorHandles: [],
+  recheck: async (_, documents) => documents.map(() => true),
+  orderPage: async (_, hits) => hits.map((_hit, hit) => ({ hit, sort: [] })),
+  highlight: async () => [],
+};
+
+const caller = new AbortController();
+const indexes: IndexDefinition[] = [
+  { name: 'taste', incarnation: 1, partId: 1, memOnly: false, kind: 'dense', dimension: 1, metric: 'l2_squared' },
+];
+
+/** `count` hits with the ordinals from 0 on, in the given versions, with what legs score them. */
+function nativeHits(
+  count: number,
+  members: Partial<NativeHits> = {},
+  sequences: number[] = [],
+  scores: number[][] = [],
+): NativeHits {
+  const own = (at: number) => [0, at, sequences[at] ?? 1, 0, Number.NaN];
+  const numbers = Array.from({ length: count }, (_, at) => [...own(at), ...(scores[at] ?? [])]).flat();
+  const counts = { total: 2, totalIsExact: false, maxScore: 1, isPartial: false };
+  return { numbers: Float64Array.from(numbers), ...counts, ...members };
+}
+
+describe('a page that is filled again', () => {
+  test('is aggregated once, and keeps the count of that', async () => {
+    const asked: NativePlan[] = [];
+    const run = async (_: unknown, plan: NativePlan): Promise<NativeHits> => {
+      asked.push(plan);
+      const aggregated = { total: 3, totalIsExact: true, aggregations: '{"c":{"value":3}}' };
+      return nativeHits(Math.min(3, plan.limit), plan.aggregations ? aggregated : {});
+    };
+    const request = { limit: 2, full_text_search: { match: 'soup' }, aggregations: { c: { type: 'count' } } };
+    const planned = planQuery(request, { name: 'recipes', nowMs: 0 });
+    const behind = { ...target, freshness: { ...fresh, waitUntilShown: async () => false } };
+    const { hits, ...rest } = await executeQuery(planned, behind, run, caller);
+    expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
+    expect(rest).toMatchObject({ total: 2, totalIsExact: false, aggregations: '{"c":{"value":3}}' });
+    expect(asked.map((plan) => plan.aggregations !== undefined)).toEqual([true, false]);
+  });
+
+  test('looks at as many hits more of each search', async () => {
+    const windows: unknown[] = [];
+    const run = async (_: unknown, { limit, fusion }: NativePlan): Promise<NativeHits> => {
+      windows.push([limit, fusion?.window]);
+      return nativeHits(Math.min(3, limit));
+    };
+    const request = { limit: 2, embeddings: { taste: [1] }, merge_config: { window_size: 8 } };
+    const planned = planQuery(request, { name: 'recipes', nowMs: 0, indexes });
+    const { hits } = await executeQuery(planned, target, run, caller);
+    expect(hits.map((hit) => hit.document.key)).toEqual(['k1', 'k2']);
+    expect(windows).toEqual([
+      [2, 8],
+      [4, 10],
+    ]);
+  });
+});
+
+describe('a document that has changed since it was indexed', () => {
+  test('is matched as a whole when only text found it, by the filters alone when a vector did', async () => {
+    const asked: [query: string | undefined, keys: string[], hasLegs: boolean][] = [];
+    const changed: QueryTarget = {
+      ...target,
+      recheck: async ({ query, legs }, documents) => {
+        asked.push([query?.kind, documents.map(({ key }) => key), legs !== undefined]);
+        return documents.map(() => false);
+      },
+    };
+    const none = Number.NaN;
+    const scores = [
+      [none, none],
+      [1, none],
+      [none, 1],
+      [1, 0.5],
+      [none, 0.25],
+    ];
+    const run = async () => nativeHits(5, { legs: ['full_text', 'taste'] }, [1, 0, 0, 7, 1], scores);
+    const request = { full_text_search: { match: 'soup' }, embeddings: { taste: [1] } };
+    const hitsOf = async (filters: object) => {
+      asked.length = 0;
+      const planned = planQuery({ ...request, ...filters }, { name: 'recipes', nowMs: 0, indexes });
+      return (await executeQuery(planned, changed, run, caller)).hits.map((hit) => hit.document.key);
+    };
+    expect(await hitsOf({})).toEqual(['k2', 'k3', 'k4']);
+    expect(asked).toEqual([['match', ['k1'], false]]);
+    expect(await hitsOf({ filter_query: { match: 'vegan' } })).toEqual(['k4']);
+    expect(asked).toEqual([
+      ['match', ['k1'], false],
+      [undefined, ['k2', 'k3'], true],
+    ]);
+  });
+});
+
+describe('an answer while writes are on their way to the indexes', () => {
+  const planOf = (request: object) => planQuery(request, { name: 'recipes', nowMs: 0 });
+  const exact = { total: 3, totalIsExact: true };
+  const runOf = (...hits: NativeHits[]) => {
+    let call = 0;
+    return async () => hits[Math.min(call++, hits.length - 1)] ?? nativeHits(0);
+  };
+
+  test('is exact when everything was shown that was written before it', async () => {
+    expect(await executeQuery(planOf({}), target, runOf(nativeHits(0, exact)), caller)).toMatchObject({
+      ...exact,
+      isPartial: false,
+    });
+  });
+
+  test('is a lower bound when not, less what may have gone since', async () => {
+    const freshness = { ...fresh, shown: () => [3], removedSince: (shown: readonly number[]) => 5 - (shown[0] ?? 0) };
+    const run = runOf(nativeHits(0, { ...exact, total: 10 }));
+    expect(await executeQuery(planOf({}), { ...target, freshness }, run, caller)).toMatchObject({
+      total: 8,
+      totalIsExact: false,
+      isPartial: false,
+    });
+  });
+
+  test('is partial while an index has yet to show what it showed before', async () => {
+    const freshness = { ...fresh, shown: () => [2], hasReplayed: () => false };
+    const run = runOf(nativeHits(0, exact));
+    expect(await executeQuery(planOf({}), { ...target, freshness }, run, caller)).toMatchObject({
+      total: 3,
+      totalIsExact: false,
+      isPartial: true,
+    });
+  });
+
+  test('has the greatest score of what is left when the best hit is gone', async () => {
+    const scored = (count: number, members: Partial<NativeHits> = {}) => {
+      const hits = nativeHits(count, { ...exact, maxScore: 9, ...members });
+      for (let hit = 0; hit < count; hit += 1) hits.numbers[hit * 5 + 3] = 9 - hit;
+      return hits;
+    };
+    const answer = await executeQuery(planOf({ full_text_search: { match: 'x' } }), target, runOf(scored(3)), caller);
+    expect(answer.hits.map(({ score }) => score)).toEqual([8, 7]);
+    expect(answer).toMatchObject({ maxScore: 8, total: 2, totalIsExact: false });
+    const elsewhere = await executeQuery(planOf({}), target, runOf(scored(3, { maxScore: 20 })), caller);
+    expect(elsewhere.maxScore).toBe(20);
+  });
+
+  test('with aggregations over a row that is gone: waits for the indexes and runs again', async () => {
+    const waited: (readonly number[])[] = [];
+    const freshness = {
+      ...fresh,
+      waitUntilShown: async (heads: readonly number[]) => {
+        waited.push(heads);
+        return true;
+      },
+    };
+    const stale = nativeHits(3, { ...exact, aggregations: 'stale' });
+    const current = { ...nativeHits(3, { ...exact, aggregations: 'current', total: 2 }) };
+    current.numbers = current.numbers.slice(5);
+    const plan = planOf({ full_text_search: { match: 'x' }, aggregations: { c: { type: 'count' } } });
+    const answer = await executeQuery(plan, { ...target, freshness }, runOf(stale, current), caller);
+    expect(answer).toMatchObject({ aggregations: 'current', total: 2, totalIsExact: true, isPartial: false });
+    expect(waited).toEqual([[5]]);
+    const never = { ...fresh, waitUntilShown: async () => false };
+    const late = await executeQuery(plan, { ...target, freshness: never }, runOf(stale), caller);
+    expect(late).toMatchObject({ aggregations: 'stale', total: 2, totalIsExact: false, isPartial: true });
+  });
+
+  test('that is only a count waits first', async () => {
+    const steps: string[] = [];
+    const freshness = {
+      ...fresh,
+      waitUntilShown: async () => {
+        steps.push('waited');
+        return true;
+      },
+    };
+    const run = async () => {
+      steps.push('run');
+      return nativeHits(0, exact);
+    };
+    await executeQuery(planOf({ count: true }), { ...target, freshness }, run, caller);
+    expect(steps).toEqual(['waited', 'run']);
+  });
+});
