@@ -25,8 +25,8 @@ const tiers = [
   'fault',
   'crash',
 ] as const;
-/** Only by name: `real-models` fetches 122 MB of models. */
-const tiersByName = ['real-models'] as const;
+/** Only by name: `real-models` fetches 122 MB of models, `clients` the libraries of other projects. */
+const tiersByName = ['real-models', 'clients'] as const;
 const allTiers = [...tiers, ...tiersByName];
 type Tier = (typeof allTiers)[number];
 

@@ -156,7 +156,7 @@ describe('POST /ai/v1/embeddings', () => {
     const long = 'the '.repeat(100);
     expect(await refusal({ input: ['a', long] })).toEqual([
       400,
-      'context_length_exceeded: input 1: the input has 102 tokens; the model takes 64',
+      "context_length_exceeded: input 1: this model's maximum context length is 64 tokens, but the input has 102",
     ]);
     const end = `${'the '.repeat(62)}fox`;
     const cut = await send({ input: end, truncate: true });

@@ -42,7 +42,11 @@ describe('vectors of a GGUF model', () => {
     const long = 'the '.repeat(100);
     const { faults, dense, tokens } = await embed([long, 'hello', [7, 4_000]]);
     expect(faults).toEqual([
-      { index: 0, code: 'context_length_exceeded', message: 'the input has 102 tokens; the model takes 64' },
+      {
+        index: 0,
+        code: 'context_length_exceeded',
+        message: "this model's maximum context length is 64 tokens, but the input has 102",
+      },
       { index: 2, code: 'invalid_request', message: expect.stringContaining('4000') },
     ]);
     expect([...tokens]).toEqual([0, 3, 0]);
@@ -68,7 +72,7 @@ describe('scores of a GGUF model', () => {
     const error = await rerank('hello', ['world', long]).catch((failure: unknown) => failure);
     expect(error).toMatchObject({
       code: 'context_length_exceeded',
-      message: expect.stringMatching(/text 1 .*104.*64/),
+      message: expect.stringMatching(/64 tokens, but .*text 1 have 104/),
     });
     expect((await rerank('hello', [long], 'end')).tokens).toBe(64);
   });

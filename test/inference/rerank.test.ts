@@ -67,9 +67,7 @@ describe('POST /ai/v1/rerank', () => {
     for (const model of ['tiny-cross', 'tiny-late']) {
       const long = await rerank({ model, query: 'a', prompts: ['a', 'the '.repeat(100)] });
       expect([long.status, String(long.body.error).split(':')[0]]).toEqual([400, 'context_length_exceeded']);
-      expect(long.body.message).toContain(
-        model === 'tiny-cross' ? '104 tokens together; the model takes 64' : 'text 1 has 103',
-      );
+      expect(long.body.message).toContain(model === 'tiny-cross' ? 'have 104 together' : 'text 1 has 103');
       const cut = await rerank({ model, query: 'a', prompts: ['the '.repeat(100)], truncate: true });
       expect(cut.status).toBe(200);
       const fitting = await rerank({ model, query: 'a', prompts: ['the '.repeat(model === 'tiny-cross' ? 60 : 61)] });

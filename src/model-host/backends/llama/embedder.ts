@@ -1,5 +1,6 @@
 import type { OperationContext } from '../../backend.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
+import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -61,7 +62,7 @@ export class Embedder {
     const marks = given ? 0 : this.#vocabulary.framed([]).length;
     const kept = truncateTokens(plain, this.#contextTokens - marks, truncate);
     if (kept === undefined) {
-      const message = `the input has ${plain.length + marks} tokens; the model takes ${this.#contextTokens}`;
+      const message = contextOverflow(this.#contextTokens, `the input has ${plain.length + marks}`);
       return { code: 'context_length_exceeded', message };
     }
     const framed = given ? kept : this.#vocabulary.framed(kept);

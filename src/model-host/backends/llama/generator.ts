@@ -10,6 +10,7 @@ import type {
   GenerateResult,
 } from '../../operations/generate.ts';
 import { stateLengths } from '../../state-lengths.ts';
+import { contextOverflow } from '../context-overflow.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
 import { type Constrainer, Grammars } from './constrainer.ts';
 import type { GenerationGroup } from './decode-loop.ts';
@@ -73,13 +74,16 @@ export class Generator {
   }
 
   async generate(input: GenerateInput, context: Context, group?: GenerationGroup): Promise<GenerateResult> {
-    const { vocabulary, contextTokens, name } = this.#deps;
+    const { vocabulary, contextTokens } = this.#deps;
     const prompt = vocabulary.tokenize(input.prompt);
     if (prompt.length === 0) throw new ServiceError('invalid_request', 'the prompt is empty');
     if (prompt.length >= contextTokens) {
       throw new ServiceError(
         'context_length_exceeded',
-        `this model's maximum context length is ${contextTokens} tokens, but the prompt has ${prompt.length}; the model "${name}" needs room for its answer too; shorten the messages`,
+        contextOverflow(
+          contextTokens,
+          `the prompt has ${prompt.length}, and the answer needs room too; shorten the messages`,
+        ),
       );
     }
     const constrainer = input.constraint && this.#grammars.open(input.constraint);

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { OperationContext } from '../../backend.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import type { PooledContext } from './pooled-context.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -36,7 +37,10 @@ export class Reranker {
       if (kept !== undefined) return this.#pair(asked, kept);
       throw new ServiceError(
         'context_length_exceeded',
-        `the query and text ${index} have ${marks + asked.length + read.length} tokens together; the model takes ${contextTokens}`,
+        contextOverflow(
+          contextTokens,
+          `the query and text ${index} have ${marks + asked.length + read.length} together`,
+        ),
       );
     });
     const answers = await context.read(pairs, watch);

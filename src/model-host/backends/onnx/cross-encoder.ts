@@ -2,6 +2,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { floats } from './onnx-session.ts';
 import { TextEncoder } from './text-encoder.ts';
@@ -31,7 +32,7 @@ export async function loadCrossEncoder(spec: ModelSpec): Promise<Backend> {
       const tokens = tokenizer.marks(2) + asked.length + read.length;
       throw new ServiceError(
         'context_length_exceeded',
-        `the query and text ${index} have ${tokens} tokens together; the model takes ${contextTokens}`,
+        contextOverflow(contextTokens, `the query and text ${index} have ${tokens} together`),
       );
     });
     const scores = await encoder.encode(pairs, context);

@@ -4,6 +4,7 @@ import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';
 import type { EmbedImagesInput, EmbedImagesResult } from '../../operations/embed-images.ts';
+import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
@@ -118,7 +119,7 @@ function encodeText(
   const marks = given ? 0 : tokenizer.marks(1);
   const kept = truncateTokens(plain, contextTokens - marks, truncate);
   if (kept === undefined) {
-    const message = `the input has ${plain.length + marks} tokens; the model takes ${contextTokens}`;
+    const message = contextOverflow(contextTokens, `the input has ${plain.length + marks}`);
     return { code: 'context_length_exceeded', message };
   }
   return given ? { ids: Int32Array.from(kept), types: new Int32Array(kept.length) } : tokenizer.framed(kept);

@@ -5,6 +5,7 @@ import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { Pixels } from '../../operations/pixels.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
+import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
@@ -61,7 +62,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
     const kept = truncateTokens(plain, tokensMax - marks, truncate);
     if (kept === undefined) {
       const tokens = plain.length + marks;
-      throw new ServiceError('context_length_exceeded', `${what} has ${tokens} tokens; the model takes ${tokensMax}`);
+      throw new ServiceError('context_length_exceeded', contextOverflow(tokensMax, `${what} has ${tokens}`));
     }
     return tokenizer.framed([...mark, ...kept]);
   }
