@@ -1,7 +1,7 @@
 import type { BenchCase, BenchContext } from '../case.ts';
+import { VectorEngineProcess } from '../engines/vector-engine-process.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { clusteredVectors } from '../workloads/clustered-vectors.ts';
 import { exactNeighbours } from '../workloads/exact-neighbours.ts';
 import type { VectorSet } from '../workloads/vector-set.ts';

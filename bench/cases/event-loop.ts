@@ -8,7 +8,7 @@ import { type Batch, batchBodies } from '../workloads/batch-bodies.ts';
 import { ingestBatchSize, ingestOnce } from './ingest-load.ts';
 
 const documents = { smoke: 10_000, full: 60_000, scale: 300_000 } as const;
-const prober = join(import.meta.dir, '..', 'peers', 'health-prober.ts');
+const prober = join(import.meta.dir, '..', 'client', 'health-prober.ts');
 
 export const eventLoop: BenchCase = {
   name: 'event-loop',

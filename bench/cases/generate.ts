@@ -1,10 +1,10 @@
 import { basename, join } from 'node:path';
 import type { InstalledModel } from '../../src/models/installed-model.ts';
 import type { BenchCase, BenchContext, Tier } from '../case.ts';
+import type { GenerateAnswer } from '../engines/generation-engine-commands.ts';
+import { type GenerationEngineName, GenerationEngineProcess } from '../engines/generation-engine-process.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import type { GenerateAnswer } from '../peers/generation-engine.ts';
-import { type GenerationEngineName, GenerationEngineProcess } from '../processes/generation-engine-process.ts';
 import { pulledModel } from '../processes/pulled-model.ts';
 import { syntheticModel } from '../workloads/synthetic-model.ts';
 

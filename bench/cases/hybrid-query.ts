@@ -1,8 +1,8 @@
 import type { BenchCase, BenchContext } from '../case.ts';
+import { VectorEngineProcess } from '../engines/vector-engine-process.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { recallOf } from '../measure/recall.ts';
-import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { clusteredVectors } from '../workloads/clustered-vectors.ts';
 import { documentFile } from '../workloads/document-file.ts';
 import { exactNeighbours, neighbours } from '../workloads/exact-neighbours.ts';

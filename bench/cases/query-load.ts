@@ -1,9 +1,9 @@
 import type { BenchCase, BenchContext } from '../case.ts';
 import { closedLoop, type LoadResult } from '../client/closed-loop.ts';
 import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { textSpeed } from '../engines/text-speed.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { textSpeed } from '../peers/text-speed.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { SundewService } from '../processes/sundew-service.ts';
 import { type Batch, batchBodies } from '../workloads/batch-bodies.ts';

@@ -1,6 +1,6 @@
+import type { VectorEngineProcess } from '../engines/vector-engine-process.ts';
 import { type CurvePoint, rateAtRecall, recallOf } from '../measure/recall.ts';
 import { median } from '../measure/statistics.ts';
-import type { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { neighbours } from '../workloads/exact-neighbours.ts';
 import type { VectorFilter } from '../workloads/vector-set.ts';
 

@@ -1,8 +1,8 @@
 import type { BenchCase, BenchContext } from '../case.ts';
+import { VectorEngineProcess } from '../engines/vector-engine-process.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { recallOf } from '../measure/recall.ts';
-import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { neighbours } from '../workloads/exact-neighbours.ts';
 import { type SparseSet, sparseTruth } from '../workloads/sparse-vectors.ts';
 import { describeCurves, peerCandidates, recallCurve } from './recall-curve.ts';

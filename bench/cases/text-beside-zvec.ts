@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
+import { textSpeed } from '../engines/text-speed.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { textSpeed } from '../peers/text-speed.ts';
 import { peerNumber, runPeerScript } from '../processes/peer-script.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 import { documentFile } from '../workloads/document-file.ts';

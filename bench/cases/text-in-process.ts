@@ -1,6 +1,6 @@
 import type { BenchCase, BenchContext } from '../case.ts';
+import { textSpeed } from '../engines/text-speed.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { textSpeed } from '../peers/text-speed.ts';
 import { documentFile } from '../workloads/document-file.ts';
 import { queryClasses, textQueries } from '../workloads/text-queries.ts';
 

@@ -1,12 +1,12 @@
 import type { BenchCase, BenchContext } from '../case.ts';
 import { closedLoop } from '../client/closed-loop.ts';
 import { requestBytes } from '../client/http-connection.ts';
+import { VectorEngineProcess } from '../engines/vector-engine-process.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { recallOf } from '../measure/recall.ts';
 import { untilIdle } from '../measure/until-idle.ts';
 import { SundewService } from '../processes/sundew-service.ts';
-import { VectorEngineProcess } from '../processes/vector-engine-process.ts';
 import { clusteredVectors } from '../workloads/clustered-vectors.ts';
 import { exactNeighbours, neighbours } from '../workloads/exact-neighbours.ts';
 import { vectorBatches, vectorQueries, vectorTable } from '../workloads/vector-requests.ts';

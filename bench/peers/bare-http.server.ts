@@ -2,7 +2,7 @@
  * The least that an HTTP server on Bun can do: a POST body is parsed as JSON and dropped, and every request gets the bytes of
  * `--body`. `--port PORT --body FILE`
  */
-import { scriptArguments } from './script-arguments.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 
 const { port, body } = scriptArguments('port', 'body');
 const answer = await Bun.file(body).bytes();

@@ -5,9 +5,9 @@
  * `--file FILE --repeats N`
  */
 import { DuckDBInstance } from '@duckdb/node-api';
+import { scriptArguments } from '../engines/script-arguments.ts';
 import { median } from '../measure/statistics.ts';
 import { aggregationQueries } from '../workloads/aggregation-queries.ts';
-import { scriptArguments } from './script-arguments.ts';
 
 const { file, repeats } = scriptArguments('file', 'repeats');
 const instance = await DuckDBInstance.create(':memory:');

@@ -3,7 +3,7 @@
  * log: every request is answered with the bytes of `--body`. `--port PORT --body FILE`
  */
 import { Elysia } from 'elysia';
-import { scriptArguments } from './script-arguments.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 
 const { port, body } = scriptArguments('port', 'body');
 const answer = await Bun.file(body).bytes();

@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite';
 import { Elysia } from 'elysia';
-import { scriptArguments } from './script-arguments.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 
 const { port, database } = scriptArguments('port', 'database');
 const documents = new Database(database, { readonly: true });

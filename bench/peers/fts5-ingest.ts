@@ -7,8 +7,8 @@
 import { Database } from 'bun:sqlite';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { scriptArguments } from '../engines/script-arguments.ts';
 import { zipfKey } from '../workloads/zipf-documents.ts';
-import { scriptArguments } from './script-arguments.ts';
 
 const batchSize = 1_000;
 

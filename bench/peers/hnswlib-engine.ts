@@ -1,10 +1,10 @@
-/** hnswlib through its own addon, answering the commands of `vector-engine.ts`: cosine, one thread. */
+/** hnswlib through its own addon, answering the commands of `engines/vector-engine-commands.ts`: cosine, one thread. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { peerGraph, serveVectorEngine } from '../engines/vector-engine-commands.ts';
 import { installPackage, loadPackage } from '../processes/cached-package.ts';
 import { cacheDirectory } from '../workloads/document-file.ts';
 import { readQueries, readRows, type VectorSet } from '../workloads/vector-set.ts';
-import { peerGraph, serveVectorEngine } from './vector-engine.ts';
 
 interface Hnsw {
   initIndex(rows: number, links: number, buildCandidates: number, seed: number): void;

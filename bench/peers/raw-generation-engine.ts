@@ -14,7 +14,7 @@ import {
   type LoadAnswer,
   type LoadCommand,
   serveGenerationEngine,
-} from './generation-engine.ts';
+} from '../engines/generation-engine-commands.ts';
 
 interface Loaded {
   readonly binding: LlamaBinding;

@@ -6,7 +6,7 @@ import {
   type LoadAnswer,
   type LoadCommand,
   serveGenerationEngine,
-} from './generation-engine.ts';
+} from '../engines/generation-engine-commands.ts';
 
 /** The chat session of node-llama-cpp as its guide shows it. */
 let context: LlamaContext | undefined;

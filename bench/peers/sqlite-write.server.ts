@@ -4,7 +4,7 @@
  */
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
-import { scriptArguments } from './script-arguments.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 
 const { port, directory } = scriptArguments('port', 'directory');
 const database = new Database(join(directory, 'documents.db'), { strict: true });

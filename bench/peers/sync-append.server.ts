@@ -4,7 +4,7 @@
  */
 import { fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { scriptArguments } from './script-arguments.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 
 const { port, directory } = scriptArguments('port', 'directory');
 const file = openSync(join(directory, 'append'), 'a');

@@ -1,4 +1,4 @@
-/** zvec through its own addon, answering the commands of `vector-engine.ts`. */
+/** zvec through its own addon, answering the commands of `engines/vector-engine-commands.ts`. */
 import { join } from 'node:path';
 import {
   type ZVecCollection,
@@ -9,9 +9,9 @@ import {
   ZVecIndexType,
   ZVecMetricType,
 } from '@zvec/zvec';
+import { type BuildCommand, peerGraph, serveVectorEngine } from '../engines/vector-engine-commands.ts';
 import { sparseQueries, sparseRows } from '../workloads/sparse-vectors.ts';
 import { readBuckets, readQueries, readRows } from '../workloads/vector-set.ts';
-import { type BuildCommand, peerGraph, serveVectorEngine } from './vector-engine.ts';
 
 type Vector = Float32Array | Record<number, number>;
 

@@ -6,8 +6,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ZVecCollectionSchema, ZVecCreateAndOpen, ZVecDataType, ZVecIndexType } from '@zvec/zvec';
+import { scriptArguments } from '../engines/script-arguments.ts';
 import { median } from '../measure/statistics.ts';
-import { scriptArguments } from './script-arguments.ts';
 
 const { file, queries, directory, repeats } = scriptArguments('file', 'queries', 'directory', 'repeats');
 const batchSize = 1_000;

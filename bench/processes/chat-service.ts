@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Placement } from '../machine/placement.ts';
 import { LineProcess } from './line-process.ts';
 
-const script = join(import.meta.dir, '..', 'peers', 'chat-service.ts');
+const script = join(import.meta.dir, '..', 'sundew', 'chat-service.ts');
 
 /** A request to be consumed without HTTP, or a question for the state of the process. */
 export type ChatCommand = { readonly request: object } | { readonly state: true };

@@ -5,7 +5,7 @@ import { median } from '../measure/statistics.ts';
 import { freePort } from './child-process.ts';
 import { SundewServer } from './sundew-server.ts';
 
-const script = join(import.meta.dir, '..', 'peers', 'sundew-service.ts');
+const script = join(import.meta.dir, '..', 'sundew', 'query-service.ts');
 
 /** Queries of one table for a while, so many under way together. */
 export interface ServiceTurn {

@@ -1,4 +1,4 @@
-/** Our indexes through the native calls that the server makes, answering the commands of `vector-engine.ts`. */
+/** Our indexes through the native calls that the server makes, answering the commands of `engines/vector-engine-commands.ts`. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
@@ -8,10 +8,10 @@ import { must } from '../../src/lib/assert.ts';
 import { FrameBuilder, type RowKind, rowKind } from '../../src/lib/document-frame.ts';
 import { hitCount, type NativeHits, numberOf } from '../../src/query/execution/query-target.ts';
 import type { NativePlan } from '../../src/query/plan/native-plan.ts';
+import { type BuildCommand, type SearchCommand, serveVectorEngine } from '../engines/vector-engine-commands.ts';
 import { untilIdle } from '../measure/until-idle.ts';
 import { type SparseSet, type SparseVector, sparseQueries, sparseRows } from '../workloads/sparse-vectors.ts';
 import { readBuckets, readQueries, readRows, type VectorSet } from '../workloads/vector-set.ts';
-import { type BuildCommand, type SearchCommand, serveVectorEngine } from './vector-engine.ts';
 
 const batch = 1_000;
 const legName = 'vector';

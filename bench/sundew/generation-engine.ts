@@ -11,7 +11,7 @@ import {
   type LoadAnswer,
   type LoadCommand,
   serveGenerationEngine,
-} from './generation-engine.ts';
+} from '../engines/generation-engine-commands.ts';
 
 /** What the child process of a model runs, without the messages of its parent. */
 let backend: Backend | undefined;

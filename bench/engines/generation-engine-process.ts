@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Placement } from '../machine/placement.ts';
-import type { GenerateAnswer, GenerateCommand, LoadAnswer, LoadCommand } from '../peers/generation-engine.ts';
-import { LineProcess } from './line-process.ts';
+import { LineProcess } from '../processes/line-process.ts';
+import type { GenerateAnswer, GenerateCommand, LoadAnswer, LoadCommand } from './generation-engine-commands.ts';
 
 export type GenerationEngineName = 'sundew' | 'raw' | 'session';
 
@@ -10,8 +10,13 @@ export class GenerationEngineProcess implements AsyncDisposable {
   readonly #process: LineProcess;
 
   constructor(name: GenerationEngineName, placement: Placement) {
-    const script = join(import.meta.dir, '..', 'peers', `${name}-generation-engine.ts`);
-    this.#process = new LineProcess({ name, command: [process.execPath, script], placement, role: 'all' });
+    const script = name === 'sundew' ? 'sundew/generation-engine.ts' : `peers/${name}-generation-engine.ts`;
+    this.#process = new LineProcess({
+      name,
+      command: [process.execPath, join(import.meta.dir, '..', script)],
+      placement,
+      role: 'all',
+    });
   }
 
   async load(what: Omit<LoadCommand, 'op'>): Promise<LoadAnswer> {

@@ -14,8 +14,8 @@ import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger, writeToStandardError } from '../../src/observability/line-logger.ts';
 import { startServer } from '../../src/server/start-server.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 import type { ServiceAnswer, ServiceTurn } from '../processes/sundew-service.ts';
-import { scriptArguments } from './script-arguments.ts';
 
 const queryPath = '/db/v1/tables/:table/query';
 const given = scriptArguments('directory', 'port', 'metrics', 'control');

@@ -17,9 +17,9 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import { generateRequestSchema } from '../../src/protocol/inference/generate.ts';
 import { createApp } from '../../src/server/create-app.ts';
 import { openInference, stopInference } from '../../src/server/open-inference.ts';
+import { scriptArguments } from '../engines/script-arguments.ts';
 import type { ChatCommand, ChatTurn } from '../processes/chat-service.ts';
 import { jsonLines } from '../processes/line-process.ts';
-import { scriptArguments } from './script-arguments.ts';
 
 const { models } = scriptArguments('models');
 const flags = new Map([

@@ -3,9 +3,10 @@
  * in milliseconds as one line of JSON. A delay is an upper bound of how long the server's event loop was held.
  * `--port PORT`
  */
-import { HttpConnection, requestBytes } from '../client/http-connection.ts';
+
+import { scriptArguments } from '../engines/script-arguments.ts';
 import { percentile } from '../measure/statistics.ts';
-import { scriptArguments } from './script-arguments.ts';
+import { HttpConnection, requestBytes } from './http-connection.ts';
 
 const periodMs = 2;
 

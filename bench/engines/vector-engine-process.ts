@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { Placement, Role } from '../machine/placement.ts';
-import type { BuildAnswer, BuildCommand, SearchAnswer, SearchCommand } from '../peers/vector-engine.ts';
-import { LineProcess } from './line-process.ts';
-import { TemporaryDirectory } from './temporary-directory.ts';
+import { LineProcess } from '../processes/line-process.ts';
+import { TemporaryDirectory } from '../processes/temporary-directory.ts';
+import type { BuildAnswer, BuildCommand, SearchAnswer, SearchCommand } from './vector-engine-commands.ts';
 
 export type VectorEngineName = 'sundew' | 'hnswlib' | 'usearch' | 'zvec';
 
@@ -13,8 +13,13 @@ export class VectorEngineProcess implements AsyncDisposable {
 
   /** By default it may use all cores: one query at a time uses one, building as many as there are. */
   constructor(name: VectorEngineName, placement: Placement, role: Role = 'all') {
-    const script = join(import.meta.dir, '..', 'peers', `${name}-engine.ts`);
-    this.#process = new LineProcess({ name, command: [process.execPath, script], placement, role });
+    const script = name === 'sundew' ? 'sundew/vector-engine.ts' : `peers/${name}-engine.ts`;
+    this.#process = new LineProcess({
+      name,
+      command: [process.execPath, join(import.meta.dir, '..', script)],
+      placement,
+      role,
+    });
   }
 
   async build(what: Omit<BuildCommand, 'op' | 'directory'>): Promise<BuildAnswer> {
