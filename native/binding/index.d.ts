@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 44d79192d53bc2a02a5b570c761cddda68423404ae9ce1318aff51a8e78c1300
+// SHA-256 of its sources: 5150d4f2366ca01772698f9d033fe2bb51f4b1b7c4326fc426a2700665545c4f
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -172,7 +172,7 @@ export declare function openTableSchema(json: string): Promise<number>;
 export declare function openVocabulary(bytes: Uint8Array, lengths: Uint32Array, ends: Array<number>, control: Array<number>): number;
 
 /**
- * The hits of a sorted page in the order of their stored documents: a JSON array of `{hit, sort}`, the place among the
+ * The hits of a sorted page in the order of their stored documents: a JSON array of `{hit, sort}`, the index among the
  * given hits and the values that `_sort` shows. `hits_json`: an array of `{key, position, row}`, where `row` is that of
  * the frame for a document that has changed since it was indexed, else null; by the mapping of these options.
  */

@@ -28,7 +28,7 @@ export function hostPatterns(): ValueKind<readonly string[]> {
 }
 
 /** A variable of the environment that credentials may refer to. */
-interface AllowedVariable {
+export interface AllowedVariable {
   readonly name: string;
   /** Patterns of the hosts that its value may be sent to; undefined for every host that may be called at all. */
   readonly hosts: readonly string[] | undefined;

@@ -11,7 +11,7 @@ export type CheckedIndexConfig = FullTextConfig | DenseConfig | SparseConfig;
 export type IndexDefinition = FullTextDefinition | DenseDefinition | SparseDefinition;
 
 /** An index that is searched by vectors. */
-export type VectorIndex = DenseDefinition | SparseDefinition;
+export type VectorIndexDefinition = DenseDefinition | SparseDefinition;
 
 export type IndexKindName = IndexDefinition['kind'];
 
@@ -64,6 +64,6 @@ export function mappedSchemaOf(definition: IndexDefinition): TableSchema | undef
 }
 
 /** Whether the index is searched by vectors. */
-export function isVectorIndex(definition: IndexDefinition): definition is VectorIndex {
+export function isVectorIndex(definition: IndexDefinition): definition is VectorIndexDefinition {
   return kindOf(definition).vectorSearch !== undefined;
 }

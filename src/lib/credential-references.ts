@@ -1,5 +1,5 @@
 /** A piece of a credential that stands for a value kept elsewhere. */
-type Reference =
+export type Reference =
   | { readonly kind: 'secret'; readonly key: string }
   | { readonly kind: 'variable'; readonly name: string };
 

@@ -24,6 +24,11 @@ export const errorCodes = {
   unknown_provider: [400, false, 'A configuration names a provider that does not exist or cannot do this.'],
   unsupported_response_format: [400, false, 'A grammar or schema uses something that cannot be enforced; it is named.'],
   invalid_media: [400, false, 'An image or sound is malformed, of an unknown kind, or may not be fetched from there.'],
+  host_not_allowed: [
+    400,
+    false,
+    'A provider, or the value of a credential, may not be used at this host; the message names what allows it.',
+  ],
   unauthorized: [401, false, 'The credential is missing or not valid.'],
   forbidden: [403, false, 'The credential does not allow this.'],
   not_found: [404, false, 'There is no such route.'],
@@ -32,6 +37,7 @@ export const errorCodes = {
   model_not_found: [404, false, 'No such model is installed.'],
   image_not_found: [404, false, 'There is no image or sound at its address.'],
   job_not_found: [404, false, 'There is no such job, or it ended long ago.'],
+  secret_not_found: [404, false, 'There is no such secret in the file of secrets.'],
   user_not_found: [404, false, 'There is no such user.'],
   api_key_not_found: [404, false, 'There is no such key of this user.'],
   row_filter_not_found: [404, false, 'The subject has no row filter for this table.'],
@@ -62,6 +68,7 @@ export const errorCodes = {
   model_loading: [503, true, 'A model is being fetched; retry after the given time.'],
   backpressure: [503, true, 'Indexing is behind by more than its bound; retry after the given time.'],
   unavailable: [503, true, 'The server is starting, draining, or the range cannot be written now.'],
+  credential_unavailable: [503, true, 'A secret or variable that a credential refers to is not set; it is named.'],
   auth_disabled: [
     503,
     false,

@@ -14,6 +14,7 @@ import { createApp } from './create-app.ts';
 import { openAccess } from './open-access.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference, stopInference } from './open-inference.ts';
+import { openSecrets, type Secrets } from './open-secrets.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
 import { collectServiceMetrics } from './service-metrics.ts';
@@ -24,6 +25,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const options = config.config;
   const limits = limitsOf(options);
   const metrics = new Metrics();
+  const secrets = openSecrets({ config, clock, logger: logger.component('secrets') });
   const database = await openDatabase({ options: () => config.config, clock, logger, metrics });
   const readiness = new Readiness();
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
@@ -35,7 +37,14 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     metrics,
     checkFilter: readRowFilter,
   });
-  const services = { ...database.services, cluster: clusterSource(start, database), inference, readiness, access };
+  const services = {
+    ...database.services,
+    cluster: clusterSource(start, database, secrets),
+    secrets,
+    inference,
+    readiness,
+    access,
+  };
   const app = createApp(
     { options: () => config.config, listener, logger, clock, limits, metrics },
     allRoutes(services, packageFile.version),
@@ -73,13 +82,14 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   };
 }
 
-function clusterSource({ config, listener }: ServerStart, database: Database): ClusterSource {
+function clusterSource({ config, listener }: ServerStart, database: Database, { store }: Secrets): ClusterSource {
   const { health, replay, directory } = database;
   const { tables } = database.services;
   return {
     tables: () => tables.all(),
     health: (sees) => nodeHealth({ health, replay, tables }, sees),
     config: () => config.state,
+    secrets: () => store.state,
     dataDirectory: directory,
     apiUrl: () => listener.url,
     authEnabled: config.config.authEnabled,

@@ -128,7 +128,12 @@ describe('a caller with a row filter', () => {
     const node = { health: 'healthy', message: '', disk: { health: 'healthy', message: '' }, ranges: [] } as const;
     const config = { generation: 1, hash: '', lastReloadFailed: false, stale: false };
     const state = { ...config, reloadSuccesses: 0, reloadFailures: 0 };
-    const [, topology] = clusterRoutes({ ...source, health: () => ({ ...node, ranges: [] }), config: () => state });
+    const [, topology] = clusterRoutes({
+      ...source,
+      health: () => ({ ...node, ranges: [] }),
+      config: () => state,
+      secrets: () => ({ ...state, sourceGeneration: '' }),
+    });
     const answer = (await topology?.handler({ caller: tv } as never)) as { data: { ranges: { table_name: string }[] } };
     expect(answer.data.ranges.map(({ table_name }) => table_name)).toEqual(['open']);
   });

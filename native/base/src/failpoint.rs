@@ -1,4 +1,4 @@
-//! Named places at which a test can make the process die, to see what a crash there leaves behind.
+//! Named points at which a test can make the process die, to see what a crash there leaves behind.
 //!
 //! `SUNDEW_FAILPOINT=name` aborts at the first hit of `name`, `SUNDEW_FAILPOINT=name:3` at the third. Without the
 //! variable a hit costs one relaxed load.
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failpoint_names_a_place_and_perhaps_a_count() {
+    fn a_failpoint_names_a_point_and_perhaps_a_count() {
         let at_once = parse("index.checkpoint.before-rename").expect("a name alone");
         assert_eq!((at_once.name.as_str(), at_once.hits_left.into_inner()), ("index.checkpoint.before-rename", 1));
         let third = parse("a.b:3").expect("a name with a count");

@@ -70,7 +70,7 @@ pub fn highlight_documents(
     })
 }
 
-/// The hits of a sorted page in the order of their stored documents: a JSON array of `{hit, sort}`, the place among the
+/// The hits of a sorted page in the order of their stored documents: a JSON array of `{hit, sort}`, the index among the
 /// given hits and the values that `_sort` shows. `hits_json`: an array of `{key, position, row}`, where `row` is that of
 /// the frame for a document that has changed since it was indexed, else null; by the mapping of these options.
 #[napi(ts_return_type = "Promise<string>")]

@@ -8,7 +8,7 @@ use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
 use sundew_engine::table_schema::TableSchema;
-use sundew_engine::vector_scan::{self, VectorIndex, VectorsTaken};
+use sundew_engine::vector_scan::{self, VectorTarget, VectorsTaken};
 use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
@@ -198,7 +198,7 @@ fn frame_options(options: FrameOptions) -> EngineFrameOptions {
     }
 }
 
-fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorIndexSpec) -> VectorIndex {
+fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorIndexSpec) -> VectorTarget {
     let takes = match kind.as_str() {
         "dense" => VectorsTaken::Dense {
             dimension: dimension.unwrap_or(0),
@@ -208,7 +208,7 @@ fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorInd
         "managed" => VectorsTaken::Managed,
         _ => VectorsTaken::None,
     };
-    VectorIndex { name, id, takes }
+    VectorTarget { name, id, takes }
 }
 
 /// What vectors may hold, written or searched by.

@@ -110,17 +110,17 @@ fn check_document_schemas(schema: &Map<String, Value>) -> Result<(), EngineError
     let no_types = Map::new();
     let types = schema.get("document_schemas").and_then(Value::as_object).unwrap_or(&no_types);
     for (name, document_type) in types {
-        let place = format!("document_schemas.{}", shorten(name));
+        let path = format!("document_schemas.{}", shorten(name));
         if name.is_empty() {
             return Err(unusable("document_schemas has a type without a name"));
         }
         let Value::Object(document_type) = document_type else {
-            return Err(unusable(format!("{place} must be an object with a `schema`")));
+            return Err(unusable(format!("{path} must be an object with a `schema`")));
         };
-        expect(document_type, &format!("{place}."), "description", Value::is_string, "a string")?;
-        expect(document_type, &format!("{place}."), "schema", Value::is_object, "a JSON Schema object")?;
+        expect(document_type, &format!("{path}."), "description", Value::is_string, "a string")?;
+        expect(document_type, &format!("{path}."), "schema", Value::is_object, "a JSON Schema object")?;
         if let Some(document_schema) = document_type.get("schema").filter(|value| !value.is_null()) {
-            check_document_schema(document_schema, &format!("{place}.schema"))?;
+            check_document_schema(document_schema, &format!("{path}.schema"))?;
         }
     }
     let enforced = schema.get("enforce_types") == Some(&Value::Bool(true));
@@ -136,7 +136,7 @@ fn check_document_schemas(schema: &Map<String, Value>) -> Result<(), EngineError
     }
 }
 
-fn check_document_schema(schema: &Value, place: &str) -> Result<(), EngineError> {
+fn check_document_schema(schema: &Value, path: &str) -> Result<(), EngineError> {
     let is_object_type = match schema.get("type") {
         None => true,
         Some(Value::String(name)) => name == "object",
@@ -144,14 +144,14 @@ fn check_document_schema(schema: &Value, place: &str) -> Result<(), EngineError>
         Some(_) => false,
     };
     if !is_object_type {
-        return Err(unusable(format!("{place}.type must be \"object\": documents are objects")));
+        return Err(unusable(format!("{path}.type must be \"object\": documents are objects")));
     }
     let mut walk = SchemaWalk { root: schema, targets: BTreeSet::new(), in_place: BTreeMap::new() };
-    walk.check(schema, place, true)?;
+    walk.check(schema, path, true)?;
     for target in walk.targets.clone() {
-        walk.target_in_place(&target, place, 0)?;
+        walk.target_in_place(&target, path, 0)?;
     }
-    walk.in_place(schema, place, 0).map(drop)
+    walk.in_place(schema, path, 0).map(drop)
 }
 
 struct SchemaWalk<'a> {
@@ -169,67 +169,66 @@ struct InPlace {
 }
 
 impl SchemaWalk<'_> {
-    fn check(&mut self, schema: &Value, place: &str, is_root: bool) -> Result<(), EngineError> {
+    fn check(&mut self, schema: &Value, path: &str, is_root: bool) -> Result<(), EngineError> {
         let Value::Object(members) = schema else {
             // `true` and `false` are schemas; anything else is reported by the compiler of the schema.
             return Ok(());
         };
         for (name, value) in members {
             match name.as_str() {
-                "$ref" => self.note_reference(value, place)?,
+                "$ref" => self.note_reference(value, path)?,
                 "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$recursiveAnchor" => {
-                    return Err(unusable(format!("{place}: {name} is not supported; use $ref")));
+                    return Err(unusable(format!("{path}: {name} is not supported; use $ref")));
                 }
                 "$id" if !is_root && value.is_string() => {
-                    return Err(unusable(format!("{place}: $id is supported at the top of a schema only")));
+                    return Err(unusable(format!("{path}: $id is supported at the top of a schema only")));
                 }
-                _ => check_extension(name, value, place)?,
+                _ => check_extension(name, value, path)?,
             }
         }
-        for (child_place, child) in children(members, place) {
-            self.check(child, &child_place, false)?;
+        for (child_path, child) in children(members, path) {
+            self.check(child, &child_path, false)?;
         }
         Ok(())
     }
 
-    fn note_reference(&mut self, value: &Value, place: &str) -> Result<(), EngineError> {
+    fn note_reference(&mut self, value: &Value, path: &str) -> Result<(), EngineError> {
         let pointer = value.as_str().and_then(|reference| reference.strip_prefix('#'));
         let Some(pointer) = pointer.filter(|pointer| pointer.is_empty() || pointer.starts_with('/')) else {
-            return Err(unusable(format!("{place}.$ref must point inside the schema, such as \"#/$defs/name\"")));
+            return Err(unusable(format!("{path}.$ref must point inside the schema, such as \"#/$defs/name\"")));
         };
         if self.root.pointer(pointer).is_none() {
-            return Err(unusable(format!("{place}.$ref: there is no {:?} in the schema", shorten(pointer))));
+            return Err(unusable(format!("{path}.$ref: there is no {:?} in the schema", shorten(pointer))));
         }
         self.targets.insert(pointer.to_owned());
         if self.targets.len() > REFERENCES_MAX {
-            return Err(unusable(format!("a schema may refer to at most {REFERENCES_MAX} places")));
+            return Err(unusable(format!("a schema may refer to at most {REFERENCES_MAX} targets")));
         }
         Ok(())
     }
 
-    fn target_in_place(&mut self, pointer: &str, place: &str, above: usize) -> Result<InPlace, EngineError> {
+    fn target_in_place(&mut self, pointer: &str, path: &str, above: usize) -> Result<InPlace, EngineError> {
         if let Some(known) = self.in_place.get(pointer) {
             return Ok(*known);
         }
         let Some(target) = self.root.pointer(pointer) else { return Ok(InPlace { depth: 0, count: 0 }) };
-        let found = self.in_place(target, place, above)?;
+        let found = self.in_place(target, path, above)?;
         self.in_place.insert(pointer.to_owned(), found);
         Ok(found)
     }
 
-    fn in_place(&mut self, schema: &Value, place: &str, above: usize) -> Result<InPlace, EngineError> {
+    fn in_place(&mut self, schema: &Value, path: &str, above: usize) -> Result<InPlace, EngineError> {
         // A loop of references has no end, so it meets this bound too.
         if above > IN_PLACE_DEPTH_MAX {
-            let message = format!(
-                "{place}: schemas that apply to one value refer to each other in a loop or over too many steps"
-            );
+            let message =
+                format!("{path}: schemas that apply to one value refer to each other in a loop or over too many steps");
             return Err(unusable(message));
         }
         let mut deepest = 0;
         let mut count = 1;
         let Value::Object(members) = schema else { return Ok(InPlace { depth: 1, count }) };
         if let Some(pointer) = members.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#')) {
-            let target = self.target_in_place(pointer, place, above + 1)?;
+            let target = self.target_in_place(pointer, path, above + 1)?;
             deepest = target.depth;
             count += target.count;
         }
@@ -241,14 +240,14 @@ impl SchemaWalk<'_> {
                 None => Vec::new(),
             };
             for schema in inner {
-                let found = self.in_place(schema, place, above + 1)?;
+                let found = self.in_place(schema, path, above + 1)?;
                 deepest = deepest.max(found.depth);
                 count += found.count;
             }
         }
         if above + deepest > IN_PLACE_DEPTH_MAX || count > IN_PLACE_COUNT_MAX {
             let message = format!(
-                "{place}: more than {IN_PLACE_COUNT_MAX} schemas, or more than {IN_PLACE_DEPTH_MAX} one within the \
+                "{path}: more than {IN_PLACE_COUNT_MAX} schemas, or more than {IN_PLACE_DEPTH_MAX} one within the \
                  other, apply to one value"
             );
             return Err(unusable(message));
@@ -257,11 +256,11 @@ impl SchemaWalk<'_> {
     }
 }
 
-/// The schemas directly inside a schema, with the places where they stand.
-fn children<'a>(members: &'a Map<String, Value>, place: &str) -> Vec<(String, &'a Value)> {
+/// The schemas directly inside a schema, with the paths to them.
+fn children<'a>(members: &'a Map<String, Value>, path: &str) -> Vec<(String, &'a Value)> {
     let mut found = Vec::new();
     for (keyword, value) in members {
-        let at = format!("{place}.{keyword}");
+        let at = format!("{path}.{keyword}");
         match value {
             Value::Object(map) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
                 found.extend(map.iter().map(|(name, child)| (format!("{at}.{}", shorten(name)), child)));
@@ -277,10 +276,10 @@ fn children<'a>(members: &'a Map<String, Value>, place: &str) -> Vec<(String, &'
 }
 
 /// Checks one `x-service-*` keyword (`x-antfly-*` is an older spelling of it).
-fn check_extension(name: &str, value: &Value, place: &str) -> Result<(), EngineError> {
+fn check_extension(name: &str, value: &Value, path: &str) -> Result<(), EngineError> {
     let own = name.strip_prefix("x-service-");
     let Some(keyword) = own.or_else(|| name.strip_prefix("x-antfly-")) else { return Ok(()) };
-    let refuse = |what: String| Err(unusable(format!("{place}.{name} {what}")));
+    let refuse = |what: String| Err(unusable(format!("{path}.{name} {what}")));
     match keyword {
         "types" => {
             let Value::Array(types) = value else { return refuse("must be an array of field types".to_owned()) };
@@ -326,11 +325,11 @@ fn check_templates(templates: Option<&Value>) -> Result<(), EngineError> {
     }
 }
 
-fn check_template(template: &Value, place: &str) -> Result<(), EngineError> {
+fn check_template(template: &Value, path: &str) -> Result<(), EngineError> {
     let Value::Object(members) = template else {
-        return Err(unusable(format!("{place} must be an object")));
+        return Err(unusable(format!("{path} must be an object")));
     };
-    let prefix = format!("{place}.");
+    let prefix = format!("{path}.");
     for member in ["name", "match", "unmatch", "path_match", "path_unmatch"] {
         expect(members, &prefix, member, Value::is_string, "a string")?;
     }
@@ -338,9 +337,9 @@ fn check_template(template: &Value, place: &str) -> Result<(), EngineError> {
     let mapping_types = format!("one of {}", MAPPING_TYPES.join(", "));
     expect(members, &prefix, "match_mapping_type", is_mapping_type, &mapping_types)?;
     let Some(Value::Object(mapping)) = members.get("mapping") else {
-        return Err(unusable(format!("{place}.mapping must be an object")));
+        return Err(unusable(format!("{path}.mapping must be an object")));
     };
-    let prefix = format!("{place}.mapping.");
+    let prefix = format!("{path}.mapping.");
     let is_field_type = |value: &Value| value.as_str().is_some_and(|name| FIELD_TYPES.contains(&name));
     expect(mapping, &prefix, "type", is_field_type, &format!("one of {}", FIELD_TYPES.join(", ")))?;
     let is_analyzer = |value: &Value| value.as_str().is_some_and(|name| ANALYZER_NAMES.contains(&name));

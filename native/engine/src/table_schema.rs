@@ -102,8 +102,8 @@ impl DocumentType {
             .should_validate_formats(true)
             .offline();
         let validator = options.build(&prepared).map_err(|error| {
-            let place = format!("document_schemas.{}.schema{}", shorten(name), error.instance_path());
-            unusable(format!("{place}: {}", cut(&error.to_string())))
+            let path = format!("document_schemas.{}.schema{}", shorten(name), error.instance_path());
+            unusable(format!("{path}: {}", cut(&error.to_string())))
         })?;
         Ok(Self { name: name.to_owned(), validator })
     }
@@ -171,8 +171,8 @@ fn close(members: &mut Map<String, Value>) {
 }
 
 fn refused(key: &str, path: &str, reason: &str) -> EngineError {
-    let place = if path.is_empty() { String::new() } else { format!(" at {}", shorten(path)) };
-    let message = format!("document {:?}{place}: {}", shorten(key), cut(reason));
+    let at = if path.is_empty() { String::new() } else { format!(" at {}", shorten(path)) };
+    let message = format!("document {:?}{at}: {}", shorten(key), cut(reason));
     EngineError::new("validation_failed", message)
 }
 

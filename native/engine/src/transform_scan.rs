@@ -13,7 +13,7 @@ pub(crate) struct ScannedTransform {
     pub upsert: bool,
 }
 
-/// Reads the transform at the cursor. `index` is its place in the request, for messages.
+/// Reads the transform at the cursor. `index` is its position in the request, for messages.
 pub(crate) fn scan_transform(
     scanner: &mut Scanner<'_>,
     limits: &ScanLimits,
@@ -74,10 +74,10 @@ fn scan_operations(scanner: &mut Scanner<'_>, limits: &ScanLimits, index: usize)
     Ok(())
 }
 
-fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, place: &str) -> Result<(), EngineError> {
+fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, at: &str) -> Result<(), EngineError> {
     if scanner.peek() != Some(b'{') {
         scanner.value(0)?;
-        return Err(shape(format!("`{place}` must be an object")));
+        return Err(shape(format!("`{at}` must be an object")));
     }
     let mut op = None;
     let mut path = None;
@@ -88,7 +88,7 @@ fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, place: &str) -
             member @ ("op" | "path") => {
                 if scanner.peek() != Some(b'"') {
                     scanner.value(0)?;
-                    return Err(shape(format!("`{place}.{member}` must be a string")));
+                    return Err(shape(format!("`{at}.{member}` must be a string")));
                 }
                 let text = scanner.string()?;
                 let text = scanner.decode(text).into_owned();
@@ -103,10 +103,10 @@ fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, place: &str) -
             _ => scanner.value(0)?,
         }
     }
-    let op = op.ok_or_else(|| shape(format!("`{place}` has no `op`")))?;
-    let path = path.ok_or_else(|| shape(format!("`{place}` has no `path`")))?;
-    check_path(&path, limits, &format!("{place}.path"))?;
-    check_value(scanner, &op, value, limits, place)
+    let op = op.ok_or_else(|| shape(format!("`{at}` has no `op`")))?;
+    let path = path.ok_or_else(|| shape(format!("`{at}` has no `path`")))?;
+    check_path(&path, limits, &format!("{at}.path"))?;
+    check_value(scanner, &op, value, limits, at)
 }
 
 fn check_value(
@@ -114,32 +114,32 @@ fn check_value(
     op: &str,
     value: Option<Range<usize>>,
     limits: &ScanLimits,
-    place: &str,
+    at: &str,
 ) -> Result<(), EngineError> {
     let text = value.map(|range| &scanner.text()[range]);
     let first = text.and_then(|text| text.first()).copied();
     match op {
         "$unset" | "$currentDate" => Ok(()),
         "$set" | "$push" | "$addToSet" | "$pull" => {
-            first.map(drop).ok_or_else(|| shape(format!("`{place}`: {op} needs a `value`")))
+            first.map(drop).ok_or_else(|| shape(format!("`{at}`: {op} needs a `value`")))
         }
         "$inc" | "$mul" | "$min" | "$max" => match first {
             Some(b'-' | b'0'..=b'9') => Ok(()),
-            _ => Err(shape(format!("`{place}.value`: {op} needs a number"))),
+            _ => Err(shape(format!("`{at}.value`: {op} needs a number"))),
         },
         "$pop" => match text {
             Some(b"1" | b"-1") => Ok(()),
-            _ => Err(shape(format!("`{place}.value`: $pop needs 1 (the last element) or -1 (the first)"))),
+            _ => Err(shape(format!("`{at}.value`: $pop needs 1 (the last element) or -1 (the first)"))),
         },
         "$rename" => {
             let Some(text) = text.filter(|_| first == Some(b'"')) else {
-                return Err(shape(format!("`{place}.value`: $rename needs a string")));
+                return Err(shape(format!("`{at}.value`: $rename needs a string")));
             };
             let target = crate::json_scan::decode_string(&text[1..text.len() - 1], true);
-            check_path(&target, limits, &format!("{place}.value"))
+            check_path(&target, limits, &format!("{at}.value"))
         }
         _ => Err(shape(format!(
-            "`{place}.op`: {:?} is not one of $set, $unset, $inc, $mul, $min, $max, $push, $addToSet, $pull, $pop, \
+            "`{at}.op`: {:?} is not one of $set, $unset, $inc, $mul, $min, $max, $push, $addToSet, $pull, $pop, \
              $currentDate, $rename",
             crate::json_scan::shorten(op)
         ))),
@@ -147,27 +147,27 @@ fn check_value(
 }
 
 /// `$.a.b` or `a.b`.
-fn check_path(path: &str, limits: &ScanLimits, place: &str) -> Result<(), EngineError> {
+fn check_path(path: &str, limits: &ScanLimits, at: &str) -> Result<(), EngineError> {
     let segments = path.strip_prefix("$.").unwrap_or(path);
     let mut count = 0;
     for segment in segments.split('.') {
         count += 1;
         if segment.is_empty() || segment.contains('\0') || (count == 1 && segment == "$") {
-            return Err(shape(format!("`{place}` must be a path such as \"$.a.b\" or \"a.b\"")));
+            return Err(shape(format!("`{at}` must be a path such as \"$.a.b\" or \"a.b\"")));
         }
         if count == 1 && segment == "_embeddings" {
-            return Err(shape(format!("`{place}`: transforms leave vectors alone; write them with `inserts`")));
+            return Err(shape(format!("`{at}`: transforms leave vectors alone; write them with `inserts`")));
         }
         if count == 1 && is_kept_by_server(segment) {
-            return Err(shape(format!("`{place}`: {}", kept_by_server(segment))));
+            return Err(shape(format!("`{at}`: {}", kept_by_server(segment))));
         }
         if count == 1 && segment == "_edges" {
-            let message = format!("`{place}`: {segment} cannot be written yet");
+            let message = format!("`{at}`: {segment} cannot be written yet");
             return Err(EngineError::new("not_implemented", message));
         }
     }
     if count > limits.path_segments_max {
-        let message = format!("`{place}` has {count} segments; the limit is {}", limits.path_segments_max);
+        let message = format!("`{at}` has {count} segments; the limit is {}", limits.path_segments_max);
         return Err(shape(message));
     }
     Ok(())

@@ -25,7 +25,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// An index of the table, as far as the vectors of a write concern it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VectorIndex {
+pub struct VectorTarget {
     pub name: String,
     /// Its incarnation: what vector rows carry.
     pub id: u32,
@@ -70,7 +70,7 @@ pub(crate) struct VectorRows {
 impl VectorRows {
     /// Reads one document's member `_embeddings`, given with its name, which a scan has accepted, and appends a row for
     /// each index named in it. Error: `invalid_embedding`, naming document and index.
-    pub fn read(&mut self, member: &[u8], key: &str, indexes: &[VectorIndex]) -> Result<(), EngineError> {
+    pub fn read(&mut self, member: &[u8], key: &str, indexes: &[VectorTarget]) -> Result<(), EngineError> {
         let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
         let mut scanner = Scanner::new(member, &limits)?;
         if scanner.peek() != Some(b'"') {
@@ -94,7 +94,7 @@ impl VectorRows {
         Ok(())
     }
 
-    fn index(&mut self, scanner: &mut Scanner<'_>, name: &str, indexes: &[VectorIndex]) -> Result<(), Fault> {
+    fn index(&mut self, scanner: &mut Scanner<'_>, name: &str, indexes: &[VectorTarget]) -> Result<(), Fault> {
         let Some(index) = indexes.iter().find(|index| index.name == name) else {
             return refuse("names no index of the table; create an embeddings index of this name first");
         };
@@ -153,9 +153,9 @@ impl VectorRows {
         }
         // Four sums, so that no addition waits for the one before.
         let mut sums = [0.0; 4];
-        for (place, bytes) in payload.chunks_exact(4).enumerate() {
+        for (at, bytes) in payload.chunks_exact(4).enumerate() {
             let value = f64::from(f32_at(bytes, 0));
-            sums[place % 4] += value * value;
+            sums[at % 4] += value * value;
         }
         let norm: f64 = sums.iter().sum();
         if !norm.is_finite() {
@@ -338,7 +338,7 @@ fn index_item(text: &[u8], at: usize) -> Result<(u32, usize), Fault> {
     Ok((index, end))
 }
 
-/// Why a vector is not taken, without its place.
+/// Why a vector is not taken, without its position.
 #[derive(Debug)]
 enum Fault {
     Refused(Cow<'static, str>),

@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::frame::{FrameWriter, RowKind};
 use crate::json_scan::{decode_string, find_member, shorten};
 use crate::table_schema::TableSchema;
-use crate::vector_scan::{VectorIndex, VectorRows};
+use crate::vector_scan::{VectorRows, VectorTarget};
 use crate::write_scan::{ENTRY_WORDS, FLAG_EDGES, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
 
 const TIMESTAMP_MEMBER: &str = "_timestamp";
@@ -25,7 +25,7 @@ pub struct FrameOptions {
     pub ttl_field: Option<String>,
     pub key_bytes_max: usize,
     /// The table's indexes; they are looked at only for documents with `_embeddings`.
-    pub vector_indexes: Vec<VectorIndex>,
+    pub vector_indexes: Vec<VectorTarget>,
 }
 
 struct Entry<'a> {
@@ -141,7 +141,7 @@ fn without_member(object: &[u8], member: Range<usize>) -> Vec<u8> {
 }
 
 /// The vector rows of all documents; each entry learns which are its own.
-fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorIndex]) -> Result<VectorRows, EngineError> {
+fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorTarget]) -> Result<VectorRows, EngineError> {
     let mut vectors = VectorRows::default();
     for row in rows.iter_mut().filter(|row| !row.embeddings.is_empty()) {
         let start = vectors.rows.len();

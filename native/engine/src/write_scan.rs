@@ -90,8 +90,8 @@ impl WriteScan<'_> {
             let mut tables = self.scanner.open_object(1)?;
             while let Some(table) = self.scanner.next_member(&mut tables)? {
                 let table_name = self.scanner.decode(table).into_owned();
-                let place = format!("tables.{}", shorten(&table_name));
-                let table_envelope = self.section(WriteKind::Batch, sections.len() as u32, &place, 2)?;
+                let path = format!("tables.{}", shorten(&table_name));
+                let table_envelope = self.section(WriteKind::Batch, sections.len() as u32, &path, 2)?;
                 sections.push(table_name);
                 table_envelopes.push(self.literal_text(table), &table_envelope);
             }
@@ -101,8 +101,8 @@ impl WriteScan<'_> {
     }
 
     /// Reads one batch or merge object; answers its envelope.
-    fn section(&mut self, kind: WriteKind, section: u32, place: &str, depth: u32) -> Result<String, EngineError> {
-        self.expect(b'{', &format!("{place} must be a JSON object"))?;
+    fn section(&mut self, kind: WriteKind, section: u32, path: &str, depth: u32) -> Result<String, EngineError> {
+        self.expect(b'{', &format!("{path} must be a JSON object"))?;
         let mut envelope = Envelope::default();
         let mut object = self.scanner.open_object(depth)?;
         while let Some(name) = self.scanner.next_member(&mut object)? {
@@ -124,7 +124,7 @@ impl WriteScan<'_> {
         Ok(envelope.finish())
     }
 
-    /// False when there is null in their place.
+    /// False when there is null instead of them.
     fn documents(&mut self, section: u32, member: &str) -> Result<bool, EngineError> {
         if self.skip_null()? {
             return Ok(false);
@@ -190,7 +190,7 @@ impl WriteScan<'_> {
     }
 
     /// Steps over the value of `_embeddings`. What is no JSON there, such as the `NaN` of some clients, or no double is told
-    /// with the vector's place.
+    /// with the vector's position.
     fn embeddings(&mut self, key: RawString) -> Result<(), EngineError> {
         if self.scanner.peek() != Some(b'{') {
             return self.scanner.value(1);
@@ -199,8 +199,8 @@ impl WriteScan<'_> {
         while let Some(index) = self.scanner.next_member(&mut object)? {
             self.scanner.value(2).map_err(|error| {
                 let (key, index) = (self.scanner.decode(key), self.scanner.decode(index));
-                let place = format!("document {:?}: `_embeddings.{}`", shorten(&key), shorten(&index));
-                EngineError::new(error.code, format!("{place}: {}", error.message))
+                let path = format!("document {:?}: `_embeddings.{}`", shorten(&key), shorten(&index));
+                EngineError::new(error.code, format!("{path}: {}", error.message))
             })?;
         }
         Ok(())

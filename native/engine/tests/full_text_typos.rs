@@ -15,9 +15,9 @@ const KEPT: usize = 64;
 fn variants() -> Vec<(String, usize)> {
     // Without those that a stem may end before.
     let letters = || "abcfghijklmnopqrtuvwx".chars();
-    let places = (1..5).flat_map(|place| letters().map(move |letter| (place, letter)));
-    let word = |(place, letter)| (0..5).map(|at| if at == place { letter } else { 'z' }).collect::<String>();
-    places.map(word).enumerate().map(|(at, word)| (word, 1 + at * 7 % 5)).collect()
+    let positions = (1..5).flat_map(|position| letters().map(move |letter| (position, letter)));
+    let word = |(position, letter)| (0..5).map(|at| if at == position { letter } else { 'z' }).collect::<String>();
+    positions.map(word).enumerate().map(|(at, word)| (word, 1 + at * 7 % 5)).collect()
 }
 
 /// The documents, each of one word.

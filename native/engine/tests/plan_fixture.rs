@@ -20,7 +20,7 @@ fn assert_whole<T: Serialize + DeserializeOwned>(sample: &Value) {
     assert_eq!(&serde_json::to_value(&read).expect("JSON"), sample);
 }
 
-/// What may stand in a place, as the refusal of anything else lists it.
+/// What may stand at a position, as the refusal of anything else lists it.
 fn words_of<T: DeserializeOwned>(refused: Value) -> BTreeSet<String> {
     let Err(error) = serde_json::from_value::<T>(refused.clone()) else { panic!("taken: {refused}") };
     let message = error.to_string();

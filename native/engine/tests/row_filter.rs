@@ -109,13 +109,13 @@ fn answers_are_those_of_a_table_without_the_hidden_rows() {
         for _ in 0..QUERIES {
             let node = random_node(&mut random, 0);
             let mut plan = json!({"limit": 200, "exact_total": true, "total_exact_up_to": 1000});
-            let place = ["query", "filter", "exclusion"][random.below(3)];
-            plan[place] = if place == "query" { node.clone() } else { json!([node]) };
+            let member = ["query", "filter", "exclusion"][random.below(3)];
+            plan[member] = if member == "query" { node.clone() } else { json!([node]) };
             if random.below(2) == 0 {
                 plan["aggregations"] = aggregations(&json!(["tag", "secret"][random.below(2)]));
             }
             let asked = |plan: Value| Query { plan, ..Query::default() };
-            let at = format!("{place} {node} under {filter}");
+            let at = format!("{member} {node} under {filter}");
 
             let mut sorted = plan.clone();
             sorted["sort"] = json!([{"field": "order", "desc": random.below(2) == 0}]);

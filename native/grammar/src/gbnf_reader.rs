@@ -24,7 +24,7 @@ pub struct Reader<'t> {
     names: Vec<String>,
 }
 
-/// The reason why a text cannot be read, with its place.
+/// The reason why a text cannot be read, with its position.
 type Read<T> = Result<T, String>;
 
 impl<'t> Reader<'t> {

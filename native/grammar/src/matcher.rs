@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_its_place() {
+    fn what_cannot_be_read_is_refused_with_its_position() {
         for (gbnf, reason) in [
             ("root ::= \"a\" b", "uses the rule \"b\""),
             ("a ::= \"x\"", "no rule \"root\""),

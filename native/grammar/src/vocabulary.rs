@@ -8,7 +8,7 @@ use sundew_base::error::EngineError;
 
 /// Parses that may be alive at one character of an output.
 const PARSES_MAX: usize = 2_000;
-/// Work for the tokens that may follow at one place: parser items (about 20,000 a millisecond), lexer steps (about
+/// Work for the tokens that may follow at one position: parser items (about 20,000 a millisecond), lexer steps (about
 /// 14,000 a millisecond).
 const STEP_ITEMS_MAX: usize = 1_000_000;
 const STEP_LEXER_FUEL: u64 = 1_000_000;

@@ -184,7 +184,7 @@ fn rows_are_found_by_queries_off_all_clusters() {
 fn all_rows_are_found_when_all_are_wanted() {
     let mut world = World::new(7);
     let mut tested = Tested::new(options(Metric::L2Squared));
-    // Islands that no link leads to: each vector stands two hundred times at the same place.
+    // Islands that no link leads to: each vector stands two hundred times.
     let rows: Vec<(u32, Vec<f32>)> =
         (0..4000).map(|at| (at, world.clusters.centres[at as usize / 200].clone())).collect();
     tested.load(&rows);

@@ -1,5 +1,6 @@
 import { statfsSync } from 'node:fs';
 import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts';
+import type { SecretStoreState } from '../../access/secrets/secret-store.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
@@ -17,6 +18,7 @@ export interface ClusterSource {
   /** Of the tables that `sees` is true of; faults of others are told without their names. */
   health(sees: (table: string) => boolean): NodeHealth;
   config(): ConfigGeneration;
+  secrets(): SecretStoreState;
   dataDirectory: string;
   apiUrl(): string;
   /** Whether requests need a credential. */
@@ -61,6 +63,7 @@ function renderStatus(source: ClusterSource, caller: Caller) {
     auth_enabled: source.authEnabled,
     ...singleNode.status,
     ...notBuilt.status,
+    secret_store: renderSecretStore(source.secrets()),
     runtime_config: {
       generation,
       hash,
@@ -70,6 +73,18 @@ function renderStatus(source: ClusterSource, caller: Caller) {
       reload_failures: reloadFailures,
     },
     storage: storageEngine,
+  };
+}
+
+function renderSecretStore(state: SecretStoreState) {
+  return {
+    generation: state.generation,
+    supports_source_generation: true,
+    source_generation: state.sourceGeneration,
+    last_reload_failed: state.lastReloadFailed,
+    stale: state.stale,
+    reload_successes: state.reloadSuccesses,
+    reload_failures: state.reloadFailures,
   };
 }
 

@@ -40,19 +40,10 @@ export const storageEngine = {
   maintenance: { check: true, compact: false, vacuum: false, online: false, asynchronous: false },
 } as const;
 
-/** There are no secrets and no sources of artifacts yet. */
+/** There are no sources of artifacts yet. */
 export const notBuilt = {
   status: {
     index_capabilities: { artifact_sources: false, artifact_sources_state: 'unavailable' },
-    secret_store: {
-      generation: 0,
-      supports_source_generation: false,
-      source_generation: '',
-      last_reload_failed: false,
-      stale: false,
-      reload_successes: 0,
-      reload_failures: 0,
-    },
   },
   /** Artifacts are neither resolved nor promoted: nothing is ever behind. */
   artifactStage: {

@@ -7,6 +7,7 @@ import { clusterRoutes } from '../database/cluster.ts';
 import { documentRoutes } from '../database/documents.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { queryRoutes } from '../database/query.ts';
+import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { writeRoutes } from '../database/writes.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
@@ -23,6 +24,7 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
+  readonly secrets: SecretRoutesDeps;
   readonly inference: Parameters<typeof inferenceRoutes>[0];
   readonly readiness: Readiness;
   /** Undefined while authentication is off: the routes then say so. */
@@ -38,6 +40,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
+    ...secretRoutes(services.secrets),
     ...inferenceRoutes(services.inference),
     ...userRoutes(services.access),
     ...keyRoutes(services.access),

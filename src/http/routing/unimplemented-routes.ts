@@ -27,7 +27,6 @@ export const unimplementedParts: readonly Part[] = [
       'POST /db/v1/connections/:connection/partner/disconnect',
     ],
   },
-  { name: 'The secret store', routes: ['GET /db/v1/secrets', 'PUT /db/v1/secrets/:key', 'DELETE /db/v1/secrets/:key'] },
   {
     name: 'Backup and restore',
     routes: [

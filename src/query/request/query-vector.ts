@@ -1,5 +1,5 @@
 import { vectorBounds } from '../../engine/vector-bounds.ts';
-import type { VectorIndex } from '../../index-kinds/all-kinds.ts';
+import type { VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
 import type { DenseDefinition } from '../../index-kinds/dense.ts';
 import type { SparseDefinition } from '../../index-kinds/sparse.ts';
 import { base64Bytes, decodeBase64Into } from '../../lib/base64.ts';
@@ -10,12 +10,15 @@ const denseForms = 'an array of numbers, or base64 of little-endian float32 valu
 const sparseForms = '{"indices", "values"}, {"packed_indices", "packed_values"}, or an object of token -> weight';
 
 /** The bytes of a query vector, as the engine reads it for this index. Fails with `invalid_query` naming `where`. */
-export function readQueryVector(value: unknown, index: VectorIndex, where: string): Uint8Array {
-  const read = readers[index.kind] as (value: unknown, index: VectorIndex, where: string) => Uint8Array;
+export function readQueryVector(value: unknown, index: VectorIndexDefinition, where: string): Uint8Array {
+  const read = readers[index.kind] as (value: unknown, index: VectorIndexDefinition, where: string) => Uint8Array;
   return read(value, index, where);
 }
 
-const readers = { dense: readDenseVector, sparse: readSparseVector } satisfies Record<VectorIndex['kind'], unknown>;
+const readers = { dense: readDenseVector, sparse: readSparseVector } satisfies Record<
+  VectorIndexDefinition['kind'],
+  unknown
+>;
 
 /**
  * The bytes of a query vector for a dense index: its float32 values, little-endian.

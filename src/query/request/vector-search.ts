@@ -1,5 +1,10 @@
 import { limits } from '../../config/limits.ts';
-import { type IndexDefinition, isVectorIndex, kindOf, type VectorIndex } from '../../index-kinds/all-kinds.ts';
+import {
+  type IndexDefinition,
+  isVectorIndex,
+  kindOf,
+  type VectorIndexDefinition,
+} from '../../index-kinds/all-kinds.ts';
 import { textLegName } from '../../index-kinds/full-text.ts';
 import { suggestion } from '../../lib/did-you-mean.ts';
 import { invalidQuery, isObject, type Members, member, readNumber, readStrings } from '../nodes/query-members.ts';
@@ -77,7 +82,7 @@ export function defaultLimit(
 }
 
 interface ReadLeg {
-  index: VectorIndex;
+  index: VectorIndexDefinition;
   leg: Omit<PlanLeg, 'weight'>;
   vector: Uint8Array;
 }
@@ -109,7 +114,7 @@ function namesOf(request: Members, embeddings: Members): string[] {
   return names;
 }
 
-function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndex {
+function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndexDefinition {
   const index = indexes.find((each) => each.name === name);
   if (index && !isVectorIndex(index)) {
     throw invalidQuery(at, `"${name}" is a full-text index; search it with "full_text_search"`);

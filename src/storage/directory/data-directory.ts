@@ -75,7 +75,7 @@ export class DataDirectory {
    */
   refuseForeign(): void {
     const own =
-      /^(LOCK|LOCK\.pid|LOCK-journal|format\.json\.new|catalog\.db(-wal|-shm|-journal)?|ranges|tmp|reserve|lost\+found)$/;
+      /^(LOCK|LOCK\.pid|LOCK-journal|format\.json\.new|catalog\.db(-wal|-shm|-journal)?|ranges|tmp|reserve|secret-store\.json(\.new)?|lost\+found)$/;
     const foreign = listDirectory(this.root).filter((name) => !own.test(name));
     if (foreign.length === 0) return;
     const names = foreign.slice(0, 3).join(', ') + (foreign.length > 3 ? ', ...' : '');

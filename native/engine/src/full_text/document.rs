@@ -14,7 +14,7 @@ use super::fields::{Fields, KEY_PATH, LONG_STRING_PATH, ORDINAL_PATH, PRESENT_PA
 /// Terms that every document has: its ordinal and its key.
 const RESERVED_TERMS: usize = 2;
 
-/// A place in the document's text buffer.
+/// A span of the document's text buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub start: u32,

@@ -214,7 +214,7 @@ impl Target<'_> {
         }
     }
 
-    /// A value that is declared to hold places or shapes. What is neither is passed over.
+    /// A value that is declared to hold points or shapes. What is neither is passed over.
     fn take_geo(&mut self, node: u32, value: &serde_json::Value) {
         if self.table.node(node).geo == GeoForm::Points {
             let (lat, lon) = (self.table.child(node, "lat"), self.table.child(node, "lon"));

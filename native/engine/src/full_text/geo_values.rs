@@ -116,7 +116,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn spellings_of_places() {
+    fn spellings_of_points() {
         let bern = GeoPoint { lat: 46.9, lon: 7.4 };
         for (value, points) in [
             (json!({"lat": 46.9, "lon": 7.4}), vec![bern]),

@@ -18,10 +18,10 @@ use super::fields::Fields;
 const DOCUMENTS_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Sizes the term table: 32,768 places, and it grows. Clearing it is most of what a commit of one document costs.
+/// Sizes the term table: 32,768 slots, and it grows. Clearing it is most of what a commit of one document costs.
 const SEGMENT_BUDGET_BYTES: usize = 1_000_000;
 
-/// As `SEGMENT_BUDGET_BYTES` for little text: 4,096 places.
+/// As `SEGMENT_BUDGET_BYTES` for little text: 4,096 slots.
 const SMALL_SEGMENT_BUDGET_BYTES: usize = 100_000;
 const SMALL_TEXT_BYTES_MAX: usize = 8 * 1024;
 

@@ -68,7 +68,7 @@ pub struct TextIndex {
     pub(super) columns: ColumnCache,
     pub(super) filters: Arc<FilterCache>,
     ordinals: Arc<OrdinalCache>,
-    writing: Mutex<Writing>,
+    writing: Mutex<TextWriter>,
     /// Files of the last durable checkpoint.
     durable: Mutex<HashSet<PathBuf>>,
     merger: Mutex<IdleMerger>,
@@ -82,7 +82,7 @@ pub struct TextIndex {
     writer_is_open: AtomicBool,
 }
 
-struct Writing {
+struct TextWriter {
     /// Open from the first row until `release_writer`.
     writer: Option<IndexWriter<IndexedDocument>>,
     /// Documents of a commit that is small so far.
@@ -153,7 +153,7 @@ impl TextIndex {
             columns: ColumnCache::default(),
             filters: Arc::default(),
             ordinals: Arc::default(),
-            writing: Mutex::new(Writing {
+            writing: Mutex::new(TextWriter {
                 writer: None,
                 pending: PendingDocuments::default(),
                 documents,
@@ -198,11 +198,11 @@ impl TextIndex {
         self.reader.searcher()
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
+    fn writing(&self) -> MutexGuard<'_, TextWriter> {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn open_writer(&self, writing: &mut Writing) -> Result<(), EngineError> {
+    fn open_writer(&self, writing: &mut TextWriter) -> Result<(), EngineError> {
         if writing.writer.is_some() {
             return Ok(());
         }
@@ -228,11 +228,11 @@ impl TextIndex {
 
     /// Shows the newest commit. Who reloads holds the lock of who writes: of two at once the one with the older commit
     /// might come last.
-    fn reload(&self, _: &Writing) -> Result<(), EngineError> {
+    fn reload(&self, _: &TextWriter) -> Result<(), EngineError> {
         self.reader.reload().map_err(tantivy_failed)
     }
 
-    fn drop_writer(&self, writing: &mut Writing) -> Result<(), EngineError> {
+    fn drop_writer(&self, writing: &mut TextWriter) -> Result<(), EngineError> {
         if let Some(writer) = writing.writer.take() {
             self.writer_is_open.store(false, Ordering::Relaxed);
             writer.wait_merging_threads().map_err(tantivy_failed)?;
@@ -310,7 +310,7 @@ impl DerivedIndex for TextIndex {
         let frame = Frame::parse(frame)?;
         let mut writing = self.writing();
         self.open_writer(&mut writing)?;
-        let Writing { writer: Some(writer), pending, documents, next_ordinal } = &mut *writing else {
+        let TextWriter { writer: Some(writer), pending, documents, next_ordinal } = &mut *writing else {
             return Err(EngineError::internal("the writer was just opened"));
         };
         let mut report = ApplyReport::default();
@@ -348,7 +348,7 @@ impl DerivedIndex for TextIndex {
             slots: self.slots.snapshot().as_ref().clone(),
         };
         let payload = serde_json::to_string(&payload).map_err(|error| EngineError::internal(error.to_string()))?;
-        let Writing { writer: Some(writer), pending, .. } = &mut *writing else {
+        let TextWriter { writer: Some(writer), pending, .. } = &mut *writing else {
             return Err(EngineError::internal("the writer was just opened"));
         };
         pending.write_segment(writer, &self.fields).map_err(tantivy_failed)?;

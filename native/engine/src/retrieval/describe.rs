@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sundew_vector::bit_set::BitSet;
 
-use super::fuse::{Fused, Part, Parts};
+use super::fuse::{Fused, LegScore, LegScores};
 use super::legs::{LegAnswer, LegHit};
 use super::ranges::Ranges;
 use crate::error::EngineError;
@@ -52,25 +52,25 @@ fn to_json(value: &impl Serialize) -> Result<String, EngineError> {
 }
 
 /// For each hit, one after another, what each leg scored it; NaN where it did not find it.
-pub fn leg_scores(page: &[Fused], parts: &Parts) -> Vec<f32> {
-    let scores = page.iter().flat_map(|found| parts.of(found.document));
-    scores.map(|part| part.map_or(f32::NAN, |part| part.score)).collect()
+pub fn leg_scores(page: &[Fused], scores: &LegScores) -> Vec<f32> {
+    let scores = page.iter().flat_map(|found| scores.of(found.document));
+    scores.map(|leg_score| leg_score.map_or(f32::NAN, |leg_score| leg_score.score)).collect()
 }
 
 /// For each hit the tree of its score: what each leg adds, and for text how its own score comes about.
 pub fn explanations(
     ranges: &Ranges,
     plan: &QueryPlan,
-    (page, parts): (&[Fused], &Parts),
+    (page, scores): (&[Fused], &LegScores),
     documents: &[LegHit],
     taking: &[Taking<'_>],
 ) -> Result<String, EngineError> {
-    let mut trees = text_trees(ranges, plan, (page, parts), documents, taking)?.into_iter();
+    let mut trees = text_trees(ranges, plan, (page, scores), documents, taking)?.into_iter();
     let mut explained = Vec::with_capacity(page.len());
     for found in page {
         let mut details = Vec::new();
-        for (leg, part) in taking.iter().zip(parts.of(found.document)) {
-            let Some(Part { rank, score, contribution }) = part else { continue };
+        for (leg, leg_score) in taking.iter().zip(scores.of(found.document)) {
+            let Some(LegScore { rank, score, contribution }) = leg_score else { continue };
             let described = format!("{}: rank {rank}, score {score}, weight {}", leg.name, leg.weight);
             let tree = if leg.is_text() { trees.next().into_iter().collect() } else { Vec::new() };
             details.push(Explained { value: *contribution, description: described, details: tree });
@@ -89,14 +89,15 @@ pub fn explanations(
 fn text_trees(
     ranges: &Ranges,
     plan: &QueryPlan,
-    (page, parts): (&[Fused], &Parts),
+    (page, scores): (&[Fused], &LegScores),
     documents: &[LegHit],
     taking: &[Taking<'_>],
 ) -> Result<Vec<Explained>, EngineError> {
     let Some(text) = taking.iter().position(|leg| leg.is_text()) else { return Ok(Vec::new()) };
     let mut hits = Vec::new();
     for found in page {
-        let (Some(part), LegHit { found: document, .. }) = (parts.of(found.document)[text], documents[found.document])
+        let (Some(leg_score), LegHit { found: document, .. }) =
+            (scores.of(found.document)[text], documents[found.document])
         else {
             continue;
         };
@@ -105,7 +106,7 @@ fn text_trees(
             range: document.range,
             ordinal: document.ordinal,
             sequence: ranges.sequence(&document)?,
-            score: part.score,
+            score: leg_score.score,
             sort: Vec::new(),
             position: String::new(),
             location: (shown.segment, shown.doc),

@@ -4,7 +4,7 @@ use crate::full_text::{Fusion, Strategy};
 
 /// What a list says of a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part {
+pub struct LegScore {
     /// From 1.
     pub rank: usize,
     pub score: f32,
@@ -28,36 +28,36 @@ pub struct Fused {
 }
 
 /// What each list says of each document, in one table: a list of its own for each document would cost more than all else.
-pub struct Parts {
+pub struct LegScores {
     lists: usize,
-    parts: Vec<Option<Part>>,
+    scores: Vec<Option<LegScore>>,
 }
 
-impl Parts {
+impl LegScores {
     /// One for each list.
-    pub fn of(&self, document: usize) -> &[Option<Part>] {
-        &self.parts[document * self.lists..][..self.lists]
+    pub fn of(&self, document: usize) -> &[Option<LegScore>] {
+        &self.scores[document * self.lists..][..self.lists]
     }
 }
 
 /// The documents of all lists, each once and not yet in order. A list alone keeps its own scores. Scores are sums in
 /// double precision rounded to single, so that what is added up in another order still ties.
-pub fn fuse(lists: &[Ranked], documents: usize, fusion: &Fusion) -> (Vec<Fused>, Parts) {
-    let mut parts = Parts { lists: lists.len(), parts: vec![None; documents * lists.len()] };
+pub fn fuse(lists: &[Ranked], documents: usize, fusion: &Fusion) -> (Vec<Fused>, LegScores) {
+    let mut scores = LegScores { lists: lists.len(), scores: vec![None; documents * lists.len()] };
     for (at, list) in lists.iter().enumerate() {
         let contribution = contributions(list, lists.len() == 1, fusion);
         for (rank, &(document, score)) in (1..).zip(&list.hits) {
-            parts.parts[document * lists.len() + at] =
-                Some(Part { rank, score, contribution: contribution(rank, score) });
+            scores.scores[document * lists.len() + at] =
+                Some(LegScore { rank, score, contribution: contribution(rank, score) });
         }
     }
     let all = (0..documents).map(|document| {
-        let found = parts.of(document).iter().flatten();
-        let score = found.clone().map(|part| part.contribution).sum::<f64>() as f32;
+        let found = scores.of(document).iter().flatten();
+        let score = found.clone().map(|leg_score| leg_score.contribution).sum::<f64>() as f32;
         Fused { document, score, lists: found.count() }
     });
     let fused = all.filter(|found| found.lists > 0).collect();
-    (fused, parts)
+    (fused, scores)
 }
 
 /// What a rank and a score of the list add to a fused score.

@@ -8,7 +8,7 @@ use sundew_vector::dense::{DenseIndex, DistanceBounds};
 use sundew_vector::search::{SearchBounds, SearchReport, VectorHits};
 use sundew_vector::sparse::SparseIndex;
 
-use super::ranges::{DocLocation, Found, Ranges, by_key};
+use super::ranges::{DocLocation, FoundDocument, Ranges, by_key};
 use super::shared_work::share;
 use crate::error::EngineError;
 use crate::full_text::{Deadline, DerivedIndex, Keys, QueryPlan, query_pool, query_views};
@@ -66,7 +66,7 @@ impl QueryVector {
 
 #[derive(Debug, Clone, Copy)]
 pub struct LegHit {
-    pub found: Found,
+    pub found: FoundDocument,
     pub score: f32,
     /// The raw distance of a dense leg; NaN of others.
     pub distance: f32,
@@ -200,7 +200,7 @@ impl LegContext {
         let text = query_views(&self.ranges.views, &plan, &self.deadline)?;
         let hits = text.hits.iter().map(|hit| {
             let location = DocLocation { segment: hit.location.0, doc: hit.location.1 };
-            let found = Found { range: hit.range, ordinal: hit.ordinal, location: Some(location) };
+            let found = FoundDocument { range: hit.range, ordinal: hit.ordinal, location: Some(location) };
             LegHit { found, score: hit.score, distance: f32::NAN }
         });
         Ok(LegAnswer {

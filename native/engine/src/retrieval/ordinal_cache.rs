@@ -15,7 +15,7 @@ use crate::full_text::{SegmentColumns, damaged};
 /// Bytes of ordinal sets that are kept: 256 filters over a million documents.
 const SET_BYTES_MAX: usize = 32 << 20;
 
-/// A table by ordinal is made when so many of its places are taken: one in this many.
+/// A table by ordinal is made when at least one in this many of its entries is taken.
 const TABLE_SPARSENESS_MAX: u64 = 4;
 
 const NO_DOCUMENT: DocId = DocId::MAX;
@@ -211,21 +211,21 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn places(ordinals: &[u32]) -> SegmentOrdinals {
+    fn numbered(ordinals: &[u32]) -> SegmentOrdinals {
         SegmentOrdinals { docs: DocsByOrdinal::new(ordinals), expiring: OnceLock::new() }
     }
 
     #[test]
     fn ordinals_lead_to_the_newest_document() {
         for ordinals in [[7, 5, 6, 5, 9].as_slice(), &[700_000, 5, 6, 5, 9]] {
-            let found = places(ordinals);
+            let found = numbered(ordinals);
             let wanted = [(ordinals[0], Some(0)), (5, Some(3)), (6, Some(2)), (9, Some(4)), (4, None), (8, None)];
             for (ordinal, document) in wanted {
                 assert_eq!(found.document(ordinal), document, "{ordinal} of {ordinals:?}");
             }
             assert_eq!(found.document(u32::MAX), None);
         }
-        assert_eq!(places(&[]).document(0), None);
+        assert_eq!(numbered(&[]).document(0), None);
     }
 
     #[test]

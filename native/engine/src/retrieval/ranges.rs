@@ -11,7 +11,7 @@ use crate::full_text::{Keys, QueryPlan, RangeView, TextIndex, damaged};
 
 /// A document of one of the ranges.
 #[derive(Debug, Clone, Copy)]
-pub struct Found {
+pub struct FoundDocument {
     pub range: u32,
     pub ordinal: u32,
     /// `None` while the range's text index does not show the document: it is not there yet, or not any more.
@@ -51,13 +51,13 @@ impl Ranges {
         self.views.iter().map(|view| view.searcher.num_docs()).sum()
     }
 
-    pub fn find(&self, range: usize, ordinal: u32) -> Found {
+    pub fn find(&self, range: usize, ordinal: u32) -> FoundDocument {
         let readers = self.views[range].searcher.segment_readers().iter().zip(&self.ordinals[range]);
         let mut shown = readers.enumerate().filter_map(|(segment, (reader, ordinals))| {
             let doc = ordinals.document(ordinal).filter(|doc| !reader.is_deleted(*doc))?;
             Some(DocLocation { segment: segment as u32, doc })
         });
-        Found { range: range as u32, ordinal, location: shown.next() }
+        FoundDocument { range: range as u32, ordinal, location: shown.next() }
     }
 
     /// Range, segment and document, and the rank of its key among those of its segment. It is looked up when two
@@ -68,7 +68,7 @@ impl Ranges {
     }
 
     /// The version that the text index has of the document; 0 when it does not show it.
-    pub fn sequence(&self, found: &Found) -> Result<u64, EngineError> {
+    pub fn sequence(&self, found: &FoundDocument) -> Result<u64, EngineError> {
         let Some(DocLocation { segment, doc }) = found.location else { return Ok(0) };
         let sequence = &self.views[found.range as usize].columns[segment as usize].sequence;
         sequence.first(doc).ok_or_else(|| damaged("a document has no sequence".to_owned()))
@@ -76,7 +76,7 @@ impl Ranges {
 }
 
 /// By key. Documents that no text index shows come last, by range and ordinal.
-pub fn by_key(ranges: &Ranges, keys: &mut Keys<'_>, a: &Found, b: &Found) -> Ordering {
+pub fn by_key(ranges: &Ranges, keys: &mut Keys<'_>, a: &FoundDocument, b: &FoundDocument) -> Ordering {
     match (a.location, b.location) {
         (Some(of_a), Some(of_b)) => keys.compare(ranges.key_rank(a.range, of_a), ranges.key_rank(b.range, of_b)),
         (Some(_), None) => Ordering::Less,

@@ -11,7 +11,7 @@ use sundew_base::part::edges::read_edges;
 use sundew_base::part::{PartBody, dense, sparse};
 use sundew_engine::full_text::{IndexOptions, QueryPlan, match_documents};
 use sundew_engine::json_scan::{ScanLimits, scan_json};
-use sundew_engine::vector_scan::{VectorIndex, VectorsTaken};
+use sundew_engine::vector_scan::{VectorTarget, VectorsTaken};
 use sundew_engine::write_frame::{FrameOptions, build_frame};
 use sundew_engine::write_scan::{ENTRY_WORDS, WriteKind, scan_write};
 
@@ -51,8 +51,8 @@ fn frame_options() -> FrameOptions {
     }
 }
 
-fn vector_index(name: &str, id: u32, takes: VectorsTaken) -> VectorIndex {
-    VectorIndex { name: name.to_owned(), id, takes }
+fn vector_index(name: &str, id: u32, takes: VectorsTaken) -> VectorTarget {
+    VectorTarget { name: name.to_owned(), id, takes }
 }
 
 fn check_rows(frame: &[u8]) {

@@ -93,26 +93,26 @@ pub fn plan(segments: &[Segment], busy: &HashSet<u64>, dimension: usize, tail_by
 /// A new graph and where its rows come from.
 pub struct Built {
     pub rows: Arc<GraphRows>,
-    /// Source (by its position in the plan) and place of each row behind those of the grown graph.
+    /// Source (by its position in the plan) and row there of each row behind those of the grown graph.
     origins: Vec<(u32, u32)>,
     grown_rows: usize,
 }
 
 impl Built {
-    /// The rows of the new graph that are dead in the segments that it takes the place of.
+    /// The rows of the new graph that are dead in the segments that it replaces.
     pub fn dead_rows(&self, plan: &Plan, segments: &[Segment]) -> BitSet {
         let segment_of = |id: u64| segments.iter().find(|segment| segment.id == id);
         let mut dead = BitSet::with_room(self.rows.len());
         if let Some(grown) = &plan.grown {
-            let places = segment_of(grown.id).unwrap_or(grown);
-            places.dead.iter().for_each(|place| {
-                dead.insert(place);
+            let newest = segment_of(grown.id).unwrap_or(grown);
+            newest.dead.iter().for_each(|row| {
+                dead.insert(row);
             });
         }
         let sources: Vec<Option<&Segment>> = plan.sources.iter().map(|source| segment_of(source.id)).collect();
-        for (&(source, place), at) in self.origins.iter().zip(self.grown_rows as u32..) {
+        for (&(source, row), at) in self.origins.iter().zip(self.grown_rows as u32..) {
             // A segment that is gone had no live row left.
-            if sources[source as usize].is_none_or(|segment| segment.dead.contains(place)) {
+            if sources[source as usize].is_none_or(|segment| segment.dead.contains(row)) {
                 dead.insert(at);
             }
         }
@@ -137,17 +137,17 @@ pub fn build(
 ) -> Result<Option<Built>, EngineError> {
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
     for (segment, source) in plan.sources.iter().zip(0..) {
-        let live = (0..segment.rows.len() as u32).filter(|&place| !segment.dead.contains(place));
-        order.extend(live.map(|place| (segment.rows.ordinal(place), source, place)));
+        let live = (0..segment.rows.len() as u32).filter(|&row| !segment.dead.contains(row));
+        order.extend(live.map(|row| (segment.rows.ordinal(row), source, row)));
     }
     // Ascending ordinals let the index find them without a table of its own.
     order.sort_unstable();
     let mut added: Vec<AddedRow> = order
         .iter()
-        .map(|&(ordinal, source, place)| {
+        .map(|&(ordinal, source, row)| {
             let rows = &plan.sources[source as usize].rows;
-            let (vector, level) = (rows.vector(place), level_of(ordinal, options.links));
-            AddedRow { ordinal, sequence: rows.sequence(place), vector, level, key: Some(key_of(vector)) }
+            let (vector, level) = (rows.vector(row), level_of(ordinal, options.links));
+            AddedRow { ordinal, sequence: rows.sequence(row), vector, level, key: Some(key_of(vector)) }
         })
         .collect();
     let grown = plan.grown.as_ref().and_then(|segment| match &segment.rows {
@@ -162,10 +162,10 @@ pub fn build(
     let dimension = options.dimension as usize;
     let mut graph = Graph::new(options.metric, options.links, dimension, grown.map(|rows| &rows.graph), &added)?;
     let vectors = AllVectors { grown, added: &added };
-    let places = (grown_rows as u32..).zip(&added);
+    let added_rows = (grown_rows as u32..).zip(&added);
     let insertion = Insertion {
-        rows: places.filter(|(_, row)| row.key.is_some()).map(|(place, row)| (place, row.level)).collect(),
-        vectors: &|place| vectors.vector(place),
+        rows: added_rows.filter(|(_, added)| added.key.is_some()).map(|(row, added)| (row, added.level)).collect(),
+        vectors: &|row| vectors.vector(row),
         candidates: options.build_candidates,
         threads: build_threads(options, added.len()),
         cancelled,
@@ -174,7 +174,7 @@ pub fn build(
     vectors.add_copies(&mut graph, near, &twins);
     graph.seal();
     let rows = store_rows(files, id, grown, &added)?;
-    let origins = order.into_iter().map(|(_, source, place)| (source, place)).collect();
+    let origins = order.into_iter().map(|(_, source, row)| (source, row)).collect();
     let rows = GraphRows::new(graph, rows);
     rows.prepare();
     Ok(Some(Built { rows, origins, grown_rows }))

@@ -22,7 +22,7 @@ pub fn key_of(vector: &[f32]) -> u32 {
     hasher.finalize()
 }
 
-/// Vectors of a graph that grows and of the rows that it takes in, by place.
+/// Vectors of a graph that grows and of the rows that it takes in, by row.
 #[derive(Clone, Copy)]
 pub struct AllVectors<'a> {
     pub grown: Option<&'a GraphRows>,
@@ -34,30 +34,30 @@ impl<'a> AllVectors<'a> {
         self.grown.map_or(0, |grown| grown.len() as u32)
     }
 
-    pub fn vector(&self, place: u32) -> &'a [f32] {
+    pub fn vector(&self, row: u32) -> &'a [f32] {
         let first = self.first_added();
         match self.grown {
-            Some(grown) if place < first => grown.vector(place),
-            _ => self.added[(place - first) as usize].vector,
+            Some(grown) if row < first => grown.vector(row),
+            _ => self.added[(row - first) as usize].vector,
         }
     }
 
-    /// For each added row the place of an earlier one with an equal vector, if there is one. Keys must be there.
+    /// For each added row the row of an earlier one with an equal vector, if there is one. Keys must be there.
     pub fn twins(&self) -> Vec<Option<u32>> {
         let first = self.first_added();
         let mut order: Vec<(u32, u32)> =
-            self.added.iter().zip(first..).filter_map(|(row, place)| row.key.map(|key| (key, place))).collect();
+            self.added.iter().zip(first..).filter_map(|(added, row)| added.key.map(|key| (key, row))).collect();
         order.sort_unstable();
         let mut twins = vec![None; self.added.len()];
         for alike in order.chunk_by(|a, b| a.0 == b.0) {
             let mut known: Vec<u32> =
-                self.grown.map_or_else(Vec::new, |grown| grown.graph.places_with_key(alike[0].0).to_vec());
-            for &(_, place) in alike {
-                let vector = self.vector(place);
+                self.grown.map_or_else(Vec::new, |grown| grown.graph.rows_with_key(alike[0].0).to_vec());
+            for &(_, row) in alike {
+                let vector = self.vector(row);
                 let twin = known.iter().copied().find(|&other| self.vector(other) == vector);
-                twins[(place - first) as usize] = twin;
+                twins[(row - first) as usize] = twin;
                 if twin.is_none() && known.len() < COMPARED_MAX {
-                    known.push(place);
+                    known.push(row);
                 }
             }
         }
@@ -66,18 +66,18 @@ impl<'a> AllVectors<'a> {
 
     /// Makes copies of the rows that have been found to be near to a node, and of those that have a twin.
     pub fn add_copies(&self, graph: &mut Graph, near: Vec<Copied>, twins: &[Option<u32>]) {
-        let known: HashMap<u32, Copied> = near.iter().map(|copy| (copy.place, *copy)).collect();
+        let known: HashMap<u32, Copied> = near.iter().map(|copy| (copy.row, *copy)).collect();
         let mut copies = near;
-        for (&twin, place) in twins.iter().zip(self.first_added()..) {
+        for (&twin, row) in twins.iter().zip(self.first_added()..) {
             let Some(twin) = twin else { continue };
             let leader = graph.leader_of(twin);
-            let of_leader = || graph.copies_of(leader).iter().find(|copy| copy.place == twin).copied();
+            let of_leader = || graph.copies_of(leader).iter().find(|copy| copy.row == twin).copied();
             let copy = known.get(&twin).copied().or_else(|| if leader == twin { None } else { of_leader() });
-            copies.push(copy.map_or(Copied { leader: twin, place, distance: 0.0 }, |copy| Copied { place, ..copy }));
+            copies.push(copy.map_or(Copied { leader: twin, row, distance: 0.0 }, |copy| Copied { row, ..copy }));
         }
         graph.add_copies(&copies, |copy, difference| {
             difference.clear();
-            let values = self.vector(copy.place).iter().zip(self.vector(copy.leader));
+            let values = self.vector(copy.row).iter().zip(self.vector(copy.leader));
             difference.extend(values.map(|(value, leader)| value - leader));
         });
     }

@@ -41,7 +41,7 @@ pub struct DenseIndex {
     builders: Mutex<Vec<JoinHandle<()>>>,
     closed: AtomicBool,
     scratches: Mutex<Vec<Scratch>>,
-    writing: Mutex<Writing>,
+    writing: Mutex<DenseWriter>,
     published: RwLock<Arc<Snapshot>>,
     /// `None` for an index in memory.
     checkpoints: Option<Mutex<Checkpoints>>,
@@ -53,7 +53,7 @@ pub struct DenseIndex {
 }
 
 /// What the next commit will show.
-struct Writing {
+struct DenseWriter {
     pending: PendingRows,
     segments: Vec<Segment>,
     next_segment_id: u64,
@@ -84,7 +84,7 @@ impl DenseIndex {
         let snapshot = Snapshot { sequence: restored.sequence, segments: restored.segments };
         let row_files = checkpoints.as_ref().map(Checkpoints::row_files);
         Ok(Arc::new_cyclic(|this| Self {
-            writing: Mutex::new(Writing {
+            writing: Mutex::new(DenseWriter {
                 pending: PendingRows::default(),
                 segments: snapshot.segments.clone(),
                 next_segment_id: restored.next_segment_id,
@@ -119,7 +119,7 @@ impl DenseIndex {
         Arc::clone(&self.published.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
+    fn writing(&self) -> MutexGuard<'_, DenseWriter> {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -140,7 +140,7 @@ impl DenseIndex {
 
     /// Waits until the committed rows that no graph holds are within their bound, so that a caller who writes faster
     /// than graphs are built is slowed down.
-    fn wait_for_room<'a>(&self, mut writing: MutexGuard<'a, Writing>) -> MutexGuard<'a, Writing> {
+    fn wait_for_room<'a>(&self, mut writing: MutexGuard<'a, DenseWriter>) -> MutexGuard<'a, DenseWriter> {
         while writing.builders > 0 && writing.flat_bytes() > self.options.backlog_bytes_max {
             writing = self.built.wait(writing).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
@@ -156,7 +156,7 @@ impl DenseIndex {
     }
 
     /// Starts a builder thread when there is something to build that none of those that run will come to in time.
-    fn start_builder(&self, writing: &mut Writing) {
+    fn start_builder(&self, writing: &mut DenseWriter) {
         let is_urgent = writing.flat_bytes() > self.options.backlog_bytes_max / 2;
         let may_start = match writing.builders {
             0 => true,
@@ -228,15 +228,15 @@ impl DenseIndex {
         }
     }
 
-    fn end_builder(&self, mut writing: MutexGuard<'_, Writing>) {
+    fn end_builder(&self, mut writing: MutexGuard<'_, DenseWriter>) {
         writing.builders -= 1;
         drop(writing);
         self.built.notify_all();
     }
 
-    /// Puts the new graph in the place of the segments that it was built from: in what searches see and in what the next
+    /// Puts the new graph in place of the segments that it was built from: in what searches see and in what the next
     /// commit will show, each with the rows that are dead there.
-    fn install(&self, writing: &mut Writing, plan: &Plan, id: u64, built: &Built) {
+    fn install(&self, writing: &mut DenseWriter, plan: &Plan, id: u64, built: &Built) {
         let replaced: HashSet<u64> = plan.segment_ids().collect();
         let replace = |segments: &[Segment]| -> Vec<Segment> {
             let dead = Arc::new(built.dead_rows(plan, segments));
@@ -250,7 +250,7 @@ impl DenseIndex {
     }
 
     /// The inner error is the reason for which the row is left out.
-    fn put(&self, writing: &mut Writing, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
+    fn put(&self, writing: &mut DenseWriter, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
         if part_id_of(row.body)? != self.options.index_id {
             return Ok(Ok(()));
         }
@@ -272,7 +272,7 @@ impl DenseIndex {
         Ok(prepared)
     }
 
-    fn apply_row(&self, writing: &mut Writing, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
+    fn apply_row(&self, writing: &mut DenseWriter, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
         match row.kind {
             RowKind::Put | RowKind::Transform | RowKind::State => {}
             RowKind::Delete => writing.kill(row.ordinal),
@@ -287,7 +287,7 @@ impl DenseIndex {
     }
 }
 
-impl Writing {
+impl DenseWriter {
     fn plan(&self, options: &DenseOptions) -> Option<Plan> {
         let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_SHARE } else { options.tail_bytes };
         plan(&self.segments, &self.busy, options.dimension as usize, tail_bytes)

@@ -28,12 +28,12 @@ impl FlatRows {
         self.ordinals.len()
     }
 
-    pub fn vector(&self, place: u32) -> &[f32] {
-        &self.values[place as usize * self.dimension..][..self.dimension]
+    pub fn vector(&self, row: u32) -> &[f32] {
+        &self.values[row as usize * self.dimension..][..self.dimension]
     }
 
-    pub fn place_of(&self, ordinal: u32) -> Option<u32> {
-        self.ordinals.binary_search(&ordinal).ok().map(|place| place as u32)
+    pub fn row_of(&self, ordinal: u32) -> Option<u32> {
+        self.ordinals.binary_search(&ordinal).ok().map(|row| row as u32)
     }
 
     pub fn bytes(&self) -> usize {
@@ -51,25 +51,25 @@ impl FlatRows {
     pub fn merged(a: (&Self, &BitSet), b: (&Self, &BitSet)) -> Self {
         let rows = a.0.len() + b.0.len() - a.1.len() - b.1.len();
         let mut merged = Self::with_capacity(a.0.dimension, rows);
-        let live = |(rows, dead): (&Self, &BitSet), mut place: u32| {
-            while (place as usize) < rows.len() && dead.contains(place) {
-                place += 1;
+        let live = |(rows, dead): (&Self, &BitSet), mut row: u32| {
+            while (row as usize) < rows.len() && dead.contains(row) {
+                row += 1;
             }
-            ((place as usize) < rows.len()).then_some(place)
+            ((row as usize) < rows.len()).then_some(row)
         };
-        let (mut a_place, mut b_place) = (live(a, 0), live(b, 0));
+        let (mut a_row, mut b_row) = (live(a, 0), live(b, 0));
         loop {
-            let takes_a = match (a_place, b_place) {
+            let takes_a = match (a_row, b_row) {
                 (None, None) => return merged,
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
                 (Some(at), Some(other)) => a.0.ordinals[at as usize] < b.0.ordinals[other as usize],
             };
-            let (source, cursor) = if takes_a { (a, &mut a_place) } else { (b, &mut b_place) };
-            if let Some(place) = *cursor {
-                let at = place as usize;
-                merged.push(source.0.ordinals[at], source.0.sequences[at], source.0.vector(place));
-                *cursor = live(source, place + 1);
+            let (source, cursor) = if takes_a { (a, &mut a_row) } else { (b, &mut b_row) };
+            if let Some(row) = *cursor {
+                let at = row as usize;
+                merged.push(source.0.ordinals[at], source.0.sequences[at], source.0.vector(row));
+                *cursor = live(source, row + 1);
             }
         }
     }
@@ -78,30 +78,30 @@ impl FlatRows {
 /// Rows that were applied and are not committed.
 #[derive(Debug, Default)]
 pub struct PendingRows {
-    places: HashMap<u32, u32>,
+    row_of: HashMap<u32, u32>,
     sequences: Vec<u64>,
     values: Vec<f32>,
 }
 
 impl PendingRows {
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.row_of.len()
     }
 
     /// Forgets the row of the ordinal, if there is one.
     pub fn remove(&mut self, ordinal: u32) {
-        self.places.remove(&ordinal);
+        self.row_of.remove(&ordinal);
     }
 
-    /// The newer row of an ordinal takes the place of the older one.
+    /// The newer row of an ordinal replaces the older one.
     pub fn put(&mut self, ordinal: u32, sequence: u64, vector: &[f32]) {
         let dimension = vector.len();
-        if let Some(&place) = self.places.get(&ordinal) {
-            self.sequences[place as usize] = sequence;
-            self.values[place as usize * dimension..][..dimension].copy_from_slice(vector);
+        if let Some(&row) = self.row_of.get(&ordinal) {
+            self.sequences[row as usize] = sequence;
+            self.values[row as usize * dimension..][..dimension].copy_from_slice(vector);
             return;
         }
-        self.places.insert(ordinal, self.sequences.len() as u32);
+        self.row_of.insert(ordinal, self.sequences.len() as u32);
         self.sequences.push(sequence);
         self.values.extend_from_slice(vector);
     }
@@ -109,11 +109,11 @@ impl PendingRows {
     /// Takes the rows out, as they can be searched.
     pub fn take(&mut self, dimension: usize) -> FlatRows {
         let pending = std::mem::take(self);
-        let mut order: Vec<(u32, u32)> = pending.places.into_iter().collect();
+        let mut order: Vec<(u32, u32)> = pending.row_of.into_iter().collect();
         order.sort_unstable();
         let mut rows = FlatRows::with_capacity(dimension, order.len());
-        for (ordinal, place) in order {
-            let at = place as usize;
+        for (ordinal, row) in order {
+            let at = row as usize;
             rows.push(ordinal, pending.sequences[at], &pending.values[at * dimension..][..dimension]);
         }
         rows

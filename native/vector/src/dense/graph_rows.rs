@@ -14,7 +14,7 @@ const SEARCH_COST: usize = 16;
 pub struct GraphRows {
     pub graph: Graph,
     pub rows: RowStore,
-    /// Places by ordinal, equal ones by place; made when it is first needed.
+    /// Rows by ordinal, equal ones by row; made when it is first needed.
     by_ordinal: OnceLock<Option<Vec<u32>>>,
     /// Blocks of 64 rows whose ordinals follow one another without a gap, as those of rows that were written one after
     /// another do; made when it is first needed.
@@ -38,8 +38,8 @@ impl GraphRows {
         self.graph.layout.rows
     }
 
-    pub fn vector(&self, place: u32) -> &[f32] {
-        self.rows.vector(place, self.graph.layout.dimension)
+    pub fn vector(&self, row: u32) -> &[f32] {
+        self.rows.vector(row, self.graph.layout.dimension)
     }
 
     /// Makes what is made when it is first needed, so that no search waits for it.
@@ -58,7 +58,7 @@ impl GraphRows {
         self.copies.get_or_init(|| {
             let mut copies = BitSet::with_room(self.len());
             self.graph.copies().iter().for_each(|copy| {
-                copies.insert(copy.place);
+                copies.insert(copy.row);
             });
             copies
         })
@@ -73,13 +73,13 @@ impl GraphRows {
         let words = rows.words().iter().zip(copies.words());
         let mut nodes = BitSet::from_words(words.clone().map(|(rows, copies)| rows & !copies).collect());
         let among = BitSet::from_words(words.map(|(rows, copies)| rows & copies).collect());
-        among.iter().for_each(|place| {
-            nodes.insert(self.graph.leader_of(place));
+        among.iter().for_each(|row| {
+            nodes.insert(self.graph.leader_of(row));
         });
         nodes
     }
 
-    /// `None` where the places themselves are in the order of the ordinals.
+    /// `None` where the rows themselves are in the order of the ordinals.
     fn by_ordinal(&self) -> Option<&Vec<u32>> {
         let ordinals = self.graph.ordinals();
         let order = self.by_ordinal.get_or_init(|| {
@@ -87,7 +87,7 @@ impl GraphRows {
                 return None;
             }
             let mut order: Vec<u32> = (0..ordinals.len() as u32).collect();
-            order.sort_unstable_by_key(|&place| (ordinals[place as usize], place));
+            order.sort_unstable_by_key(|&row| (ordinals[row as usize], row));
             Some(order)
         });
         order.as_ref()
@@ -106,19 +106,19 @@ impl GraphRows {
         })
     }
 
-    /// The places whose ordinals are in the set and that are not dead.
-    pub fn places_of(&self, set: &BitSet, dead: &BitSet) -> BitSet {
+    /// The rows whose ordinals are in the set and that are not dead.
+    pub fn rows_of(&self, set: &BitSet, dead: &BitSet) -> BitSet {
         let ordinals = self.graph.ordinals();
         let runs = self.runs();
         let blocks = ordinals.len().div_ceil(64);
         if set.len() * SEARCH_COST < blocks + 64 * (blocks - runs.len()) {
-            let mut places = BitSet::with_room(ordinals.len());
-            for place in set.iter().filter_map(|ordinal| self.place_of(ordinal)) {
-                if !dead.contains(place) {
-                    places.insert(place);
+            let mut rows = BitSet::with_room(ordinals.len());
+            for row in set.iter().filter_map(|ordinal| self.row_of(ordinal)) {
+                if !dead.contains(row) {
+                    rows.insert(row);
                 }
             }
-            return places;
+            return rows;
         }
         let words = ordinals.chunks(64).zip(dead.words()).zip(0..).map(|((block, dead), at)| {
             let bits = if runs.contains(at) {
@@ -132,22 +132,22 @@ impl GraphRows {
     }
 
     /// Has the beginning of a vector brought near; the processor sees the rest coming.
-    pub fn prefetch(&self, place: u32) {
-        let vector = self.vector(place);
+    pub fn prefetch(&self, row: u32) {
+        let vector = self.vector(row);
         prefetch(vector.as_ptr().cast(), (vector.len() * 4).min(PREFETCHED_BYTES));
     }
 
-    /// The last place of the ordinal. Earlier ones are dead.
-    pub fn place_of(&self, ordinal: u32) -> Option<u32> {
+    /// The last row of the ordinal. Earlier ones are dead.
+    pub fn row_of(&self, ordinal: u32) -> Option<u32> {
         let ordinals = self.graph.ordinals();
         let order = self.by_ordinal();
-        let place = match order {
+        let row = match order {
             None => ordinals.partition_point(|&other| other <= ordinal).checked_sub(1)? as u32,
             Some(order) => {
-                let after = order.partition_point(|&place| ordinals[place as usize] <= ordinal);
+                let after = order.partition_point(|&row| ordinals[row as usize] <= ordinal);
                 order[after.checked_sub(1)?]
             }
         };
-        (ordinals[place as usize] == ordinal).then_some(place)
+        (ordinals[row as usize] == ordinal).then_some(row)
     }
 }

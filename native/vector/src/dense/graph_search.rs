@@ -9,7 +9,7 @@ use super::search_cost::{
     STARTS_MAX, SURE_EFFORT, around, candidates_worth, rescored_for, scanned_among, scanned_for, starts_for,
     steps_among, wider_starts_for,
 };
-use super::search_state::{Candidates, Search};
+use super::search_state::{Candidates, DenseSearch};
 use crate::bit_set::BitSet;
 
 /// Nodes that are compared exactly rather than by their codes first.
@@ -77,7 +77,7 @@ impl Allowed {
 
 /// One graph under search.
 pub struct GraphSearch<'s, 'a> {
-    pub search: &'s mut Search<'a>,
+    pub search: &'s mut DenseSearch<'a>,
     pub rows: &'s GraphRows,
     pub dead: &'s BitSet,
     pub query: &'s CodedQuery,
@@ -93,7 +93,7 @@ impl<'s> GraphSearch<'s, '_> {
         let found = match self.search.bounds.allowed {
             None => self.unfiltered(),
             Some(allowed) => {
-                let rows = self.rows.places_of(allowed, self.dead);
+                let rows = self.rows.rows_of(allowed, self.dead);
                 let allowed = if self.graph().copies().is_empty() {
                     Allowed { rows: None, nodes: rows }
                 } else {
@@ -277,8 +277,8 @@ impl<'s> GraphSearch<'s, '_> {
     /// Has the walk begin also where a vector equal to the query stands: it is always found.
     fn start_at_equal(&mut self) {
         let graph = self.graph();
-        for &place in graph.places_with_key(self.search.key) {
-            graph.start_at(graph.leader_of(place), self.query, self.scratch);
+        for &row in graph.rows_with_key(self.search.key) {
+            graph.start_at(graph.leader_of(row), self.query, self.scratch);
         }
     }
 

@@ -5,7 +5,7 @@ use super::graph_rows::GraphRows;
 use super::metric::Metric;
 use super::nearest::{Neighbour, TIES_MAX};
 use super::search_cost::rescored_for;
-use super::search_state::Search;
+use super::search_state::DenseSearch;
 use crate::bit_set::BitSet;
 
 /// Copies that are compared exactly rather than by their codes first.
@@ -33,7 +33,7 @@ impl Wanted<'_> {
     /// Whether a row that stands at the node may be a hit.
     #[inline]
     pub fn has_at(self, graph: &Graph, node: u32) -> bool {
-        self.has(node) || graph.copies_of(node).iter().any(|copy| self.has(copy.place))
+        self.has(node) || graph.copies_of(node).iter().any(|copy| self.has(copy.row))
     }
 }
 
@@ -47,7 +47,7 @@ struct Group<'g> {
 
 /// Collects the nearest rows that stand at nodes.
 pub struct Rescoring<'s, 'a> {
-    pub search: &'s mut Search<'a>,
+    pub search: &'s mut DenseSearch<'a>,
     pub rows: &'s GraphRows,
     pub query: &'s CodedQuery,
     pub wanted: Wanted<'s>,
@@ -115,15 +115,15 @@ impl<'s> Rescoring<'s, '_> {
         let (equal, near) = group.copies.split_at(equal);
         let wanted = self.wanted;
         let enough = self.search.bounds.limit + TIES_MAX;
-        for copy in equal.iter().filter(|copy| wanted.has(copy.place)).take(enough) {
-            self.take(copy.place, group.leader_cost);
+        for copy in equal.iter().filter(|copy| wanted.has(copy.row)).take(enough) {
+            self.take(copy.row, group.leader_cost);
         }
         if near.len() <= EXACT_COPIES_MAX || !self.search.distance.is_open() {
             for copies in near.chunks(COPIES_BETWEEN_LOOKS) {
                 if copies.len() == COPIES_BETWEEN_LOOKS && self.search.is_due() {
                     return;
                 }
-                self.exact(copies.iter().map(|copy| copy.place).filter(|&row| wanted.has(row)));
+                self.exact(copies.iter().map(|copy| copy.row).filter(|&row| wanted.has(row)));
             }
             return;
         }
@@ -162,7 +162,7 @@ impl<'s> Rescoring<'s, '_> {
             }
             for copies in copies.chunks(32) {
                 scratch.fresh.clear();
-                scratch.fresh.extend(copies.iter().map(|copy| copy.place).filter(|&row| wanted.has(row)));
+                scratch.fresh.extend(copies.iter().map(|copy| copy.row).filter(|&row| wanted.has(row)));
                 scratch.fresh.iter().for_each(|&row| graph.prefetch(row));
                 graph.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
                 scratch.visits += scratch.fresh.len() as u64;

@@ -114,8 +114,8 @@ impl MappedRows {
 }
 
 impl RowStore {
-    pub fn vector(&self, place: u32, dimension: usize) -> &[f32] {
-        let start = place as usize * dimension;
+    pub fn vector(&self, row: u32, dimension: usize) -> &[f32] {
+        let start = row as usize * dimension;
         match self {
             Self::Memory(values) => &values[start..start + dimension],
             Self::File(rows) => {

@@ -10,7 +10,7 @@ use super::graph_search::GraphSearch;
 use super::nearest::{Nearest, Neighbour};
 use super::options::DistanceBounds;
 use super::search_cost::{SURE_EFFORT, candidates_for, candidates_in, scanned_among, scanned_for};
-use super::search_state::{Candidates, Search};
+use super::search_state::{Candidates, DenseSearch};
 use super::segment::{Segment, SegmentRows};
 use crate::bit_set::BitSet;
 use crate::errors::invalid_query;
@@ -22,7 +22,7 @@ const ROWS_BETWEEN_LOOKS: usize = 4096;
 /// Nanoseconds for a row that is scanned, besides its dimensions.
 const SCANNED_NANOS: u64 = 5;
 
-impl Search<'_> {
+impl DenseSearch<'_> {
     fn segment(&mut self, segment: &Segment, scratch: &mut Scratch) {
         self.report.segments += 1;
         match &segment.rows {
@@ -36,17 +36,17 @@ impl Search<'_> {
 
     fn scan_flat(&mut self, rows: &FlatRows, dead: &BitSet) {
         self.took("scan");
-        for place in 0..rows.len() as u32 {
-            let at = place as usize;
+        for row in 0..rows.len() as u32 {
+            let at = row as usize;
             if at.is_multiple_of(ROWS_BETWEEN_LOOKS) && self.is_due() {
                 return;
             }
             let ordinal = rows.ordinals[at];
-            if dead.contains(place) || self.bounds.allowed.is_some_and(|allowed| !allowed.contains(ordinal)) {
+            if dead.contains(row) || self.bounds.allowed.is_some_and(|allowed| !allowed.contains(ordinal)) {
                 continue;
             }
             self.report.candidates += 1;
-            let cost = self.metric.cost(self.query, rows.vector(place));
+            let cost = self.metric.cost(self.query, rows.vector(row));
             self.offer(Neighbour { cost, ordinal, sequence: rows.sequences[at] });
         }
         self.report.visited += rows.len() as u64;
@@ -118,7 +118,7 @@ impl DenseIndex {
         }
         let of_effort = |effort: f32| candidates_for(metric, effort, bounds.limit);
         let (first, full) = (of_effort(effort.min(SURE_EFFORT)), of_effort(effort));
-        let mut search = Search {
+        let mut search = DenseSearch {
             metric,
             query: &query,
             key: key_of(&query),

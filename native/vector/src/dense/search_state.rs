@@ -5,7 +5,7 @@ use super::nearest::{Nearest, Neighbour};
 use super::options::DistanceBounds;
 use crate::search::{SearchBounds, SearchReport};
 
-pub struct Search<'a> {
+pub struct DenseSearch<'a> {
     pub metric: Metric,
     pub query: &'a [f32],
     /// By which an equal vector is found.
@@ -30,7 +30,7 @@ pub struct Candidates {
     pub full: usize,
 }
 
-impl Search<'_> {
+impl DenseSearch<'_> {
     pub fn took(&mut self, arm: &'static str) {
         if !self.report.arms.contains(&arm) {
             self.report.arms.push(arm);

@@ -21,24 +21,24 @@ impl SegmentRows {
         }
     }
 
-    pub fn ordinal(&self, place: u32) -> u32 {
+    pub fn ordinal(&self, row: u32) -> u32 {
         match self {
-            Self::Flat(rows) => rows.ordinals[place as usize],
-            Self::Graph(rows) => rows.graph.ordinal(place),
+            Self::Flat(rows) => rows.ordinals[row as usize],
+            Self::Graph(rows) => rows.graph.ordinal(row),
         }
     }
 
-    pub fn sequence(&self, place: u32) -> u64 {
+    pub fn sequence(&self, row: u32) -> u64 {
         match self {
-            Self::Flat(rows) => rows.sequences[place as usize],
-            Self::Graph(rows) => rows.graph.sequence(place),
+            Self::Flat(rows) => rows.sequences[row as usize],
+            Self::Graph(rows) => rows.graph.sequence(row),
         }
     }
 
-    pub fn vector(&self, place: u32) -> &[f32] {
+    pub fn vector(&self, row: u32) -> &[f32] {
         match self {
-            Self::Flat(rows) => rows.vector(place),
-            Self::Graph(rows) => rows.vector(place),
+            Self::Flat(rows) => rows.vector(row),
+            Self::Graph(rows) => rows.vector(row),
         }
     }
 
@@ -69,21 +69,21 @@ impl Segment {
     }
 
     /// Where the ordinal lives in this segment.
-    pub fn place_of(&self, ordinal: u32) -> Option<u32> {
-        let place = match &self.rows {
-            SegmentRows::Flat(rows) => rows.place_of(ordinal),
-            SegmentRows::Graph(rows) => rows.place_of(ordinal),
+    pub fn row_of(&self, ordinal: u32) -> Option<u32> {
+        let row = match &self.rows {
+            SegmentRows::Flat(rows) => rows.row_of(ordinal),
+            SegmentRows::Graph(rows) => rows.row_of(ordinal),
         };
-        place.filter(|&place| !self.dead.contains(place))
+        row.filter(|&row| !self.dead.contains(row))
     }
 
     /// Whether the ordinal lived here.
     pub fn kill(&mut self, ordinal: u32) -> bool {
-        let place = self.place_of(ordinal);
-        if let Some(place) = place {
-            Arc::make_mut(&mut self.dead).insert(place);
+        let row = self.row_of(ordinal);
+        if let Some(row) = row {
+            Arc::make_mut(&mut self.dead).insert(row);
         }
-        place.is_some()
+        row.is_some()
     }
 
     pub fn memory_bytes(&self) -> usize {

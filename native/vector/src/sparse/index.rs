@@ -29,7 +29,7 @@ const SKIPPED_NAMED_MAX: usize = 100;
 pub struct SparseIndex {
     options: SparseOptions,
     segments: Arc<SegmentList>,
-    writing: Mutex<Writing>,
+    writing: Mutex<SparseWriter>,
     /// None in memory.
     durable: Option<Mutex<DurableSegments>>,
     checkpoint_sequence: AtomicU64,
@@ -37,7 +37,7 @@ pub struct SparseIndex {
 }
 
 #[derive(Default)]
-struct Writing {
+struct SparseWriter {
     /// What becomes of each document with the next commit: its vector, or none.
     pending: BTreeMap<u32, Option<PendingVector>>,
     skipped_count: u64,
@@ -60,7 +60,7 @@ impl SparseIndex {
         Ok(Arc::new(Self {
             options,
             segments: Arc::new(segments),
-            writing: Mutex::new(Writing { pending: BTreeMap::new(), skipped_count }),
+            writing: Mutex::new(SparseWriter { pending: BTreeMap::new(), skipped_count }),
             durable,
             checkpoint_sequence: AtomicU64::new(sequence),
             uncommitted_rows: AtomicU64::new(0),
@@ -90,7 +90,7 @@ impl SparseIndex {
         Ok(search_snapshot(&self.segments.current(), query, bounds))
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
+    fn writing(&self) -> MutexGuard<'_, SparseWriter> {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

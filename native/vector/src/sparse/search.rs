@@ -22,7 +22,7 @@ pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &Searc
     // The largest segment first: its floor spares work in all others.
     let mut segments: Vec<&LiveSegment> = snapshot.segments.iter().collect();
     segments.sort_by_key(|live| std::cmp::Reverse(live.segment.posting_count()));
-    let mut search = Search::new(bounds);
+    let mut search = TopKSearch::new(bounds);
     for live in segments {
         search.report.segments += 1;
         let sections = live.segment.sections();
@@ -30,12 +30,12 @@ pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &Searc
         if terms.terms.is_empty() {
             continue;
         }
-        let place = Place { live, sections };
+        let segment = SegmentView { live, sections };
         match bounds.allowed {
             Some(allowed) if allowed.len() * terms.terms.len() * LOOKUP_POSTINGS < terms.posting_count() => {
-                search.look_up_allowed(&place, &terms, allowed);
+                search.look_up_allowed(&segment, &terms, allowed);
             }
-            _ => search.read_windows(&place, terms),
+            _ => search.read_windows(&segment, terms),
         }
         if search.is_partial {
             break;
@@ -44,7 +44,7 @@ pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &Searc
     VectorHits { hits: search.top.finish(), is_partial: search.is_partial, report: search.report }
 }
 
-struct Place<'a> {
+struct SegmentView<'a> {
     live: &'a LiveSegment,
     sections: Sections<'a>,
 }
@@ -57,7 +57,7 @@ struct ActiveBlock {
     is_read: bool,
 }
 
-struct Search<'a> {
+struct TopKSearch<'a> {
     bounds: &'a SearchBounds<'a>,
     top: TopHits,
     report: SearchReport,
@@ -80,7 +80,7 @@ struct LookedUp {
     upper: f32,
 }
 
-impl<'a> Search<'a> {
+impl<'a> TopKSearch<'a> {
     fn new(bounds: &'a SearchBounds<'a>) -> Self {
         Self {
             bounds,
@@ -102,36 +102,36 @@ impl<'a> Search<'a> {
     }
 
     /// Looks up every allowed document: for few of them.
-    fn look_up_allowed(&mut self, place: &Place, terms: &QueryTerms, allowed: &BitSet) {
+    fn look_up_allowed(&mut self, segment: &SegmentView, terms: &QueryTerms, allowed: &BitSet) {
         self.took("filtered_lookup");
         for (at, ordinal) in allowed.iter().enumerate() {
             if at % DOCUMENTS_PER_CHECK == 0 && (self.bounds.is_due)() {
                 self.is_partial = true;
                 return;
             }
-            let Ok(local) = place.sections.ordinals.binary_search(&ordinal) else { continue };
-            if place.live.dead.contains(local as u32) {
+            let Ok(local) = segment.sections.ordinals.binary_search(&ordinal) else { continue };
+            if segment.live.dead.contains(local as u32) {
                 continue;
             }
             let (mut score, mut is_found) = (0.0, false);
             for term in &terms.terms {
-                let windows = &place.sections.block_windows[term.blocks.clone()];
+                let windows = &segment.sections.block_windows[term.blocks.clone()];
                 let Ok(block) = windows.binary_search(&((local >> WINDOW_BITS) as u16)) else { continue };
-                if let Some(weight) = place.sections.weight_in(term.blocks.start + block, offset_of(local)) {
+                if let Some(weight) = segment.sections.weight_in(term.blocks.start + block, offset_of(local)) {
                     score += term.weight * weight;
                     is_found = true;
                 }
             }
             self.report.visited += terms.terms.len() as u64;
             if is_found {
-                self.take(place, local, score);
+                self.take(segment, local, score);
             }
         }
     }
 
-    fn read_windows(&mut self, place: &Place, mut terms: QueryTerms) {
+    fn read_windows(&mut self, segment: &SegmentView, mut terms: QueryTerms) {
         self.took("block_max");
-        let windows = place.sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
+        let windows = segment.sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
         for window in 0..windows {
             if window % WINDOWS_PER_CHECK == 0 && (self.bounds.is_due)() {
                 self.is_partial = true;
@@ -142,37 +142,37 @@ impl<'a> Search<'a> {
             if bound > 0.0 {
                 terms.choose_read(bound);
             }
-            self.enter_window(place, &mut terms, window);
+            self.enter_window(segment, &mut terms, window);
             let reachable: f32 = self.active.iter().map(|active| active.upper).sum();
-            if self.active.is_empty() || bound > 0.0 && reachable < bound || !self.may_hold_allowed(place, window) {
+            if self.active.is_empty() || bound > 0.0 && reachable < bound || !self.may_hold_allowed(segment, window) {
                 continue;
             }
             if bound > 0.0 {
-                self.read_window_above(place, window, terms.slack.unwrap_or(0.0));
-                let spared = self.looked_up.iter().map(|one| place.sections.block(one.block).0.len()).sum();
+                self.read_window_above(segment, window, terms.slack.unwrap_or(0.0));
+                let spared = self.looked_up.iter().map(|one| segment.sections.block(one.block).0.len()).sum();
                 terms.learn(self.lookups * LOOKUP_POSTINGS, spared);
             } else {
-                self.read_whole_window(place, window);
+                self.read_whole_window(segment, window);
             }
         }
     }
 
     /// Takes the blocks of `window` from the terms.
-    fn enter_window(&mut self, place: &Place, terms: &mut QueryTerms, window: usize) {
+    fn enter_window(&mut self, segment: &SegmentView, terms: &mut QueryTerms, window: usize) {
         self.active.clear();
         for term in &mut terms.terms {
             let block = term.blocks.start;
-            if block < term.blocks.end && place.sections.block_windows[block] as usize == window {
-                let upper = upper(term.weight, place.sections.block_max[block], place.sections.block_min[block]);
+            if block < term.blocks.end && segment.sections.block_windows[block] as usize == window {
+                let upper = upper(term.weight, segment.sections.block_max[block], segment.sections.block_min[block]);
                 self.active.push(ActiveBlock { weight: term.weight, block, upper, is_read: term.is_read });
                 term.blocks.start += 1;
             }
         }
     }
 
-    fn may_hold_allowed(&self, place: &Place, window: usize) -> bool {
+    fn may_hold_allowed(&self, segment: &SegmentView, window: usize) -> bool {
         let Some(allowed) = self.bounds.allowed else { return true };
-        let ordinals = &place.sections.ordinals[window * WINDOW_DOCUMENTS..];
+        let ordinals = &segment.sections.ordinals[window * WINDOW_DOCUMENTS..];
         let ordinals = &ordinals[..ordinals.len().min(WINDOW_DOCUMENTS)];
         match (ordinals.first(), ordinals.last()) {
             (Some(&first), Some(&last)) => allowed.has_any(first, last),
@@ -181,10 +181,10 @@ impl<'a> Search<'a> {
     }
 
     /// Adds up all postings and takes every document that has one.
-    fn read_whole_window(&mut self, place: &Place, window: usize) {
+    fn read_whole_window(&mut self, segment: &SegmentView, window: usize) {
         let mut touched = [0u64; WINDOW_DOCUMENTS / 64];
         for active in &self.active {
-            let (offsets, weights) = place.sections.block(active.block);
+            let (offsets, weights) = segment.sections.block(active.block);
             add_up(&mut self.sums, offsets, weights, active.weight);
             for &offset in offsets {
                 let offset = offset as usize % WINDOW_DOCUMENTS;
@@ -197,19 +197,19 @@ impl<'a> Search<'a> {
             while left != 0 {
                 let offset = at * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                self.take_if_live(place, window * WINDOW_DOCUMENTS + offset, self.sums[offset]);
+                self.take_if_live(segment, window * WINDOW_DOCUMENTS + offset, self.sums[offset]);
             }
         }
         self.sums.fill(0.0);
     }
 
     /// Takes the documents that reach the floor, which is above `slack`.
-    fn read_window_above(&mut self, place: &Place, window: usize, slack: f32) {
+    fn read_window_above(&mut self, segment: &SegmentView, window: usize, slack: f32) {
         self.list_looked_up();
         let upper_of_others = self.looked_up.first().map_or(0.0, |first| first.upper);
         let mut postings = 0;
         for active in self.active.iter().filter(|active| active.is_read) {
-            let (offsets, weights) = place.sections.block(active.block);
+            let (offsets, weights) = segment.sections.block(active.block);
             add_up(&mut self.sums, offsets, weights, active.weight);
             postings += offsets.len();
         }
@@ -219,21 +219,21 @@ impl<'a> Search<'a> {
         if postings == 0 {
             return;
         }
-        self.find_candidates(place, postings, self.top.floor() - slack - upper_of_others);
+        self.find_candidates(segment, postings, self.top.floor() - slack - upper_of_others);
         for at in 0..self.candidates.len() {
             let offset = self.candidates[at];
             let local = window * WINDOW_DOCUMENTS + offset as usize;
             let sum = self.sums[offset as usize];
             if self.looked_up.is_empty() {
-                self.take_if_live(place, local, sum);
-            } else if self.may_take(place, local) && self.may_reach(place, offset, sum, slack) {
-                let score = self.score_in_order(place, offset);
+                self.take_if_live(segment, local, sum);
+            } else if self.may_take(segment, local) && self.may_reach(segment, offset, sum, slack) {
+                let score = self.score_in_order(segment, offset);
                 self.lookups += self.active.len();
-                self.take(place, local, score);
+                self.take(segment, local, score);
             }
         }
         self.report.visited += self.lookups as u64;
-        self.clear_sums(place, postings);
+        self.clear_sums(segment, postings);
     }
 
     fn list_looked_up(&mut self) {
@@ -253,7 +253,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the document can still reach the floor once the other terms are looked up.
-    fn may_reach(&mut self, place: &Place, offset: u16, sum: f32, slack: f32) -> bool {
+    fn may_reach(&mut self, segment: &SegmentView, offset: u16, sum: f32, slack: f32) -> bool {
         let bound = self.top.floor() - slack;
         let mut sum = sum;
         for one in &self.looked_up {
@@ -261,22 +261,22 @@ impl<'a> Search<'a> {
                 return false;
             }
             self.lookups += 1;
-            sum += one.weight * place.sections.weight_in(one.block, offset).unwrap_or(0.0);
+            sum += one.weight * segment.sections.weight_in(one.block, offset).unwrap_or(0.0);
         }
         sum >= bound
     }
 
     /// The score as brute force has it: ascending by dimension.
-    fn score_in_order(&self, place: &Place, offset: u16) -> f32 {
+    fn score_in_order(&self, segment: &SegmentView, offset: u16) -> f32 {
         let found = self
             .active
             .iter()
-            .filter_map(|active| place.sections.weight_in(active.block, offset).map(|weight| active.weight * weight));
+            .filter_map(|active| segment.sections.weight_in(active.block, offset).map(|weight| active.weight * weight));
         found.fold(0.0, |score, product| score + product)
     }
 
     /// Collects the documents whose sum reaches `threshold`, which is above 0.
-    fn find_candidates(&mut self, place: &Place, postings: usize, threshold: f32) {
+    fn find_candidates(&mut self, segment: &SegmentView, postings: usize, threshold: f32) {
         if postings >= SPARSE_WINDOW_POSTINGS {
             for (at, sums) in self.sums.as_chunks::<16>().0.iter().enumerate() {
                 if sums.iter().fold(false, |any, &sum| any | (sum >= threshold)) {
@@ -287,7 +287,7 @@ impl<'a> Search<'a> {
             return;
         }
         for active in self.active.iter().filter(|active| active.is_read) {
-            let offsets = place.sections.block(active.block).0;
+            let offsets = segment.sections.block(active.block).0;
             let reach = offsets.iter().filter(|&&offset| self.sums[offset as usize % WINDOW_DOCUMENTS] >= threshold);
             self.candidates.extend(reach.map(|offset| offset % WINDOW_DOCUMENTS as u16));
         }
@@ -295,34 +295,34 @@ impl<'a> Search<'a> {
         self.candidates.dedup();
     }
 
-    fn clear_sums(&mut self, place: &Place, postings: usize) {
+    fn clear_sums(&mut self, segment: &SegmentView, postings: usize) {
         if postings >= SPARSE_WINDOW_POSTINGS {
             self.sums.fill(0.0);
             return;
         }
         for active in self.active.iter().filter(|active| active.is_read) {
-            for &offset in place.sections.block(active.block).0 {
+            for &offset in segment.sections.block(active.block).0 {
                 self.sums[offset as usize % WINDOW_DOCUMENTS] = 0.0;
             }
         }
     }
 
-    fn may_take(&self, place: &Place, local: usize) -> bool {
-        let Some(&ordinal) = place.sections.ordinals.get(local) else { return false };
-        !place.live.dead.contains(local as u32) && self.bounds.allowed.is_none_or(|allowed| allowed.contains(ordinal))
+    fn may_take(&self, segment: &SegmentView, local: usize) -> bool {
+        let Some(&ordinal) = segment.sections.ordinals.get(local) else { return false };
+        !segment.live.dead.contains(local as u32) && self.bounds.allowed.is_none_or(|allowed| allowed.contains(ordinal))
     }
 
-    fn take_if_live(&mut self, place: &Place, local: usize, sum: f32) {
-        if finite(sum) >= self.top.floor() && self.may_take(place, local) {
-            self.take(place, local, sum);
+    fn take_if_live(&mut self, segment: &SegmentView, local: usize, sum: f32) {
+        if finite(sum) >= self.top.floor() && self.may_take(segment, local) {
+            self.take(segment, local, sum);
         }
     }
 
-    fn take(&mut self, place: &Place, local: usize, sum: f32) {
+    fn take(&mut self, segment: &SegmentView, local: usize, sum: f32) {
         self.report.candidates += 1;
         let score = finite(sum);
         if score >= self.top.floor() {
-            self.top.push(place.sections.ordinals[local], place.sections.sequences[local], score);
+            self.top.push(segment.sections.ordinals[local], segment.sections.sequences[local], score);
         }
     }
 }

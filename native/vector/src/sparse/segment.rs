@@ -31,7 +31,7 @@ pub const WINDOW_DOCUMENTS: usize = 1 << WINDOW_BITS;
 pub const DOCUMENTS_MAX: usize = 1 << (WINDOW_BITS + 16);
 pub const POSTINGS_MAX: usize = u32::MAX as usize;
 
-/// How far from its expected place a posting is sought before the whole block is.
+/// How far from its expected position a posting is sought before the whole block is.
 const NEAR_POSTINGS: usize = 32;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SDSPARS1");
@@ -41,12 +41,12 @@ pub struct Segment {
     /// Names its files; never used again within an index.
     pub id: u64,
     bytes: PlainBytes,
-    places: Places,
+    spans: SectionSpans,
 }
 
 /// Where each section begins, and its count of numbers.
 #[derive(Clone, Copy)]
-struct Places {
+struct SectionSpans {
     ordinals: (usize, usize),
     sequences: (usize, usize),
     terms: (usize, usize),
@@ -88,8 +88,8 @@ impl Segment {
         if magic != MAGIC || !fits || terms > postings || blocks > postings {
             return Err(broken("its header makes no sense"));
         }
-        let places = Places::new([documents, terms, blocks, postings].map(|count| count as usize));
-        let segment = Self { id, bytes, places };
+        let spans = SectionSpans::new([documents, terms, blocks, postings].map(|count| count as usize));
+        let segment = Self { id, bytes, spans };
         let sections = segment.read_sections().ok_or_else(|| broken("it is too short"))?;
         let covers = |starts: &[u32], end: usize| {
             starts.is_sorted() && starts.first() == Some(&0) && starts.last().is_some_and(|&last| last as usize == end)
@@ -113,11 +113,11 @@ impl Segment {
     }
 
     pub fn document_count(&self) -> usize {
-        self.places.ordinals.1
+        self.spans.ordinals.1
     }
 
     pub fn posting_count(&self) -> usize {
-        self.places.weights.1
+        self.spans.weights.1
     }
 
     /// The position of the document in this segment.
@@ -138,25 +138,25 @@ impl Segment {
         fn numbers<T: PlainNumber>(bytes: &PlainBytes, (offset, count): (usize, usize)) -> Option<&[T]> {
             bytes.numbers(offset, count)
         }
-        let (bytes, places) = (&self.bytes, &self.places);
+        let (bytes, spans) = (&self.bytes, &self.spans);
         Some(Sections {
-            ordinals: numbers(bytes, places.ordinals)?,
-            sequences: numbers(bytes, places.sequences)?,
-            terms: numbers(bytes, places.terms)?,
-            term_blocks: numbers(bytes, places.term_blocks)?,
-            term_max: numbers(bytes, places.term_max)?,
-            term_min: numbers(bytes, places.term_min)?,
-            block_windows: numbers(bytes, places.block_windows)?,
-            block_starts: numbers(bytes, places.block_starts)?,
-            block_max: numbers(bytes, places.block_max)?,
-            block_min: numbers(bytes, places.block_min)?,
-            offsets: numbers(bytes, places.offsets)?,
-            weights: numbers(bytes, places.weights)?,
+            ordinals: numbers(bytes, spans.ordinals)?,
+            sequences: numbers(bytes, spans.sequences)?,
+            terms: numbers(bytes, spans.terms)?,
+            term_blocks: numbers(bytes, spans.term_blocks)?,
+            term_max: numbers(bytes, spans.term_max)?,
+            term_min: numbers(bytes, spans.term_min)?,
+            block_windows: numbers(bytes, spans.block_windows)?,
+            block_starts: numbers(bytes, spans.block_starts)?,
+            block_max: numbers(bytes, spans.block_max)?,
+            block_min: numbers(bytes, spans.block_min)?,
+            offsets: numbers(bytes, spans.offsets)?,
+            weights: numbers(bytes, spans.weights)?,
         })
     }
 }
 
-impl Places {
+impl SectionSpans {
     fn new([documents, terms, blocks, postings]: [usize; 4]) -> Self {
         let mut end = HEADER_NUMBERS * 8;
         let mut section = |count: usize, size: usize| {

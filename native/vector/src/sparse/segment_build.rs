@@ -86,16 +86,17 @@ impl SegmentBuild {
 /// A segment of new vectors, given in ascending order of their ordinals.
 pub fn build_segment(id: u64, vectors: &[(u32, PendingVector)]) -> Result<Segment, EngineError> {
     let count = vectors.iter().map(|(_, vector)| vector.entries.len()).sum();
+    // Keys are the dimension, then the document.
     let mut postings: Vec<(u64, f32)> = Vec::with_capacity(count);
     for (local, (_, vector)) in vectors.iter().enumerate() {
         postings.extend(vector.entries.iter().map(|&(term, weight)| (u64::from(term) << 32 | local as u64, weight)));
     }
-    postings.sort_unstable_by_key(|&(place, _)| place);
+    postings.sort_unstable_by_key(|&(key, _)| key);
     let mut build = SegmentBuild::with_postings(count);
     let mut of_term = Vec::new();
     for postings in postings.chunk_by(|one, next| one.0 >> 32 == next.0 >> 32) {
         of_term.clear();
-        of_term.extend(postings.iter().map(|&(place, weight)| (place as u32, weight)));
+        of_term.extend(postings.iter().map(|&(key, weight)| (key as u32, weight)));
         build.push_term((postings[0].0 >> 32) as u32, &of_term);
     }
     let ordinals: Vec<u32> = vectors.iter().map(|(ordinal, _)| *ordinal).collect();

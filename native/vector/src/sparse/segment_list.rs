@@ -152,7 +152,7 @@ impl SegmentList {
         }
     }
 
-    /// Puts a segment whose bytes now lie in a file in the place of the one in memory.
+    /// Puts a segment whose bytes now lie in a file in place of the one in memory.
     pub fn moved_to_disk(&self, mapped: Vec<Segment>) {
         let _changing = self.changing();
         let current = self.current();
@@ -196,7 +196,7 @@ fn choose(segments: &[LiveSegment]) -> Vec<LiveSegment> {
     if postings < POSTINGS_MAX { chosen } else { Vec::new() }
 }
 
-/// Puts `merged` in the place of the segments that it was made of; documents that have left them since leave it too.
+/// Puts `merged` in place of the segments that it was made of; documents that have left them since leave it too.
 fn replace(segments: &mut Vec<LiveSegment>, chosen: &[LiveSegment], merged: Segment) {
     let mut merged = LiveSegment::new(merged);
     for before in chosen {

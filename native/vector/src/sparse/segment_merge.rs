@@ -6,12 +6,12 @@ use super::segment::{Sections, Segment, WINDOW_DOCUMENTS};
 use super::segment_build::SegmentBuild;
 use super::snapshot::LiveSegment;
 
-/// The place of a dead document.
+/// The new number of a dead document.
 const GONE: u32 = u32::MAX;
 
 struct Source<'a> {
     sections: Sections<'a>,
-    /// The new place of each document, or `GONE`.
+    /// The new number of each document, or `GONE`.
     new_locals: Vec<u32>,
     next_term: usize,
 }

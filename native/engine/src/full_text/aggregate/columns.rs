@@ -30,25 +30,25 @@ impl Pairs {
 
 /// Values, and the positions of their documents in the block.
 #[derive(Default)]
-pub struct Found<T> {
+pub struct ColumnValues<T> {
     pub positions: Vec<u32>,
     pub values: Vec<T>,
 }
 
 /// Reads the values of a column; kept to reuse its memory.
-pub struct Cursor<T> {
+pub struct ColumnReader<T> {
     column: Column<T>,
     rows: Vec<u32>,
-    found: Found<T>,
+    found: ColumnValues<T>,
 }
 
-impl<T: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static> Cursor<T> {
+impl<T: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static> ColumnReader<T> {
     pub fn new(column: Column<T>) -> Self {
-        Self { column, rows: Vec::new(), found: Found { positions: Vec::new(), values: Vec::new() } }
+        Self { column, rows: Vec::new(), found: ColumnValues { positions: Vec::new(), values: Vec::new() } }
     }
 
     /// All values of `docs`, in their order.
-    pub fn read(&mut self, docs: &[DocId]) -> &Found<T> {
+    pub fn read(&mut self, docs: &[DocId]) -> &ColumnValues<T> {
         let Self { column, rows, found } = self;
         rows.clear();
         found.positions.clear();
@@ -79,12 +79,16 @@ impl<T: Copy + Default + PartialOrd + std::fmt::Debug + Send + Sync + 'static> C
 
 /// Numbers of a path: a segment keeps them as integers where all of them are.
 pub enum Numbers {
-    I64(Cursor<i64>, Found<f64>),
-    U64(Cursor<u64>, Found<f64>),
-    F64(Cursor<f64>),
+    I64(ColumnReader<i64>, ColumnValues<f64>),
+    U64(ColumnReader<u64>, ColumnValues<f64>),
+    F64(ColumnReader<f64>),
 }
 
-fn convert<'a, T: Copy>(from: &Found<T>, to: &'a mut Found<f64>, number: impl Fn(T) -> f64) -> &'a Found<f64> {
+fn convert<'a, T: Copy>(
+    from: &ColumnValues<T>,
+    to: &'a mut ColumnValues<f64>,
+    number: impl Fn(T) -> f64,
+) -> &'a ColumnValues<f64> {
     to.positions.clone_from(&from.positions);
     to.values.clear();
     to.values.extend(from.values.iter().map(|value| number(*value)));
@@ -92,7 +96,7 @@ fn convert<'a, T: Copy>(from: &Found<T>, to: &'a mut Found<f64>, number: impl Fn
 }
 
 impl Numbers {
-    pub fn read(&mut self, docs: &[DocId]) -> &Found<f64> {
+    pub fn read(&mut self, docs: &[DocId]) -> &ColumnValues<f64> {
         match self {
             Self::I64(cursor, found) => convert(cursor.read(docs), found, |number| number as f64),
             Self::U64(cursor, found) => convert(cursor.read(docs), found, |number| number as f64),
@@ -112,15 +116,15 @@ impl Numbers {
 /// Whole strings of a path, as positions in the segment's dictionary.
 pub struct Texts {
     pub column: StrColumn,
-    pub ords: Cursor<u64>,
+    pub ords: ColumnReader<u64>,
 }
 
 /// The columns of a path, one for each type that the segment has met there.
 #[derive(Default)]
 pub struct PathColumns {
     pub numbers: Option<Numbers>,
-    pub dates: Option<Cursor<DateTime>>,
-    pub booleans: Option<Cursor<bool>>,
+    pub dates: Option<ColumnReader<DateTime>>,
+    pub booleans: Option<ColumnReader<bool>>,
     pub texts: Vec<Texts>,
 }
 
@@ -152,11 +156,15 @@ impl PathColumns {
 
     fn take(&mut self, column: DynamicColumn) {
         match column {
-            DynamicColumn::I64(column) => self.numbers = Some(Numbers::I64(Cursor::new(column), Found::default())),
-            DynamicColumn::U64(column) => self.numbers = Some(Numbers::U64(Cursor::new(column), Found::default())),
-            DynamicColumn::F64(column) => self.numbers = Some(Numbers::F64(Cursor::new(column))),
-            DynamicColumn::DateTime(column) => self.dates = Some(Cursor::new(column)),
-            DynamicColumn::Bool(column) => self.booleans = Some(Cursor::new(column)),
+            DynamicColumn::I64(column) => {
+                self.numbers = Some(Numbers::I64(ColumnReader::new(column), ColumnValues::default()))
+            }
+            DynamicColumn::U64(column) => {
+                self.numbers = Some(Numbers::U64(ColumnReader::new(column), ColumnValues::default()))
+            }
+            DynamicColumn::F64(column) => self.numbers = Some(Numbers::F64(ColumnReader::new(column))),
+            DynamicColumn::DateTime(column) => self.dates = Some(ColumnReader::new(column)),
+            DynamicColumn::Bool(column) => self.booleans = Some(ColumnReader::new(column)),
             _ => {}
         }
     }
@@ -164,15 +172,15 @@ impl PathColumns {
     /// Whether a document may have several values of one type.
     pub fn has_arrays(&self) -> bool {
         self.numbers.as_ref().is_some_and(Numbers::has_arrays)
-            || self.dates.as_ref().is_some_and(Cursor::has_arrays)
-            || self.booleans.as_ref().is_some_and(Cursor::has_arrays)
+            || self.dates.as_ref().is_some_and(ColumnReader::has_arrays)
+            || self.booleans.as_ref().is_some_and(ColumnReader::has_arrays)
             || self.texts.iter().any(|texts| texts.ords.has_arrays())
     }
 }
 
 impl Texts {
     fn new(column: StrColumn) -> Self {
-        let ords = Cursor::new(column.ords().clone());
+        let ords = ColumnReader::new(column.ords().clone());
         Self { column, ords }
     }
 
@@ -188,7 +196,7 @@ impl Texts {
 pub struct GeoPoints {
     lat: Option<Numbers>,
     lon: Option<Numbers>,
-    found: Found<GeoPoint>,
+    found: ColumnValues<GeoPoint>,
 }
 
 impl GeoPoints {
@@ -196,12 +204,12 @@ impl GeoPoints {
         let numbers = |name: &str| -> Result<Option<Numbers>, EngineError> {
             Ok(PathColumns::open(reader, index, &format!("{path}.{name}"))?.numbers)
         };
-        let found = Found { positions: Vec::new(), values: Vec::new() };
+        let found = ColumnValues { positions: Vec::new(), values: Vec::new() };
         Ok(Self { lat: numbers("lat")?, lon: numbers("lon")?, found })
     }
 
     /// In arrays, the first latitude goes with the first longitude. What is off the globe is left out.
-    pub fn read(&mut self, docs: &[DocId]) -> &Found<GeoPoint> {
+    pub fn read(&mut self, docs: &[DocId]) -> &ColumnValues<GeoPoint> {
         let Self { lat, lon, found } = self;
         found.positions.clear();
         found.values.clear();

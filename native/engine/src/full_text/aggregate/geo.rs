@@ -14,8 +14,8 @@ pub struct GeoPoint {
 impl GeoPoint {
     /// `None` off the globe.
     pub fn new(lat: f64, lon: f64) -> Option<Self> {
-        let is_place = (-90.0..=90.0).contains(&lat) && (-180.0..=180.0).contains(&lon);
-        is_place.then_some(Self { lat, lon })
+        let is_valid = (-90.0..=90.0).contains(&lat) && (-180.0..=180.0).contains(&lon);
+        is_valid.then_some(Self { lat, lon })
     }
 
     /// Bits of the geohash of `precision` characters (at most 12): longitude and latitude in turn.
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn geohashes_of_known_places() {
+    fn geohashes_of_known_points() {
         for (lat, lon, expected) in
             [(57.64911, 10.40744, "u4pruydqqvj"), (42.6, -5.6, "ezs42"), (0.0, 0.0, "s0000"), (90.0, 180.0, "zzzz")]
         {

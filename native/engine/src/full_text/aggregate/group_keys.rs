@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tantivy::{DocId, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
 use super::bucket_key::BucketKey;
-use super::columns::{Cursor, GeoPoints, Numbers, PathColumns};
+use super::columns::{ColumnReader, GeoPoints, Numbers, PathColumns};
 use super::geo::GeoPoint;
 use crate::error::EngineError;
 use crate::full_text::dates::parse_date_bound;
@@ -53,9 +53,9 @@ pub enum KeySource {
     Terms(PathColumns),
     Tuples { fields: Vec<PathColumns>, tuples: Vec<Box<[LocalKey]>>, known: HashMap<Box<[LocalKey]>, u64> },
     Ranges { numbers: Option<Numbers>, ranges: Vec<(f64, f64)> },
-    DateRanges { dates: Option<Cursor<tantivy::DateTime>>, ranges: Vec<(i128, i128)> },
+    DateRanges { dates: Option<ColumnReader<tantivy::DateTime>>, ranges: Vec<(i128, i128)> },
     Histogram { numbers: Option<Numbers>, interval: f64 },
-    DateHistogram { dates: Option<Cursor<tantivy::DateTime>>, interval: CalendarInterval },
+    DateHistogram { dates: Option<ColumnReader<tantivy::DateTime>>, interval: CalendarInterval },
     Cells { points: GeoPoints, precision: u32 },
     Distances { points: GeoPoints, origin: GeoPoint, ranges: Vec<(f64, f64)> },
 }
@@ -130,7 +130,7 @@ impl KeySource {
         match self {
             Self::Terms(columns) => columns.has_arrays(),
             Self::Histogram { numbers, .. } => numbers.as_ref().is_some_and(Numbers::has_arrays),
-            Self::DateHistogram { dates, .. } => dates.as_ref().is_some_and(Cursor::has_arrays),
+            Self::DateHistogram { dates, .. } => dates.as_ref().is_some_and(ColumnReader::has_arrays),
             _ => true,
         }
     }
@@ -182,14 +182,14 @@ impl KeySource {
             }
             Self::Cells { points, precision } => {
                 let points = points.read(docs);
-                for (position, place) in points.positions.iter().zip(&points.values) {
-                    found.push(*position, CELL, place.cell(*precision));
+                for (position, point) in points.positions.iter().zip(&points.values) {
+                    found.push(*position, CELL, point.cell(*precision));
                 }
             }
             Self::Distances { points, origin, ranges } => {
                 let points = points.read(docs);
-                for (position, place) in points.positions.iter().zip(&points.values) {
-                    find_ranges(ranges, origin.distance_to(*place), *position, found);
+                for (position, point) in points.positions.iter().zip(&points.values) {
+                    find_ranges(ranges, origin.distance_to(*point), *position, found);
                 }
             }
             Self::Ranges { .. } | Self::DateRanges { .. } | Self::Histogram { .. } | Self::DateHistogram { .. } => {}

@@ -15,7 +15,7 @@ const PREFIX_WORDS_MAX: usize = 3;
 #[derive(Default)]
 pub struct PreparedTokens {
     tokens: Vec<Token>,
-    /// One more than the current token's place; 0 before the first.
+    /// One more than the current token's position; 0 before the first.
     next: usize,
     none: Token,
 }

@@ -20,11 +20,11 @@ const KEYWORD_SUFFIX: &str = ".keyword";
 const SPANS_MAX: usize = 2_048;
 
 /// One condition, still in the words of the query.
-enum Asked {
+enum ConditionKind {
     /// Any of the words that the field's analyzer makes of the text.
-    Words { text: String, analyzer: Option<Analyzer>, near: Option<Near> },
+    Words { text: String, analyzer: Option<Analyzer>, near: Option<Tolerance> },
     /// The words one after another.
-    Phrase { text: String, analyzer: Option<Analyzer>, near: Option<Near>, slop: u32 },
+    Phrase { text: String, analyzer: Option<Analyzer>, near: Option<Tolerance>, slop: u32 },
     /// A token as it is in the index.
     Token(String),
     /// The beginning of a token, in lowercase.
@@ -32,16 +32,16 @@ enum Asked {
     /// A pattern of tokens, and the same of whole strings.
     Shape { tokens: Arc<Pattern>, strings: Arc<Pattern> },
     /// A word that is misspelt.
-    NearToken { word: String, near: Near },
+    NearToken { word: String, near: Tolerance },
 }
 
 #[derive(Clone, Copy)]
-struct Near {
+struct Tolerance {
     fuzziness: Fuzziness,
     prefix_length: usize,
 }
 
-impl Near {
+impl Tolerance {
     fn is_for_slips(self) -> bool {
         self.fuzziness == Fuzziness::Auto(Automatic::Typo)
     }
@@ -50,7 +50,7 @@ impl Near {
 struct Condition {
     /// `None`: the fields that are searched without a name.
     field: Option<String>,
-    asked: Asked,
+    kind: ConditionKind,
 }
 
 /// A condition under one analyzer.
@@ -76,8 +76,8 @@ fn base_of(field: &str) -> &str {
     DERIVED_SUFFIXES.iter().find_map(|suffix| field.strip_suffix(suffix)).unwrap_or(field)
 }
 
-fn near_of(fuzziness: Fuzziness, prefix_length: usize) -> Option<Near> {
-    (fuzziness != Fuzziness::Edits(0)).then_some(Near { fuzziness, prefix_length })
+fn near_of(fuzziness: Fuzziness, prefix_length: usize) -> Option<Tolerance> {
+    (fuzziness != Fuzziness::Edits(0)).then_some(Tolerance { fuzziness, prefix_length })
 }
 
 impl<'m> Wanted<'m> {
@@ -94,8 +94,8 @@ impl<'m> Wanted<'m> {
         Ok(wanted)
     }
 
-    fn push(&mut self, field: Option<&String>, asked: Asked) {
-        self.conditions.push(Condition { field: field.map(|field| base_of(field).to_owned()), asked });
+    fn push(&mut self, field: Option<&String>, kind: ConditionKind) {
+        self.conditions.push(Condition { field: field.map(|field| base_of(field).to_owned()), kind });
     }
 
     fn add(&mut self, node: &Node) -> Result<(), EngineError> {
@@ -103,44 +103,44 @@ impl<'m> Wanted<'m> {
         match node {
             Node::Match { field, text, analyzer, fuzziness, prefix_length, .. } => {
                 let near = near_of(*fuzziness, *prefix_length);
-                self.push(field.as_ref(), Asked::Words { text: text.clone(), analyzer: named(analyzer), near });
+                self.push(field.as_ref(), ConditionKind::Words { text: text.clone(), analyzer: named(analyzer), near });
             }
             Node::Phrase { field, text, analyzer, slop, fuzziness, prefix_length, .. } => {
                 let near = near_of(*fuzziness, *prefix_length);
-                let asked = Asked::Phrase { text: text.clone(), analyzer: named(analyzer), near, slop: *slop };
-                self.push(field.as_ref(), asked);
+                let phrase = ConditionKind::Phrase { text: text.clone(), analyzer: named(analyzer), near, slop: *slop };
+                self.push(field.as_ref(), phrase);
             }
             Node::Term { field, value: TermValue::Text(text), .. } => {
-                self.push(field.as_ref(), Asked::Token(text.clone()));
+                self.push(field.as_ref(), ConditionKind::Token(text.clone()));
             }
-            Node::Prefix { field, value, .. } => self.push(field.as_ref(), Asked::Prefix(value.to_lowercase())),
+            Node::Prefix { field, value, .. } => self.push(field.as_ref(), ConditionKind::Prefix(value.to_lowercase())),
             Node::Fuzzy { field, value, fuzziness, prefix_length, .. } => {
                 if let Some(near) = near_of(*fuzziness, *prefix_length) {
-                    self.push(field.as_ref(), Asked::NearToken { word: value.clone(), near });
+                    self.push(field.as_ref(), ConditionKind::NearToken { word: value.clone(), near });
                 }
-                self.push(field.as_ref(), Asked::Words { text: value.clone(), analyzer: None, near: None });
+                self.push(field.as_ref(), ConditionKind::Words { text: value.clone(), analyzer: None, near: None });
             }
             Node::Wildcard { field, pattern, .. } => {
                 let tokens = Arc::new(Pattern::from_wildcard(&pattern.to_lowercase())?);
                 let strings = Arc::new(Pattern::from_wildcard(pattern)?);
-                self.push(field.as_ref(), Asked::Shape { tokens, strings });
+                self.push(field.as_ref(), ConditionKind::Shape { tokens, strings });
             }
             Node::Regexp { field, pattern, .. } => {
                 let tokens = Arc::new(Pattern::from_expression(pattern)?);
-                self.push(field.as_ref(), Asked::Shape { strings: Arc::clone(&tokens), tokens });
+                self.push(field.as_ref(), ConditionKind::Shape { strings: Arc::clone(&tokens), tokens });
             }
             Node::TermsPhrase { field, terms, .. } => {
                 for token in terms.iter().flatten() {
-                    self.push(field.as_ref(), Asked::Token(token.clone()));
+                    self.push(field.as_ref(), ConditionKind::Token(token.clone()));
                 }
             }
             Node::BoolPrefix { fields, text, .. } => {
                 let last = tokens_of(Analyzer::SearchAsYouType, text).pop();
                 for weighted in fields {
                     let field = (weighted.field != ALL_FIELDS).then_some(&weighted.field);
-                    self.push(field, Asked::Words { text: text.clone(), analyzer: None, near: None });
+                    self.push(field, ConditionKind::Words { text: text.clone(), analyzer: None, near: None });
                     if let Some(last) = &last {
-                        self.push(field, Asked::Prefix(last.text.clone()));
+                        self.push(field, ConditionKind::Prefix(last.text.clone()));
                     }
                 }
             }
@@ -176,15 +176,15 @@ impl<'m> Wanted<'m> {
             of_tokens.map(|(token, _)| Span { from: token.offset_from, to: token.offset_to }).collect();
         for matcher in matchers.iter() {
             if let TokenMatcher::Character(character) = matcher {
-                let places = shown.match_indices(*character);
-                found.extend(places.map(|(from, text)| Span { from, to: from + text.len() }));
+                let occurrences = shown.match_indices(*character);
+                found.extend(occurrences.map(|(from, text)| Span { from, to: from + text.len() }));
             }
         }
         found.sort_unstable();
         joined(found)
     }
 
-    /// All of a string that is asked for as a whole.
+    /// All of a string that a pattern matches as a whole.
     fn whole(&self, text: &DocumentText<'_>, shown: &str) -> Option<Span> {
         if !text.rule.exact || shown.is_empty() {
             return None;
@@ -195,11 +195,11 @@ impl<'m> Wanted<'m> {
             if !of_path && condition.field.as_deref() != Some(&keyword) {
                 return false;
             }
-            match &condition.asked {
-                Asked::Token(value) => value == shown,
-                Asked::Words { text: value, .. } => text.analyzer().is_none() && value == shown,
-                Asked::Shape { strings, .. } => accepts(&strings.walker(), shown),
-                Asked::Prefix(prefix) => text.analyzer().is_none() && shown.to_lowercase().starts_with(prefix),
+            match &condition.kind {
+                ConditionKind::Token(value) => value == shown,
+                ConditionKind::Words { text: value, .. } => text.analyzer().is_none() && value == shown,
+                ConditionKind::Shape { strings, .. } => accepts(&strings.walker(), shown),
+                ConditionKind::Prefix(prefix) => text.analyzer().is_none() && shown.to_lowercase().starts_with(prefix),
                 _ => false,
             }
         };
@@ -207,8 +207,8 @@ impl<'m> Wanted<'m> {
     }
 
     fn matchers_for(&mut self, text: &DocumentText<'_>, analyzer: Analyzer) -> Rc<Vec<TokenMatcher>> {
-        let place = (text.path.clone(), analyzer);
-        if let Some(known) = self.compiled.get(&place) {
+        let key = (text.path.clone(), analyzer);
+        if let Some(known) = self.compiled.get(&key) {
             return Rc::clone(known);
         }
         let is_default = !self.mapping.any_in_all || text.rule.in_all;
@@ -217,9 +217,9 @@ impl<'m> Wanted<'m> {
             None => is_default,
         };
         let matchers =
-            self.conditions.iter().filter(applies).flat_map(|condition| condition.asked.under(analyzer, text));
+            self.conditions.iter().filter(applies).flat_map(|condition| condition.kind.under(analyzer, text));
         let matchers = Rc::new(matchers.collect::<Vec<_>>());
-        self.compiled.insert(place, Rc::clone(&matchers));
+        self.compiled.insert(key, Rc::clone(&matchers));
         matchers
     }
 }
@@ -238,12 +238,12 @@ fn joined(found: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-impl Asked {
+impl ConditionKind {
     fn under(&self, analyzer: Analyzer, text: &DocumentText<'_>) -> Vec<TokenMatcher> {
         let path = text;
         let words = |text: &str, given: &Option<Analyzer>| -> Vec<Token> { tokens_of(given.unwrap_or(analyzer), text) };
-        let with_near = |tokens: Vec<Token>, text: &str, near: &Option<Near>| -> Vec<TokenMatcher> {
-            let near_token = |near: &Near| -> Vec<TokenMatcher> {
+        let with_near = |tokens: Vec<Token>, text: &str, near: &Option<Tolerance>| -> Vec<TokenMatcher> {
+            let near_token = |near: &Tolerance| -> Vec<TokenMatcher> {
                 if near.is_for_slips() && path.rule.typo_off {
                     return Vec::new();
                 }

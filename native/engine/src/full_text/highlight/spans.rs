@@ -54,7 +54,7 @@ pub fn texts_of_document<'a>(mapping: &TableMapping, document: &'a Value) -> Vec
 
 fn walk<'a>(
     mapping: &TableMapping,
-    cursor: &crate::full_text::mapping::Cursor,
+    cursor: &crate::full_text::mapping::SchemaCursor,
     is_root: bool,
     path: &str,
     value: &'a Value,

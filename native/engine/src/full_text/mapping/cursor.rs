@@ -1,4 +1,4 @@
-//! A place in a document schema while a document is walked.
+//! A position in a document schema while a document is walked.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::rule::FieldRule;
 const REFERENCES_MAX: usize = 16;
 
 #[derive(Debug, Clone)]
-pub enum Cursor {
+pub enum SchemaCursor {
     /// A property that the schema declares, and whether its parent opts it in to queries without a field.
     Declared { schema: Arc<Value>, root: Arc<Value>, in_all: bool },
     /// Undeclared: dynamic templates, then inference.
@@ -20,7 +20,7 @@ pub enum Cursor {
     Closed,
 }
 
-impl Cursor {
+impl SchemaCursor {
     pub fn root(schema: &Value) -> Self {
         let root = Arc::new(schema.clone());
         Self::Declared { schema: Arc::clone(&root), root, in_all: false }
@@ -44,23 +44,23 @@ impl Cursor {
     }
 }
 
-fn declared_child(schema: &Value, root: &Arc<Value>, name: &str, enforced: bool) -> Cursor {
+fn declared_child(schema: &Value, root: &Arc<Value>, name: &str, enforced: bool) -> SchemaCursor {
     if extension(schema, "index") == Some(&Value::Bool(false)) {
-        return Cursor::Closed;
+        return SchemaCursor::Closed;
     }
     let in_all = lists_in_all(schema, name);
     if let Some(property) = find_property(schema, root, name, 0) {
-        return Cursor::Declared { schema: Arc::new(effective(property, root)), root: Arc::clone(root), in_all };
+        return SchemaCursor::Declared { schema: Arc::new(effective(property, root)), root: Arc::clone(root), in_all };
     }
     let infers = extension(schema, "dynamic-indexing").is_some_and(|mode| mode["mode"] == "infer_types");
     match &schema["additionalProperties"] {
         Value::Object(_) => {
             let additional = effective(&schema["additionalProperties"], root);
-            Cursor::Declared { schema: Arc::new(additional), root: Arc::clone(root), in_all }
+            SchemaCursor::Declared { schema: Arc::new(additional), root: Arc::clone(root), in_all }
         }
-        Value::Bool(false) => Cursor::Closed,
-        Value::Null if enforced && !infers && schema.get("properties").is_some() => Cursor::Closed,
-        _ => Cursor::Dynamic,
+        Value::Bool(false) => SchemaCursor::Closed,
+        Value::Null if enforced && !infers && schema.get("properties").is_some() => SchemaCursor::Closed,
+        _ => SchemaCursor::Dynamic,
     }
 }
 

@@ -8,7 +8,7 @@ mod rule;
 mod table_mapping;
 mod templates;
 
-pub use cursor::Cursor;
+pub use cursor::SchemaCursor;
 pub use path_table::{PathTable, ROOT, TextTarget};
 pub use rule::{DERIVED_SUFFIXES, FieldRule, GeoForm, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
 pub use table_mapping::{TIMESTAMP, TableMapping};

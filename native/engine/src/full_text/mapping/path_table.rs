@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::cursor::Cursor;
+use super::cursor::SchemaCursor;
 use super::rule::{FieldRule, GeoForm};
 use super::table_mapping::TableMapping;
 use super::templates::DetectedType;
@@ -47,7 +47,7 @@ pub struct StringPlan {
 
 pub struct Node {
     pub path: Arc<str>,
-    cursor: Cursor,
+    cursor: SchemaCursor,
     children: Vec<(Box<str>, u32)>,
     by_name: HashMap<Box<str>, u32>,
     /// The child that is expected next.
@@ -63,8 +63,8 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(path: &str, cursor: Cursor) -> Self {
-        let is_closed = matches!(cursor, Cursor::Closed)
+    fn new(path: &str, cursor: SchemaCursor) -> Self {
+        let is_closed = matches!(cursor, SchemaCursor::Closed)
             || path.len() > PATH_BYTES_MAX
             || path.contains(['\0', '\u{1}'])
             || path.starts_with(RESERVED);
@@ -118,9 +118,9 @@ impl PathTable {
             node.hint += 1;
             return *child;
         }
-        if let Some(place) = find_child(node, name) {
-            node.hint = place + 1;
-            return node.children[place].1;
+        if let Some(at) = find_child(node, name) {
+            node.hint = at + 1;
+            return node.children[at].1;
         }
         self.add_child(parent, name)
     }
@@ -129,19 +129,22 @@ impl PathTable {
         let child = self.nodes.len() as u32;
         let node = &mut self.nodes[parent as usize];
         let path = if parent == ROOT { name.to_owned() } else { format!("{}.{name}", node.path) };
-        let cursor =
-            if node.is_closed { Cursor::Closed } else { self.mapping.child_of(&node.cursor, parent == ROOT, name) };
-        let place = node.children.len();
+        let cursor = if node.is_closed {
+            SchemaCursor::Closed
+        } else {
+            self.mapping.child_of(&node.cursor, parent == ROOT, name)
+        };
+        let at = node.children.len();
         node.children.push((Box::from(name), child));
-        if place >= SCANNED_CHILDREN_MAX {
+        if at >= SCANNED_CHILDREN_MAX {
             if node.by_name.is_empty() {
                 node.by_name =
                     node.children.iter().enumerate().map(|(at, (name, _))| (name.clone(), at as u32)).collect();
             } else {
-                node.by_name.insert(Box::from(name), place as u32);
+                node.by_name.insert(Box::from(name), at as u32);
             }
         }
-        node.hint = place + 1;
+        node.hint = at + 1;
         let mut added = Node::new(&path, cursor);
         if !added.is_closed {
             added.geo = self.mapping.rule_of(&added.cursor, &path, DetectedType::String).geo;
@@ -225,5 +228,5 @@ fn find_child(node: &Node, name: &str) -> Option<usize> {
     if node.by_name.is_empty() {
         return node.children.iter().position(|(known, _)| **known == *name);
     }
-    node.by_name.get(name).map(|place| *place as usize)
+    node.by_name.get(name).map(|at| *at as usize)
 }

@@ -15,7 +15,7 @@ pub struct TextForm {
     pub analyzer: Analyzer,
 }
 
-/// What a path is declared to hold besides scalars. Undeclared objects with `lat` and `lon` are places by themselves.
+/// What a path is declared to hold besides scalars. Undeclared objects with `lat` and `lon` are geo points by themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GeoForm {
     #[default]

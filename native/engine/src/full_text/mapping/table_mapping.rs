@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cursor::Cursor;
+use super::cursor::SchemaCursor;
 use super::property::any_in_all;
 use super::rule::{DERIVED_SUFFIXES, FieldRule};
 use super::templates::{DetectedType, Template};
@@ -14,7 +14,7 @@ pub const TIMESTAMP: &str = "_timestamp";
 #[derive(Debug)]
 struct DocumentType {
     name: String,
-    root: Cursor,
+    root: SchemaCursor,
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl TableMapping {
             .as_object()
             .into_iter()
             .flatten()
-            .map(|(name, entry)| DocumentType { name: name.clone(), root: Cursor::root(&entry["schema"]) })
+            .map(|(name, entry)| DocumentType { name: name.clone(), root: SchemaCursor::root(&entry["schema"]) })
             .collect();
         let templates = Template::list(&schema["dynamic_templates"]);
         let named_default = schema["default_type"].as_str();
@@ -69,18 +69,18 @@ impl TableMapping {
         chosen.unwrap_or(self.types.len())
     }
 
-    pub fn root_of(&self, document_type: usize) -> Cursor {
-        self.types.get(document_type).map_or(Cursor::Dynamic, |document_type| document_type.root.clone())
+    pub fn root_of(&self, document_type: usize) -> SchemaCursor {
+        self.types.get(document_type).map_or(SchemaCursor::Dynamic, |document_type| document_type.root.clone())
     }
 
-    pub fn child_of(&self, parent: &Cursor, is_root: bool, name: &str) -> Cursor {
+    pub fn child_of(&self, parent: &SchemaCursor, is_root: bool, name: &str) -> SchemaCursor {
         if is_root && name.starts_with('_') {
-            return if matches!(name, TIMESTAMP | "_type") { Cursor::Dynamic } else { Cursor::Closed };
+            return if matches!(name, TIMESTAMP | "_type") { SchemaCursor::Dynamic } else { SchemaCursor::Closed };
         }
         parent.child(name, self.enforced)
     }
 
-    pub fn rule_of(&self, cursor: &Cursor, path: &str, detected: DetectedType) -> FieldRule {
+    pub fn rule_of(&self, cursor: &SchemaCursor, path: &str, detected: DetectedType) -> FieldRule {
         match path {
             TIMESTAMP => return FieldRule { date: true, ..FieldRule::none() },
             "_type" => return FieldRule { exact: true, ..FieldRule::none() },
@@ -101,7 +101,7 @@ impl TableMapping {
             for (depth, name) in path.split('.').enumerate() {
                 cursor = self.child_of(&cursor, depth == 0, name);
             }
-            let is_declared = matches!(cursor, Cursor::Declared { .. });
+            let is_declared = matches!(cursor, SchemaCursor::Declared { .. });
             (self.rule_of(&cursor, path, DetectedType::String), is_declared)
         };
         (0..self.types.len() + untyped).map(rule).collect()

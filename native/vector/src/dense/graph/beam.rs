@@ -1,12 +1,12 @@
 //! The nearest nodes that a walk has met, in order, each once, and which of them it has gone on from.
 
-/// Set in `place` once the walk has gone on from the node.
+/// Set in `node` once the walk has gone on from the node.
 const EXPANDED: u32 = 1 << 31;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     cost: f32,
-    place: u32,
+    node: u32,
 }
 
 #[derive(Debug, Default)]
@@ -33,12 +33,12 @@ impl Beam {
 
     /// Takes a node that costs less than the bound; gives the one that falls out, if the walk has not gone on from it.
     #[inline(always)]
-    pub fn insert(&mut self, cost: f32, place: u32) -> Option<(f32, u32)> {
+    pub fn insert(&mut self, cost: f32, node: u32) -> Option<(f32, u32)> {
         let at = self.entries.partition_point(|entry| entry.cost <= cost);
         let out = if self.entries.len() == self.limit { self.entries.pop() } else { None };
-        self.entries.insert(at, Entry { cost, place });
+        self.entries.insert(at, Entry { cost, node });
         self.cursor = self.cursor.min(at);
-        out.filter(|entry| entry.place & EXPANDED == 0).map(|entry| (entry.cost, entry.place))
+        out.filter(|entry| entry.node & EXPANDED == 0).map(|entry| (entry.cost, entry.node))
     }
 
     /// Makes room for more nodes.
@@ -65,10 +65,10 @@ impl Beam {
     pub fn next(&mut self) -> Option<u32> {
         while let Some(entry) = self.entries.get_mut(self.cursor) {
             self.cursor += 1;
-            if entry.place & EXPANDED == 0 {
-                let place = entry.place;
-                entry.place |= EXPANDED;
-                return Some(place);
+            if entry.node & EXPANDED == 0 {
+                let node = entry.node;
+                entry.node |= EXPANDED;
+                return Some(node);
             }
         }
         None
@@ -77,12 +77,12 @@ impl Beam {
     /// The node that comes next as it stands.
     #[inline(always)]
     pub fn peek(&self) -> Option<u32> {
-        self.entries.get(self.cursor).map(|entry| entry.place & !EXPANDED)
+        self.entries.get(self.cursor).map(|entry| entry.node & !EXPANDED)
     }
 
     /// Nearest first.
     pub fn iter(&self) -> impl Iterator<Item = (f32, u32)> + '_ {
-        self.entries.iter().map(|entry| (entry.cost, entry.place & !EXPANDED))
+        self.entries.iter().map(|entry| (entry.cost, entry.node & !EXPANDED))
     }
 }
 
@@ -94,13 +94,13 @@ mod tests {
     fn goes_on_from_the_nearest_and_keeps_so_many() {
         let mut beam = Beam::default();
         beam.reset(3);
-        for (cost, place) in [(5.0, 5), (1.0, 1), (3.0, 3)] {
-            beam.insert(cost, place);
+        for (cost, node) in [(5.0, 5), (1.0, 1), (3.0, 3)] {
+            beam.insert(cost, node);
         }
         assert_eq!(beam.next(), Some(1));
         assert_eq!(beam.bound(), 5.0);
         beam.insert(0.5, 9);
-        assert_eq!(beam.iter().map(|(_, place)| place).collect::<Vec<_>>(), [9, 1, 3]);
+        assert_eq!(beam.iter().map(|(_, node)| node).collect::<Vec<_>>(), [9, 1, 3]);
         assert_eq!((beam.next(), beam.next(), beam.next()), (Some(9), Some(3), None));
     }
 }

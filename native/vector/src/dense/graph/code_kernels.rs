@@ -1,4 +1,4 @@
-//! Dot products of eight-bit codes: one vector with the nodes of many places, by what the processor has.
+//! Dot products of eight-bit codes: one vector with the nodes of many rows, by what the processor has.
 
 use std::sync::LazyLock;
 
@@ -14,17 +14,17 @@ pub struct NodeCodes {
 
 impl NodeCodes {
     /// # Safety
-    /// The node of the place exists.
+    /// The row is a node.
     #[inline(always)]
-    unsafe fn codes(self, place: u32) -> *const i8 {
-        // SAFETY: the caller vouches for the place.
-        unsafe { self.nodes.add(place as usize * self.stride + NODE_HEAD_BYTES).cast() }
+    unsafe fn codes(self, row: u32) -> *const i8 {
+        // SAFETY: the caller vouches for the row.
+        unsafe { self.nodes.add(row as usize * self.stride + NODE_HEAD_BYTES).cast() }
     }
 }
 
 /// # Safety
-/// All places are nodes, whose codes are as long as the query; `dots` is as long as `places`.
-type Dots = unsafe fn(query: &[i8], codes: NodeCodes, places: &[u32], dots: &mut [i32]);
+/// All rows are nodes, whose codes are as long as the query; `dots` is as long as `rows`.
+type Dots = unsafe fn(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]);
 
 static DOTS: LazyLock<Dots> = LazyLock::new(choose);
 
@@ -46,21 +46,21 @@ fn choose() -> Dots {
     dots_portable
 }
 
-/// The dot product of the query's codes with those of the node at each place.
+/// The dot product of the query's codes with those of each node.
 ///
 /// # Safety
-/// All places are nodes, whose codes are as long as the query; `dots` is as long as `places`.
+/// All rows are nodes, whose codes are as long as the query; `dots` is as long as `rows`.
 #[inline]
-pub unsafe fn dots(query: &[i8], codes: NodeCodes, places: &[u32], dots: &mut [i32]) {
+pub unsafe fn dots(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
     // SAFETY: the same promise.
-    unsafe { (*DOTS)(query, codes, places, dots) }
+    unsafe { (*DOTS)(query, codes, rows, dots) }
 }
 
 #[cfg(not(target_arch = "aarch64"))]
-unsafe fn dots_portable(query: &[i8], codes: NodeCodes, places: &[u32], dots: &mut [i32]) {
-    for (dot, &place) in dots.iter_mut().zip(places) {
+unsafe fn dots_portable(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
+    for (dot, &row) in dots.iter_mut().zip(rows) {
         // SAFETY: the node has as many codes as the query.
-        let codes = unsafe { std::slice::from_raw_parts(codes.codes(place), query.len()) };
+        let codes = unsafe { std::slice::from_raw_parts(codes.codes(row), query.len()) };
         *dot = query.iter().zip(codes).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
     }
 }
@@ -74,16 +74,16 @@ mod x86 {
     /// VNNI multiplies bytes without sign by bytes with one, so 128 is added to the query's codes, and 128 times the sum
     /// of the node's codes, which the node keeps, is taken off the result.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub unsafe fn dots_vnni(query: &[i8], codes: NodeCodes, places: &[u32], dots: &mut [i32]) {
+    pub unsafe fn dots_vnni(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
         let count = query.len();
         let (whole, rest) = (count / 64 * 64, count % 64);
         let mask: __mmask64 = if rest == 0 { 0 } else { u64::MAX >> (64 - rest) };
         let bias = _mm512_set1_epi8(i8::MIN);
-        for (dot, &place) in dots.iter_mut().zip(places) {
+        for (dot, &row) in dots.iter_mut().zip(rows) {
             // SAFETY: loads lie below `count` codes of the query and of the node, the last one is masked; the sum lies
             // in the node's head, 8 bytes before the codes.
             unsafe {
-                let node = codes.codes(place);
+                let node = codes.codes(row);
                 let mut sums = [_mm512_setzero_si512(); 2];
                 let mut at = 0;
                 while at + 128 <= whole {
@@ -111,12 +111,12 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub unsafe fn dots_avx2(query: &[i8], codes: NodeCodes, places: &[u32], dots: &mut [i32]) {
+    pub unsafe fn dots_avx2(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
         let whole = query.len() / 16 * 16;
-        for (dot, &place) in dots.iter_mut().zip(places) {
+        for (dot, &row) in dots.iter_mut().zip(rows) {
             // SAFETY: loads lie below the number of codes of the query and of the node.
             unsafe {
-                let node = codes.codes(place);
+                let node = codes.codes(row);
                 let mut sum = _mm256_setzero_si256();
                 for at in (0..whole).step_by(16) {
                     let a = _mm256_cvtepi8_epi16(_mm_loadu_si128(query.as_ptr().add(at).cast()));
@@ -140,12 +140,12 @@ mod neon {
 
     use super::NodeCodes;
 
-    pub unsafe fn dots_neon(query: &[i8], codes: NodeCodes, places: &[u32], dots: &mut [i32]) {
+    pub unsafe fn dots_neon(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
         let whole = query.len() / 16 * 16;
-        for (dot, &place) in dots.iter_mut().zip(places) {
+        for (dot, &row) in dots.iter_mut().zip(rows) {
             // SAFETY: loads lie below the number of codes of the query and of the node; NEON is part of the architecture.
             unsafe {
-                let node = codes.codes(place);
+                let node = codes.codes(row);
                 let mut sum = vdupq_n_s32(0);
                 for at in (0..whole).step_by(16) {
                     let (a, b) = (vld1q_s8(query.as_ptr().add(at)), vld1q_s8(node.add(at)));

@@ -68,19 +68,19 @@ impl Graph {
     ) -> WalkEnd {
         scratch.fresh.clear();
         for at in 0..scratch.starts.len() {
-            let place = scratch.starts[at].1;
-            if scratch.meet(place) {
-                scratch.fresh.push(place);
+            let node = scratch.starts[at].1;
+            if scratch.meet(node) {
+                scratch.fresh.push(node);
             }
         }
         self.weigh_and_keep(walk, scratch);
         let mut progress = Progress::begin();
         loop {
-            while let Some(place) = scratch.beam.next() {
+            while let Some(node) = scratch.beam.next() {
                 if progress.is_look_due() && is_due() {
                     return WalkEnd::Due;
                 }
-                self.meet_linked(place, 0, scratch);
+                self.meet_linked(node, 0, scratch);
                 self.weigh_and_keep(walk, scratch);
                 progress.step(scratch.fresh.len(), scratch.kept.cost_of(NEAREST.min(walk.wanted)));
                 if progress.visits > walk.budget {
@@ -117,12 +117,12 @@ impl Graph {
     fn weigh_and_keep(&self, walk: &FilteredWalk<'_>, scratch: &mut Scratch) {
         self.costs(walk.query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
         scratch.visits += scratch.fresh.len() as u64;
-        for (&place, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
+        for (&node, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
             // The cost first, because it is the better guess: few nodes are among the nearest, half may be allowed.
-            if cost < scratch.kept.bound() && walk.allowed.contains(place) {
-                scratch.kept.insert(cost, place);
+            if cost < scratch.kept.bound() && walk.allowed.contains(node) {
+                scratch.kept.insert(cost, node);
             }
-            let out = if cost < scratch.beam.bound() { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
+            let out = if cost < scratch.beam.bound() { scratch.beam.insert(cost, node) } else { Some((cost, node)) };
             scratch.spilled.extend(out);
         }
         if let Some(next) = scratch.beam.peek() {
@@ -131,7 +131,7 @@ impl Graph {
     }
 
     /// Fills the beam with the nearest allowed nodes that a walk from `starts` meets, which should be allowed themselves: others
-    /// would take the place of hits.
+    /// would displace hits.
     pub fn walk_over(
         &self,
         walk: &FilteredWalk<'_>,
@@ -151,11 +151,11 @@ impl Graph {
         let end = scratch.visits + walk.budget;
         let mut progress = Progress::begin();
         let mut bridges = Vec::new();
-        while let Some(place) = scratch.beam.next() {
+        while let Some(node) = scratch.beam.next() {
             if progress.is_look_due() && is_due() {
                 return WalkEnd::Due;
             }
-            self.meet_allowed(place, walk.allowed, scratch, &mut bridges);
+            self.meet_allowed(node, walk.allowed, scratch, &mut bridges);
             self.weigh_fresh::<false>(walk.query, scratch);
             progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST.min(walk.wanted)));
             if scratch.visits > end {
@@ -166,10 +166,10 @@ impl Graph {
     }
 
     /// Gathers the allowed nodes one or two links away that are met for the first time.
-    fn meet_allowed(&self, place: u32, allowed: &BitSet, scratch: &mut Scratch, bridges: &mut Vec<u32>) {
+    fn meet_allowed(&self, node: u32, allowed: &BitSet, scratch: &mut Scratch, bridges: &mut Vec<u32>) {
         scratch.fresh.clear();
         bridges.clear();
-        for other in self.linked(place, 0) {
+        for other in self.linked(node, 0) {
             if scratch.has_met(other) {
                 continue;
             }
@@ -207,8 +207,8 @@ impl Scratch {
             self.spilled.select_nth_unstable_by(room, |a, b| a.0.total_cmp(&b.0));
         }
         let nearest = room.min(self.spilled.len());
-        for (cost, place) in self.spilled.drain(..nearest) {
-            self.beam.insert(cost, place);
+        for (cost, node) in self.spilled.drain(..nearest) {
+            self.beam.insert(cost, node);
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Cancelled;
 /// The nearest nodes among which a row looks for its leader.
 const LEADERS_TRIED: usize = 4;
 
-/// Float32 vectors by place.
+/// Float32 vectors by row.
 type Vectors<'a> = dyn Fn(u32) -> &'a [f32] + Sync + 'a;
 
 struct Inserting<'g, 'a> {
@@ -47,7 +47,7 @@ struct Hands {
 #[derive(Default)]
 struct Crowd {
     found: Vec<(f32, u32)>,
-    places: Vec<u32>,
+    nodes: Vec<u32>,
     chosen: Vec<u32>,
     costs: Vec<f32>,
     dots: Vec<i32>,
@@ -55,7 +55,7 @@ struct Crowd {
 
 /// Rows to be linked.
 pub struct Insertion<'g, 'a> {
-    /// Place and level of each.
+    /// Row and level of each.
     pub rows: Vec<(u32, u32)>,
     pub vectors: &'g Vectors<'a>,
     /// Nodes that are kept while neighbours are looked for.
@@ -72,7 +72,7 @@ pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Ve
     order.sort_by_key(|&(_, level)| std::cmp::Reverse(level));
     let mut copies = Vec::new();
     let mut done = 0;
-    while let Some(&(place, level)) = order.get(done)
+    while let Some(&(row, level)) = order.get(done)
         && (!graph.is_begun || level > graph.top_level)
     {
         done += 1;
@@ -80,10 +80,10 @@ pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Ve
         if !graph.is_begun {
             graph.is_begun = true;
         } else {
-            Inserting::new(graph, vectors, candidates).insert(place, level, &mut hands);
+            Inserting::new(graph, vectors, candidates).insert(row, level, &mut hands);
         }
         if hands.copies.is_empty() {
-            (graph.entry, graph.top_level) = (place, level);
+            (graph.entry, graph.top_level) = (row, level);
         }
         copies.append(&mut hands.copies);
     }
@@ -92,8 +92,8 @@ pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Ve
     let work = || {
         let mut hands = Hands::default();
         while !cancelled.load(Ordering::Relaxed) {
-            let Some(&(place, level)) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            inserting.insert(place, level, &mut hands);
+            let Some(&(row, level)) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            inserting.insert(row, level, &mut hands);
         }
         hands.copies
     };
@@ -113,29 +113,29 @@ pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Ve
 /// may drop the last one that leads to a node, and no walk would find that node any more.
 fn link_lonely(graph: &Graph) {
     let mut inward = vec![0u32; graph.layout.rows];
-    for place in 0..graph.layout.rows as u32 {
-        graph.linked(place, 0).for_each(|other| inward[other as usize] += 1);
+    for node in 0..graph.layout.rows as u32 {
+        graph.linked(node, 0).for_each(|other| inward[other as usize] += 1);
     }
-    let (mut places, mut costs, mut dots) = (Vec::new(), Vec::new(), Vec::new());
-    for place in 0..graph.layout.rows as u32 {
-        if inward[place as usize] > 0 {
+    let (mut nodes, mut costs, mut dots) = (Vec::new(), Vec::new(), Vec::new());
+    for node in 0..graph.layout.rows as u32 {
+        if inward[node as usize] > 0 {
             continue;
         }
-        for near in graph.linked(place, 0) {
+        for near in graph.linked(node, 0) {
             let links = graph.links(near, 0);
-            places.clear();
-            places.extend(graph.linked(near, 0));
-            if places.len() < links.len() {
-                places.push(place);
+            nodes.clear();
+            nodes.extend(graph.linked(near, 0));
+            if nodes.len() < links.len() {
+                nodes.push(node);
             } else {
-                graph.costs_between(near, &places, &mut dots, &mut costs);
-                let spare = (0..places.len()).filter(|&at| inward[places[at] as usize] > 1);
+                graph.costs_between(near, &nodes, &mut dots, &mut costs);
+                let spare = (0..nodes.len()).filter(|&at| inward[nodes[at] as usize] > 1);
                 let Some(furthest) = spare.max_by(|&a, &b| costs[a].total_cmp(&costs[b])) else { continue };
-                inward[places[furthest] as usize] -= 1;
-                places[furthest] = place;
+                inward[nodes[furthest] as usize] -= 1;
+                nodes[furthest] = node;
             }
-            Graph::set_links(links, places.iter().copied());
-            inward[place as usize] = 1;
+            Graph::set_links(links, nodes.iter().copied());
+            inward[node as usize] = 1;
             break;
         }
     }
@@ -146,17 +146,17 @@ impl<'g, 'a> Inserting<'g, 'a> {
         Self { graph, vectors, locks: (0..LOCKS).map(|_| Mutex::new(())).collect(), candidates }
     }
 
-    fn lock(&self, place: u32) -> std::sync::MutexGuard<'_, ()> {
-        self.locks[place as usize % LOCKS].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self, node: u32) -> std::sync::MutexGuard<'_, ()> {
+        self.locks[node as usize % LOCKS].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Links the row in all its layers, or makes it a copy.
-    fn insert(&self, place: u32, level: u32, hands: &mut Hands) {
+    fn insert(&self, row: u32, level: u32, hands: &mut Hands) {
         let graph = self.graph;
         let Hands { scratch, query, found, chosen, crowd, copies } = hands;
-        let head = graph.head(place);
+        let head = graph.head(row);
         query.codes.clear();
-        query.codes.extend_from_slice(graph.codes(place));
+        query.codes.extend_from_slice(graph.codes(row));
         query.weigh(graph.metric, head.scale, head.norm);
         graph.descend(query, level, STARTS, scratch);
         let top = level.min(graph.top_level) as usize;
@@ -164,9 +164,9 @@ impl<'g, 'a> Inserting<'g, 'a> {
         for at in (0..=top).rev() {
             graph.walk(query, at as u32, self.candidates, scratch, &mut || false);
             found.clear();
-            found.extend(scratch.beam.iter().filter(|&(_, other)| other != place));
+            found.extend(scratch.beam.iter().filter(|&(_, other)| other != row));
             if at == 0
-                && let Some(copy) = self.copied(place, found)
+                && let Some(copy) = self.copied(row, found)
             {
                 copies.push(copy);
                 return;
@@ -178,31 +178,31 @@ impl<'g, 'a> Inserting<'g, 'a> {
             choose(graph, found, graph.layout.links, &mut chosen[at], &mut crowd.costs, &mut crowd.dots);
         }
         for (at, chosen) in chosen[..=top].iter_mut().enumerate().rev() {
-            self.link_own(place, at as u32, chosen);
+            self.link_own(row, at as u32, chosen);
             for &other in chosen.iter() {
-                self.link_back(other, place, at as u32, crowd);
+                self.link_back(other, row, at as u32, crowd);
             }
         }
     }
 
     /// The row as a copy of the nearest of the nodes found, if no more lies between them than what rounding adds to a vector.
-    fn copied(&self, place: u32, found: &[(f32, u32)]) -> Option<Copied> {
+    fn copied(&self, row: u32, found: &[(f32, u32)]) -> Option<Copied> {
         let graph = self.graph;
-        let step = graph.head(place).scale;
+        let step = graph.head(row).scale;
         let rounding = step * step * graph.layout.dimension as f32 / 12.0;
         let near = found.iter().take(LEADERS_TRIED).map(|&(_, other)| other);
         // By codes first: the float32 rows may have to come from the disk.
-        let near = near.filter(|&other| graph.squared_distance_between(place, other) <= 9.0 * rounding);
-        let near = near.map(|other| (squared_distance((self.vectors)(place), (self.vectors)(other)), other));
+        let near = near.filter(|&other| graph.squared_distance_between(row, other) <= 9.0 * rounding);
+        let near = near.map(|other| (squared_distance((self.vectors)(row), (self.vectors)(other)), other));
         let (squared, leader) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        (squared <= rounding).then(|| Copied { leader, place, distance: squared.sqrt() })
+        (squared <= rounding).then(|| Copied { leader, row, distance: squared.sqrt() })
     }
 
-    /// Another thread may have linked to the place already; its link is kept.
-    fn link_own(&self, place: u32, level: u32, chosen: &mut Vec<u32>) {
-        let _held = self.lock(place);
-        let links = self.graph.links(place, level);
-        for earlier in self.graph.linked(place, level) {
+    /// Another thread may have linked to the node already; its link is kept.
+    fn link_own(&self, node: u32, level: u32, chosen: &mut Vec<u32>) {
+        let _held = self.lock(node);
+        let links = self.graph.links(node, level);
+        for earlier in self.graph.linked(node, level) {
             if !chosen.contains(&earlier) {
                 chosen.push(earlier);
             }
@@ -215,22 +215,22 @@ impl<'g, 'a> Inserting<'g, 'a> {
         let graph = self.graph;
         let _held = self.lock(from);
         let links = graph.links(from, level);
-        crowd.places.clear();
-        crowd.places.extend(graph.linked(from, level));
-        if crowd.places.contains(&to) || links.is_empty() {
+        crowd.nodes.clear();
+        crowd.nodes.extend(graph.linked(from, level));
+        if crowd.nodes.contains(&to) || links.is_empty() {
             return;
         }
-        crowd.places.push(to);
+        crowd.nodes.push(to);
         let room = links.len();
-        if crowd.places.len() > room {
-            graph.costs_between(from, &crowd.places, &mut crowd.dots, &mut crowd.costs);
+        if crowd.nodes.len() > room {
+            graph.costs_between(from, &crowd.nodes, &mut crowd.dots, &mut crowd.costs);
             crowd.found.clear();
-            crowd.found.extend(crowd.costs.iter().copied().zip(crowd.places.iter().copied()));
+            crowd.found.extend(crowd.costs.iter().copied().zip(crowd.nodes.iter().copied()));
             crowd.found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
             choose(graph, &crowd.found, room, &mut crowd.chosen, &mut crowd.costs, &mut crowd.dots);
-            std::mem::swap(&mut crowd.places, &mut crowd.chosen);
+            std::mem::swap(&mut crowd.nodes, &mut crowd.chosen);
         }
-        Graph::set_links(links, crowd.places.iter().copied());
+        Graph::set_links(links, crowd.nodes.iter().copied());
     }
 }
 
@@ -245,16 +245,16 @@ fn choose(
     dots: &mut Vec<i32>,
 ) {
     chosen.clear();
-    for &(cost, place) in found {
+    for &(cost, node) in found {
         if chosen.len() == limit {
             return;
         }
         let is_hidden = chosen.chunks(4).any(|near| {
-            graph.costs_between(place, near, dots, costs);
+            graph.costs_between(node, near, dots, costs);
             costs.iter().any(|&other| other < cost)
         });
         if !is_hidden {
-            chosen.push(place);
+            chosen.push(node);
         }
     }
 }
@@ -284,16 +284,16 @@ mod tests {
             let first = grown.as_ref().map_or(0, |old: &Graph| old.layout.rows as u32);
             let mut graph = Graph::new(Metric::L2Squared, 8, DIMENSION, grown.as_ref(), &added).expect("a graph");
             let insertion = Insertion {
-                rows: added.iter().zip(first..).map(|(row, place)| (place, row.level)).collect(),
-                vectors: &|place| &vectors[place as usize],
+                rows: added.iter().zip(first..).map(|(added, row)| (row, added.level)).collect(),
+                vectors: &|row| &vectors[row as usize],
                 candidates: 64,
                 threads: 2,
                 cancelled: &AtomicBool::new(false),
             };
             assert_eq!(insert_rows(&mut graph, insertion).expect("linked"), []);
             let mut inward = vec![0; graph.layout.rows];
-            (0..graph.layout.rows as u32).for_each(|place| {
-                graph.linked(place, 0).for_each(|other| inward[other as usize] += 1);
+            (0..graph.layout.rows as u32).for_each(|node| {
+                graph.linked(node, 0).for_each(|other| inward[other as usize] += 1);
             });
             assert_eq!(inward.iter().filter(|&&links| links == 0).count(), 0, "of {} nodes", inward.len());
             grown = Some(graph);

@@ -5,11 +5,11 @@
 //!                     28 longest vector f32, 32 upper words u64, 40 keys u64, 48 copies u64
 //! nodes    rows x stride   0 scale f32, 4 norm f32, 8 sum of the codes i32, 12 first upper word u32 or, of a copy, its
 //!                          leader with the highest bit set, 16 codes i8
-//! links    rows x 2 x links u32   of the lowest layer: places + 1, 0 for none
+//! links    rows x 2 x links u32   of the lowest layer: rows + 1, 0 for none
 //! ordinals rows x u32      sequences rows x u64
-//! keys     keys x u32, ascending, then the place of each u32
-//! upper    words u32       for each layer above the lowest of a node that has some: `links` places + 1
-//! copies   copies x (leader u32, place u32, distance f32), by leader, then by distance
+//! keys     keys x u32, ascending, then the row of each u32
+//! upper    words u32       for each layer above the lowest of a node that has some: `links` rows + 1
+//! copies   copies x (leader u32, row u32, distance f32), by leader, then by distance
 //! ```
 //!
 //! Codes lie apart from the links, so that a scan reads little else.
@@ -18,7 +18,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const NODE_HEAD_BYTES: usize = 16;
 /// "SDG2"
 pub const GRAPH_MAGIC: u32 = 0x3247_4453;
-/// The leader, the place and the distance.
+/// The leader, the row and the distance.
 pub const COPY_BYTES: usize = 12;
 
 const CACHE_LINE: usize = 64;

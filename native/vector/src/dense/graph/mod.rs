@@ -1,6 +1,6 @@
 //! A navigable graph over vectors (HNSW; Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search
 //! using hierarchical navigable small world graphs", 2016): codes of eight bits a dimension beside the links, so that a
-//! step of a walk touches few cache lines. It knows rows by their places.
+//! step of a walk touches few cache lines. It knows rows by their numbers in the graph.
 
 mod beam;
 mod code_kernels;

@@ -53,15 +53,15 @@ pub struct NodeHead {
 
 const NO_UPPER: u32 = u32::MAX;
 
-/// Set in `upper` of a row that is no node but a copy of one, beside the place of that one.
+/// Set in `upper` of a row that is no node but a copy of one, beside the row of that one.
 const IS_COPY: u32 = 1 << 31;
 
-/// A row that stands at, or next to, the place of a node, its leader. It has no links: who finds the leader finds it.
+/// A row whose vector equals that of a node, its leader, or lies next to it. It has no links: who finds the leader finds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub struct Copied {
     pub leader: u32,
-    pub place: u32,
+    pub row: u32,
     /// From the leader, at most; 0 where the vectors are equal. The codes of others are those of the difference to the
     /// leader, so that near copies are told apart.
     pub distance: f32,
@@ -141,21 +141,21 @@ impl Graph {
         // Longer vectors change the coordinate that all others are lengthened by.
         if self.metric == Metric::InnerProduct && self.longest > old.longest {
             let longest = self.longest;
-            for place in 0..from.rows as u32 {
-                if self.leader_of(place) != place {
+            for row in 0..from.rows as u32 {
+                if self.leader_of(row) != row {
                     continue;
                 }
-                let norm = node_norm(self.metric, squared_norm(self.codes(place), self.head(place).scale), longest);
-                let at = HEADER_BYTES + place as usize * to.stride;
+                let norm = node_norm(self.metric, squared_norm(self.codes(row), self.head(row).scale), longest);
+                let at = HEADER_BYTES + row as usize * to.stride;
                 self.memory()[at + 4..at + 8].copy_from_slice(&norm.to_le_bytes());
             }
         }
     }
 
     fn write_keys(&mut self, grown: Option<&Self>, first: u32, added: &[AddedRow<'_>]) {
-        let (keys, places) = grown.map_or((&[][..], &[][..]), Self::keys);
-        let mut entries: Vec<(u32, u32)> = keys.iter().copied().zip(places.iter().copied()).collect();
-        entries.extend(added.iter().zip(first..).filter_map(|(row, place)| row.key.map(|key| (key, place))));
+        let (keys, rows) = grown.map_or((&[][..], &[][..]), Self::keys);
+        let mut entries: Vec<(u32, u32)> = keys.iter().copied().zip(rows.iter().copied()).collect();
+        entries.extend(added.iter().zip(first..).filter_map(|(added, row)| added.key.map(|key| (key, row))));
         // Two ascending runs at worst, which a merge sort takes as they are.
         entries[keys.len()..].sort_unstable();
         entries.sort();
@@ -169,7 +169,7 @@ impl Graph {
     fn write_copies(&mut self, copies: &[Copied]) {
         let mut copies = copies.to_vec();
         copies.sort_unstable_by(|a, b| {
-            a.leader.cmp(&b.leader).then(a.distance.total_cmp(&b.distance)).then(a.place.cmp(&b.place))
+            a.leader.cmp(&b.leader).then(a.distance.total_cmp(&b.distance)).then(a.row.cmp(&b.row))
         });
         let counts = Counts { copies: copies.len(), ..self.layout.counts() };
         self.layout = Layout::new(self.layout.dimension, self.layout.links, counts);
@@ -177,7 +177,7 @@ impl Graph {
         let bytes = &mut self.memory()[at..at + COPY_BYTES * copies.len()];
         for (bytes, copy) in bytes.as_chunks_mut::<COPY_BYTES>().0.iter_mut().zip(&copies) {
             bytes[0..4].copy_from_slice(&copy.leader.to_le_bytes());
-            bytes[4..8].copy_from_slice(&copy.place.to_le_bytes());
+            bytes[4..8].copy_from_slice(&copy.row.to_le_bytes());
             bytes[8..12].copy_from_slice(&copy.distance.to_le_bytes());
         }
     }
@@ -198,7 +198,7 @@ impl Graph {
                     norm = squared_norm(&codes, scale);
                 }
             }
-            let node = &mut self.memory()[HEADER_BYTES + copy.place as usize * layout.stride..][..layout.stride];
+            let node = &mut self.memory()[HEADER_BYTES + copy.row as usize * layout.stride..][..layout.stride];
             write_node(node, NodeHead { scale, norm, code_sum, upper }, &codes);
         }
         let all: Vec<Copied> = self.copies().iter().chain(added).copied().collect();
@@ -210,15 +210,15 @@ impl Graph {
         let mut word = old_words;
         let memory = self.memory();
         let mut codes = vec![0i8; layout.dimension];
-        for (row, place) in added.iter().zip(old_rows..) {
-            let (scale, code_sum) = encode(row.vector, &mut codes);
+        for (added, row) in added.iter().zip(old_rows..) {
+            let (scale, code_sum) = encode(added.vector, &mut codes);
             let norm = node_norm(metric, squared_norm(&codes, scale), longest);
-            let upper = if row.level == 0 { NO_UPPER } else { word as u32 };
-            word += row.level as usize * layout.links;
-            let node = &mut memory[HEADER_BYTES + place * layout.stride..][..layout.stride];
+            let upper = if added.level == 0 { NO_UPPER } else { word as u32 };
+            word += added.level as usize * layout.links;
+            let node = &mut memory[HEADER_BYTES + row * layout.stride..][..layout.stride];
             write_node(node, NodeHead { scale, norm, code_sum, upper }, &codes);
-            memory[layout.ordinals_at + 4 * place..][..4].copy_from_slice(&row.ordinal.to_le_bytes());
-            memory[layout.sequences_at + 8 * place..][..8].copy_from_slice(&row.sequence.to_le_bytes());
+            memory[layout.ordinals_at + 4 * row..][..4].copy_from_slice(&added.ordinal.to_le_bytes());
+            memory[layout.sequences_at + 8 * row..][..8].copy_from_slice(&added.sequence.to_le_bytes());
         }
     }
 
@@ -282,32 +282,32 @@ impl Graph {
     }
 
     #[inline(always)]
-    pub fn node(&self, place: u32) -> *const u8 {
-        debug_assert!((place as usize) < self.layout.rows);
-        // SAFETY: callers give places below the number of rows.
-        unsafe { self.start.add(HEADER_BYTES + place as usize * self.layout.stride) }
+    pub fn node(&self, row: u32) -> *const u8 {
+        debug_assert!((row as usize) < self.layout.rows);
+        // SAFETY: callers give rows below the number of rows.
+        unsafe { self.start.add(HEADER_BYTES + row as usize * self.layout.stride) }
     }
 
     #[inline(always)]
-    pub fn head(&self, place: u32) -> NodeHead {
+    pub fn head(&self, row: u32) -> NodeHead {
         // SAFETY: every node begins with its head, which does not change once the graph is shared.
-        unsafe { self.node(place).cast::<NodeHead>().read() }
+        unsafe { self.node(row).cast::<NodeHead>().read() }
     }
 
-    pub fn codes(&self, place: u32) -> &[i8] {
+    pub fn codes(&self, row: u32) -> &[i8] {
         // SAFETY: `dimension` codes follow the head and do not change once the graph is shared.
-        unsafe { std::slice::from_raw_parts(self.node(place).add(NODE_HEAD_BYTES).cast(), self.layout.dimension) }
+        unsafe { std::slice::from_raw_parts(self.node(row).add(NODE_HEAD_BYTES).cast(), self.layout.dimension) }
     }
 
-    /// The node that a row stands at: its own place, or that of its leader.
+    /// The node that a row stands at: itself, or its leader.
     #[inline]
-    pub fn leader_of(&self, place: u32) -> u32 {
-        let upper = self.head(place).upper;
-        // In a damaged file the leader may be no place.
+    pub fn leader_of(&self, row: u32) -> u32 {
+        let upper = self.head(row).upper;
+        // In a damaged file the leader may lie behind the last row.
         if upper != NO_UPPER && upper & IS_COPY != 0 {
             (upper & !IS_COPY).min(self.layout.rows as u32 - 1)
         } else {
-            place
+            row
         }
     }
 
@@ -330,7 +330,7 @@ impl Graph {
         &copies[from..from + count]
     }
 
-    /// The keys of vectors, ascending, and the place of each.
+    /// The keys of vectors, ascending, and the row of each.
     fn keys(&self) -> (&[u32], &[u32]) {
         // SAFETY: twice `keys` words lie at `keys_at`, aligned to 4; they do not change once the graph is shared.
         let words: &[u32] =
@@ -338,25 +338,25 @@ impl Graph {
         words.split_at(self.layout.keys)
     }
 
-    /// Some places whose vectors have this key, most likely the one that has the vector of which the key was made.
-    pub fn places_with_key(&self, key: u32) -> &[u32] {
+    /// Some rows whose vectors have this key, most likely the one that has the vector of which the key was made.
+    pub fn rows_with_key(&self, key: u32) -> &[u32] {
         const PLACES_MAX: usize = 16;
-        let (keys, places) = self.keys();
+        let (keys, rows) = self.keys();
         let from = keys.partition_point(|&other| other < key);
         let count = keys[from..].iter().take(PLACES_MAX).take_while(|&&other| other == key).count();
-        let places = &places[from..from + count];
-        if places.iter().all(|&place| (place as usize) < self.layout.rows) { places } else { &[] }
+        let rows = &rows[from..from + count];
+        if rows.iter().all(|&row| (row as usize) < self.layout.rows) { rows } else { &[] }
     }
 
-    /// The node's links in a layer, each the place + 1, 0 for none; empty where the node has no such layer.
+    /// The node's links in a layer, each the row + 1, 0 for none; empty where the node has no such layer.
     #[inline(always)]
-    pub fn links(&self, place: u32, level: u32) -> &[AtomicU32] {
+    pub fn links(&self, row: u32, level: u32) -> &[AtomicU32] {
         let links = self.layout.links;
         if level == 0 {
             // SAFETY: twice `links` words for each row lie at `links_at`, aligned to 4.
-            return unsafe { std::slice::from_raw_parts(self.links_at(place).cast(), 2 * links) };
+            return unsafe { std::slice::from_raw_parts(self.links_at(row).cast(), 2 * links) };
         }
-        let upper = self.head(place).upper;
+        let upper = self.head(row).upper;
         if upper & IS_COPY != 0 {
             return &[];
         }
@@ -368,28 +368,28 @@ impl Graph {
     }
 
     #[inline(always)]
-    fn links_at(&self, place: u32) -> *const u8 {
-        debug_assert!((place as usize) < self.layout.rows);
-        // SAFETY: callers give places below the number of rows.
-        unsafe { self.start.add(self.layout.links_at + place as usize * 8 * self.layout.links) }
+    fn links_at(&self, row: u32) -> *const u8 {
+        debug_assert!((row as usize) < self.layout.rows);
+        // SAFETY: callers give rows below the number of rows.
+        unsafe { self.start.add(self.layout.links_at + row as usize * 8 * self.layout.links) }
     }
 
     /// Others may walk meanwhile: they see some of the old and some of the new links.
-    pub fn set_links(links: &[AtomicU32], places: impl ExactSizeIterator<Item = u32>) {
-        let words = places.map(|place| place + 1).chain(std::iter::repeat(0));
+    pub fn set_links(links: &[AtomicU32], rows: impl ExactSizeIterator<Item = u32>) {
+        let words = rows.map(|row| row + 1).chain(std::iter::repeat(0));
         links.iter().zip(words).for_each(|(link, word)| link.store(word, Ordering::Release));
     }
 
-    pub fn ordinal(&self, place: u32) -> u32 {
-        self.column(self.layout.ordinals_at)[place as usize]
+    pub fn ordinal(&self, row: u32) -> u32 {
+        self.column(self.layout.ordinals_at)[row as usize]
     }
 
     pub fn ordinals(&self) -> &[u32] {
         self.column(self.layout.ordinals_at)
     }
 
-    pub fn sequence(&self, place: u32) -> u64 {
-        self.column(self.layout.sequences_at)[place as usize]
+    pub fn sequence(&self, row: u32) -> u64 {
+        self.column(self.layout.sequences_at)[row as usize]
     }
 
     fn column<T>(&self, at: usize) -> &[T] {
@@ -400,28 +400,28 @@ impl Graph {
 
     /// Has the head and the codes of a node brought near.
     #[inline(always)]
-    pub fn prefetch(&self, place: u32) {
-        prefetch(self.node(place), NODE_HEAD_BYTES + self.layout.dimension);
+    pub fn prefetch(&self, row: u32) {
+        prefetch(self.node(row), NODE_HEAD_BYTES + self.layout.dimension);
     }
 
     /// Has the links of a node in the lowest layer brought near.
     #[inline(always)]
-    pub fn prefetch_links(&self, place: u32) {
-        prefetch(self.links_at(place), 8 * self.layout.links);
+    pub fn prefetch_links(&self, row: u32) {
+        prefetch(self.links_at(row), 8 * self.layout.links);
     }
 
-    /// The cost of each place, by codes.
+    /// The cost of each row, by codes.
     #[inline]
-    pub fn costs(&self, query: &CodedQuery, places: &[u32], scratch: &mut Vec<i32>, costs: &mut Vec<f32>) {
+    pub fn costs(&self, query: &CodedQuery, rows: &[u32], scratch: &mut Vec<i32>, costs: &mut Vec<f32>) {
         let weights = (query.base, query.slope, query.factor);
-        self.costs_of(&query.codes, weights, places, scratch, costs);
+        self.costs_of(&query.codes, weights, rows, scratch, costs);
     }
 
-    /// The cost of each place for the vector of another place.
+    /// The cost of each row for the vector of another row.
     #[inline]
-    pub fn costs_between(&self, of: u32, places: &[u32], scratch: &mut Vec<i32>, costs: &mut Vec<f32>) {
+    pub fn costs_between(&self, of: u32, rows: &[u32], scratch: &mut Vec<i32>, costs: &mut Vec<f32>) {
         let head = self.head(of);
-        self.costs_of(self.codes(of), weights(self.metric, head.scale, head.norm), places, scratch, costs);
+        self.costs_of(self.codes(of), weights(self.metric, head.scale, head.norm), rows, scratch, costs);
     }
 
     /// Square of the distance between what the codes of two nodes stand for.
@@ -436,18 +436,18 @@ impl Graph {
         &self,
         codes: &[i8],
         (base, slope, factor): (f32, f32, f32),
-        places: &[u32],
+        rows: &[u32],
         scratch: &mut Vec<i32>,
         costs: &mut Vec<f32>,
     ) {
         assert_eq!(codes.len(), self.layout.dimension);
-        scratch.resize(places.len(), 0);
+        scratch.resize(rows.len(), 0);
         let nodes = NodeCodes { nodes: self.node(0), stride: self.layout.stride };
-        // SAFETY: places come from links that were checked, or from the caller's own rows; the dimension is the graph's.
-        unsafe { dots(codes, nodes, places, scratch) };
+        // SAFETY: rows come from links that were checked, or from the caller's own rows; the dimension is the graph's.
+        unsafe { dots(codes, nodes, rows, scratch) };
         costs.clear();
-        costs.extend(places.iter().zip(scratch.iter()).map(|(&place, &dot)| {
-            let head = self.head(place);
+        costs.extend(rows.iter().zip(scratch.iter()).map(|(&row, &dot)| {
+            let head = self.head(row);
             base + slope * head.norm - factor * head.scale * dot as f32
         }));
     }

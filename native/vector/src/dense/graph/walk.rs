@@ -83,15 +83,15 @@ impl Scratch {
     }
 
     #[inline(always)]
-    pub fn has_met(&self, place: u32) -> bool {
-        self.visited[place as usize / 64] >> (place % 64) & 1 == 1
+    pub fn has_met(&self, node: u32) -> bool {
+        self.visited[node as usize / 64] >> (node % 64) & 1 == 1
     }
 
-    /// Whether the place is met for the first time.
+    /// Whether the node is met for the first time.
     #[inline(always)]
-    pub fn meet(&mut self, place: u32) -> bool {
-        let word = &mut self.visited[place as usize / 64];
-        let bit = 1 << (place % 64);
+    pub fn meet(&mut self, node: u32) -> bool {
+        let word = &mut self.visited[node as usize / 64];
+        let bit = 1 << (node % 64);
         let is_new = *word & bit == 0;
         *word |= bit;
         is_new
@@ -99,12 +99,12 @@ impl Scratch {
 }
 
 impl Graph {
-    /// The places that a node is linked to in a layer; in a damaged file some may be none, and are left out.
+    /// The nodes that a node is linked to in a layer; a damaged file may name some that do not exist, which are left out.
     #[inline(always)]
-    pub fn linked(&self, place: u32, level: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn linked(&self, node: u32, level: u32) -> impl Iterator<Item = u32> + '_ {
         let rows = self.layout.rows as u32;
-        let words = self.links(place, level).iter().map(|link| link.load(Ordering::Acquire));
-        words.take_while(|&word| word != 0).map(|word| word - 1).filter(move |&place| place < rows)
+        let words = self.links(node, level).iter().map(|link| link.load(Ordering::Acquire));
+        words.take_while(|&word| word != 0).map(|word| word - 1).filter(move |&node| node < rows)
     }
 
     /// Goes down to `level`; `scratch.starts` then holds the nodes nearest to the query that were met in the layer above,
@@ -121,8 +121,8 @@ impl Graph {
             self.walk_on::<false>(query, level, scratch, &mut || false);
             scratch.starts.clear();
             scratch.starts.extend(scratch.beam.iter());
-            for place in scratch.met.drain(..) {
-                scratch.visited[place as usize / 64] &= !(1 << (place % 64));
+            for node in scratch.met.drain(..) {
+                scratch.visited[node as usize / 64] &= !(1 << (node % 64));
             }
         }
     }
@@ -199,25 +199,25 @@ impl Graph {
         is_due: &mut dyn FnMut() -> bool,
     ) -> bool {
         for at in 0..scratch.starts.len() {
-            let (cost, place) = scratch.starts[at];
-            if !scratch.meet(place) {
+            let (cost, node) = scratch.starts[at];
+            if !scratch.meet(node) {
                 continue;
             }
             if level > 0 {
-                scratch.met.push(place);
+                scratch.met.push(node);
             }
             let is_near = cost < scratch.beam.bound();
-            let out = if is_near { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
+            let out = if is_near { scratch.beam.insert(cost, node) } else { Some((cost, node)) };
             if SPILLS {
                 scratch.spilled.extend(out);
             }
         }
         let mut progress = Progress::begin();
-        while let Some(place) = scratch.beam.next() {
+        while let Some(node) = scratch.beam.next() {
             if progress.is_look_due() && is_due() {
                 return false;
             }
-            self.meet_linked(place, level, scratch);
+            self.meet_linked(node, level, scratch);
             if level > 0 {
                 scratch.met.extend_from_slice(&scratch.fresh);
             }
@@ -259,9 +259,9 @@ impl Graph {
 
     /// Gathers the linked nodes that are met for the first time.
     #[inline(always)]
-    pub fn meet_linked(&self, place: u32, level: u32, scratch: &mut Scratch) {
+    pub fn meet_linked(&self, node: u32, level: u32, scratch: &mut Scratch) {
         scratch.fresh.clear();
-        for other in self.linked(place, level) {
+        for other in self.linked(node, level) {
             if scratch.meet(other) {
                 self.prefetch(other);
                 scratch.fresh.push(other);
@@ -274,9 +274,9 @@ impl Graph {
     pub fn weigh_fresh<const SPILLS: bool>(&self, query: &CodedQuery, scratch: &mut Scratch) {
         self.costs(query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
         scratch.visits += scratch.fresh.len() as u64;
-        for (&place, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
+        for (&node, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
             let is_near = cost < scratch.beam.bound();
-            let out = if is_near { scratch.beam.insert(cost, place) } else { Some((cost, place)) };
+            let out = if is_near { scratch.beam.insert(cost, node) } else { Some((cost, node)) };
             if SPILLS {
                 scratch.spilled.extend(out);
             }

@@ -287,7 +287,7 @@ fn on_text_or_values(
     let texts = index.texts_of(path);
     let mut queries = Vec::new();
     if texts.is_empty() || index.may_be_exact_only(path) || is_dropped(index, field, text, analyzer) {
-        queries.extend(index.exact_fields(path).iter().map(|place| index.string_query(place, text)));
+        queries.extend(index.exact_fields(path).iter().map(|field| index.string_query(field, text)));
     }
     queries.extend(parsed_values(index, path, text));
     if !texts.is_empty() {
@@ -316,7 +316,7 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
         return ids_query(index, &[text]);
     }
     let exact = index.exact_fields(path);
-    let mut queries: Vec<Box<dyn Query>> = exact.iter().map(|place| index.string_query(place, &text)).collect();
+    let mut queries: Vec<Box<dyn Query>> = exact.iter().map(|field| index.string_query(field, &text)).collect();
     if exact.is_empty() {
         queries.extend(index.texts_of(path).iter().map(|text_field| term_query(text_field.term(&text))));
     }
@@ -334,8 +334,8 @@ fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dy
         return key_prefix_query(prefix);
     }
     let mut conditions = prefix_conditions(&index.texts_of(path), prefix);
-    for place in index.exact_fields(path) {
-        conditions.push(Arc::new(StringRangeQuery::with_prefix(place.column, prefix)));
+    for field in index.exact_fields(path) {
+        conditions.push(Arc::new(StringRangeQuery::with_prefix(field.column, prefix)));
     }
     Box::new(ConstantScoreUnion(conditions))
 }

@@ -129,8 +129,8 @@ impl IndexFields {
         if path == KEY {
             return vec![ExactField { path: KEY_PATH.to_owned(), column: KEY.to_owned() }];
         }
-        let place = |path: String| ExactField { column: column_name(&path), path };
-        self.exact_paths(path).into_iter().map(place).collect()
+        let field = |path: String| ExactField { column: column_name(&path), path };
+        self.exact_paths(path).into_iter().map(field).collect()
     }
 
     /// Whether some documents hold only the exact form of `path`'s strings.
@@ -156,14 +156,14 @@ impl IndexFields {
     }
 
     /// Documents that hold the whole string.
-    pub fn string_query(&self, place: &ExactField, text: &str) -> Box<dyn Query> {
-        let Some(number) = long_string_term(&place.path, text) else {
-            return term_query(self.string_term(&place.path, text));
+    pub fn string_query(&self, field: &ExactField, text: &str) -> Box<dyn Query> {
+        let Some(number) = long_string_term(&field.path, text) else {
+            return term_query(self.string_term(&field.path, text));
         };
         let mut term = self.value_term(LONG_STRING_PATH);
         term.append_type_and_fast_value(number);
         let term = TermQuery::new(term, IndexRecordOption::WithFreqs);
-        Box::new(LongStringQuery { term, column: place.column.clone(), text: text.to_owned() })
+        Box::new(LongStringQuery { term, column: field.column.clone(), text: text.to_owned() })
     }
 }
 

@@ -37,7 +37,7 @@ const FUZZY_WORDS_MAX: usize = 64;
 pub struct Words<'a> {
     pub context: &'a CompileContext<'a>,
     pub text: &'a str,
-    /// In place of the fields' own.
+    /// Instead of the fields' own.
     pub analyzer: Option<Analyzer>,
     pub near: FuzzyOptions,
 }
@@ -218,8 +218,8 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
             queries.push(term_query(text_field.term(&joined(&words[from..]))));
         }
         if queries.is_empty() {
-            for place in index.exact_fields(&weighted.field) {
-                queries.push(Box::new(StringRangeQuery::with_prefix(place.column, text)));
+            for exact in index.exact_fields(&weighted.field) {
+                queries.push(Box::new(StringRangeQuery::with_prefix(exact.column, text)));
             }
         }
         let scored = any_of(queries);

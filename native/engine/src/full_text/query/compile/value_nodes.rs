@@ -59,8 +59,8 @@ pub fn parsed_values(index: &IndexFields, path: &str, text: &str) -> Vec<Box<dyn
 }
 
 pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
-    let places = index.exact_fields(KEY);
-    let keys = ids.iter().flat_map(|id| places.iter().map(|place| index.string_query(place, id)));
+    let fields = index.exact_fields(KEY);
+    let keys = ids.iter().flat_map(|id| fields.iter().map(|field| index.string_query(field, id)));
     Box::new(ConstScoreQuery::new(any_of(keys.collect()), 1.0))
 }
 
@@ -173,10 +173,10 @@ impl Weight for FractionsWeight {
     }
 }
 
-/// Whole strings at any of the places, between two bounds.
-fn string_range(places: Vec<ExactField>, lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
-    let range = |place: ExactField| Box::new(StringRangeQuery::new(place.column, lower, upper)) as Box<dyn Query>;
-    any_of(places.into_iter().map(range).collect())
+/// Whole strings in any of the fields, between two bounds.
+fn string_range(fields: Vec<ExactField>, lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
+    let range = |field: ExactField| Box::new(StringRangeQuery::new(field.column, lower, upper)) as Box<dyn Query>;
+    any_of(fields.into_iter().map(range).collect())
 }
 
 pub struct RangeBounds<'a> {
@@ -256,8 +256,8 @@ pub fn range_query(
         }
         RangeKind::Term | RangeKind::Auto => {
             let (low, high) = (as_text(lower)?, as_text(upper)?);
-            let places = index.exact_fields(path);
-            Ok(string_range(places, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
+            let fields = index.exact_fields(path);
+            Ok(string_range(fields, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
         }
     }
 }

@@ -35,21 +35,21 @@ impl FieldForms {
     }
 }
 
-fn place_of(text_field: &TextField) -> TermPrefix {
+fn prefix_of(text_field: &TextField) -> TermPrefix {
     TermPrefix(text_field.term(""))
 }
 
-fn expanded(places: Vec<TermPrefix>, tokens: Tokens, deadline: &Deadline) -> Option<Box<dyn Query>> {
-    (!places.is_empty())
-        .then(|| Box::new(ExpandedTermsQuery { places, tokens, deadline: deadline.clone() }) as Box<dyn Query>)
+fn expanded(prefixes: Vec<TermPrefix>, tokens: Tokens, deadline: &Deadline) -> Option<Box<dyn Query>> {
+    (!prefixes.is_empty())
+        .then(|| Box::new(ExpandedTermsQuery { prefixes, tokens, deadline: deadline.clone() }) as Box<dyn Query>)
 }
 
-fn expanded_strings(places: Vec<ExactField>, tokens: &Tokens, deadline: &Deadline) -> Vec<Box<dyn Query>> {
-    let query = |place: ExactField| {
+fn expanded_strings(fields: Vec<ExactField>, tokens: &Tokens, deadline: &Deadline) -> Vec<Box<dyn Query>> {
+    let query = |field: ExactField| {
         let (tokens, deadline) = (tokens.clone(), deadline.clone());
-        Box::new(ExpandedStringsQuery { column: place.column, tokens, deadline }) as Box<dyn Query>
+        Box::new(ExpandedStringsQuery { column: field.column, tokens, deadline }) as Box<dyn Query>
     };
-    places.into_iter().map(query).collect()
+    fields.into_iter().map(query).collect()
 }
 
 /// The nearest of the tokens and whole strings counts.
@@ -92,8 +92,8 @@ fn pattern_queries(
     let (words, whole): (Vec<TextField>, Vec<TextField>) =
         texts.into_iter().partition(|text_field| text_field.analyzer.folds_case());
     let (folded, as_written) = (Tokens::Pattern(Arc::new(folded)), Tokens::Pattern(Arc::new(as_written)));
-    let mut queries: Vec<_> = expanded(words.iter().map(place_of).collect(), folded, deadline).into_iter().collect();
-    queries.extend(expanded(whole.iter().map(place_of).collect(), as_written.clone(), deadline));
+    let mut queries: Vec<_> = expanded(words.iter().map(prefix_of).collect(), folded, deadline).into_iter().collect();
+    queries.extend(expanded(whole.iter().map(prefix_of).collect(), as_written.clone(), deadline));
     queries.extend(expanded_strings(exact, &as_written, deadline));
     queries
 }
@@ -115,15 +115,15 @@ pub fn fuzzy_query(
 ) -> Box<dyn Query> {
     let forms = FieldForms::of(index, field);
     let mut by_word: Vec<(String, Vec<TermPrefix>)> = Vec::new();
-    let mut add = |word: String, place: TermPrefix| match by_word.iter_mut().find(|(known, _)| *known == word) {
-        Some((_, places)) if places.contains(&place) => {}
-        Some((_, places)) => places.push(place),
-        None => by_word.push((word, vec![place])),
+    let mut add = |word: String, prefix: TermPrefix| match by_word.iter_mut().find(|(known, _)| *known == word) {
+        Some((_, prefixes)) if prefixes.contains(&prefix) => {}
+        Some((_, prefixes)) => prefixes.push(prefix),
+        None => by_word.push((word, vec![prefix])),
     };
     for text_field in &forms.texts {
-        add(word.to_lowercase(), place_of(text_field));
+        add(word.to_lowercase(), prefix_of(text_field));
         if let [token] = &tokens_of(text_field.analyzer, word)[..] {
-            add(token.text.clone(), place_of(text_field));
+            add(token.text.clone(), prefix_of(text_field));
         }
     }
     if by_word.iter().all(|(known, _)| known != word) {
@@ -135,8 +135,8 @@ pub fn fuzzy_query(
         match FuzzyWord::new(&near_word, near.fuzziness, near.prefix_length) {
             Some(near) => queries.push(nearest_of(texts, exact, Tokens::Fuzzy(Arc::new(near)), deadline)),
             None => {
-                queries.extend(texts.iter().map(|place| term_query(place.term(&near_word))));
-                queries.extend(exact.iter().map(|place| index.string_query(place, word)));
+                queries.extend(texts.iter().map(|prefix| term_query(prefix.term(&near_word))));
+                queries.extend(exact.iter().map(|field| index.string_query(field, word)));
             }
         }
     }
@@ -146,7 +146,7 @@ pub fn fuzzy_query(
 /// The pairs that a character is part of; it means only itself in an expression.
 fn pairs_of(text_field: &TextField, character: char, deadline: &Deadline) -> Option<Box<dyn Query>> {
     let pairs = Pattern::from_expression(&format!("{character}.|.{character}")).ok()?;
-    expanded(vec![place_of(text_field)], Tokens::Pattern(Arc::new(pairs)), deadline)
+    expanded(vec![prefix_of(text_field)], Tokens::Pattern(Arc::new(pairs)), deadline)
 }
 
 /// One word of a text: the token itself by BM25, and beside it the tokens near any of `words`, which score less.
@@ -166,7 +166,7 @@ pub fn near_any_query(
     }
     let itself = term_query(text_field.term(token));
     let tokens = Tokens::FuzzyAny(words.into());
-    any_of([Some(itself), expanded(vec![place_of(text_field)], tokens, deadline)].into_iter().flatten().collect())
+    any_of([Some(itself), expanded(vec![prefix_of(text_field)], tokens, deadline)].into_iter().flatten().collect())
 }
 
 /// One word of a text: the token itself by BM25, and beside it the tokens near it, which score less.
@@ -182,7 +182,7 @@ pub fn near_token_query(
     }
     let Some(near) = FuzzyWord::new(token, near.fuzziness, near.prefix_length) else { return itself };
     let tokens = Tokens::Fuzzy(Arc::new(near));
-    any_of([Some(itself), expanded(vec![place_of(text_field)], tokens, deadline)].into_iter().flatten().collect())
+    any_of([Some(itself), expanded(vec![prefix_of(text_field)], tokens, deadline)].into_iter().flatten().collect())
 }
 
 /// What a phrase asks for besides its words.

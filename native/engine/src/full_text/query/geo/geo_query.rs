@@ -195,7 +195,7 @@ impl GeoColumns {
     }
 
     fn matches(&self, document: DocId, test: &GeoTest) -> bool {
-        let place_matches = || {
+        let point_matches = || {
             self.points.as_ref().is_some_and(|(lats, lons)| {
                 let mut points =
                     lats.of(document).zip(lons.of(document)).filter_map(|(lat, lon)| GeoPoint::new(lat, lon));
@@ -212,7 +212,7 @@ impl GeoColumns {
                 })
             })
         };
-        place_matches() || shape_matches()
+        point_matches() || shape_matches()
     }
 }
 

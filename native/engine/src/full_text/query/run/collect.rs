@@ -13,7 +13,7 @@ use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::segment_columns::SegmentColumns;
 
-/// A match, and what places it among others of its score: its key, as a rank within its segment.
+/// A match, and what orders it among others of its score: its key, as a rank within its segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Scored {
     pub score: Score,

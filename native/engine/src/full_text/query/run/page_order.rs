@@ -30,7 +30,7 @@ pub struct PageHit {
 /// A hit in the order of what is stored.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrderedHit {
-    /// Its place among the hits that were given.
+    /// Its index among the hits that were given.
     pub hit: usize,
     /// Its sort values as `_sort` shows them.
     pub sort: Vec<Value>,

@@ -1,4 +1,4 @@
-//! A place in a sorted answer, between two of its documents: where a page by cursor begins.
+//! A position in a sorted answer, between two of its documents: where a page by cursor begins.
 
 use crate::error::EngineError;
 use crate::full_text::plan::PageCursor;

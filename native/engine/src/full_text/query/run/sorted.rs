@@ -119,7 +119,7 @@ impl SortColumn {
             return (DATE, i64_to_u64(date.into_timestamp_nanos()));
         }
         if let Some(rank) = texts.as_ref().and_then(|texts| first_of(texts.term_ords(doc), desc)) {
-            return (TEXT, place_of(rank));
+            return (TEXT, code_of(rank));
         }
         if let Some(boolean) = booleans.as_ref().and_then(|booleans| first_of(booleans.values_for_doc(doc), desc)) {
             return (BOOLEAN, u64::from(boolean));
@@ -133,7 +133,7 @@ impl SortColumn {
             (SortValue::Number(number), _) => (NUMBER, f64_to_u64(*number)),
             (SortValue::Date(nanoseconds), _) => (DATE, i64_to_u64(*nanoseconds)),
             (SortValue::Boolean(boolean), _) => (BOOLEAN, u64::from(*boolean)),
-            (SortValue::Text(text), Self::Path { texts: Some(texts), .. }) => (TEXT, place_of_text(texts, text)?),
+            (SortValue::Text(text), Self::Path { texts: Some(texts), .. }) => (TEXT, code_of_text(texts, text)?),
             (SortValue::Text(_), _) => (TEXT, 0),
             (SortValue::Missing, _) => MISSING,
         })
@@ -154,19 +154,19 @@ impl SortColumn {
     }
 }
 
-/// Ranks of strings are odd places, so that a string which the segment does not hold has a place between two of them.
-fn place_of(rank: u64) -> u64 {
+/// Ranks of strings are odd codes, so that a string which the segment does not hold has a code between two of them.
+fn code_of(rank: u64) -> u64 {
     rank.saturating_mul(2) | 1
 }
 
-fn rank_at(place: u64) -> u64 {
-    place >> 1
+fn rank_at(code: u64) -> u64 {
+    code >> 1
 }
 
-fn place_of_text(texts: &StrColumn, text: &str) -> Result<u64, EngineError> {
+fn code_of_text(texts: &StrColumn, text: &str) -> Result<u64, EngineError> {
     let hit = texts.dictionary().term_ord_or_next(text.as_bytes()).map_err(io_failed("search a column"))?;
     Ok(match hit {
-        TermOrdHit::Exact(rank) => place_of(rank),
+        TermOrdHit::Exact(rank) => code_of(rank),
         TermOrdHit::Next(rank) => rank.saturating_mul(2),
     })
 }
@@ -198,7 +198,7 @@ fn turned_rank(key_rank: u64, backwards: bool) -> u64 {
 /// Where the page begins, in the terms of one segment: nothing at or before it is collected.
 struct Bound {
     values: Vec<SegmentValue>,
-    key_place: u64,
+    key_code: u64,
 }
 
 impl Bound {
@@ -208,14 +208,14 @@ impl Bound {
         };
         Ok(Self {
             values: columns.iter().zip(&position.values).map(turned).collect::<Result<_, _>>()?,
-            key_place: turned_rank(place_of_text(keys, &position.key)?, backwards),
+            key_code: turned_rank(code_of_text(keys, &position.key)?, backwards),
         })
     }
 
-    fn excludes(&self, values: &[SegmentValue], key_place: impl FnOnce() -> u64) -> bool {
+    fn excludes(&self, values: &[SegmentValue], key_code: impl FnOnce() -> u64) -> bool {
         match values.cmp(&self.values) {
             Ordering::Less => true,
-            Ordering::Equal => key_place() <= self.key_place,
+            Ordering::Equal => key_code() <= self.key_code,
             Ordering::Greater => false,
         }
     }
@@ -318,7 +318,7 @@ fn collect_segment(
         values.clear();
         values.extend(page.columns.iter().map(|sorting| sorting.value(doc, score)));
         let rank = || fixed.keys.ords().first(doc).unwrap_or(u64::MAX);
-        if page.bound.is_some_and(|bound| bound.excludes(&values, || turned_rank(place_of(rank()), page.backwards))) {
+        if page.bound.is_some_and(|bound| bound.excludes(&values, || turned_rank(code_of(rank()), page.backwards))) {
             return;
         }
         let key_rank = || turned_rank(rank(), page.backwards);

@@ -21,12 +21,12 @@ use crate::full_text::query::words::word_search::{FoundWords, KnownFrequencies, 
 
 /// A plan's query over one index.
 pub struct TopKQuery {
-    pub search: Search,
+    pub search: HitSource,
     /// At least so many documents match, deleted ones too, over all ranges.
     pub matches_at_least: u64,
 }
 
-pub enum Search {
+pub enum HitSource {
     Words {
         words: WordSearch,
         /// Of each segment: all that the plan's conditions let through.
@@ -82,7 +82,7 @@ impl TopKQuery {
             deadline.expect(found.expected_nanos() / statistics.ranges())?;
             let matches_at_least = if is_unfiltered { found.matches_at_least() } else { 0 };
             let words = found.into_search(statistics).map_err(tantivy_failed)?;
-            return Ok(Self { search: Search::Words { words, bits: known }, matches_at_least });
+            return Ok(Self { search: HitSource::Words { words, bits: known }, matches_at_least });
         }
         if is_unfiltered {
             return maker.whole(&**scored, found.as_ref());
@@ -122,7 +122,7 @@ impl TopKBuilder<'_, '_, '_> {
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
         let weight = query.weight(scoring).map_err(tantivy_failed)?;
         let matches_at_least = matches_at_least(query, &statistics).map_err(tantivy_failed)?;
-        let search = Search::Weight { weight, skips: can_skip(query), apart: None };
+        let search = HitSource::Weight { weight, skips: can_skip(query), apart: None };
         Ok(TopKQuery { search, matches_at_least })
     }
 
@@ -141,7 +141,7 @@ impl TopKBuilder<'_, '_, '_> {
         let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
         let share = documents.map(|documents| documents as f64 / all as f64);
         let apart = Some(Apart { points, conditions, share });
-        Ok(TopKQuery { search: Search::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
+        Ok(TopKQuery { search: HitSource::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
 use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, visit_scorer};
 use crate::full_text::query::run::seek_scorer::SeekScorer;
 use crate::full_text::query::run::segment_top::SegmentTop;
-use crate::full_text::query::run::top_k::{Apart, Conditions, Search, TopKQuery};
+use crate::full_text::query::run::top_k::{Apart, Conditions, HitSource, TopKQuery};
 
 /// Scoring one document by itself costs about as much as this many steps of a walk.
 const POINT_COST: u64 = 8;
@@ -104,7 +104,7 @@ impl SegmentSearch<'_> {
         collected: &mut Collected<Scored>,
     ) -> Result<(), EngineError> {
         let (weight, skips, apart) = match &self.query.search {
-            Search::Words { words, bits } => {
+            HitSource::Words { words, bits } => {
                 let bits = bits.as_ref().map(|bits| &*bits[segment]);
                 return self.skip(
                     |_| true,
@@ -113,7 +113,7 @@ impl SegmentSearch<'_> {
                     |first, visit| words.for_each(self.reader, segment, first, bits, self.deadline, visit),
                 );
             }
-            Search::Weight { weight, skips, apart } => (&**weight, *skips && self.count_up_to < u64::MAX, apart),
+            HitSource::Weight { weight, skips, apart } => (&**weight, *skips && self.count_up_to < u64::MAX, apart),
         };
         let by_wand = |first: Score, visit: &mut dyn FnMut(DocId, Score) -> Score| {
             weight.for_each_pruning(first, self.reader, visit).map_err(tantivy_failed)

@@ -32,9 +32,12 @@ struct LongStringWeight {
 impl Weight for LongStringWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let Some(strings) = reader.fast_fields().str(&self.column)? else { return Ok(Box::new(EmptyScorer)) };
-        let Some(place) = strings.dictionary().term_ord(&self.text)? else { return Ok(Box::new(EmptyScorer)) };
-        let mut scorer =
-            LongStringScorer { of_term: self.of_term.scorer(reader, boost)?, places: strings.ords().clone(), place };
+        let Some(ordinal) = strings.dictionary().term_ord(&self.text)? else { return Ok(Box::new(EmptyScorer)) };
+        let mut scorer = LongStringScorer {
+            of_term: self.of_term.scorer(reader, boost)?,
+            ordinals: strings.ords().clone(),
+            ordinal,
+        };
         let first = scorer.doc();
         scorer.next_equal(first);
         Ok(Box::new(scorer))
@@ -52,14 +55,14 @@ impl Weight for LongStringWeight {
 struct LongStringScorer {
     of_term: Box<dyn Scorer>,
     /// Of each document's strings, in the segment's dictionary.
-    places: Column<u64>,
-    place: u64,
+    ordinals: Column<u64>,
+    ordinal: u64,
 }
 
 impl LongStringScorer {
     /// The document, or the next one, that holds the string.
     fn next_equal(&mut self, mut document: DocId) -> DocId {
-        while document != TERMINATED && !self.places.values_for_doc(document).any(|place| place == self.place) {
+        while document != TERMINATED && !self.ordinals.values_for_doc(document).any(|ordinal| ordinal == self.ordinal) {
             document = self.of_term.advance();
         }
         document

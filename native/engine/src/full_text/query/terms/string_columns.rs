@@ -37,17 +37,17 @@ impl StringRangeQuery {
         Self { column, lower: Bound::Included(prefix.as_bytes().to_vec()), upper }
     }
 
-    /// Places in the dictionary: the first that is wanted, and the one behind the last.
-    fn places(&self, dictionary: &Dictionary) -> tantivy::Result<(u64, u64)> {
+    /// Ordinals in the dictionary: the first that is wanted, and the one behind the last.
+    fn ordinals(&self, dictionary: &Dictionary) -> tantivy::Result<(u64, u64)> {
         let (lower, upper) = dictionary.term_bounds_to_ord(self.lower.as_ref(), self.upper.as_ref())?;
         let first = match lower {
-            Bound::Included(place) => place,
-            Bound::Excluded(place) => place.saturating_add(1),
+            Bound::Included(ordinal) => ordinal,
+            Bound::Excluded(ordinal) => ordinal.saturating_add(1),
             Bound::Unbounded => 0,
         };
         let end = match upper {
-            Bound::Included(place) => place.saturating_add(1),
-            Bound::Excluded(place) => place,
+            Bound::Included(ordinal) => ordinal.saturating_add(1),
+            Bound::Excluded(ordinal) => ordinal,
             Bound::Unbounded => u64::MAX,
         };
         Ok((first, end.min(dictionary.num_terms() as u64)))
@@ -64,7 +64,7 @@ impl BitsOfSegment for StringRangeQuery {
     fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
         let mut documents = DocBits::no_words(reader.max_doc());
         if let Some(strings) = reader.fast_fields().str(&self.column)? {
-            let (first, end) = self.places(strings.dictionary())?;
+            let (first, end) = self.ordinals(strings.dictionary())?;
             let mut found = Vec::new();
             if first < end {
                 strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
@@ -96,13 +96,13 @@ pub struct ExpandedStringsQuery {
 }
 
 impl ExpandedStringsQuery {
-    /// For each distance, the places in the dictionary of the strings that are so far from what is wanted.
-    fn places(&self, strings: &StrColumn) -> tantivy::Result<Option<Vec<BitSet>>> {
+    /// For each distance, the ordinals in the dictionary of the strings that are so far from what is wanted.
+    fn ordinals(&self, strings: &StrColumn) -> tantivy::Result<Option<Vec<BitSet>>> {
         let empty = || BitSet::with_max_value(strings.dictionary().num_terms() as u32);
         let mut by_distance: Vec<BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
         let mut found = false;
-        self.tokens.walk(strings.dictionary(), &[], &self.deadline, &mut |_, place, distance| {
-            by_distance[distance].insert(*place as u32);
+        self.tokens.walk(strings.dictionary(), &[], &self.deadline, &mut |_, ordinal, distance| {
+            by_distance[distance].insert(*ordinal as u32);
             found = true;
             Ok(())
         })?;
@@ -119,15 +119,15 @@ impl Query for ExpandedStringsQuery {
 impl Weight for ExpandedStringsQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let Some(strings) = reader.fast_fields().str(&self.column)? else { return Ok(Box::new(EmptyScorer)) };
-        let Some(places) = self.places(&strings)? else { return Ok(Box::new(EmptyScorer)) };
-        let mut by_distance: Vec<BitSet> = places.iter().map(|_| BitSet::with_max_value(reader.max_doc())).collect();
+        let Some(ordinals) = self.ordinals(&strings)? else { return Ok(Box::new(EmptyScorer)) };
+        let mut by_distance: Vec<BitSet> = ordinals.iter().map(|_| BitSet::with_max_value(reader.max_doc())).collect();
         for document in 0..reader.max_doc() {
             if document & (DOCUMENTS_BETWEEN_LOOKS - 1) == 0 && self.deadline.is_due() {
                 return Err(carried(self.deadline.error()));
             }
-            for place in strings.ords().values_for_doc(document) {
-                for (documents, places) in by_distance.iter_mut().zip(&places) {
-                    if places.contains(place as u32) {
+            for ordinal in strings.ords().values_for_doc(document) {
+                for (documents, ordinals) in by_distance.iter_mut().zip(&ordinals) {
+                    if ordinals.contains(ordinal as u32) {
                         documents.insert(document);
                     }
                 }

@@ -116,7 +116,7 @@ type VisitString<'a, Entry> = &'a mut dyn FnMut(&[u8], &Entry) -> tantivy::Resul
 
 /// Sorted strings that are searched by an automaton: the terms of a field, or the strings of a column.
 pub trait Strings {
-    /// What is known of a string: where its postings are, or its place.
+    /// What is known of a string: where its postings are, or its ordinal.
     type Entry;
 
     fn search<A: Automaton<State: Clone>>(
@@ -245,7 +245,7 @@ impl TermPrefix {
 /// A document scores 1 divided by one more than the distance of its nearest token.
 #[derive(Debug, Clone)]
 pub struct ExpandedTermsQuery {
-    pub places: Vec<TermPrefix>,
+    pub prefixes: Vec<TermPrefix>,
     pub tokens: Tokens,
     pub deadline: Deadline,
 }
@@ -261,11 +261,11 @@ impl Weight for ExpandedTermsQuery {
         let empty = || BitSet::with_max_value(reader.max_doc());
         let mut by_distance: Vec<BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
         let mut visited = 0u64;
-        for place in &self.places {
-            let inverted_index = reader.inverted_index(place.0.field())?;
+        for prefix in &self.prefixes {
+            let inverted_index = reader.inverted_index(prefix.0.field())?;
             self.tokens.walk(
                 inverted_index.terms(),
-                place.0.serialized_value_bytes(),
+                prefix.0.serialized_value_bytes(),
                 &self.deadline,
                 &mut |_, term, distance| {
                     visited += 1;

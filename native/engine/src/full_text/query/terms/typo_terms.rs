@@ -20,13 +20,13 @@ use crate::full_text::slots::Slot;
 /// every segment.
 pub const TYPO_TOKENS_MAX: usize = 64;
 
-/// Where the tokens lie in the range that asks, and which are asked for.
-type Asked = (Option<Slot>, Term, Arc<[FuzzyWord]>);
+/// Where the tokens lie in the range that is searched, and the words that they are to be near to.
+type TypoKey = (Option<Slot>, Term, Arc<[FuzzyWord]>);
 
 /// The words of all ranges of a query.
 pub struct Vocabulary {
     ranges: Vec<(Searcher, IndexFields)>,
-    listed: Mutex<HashMap<Asked, Listed>>,
+    listed: Mutex<HashMap<TypoKey, Listed>>,
 }
 
 impl fmt::Debug for Vocabulary {
@@ -41,19 +41,19 @@ impl Vocabulary {
     }
 
     /// The word itself, then by number of documents, then in order.
-    fn tokens_near(&self, asked: &Asked, deadline: &Deadline) -> tantivy::Result<Listed> {
+    fn tokens_near(&self, key: &TypoKey, deadline: &Deadline) -> tantivy::Result<Listed> {
         let mut listed = self.listed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(known) = listed.get(asked) {
+        if let Some(known) = listed.get(key) {
             return Ok(Arc::clone(known));
         }
-        let (slot, place, words) = asked;
+        let (slot, term, words) = key;
         let tokens = Tokens::FuzzyAny(Arc::clone(words));
         let mut found: HashMap<String, (usize, u64)> = HashMap::new();
         for (searcher, index) in &self.ranges {
-            let Some(place) = term_in(place, slot.as_ref(), index) else { continue };
-            let prefix = place.serialized_value_bytes();
+            let Some(term) = term_in(term, slot.as_ref(), index) else { continue };
+            let prefix = term.serialized_value_bytes();
             for reader in searcher.segment_readers() {
-                let terms = reader.inverted_index(place.field())?;
+                let terms = reader.inverted_index(term.field())?;
                 tokens.walk(terms.terms(), prefix, deadline, &mut |term, info, distance| {
                     let token = String::from_utf8_lossy(&term[prefix.len()..]).into_owned();
                     let (nearest, documents) = found.entry(token).or_insert((distance, 0));
@@ -70,7 +70,7 @@ impl Vocabulary {
         });
         found.truncate(TYPO_TOKENS_MAX);
         let chosen: Listed = found.into_iter().map(|(token, (distance, _))| (token, distance)).collect();
-        listed.insert(asked.clone(), Arc::clone(&chosen));
+        listed.insert(key.clone(), Arc::clone(&chosen));
         Ok(chosen)
     }
 }
@@ -94,7 +94,7 @@ fn allows_typos(node: &Node) -> bool {
 #[derive(Debug, Clone)]
 pub struct TypoQuery {
     vocabulary: Arc<Vocabulary>,
-    asked: Asked,
+    key: TypoKey,
     deadline: Deadline,
 }
 
@@ -107,15 +107,15 @@ impl TypoQuery {
         deadline: &Deadline,
     ) -> Self {
         let slot = index.fields.slot_of(text_field.field).and_then(|slot| index.slots.get(slot));
-        let asked = (slot.cloned(), text_field.term(""), words.into());
-        Self { vocabulary: Arc::clone(vocabulary), asked, deadline: deadline.clone() }
+        let key = (slot.cloned(), text_field.term(""), words.into());
+        Self { vocabulary: Arc::clone(vocabulary), key, deadline: deadline.clone() }
     }
 }
 
 impl Query for TypoQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let tokens = Tokens::Listed(self.vocabulary.tokens_near(&self.asked, &self.deadline)?);
-        let places = vec![TermPrefix(self.asked.1.clone())];
-        ExpandedTermsQuery { places, tokens, deadline: self.deadline.clone() }.weight(scoring)
+        let tokens = Tokens::Listed(self.vocabulary.tokens_near(&self.key, &self.deadline)?);
+        let prefixes = vec![TermPrefix(self.key.1.clone())];
+        ExpandedTermsQuery { prefixes, tokens, deadline: self.deadline.clone() }.weight(scoring)
     }
 }

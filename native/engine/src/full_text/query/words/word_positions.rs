@@ -24,7 +24,7 @@ pub struct PhraseWord {
     pub near: Option<Arc<FuzzyWord>>,
 }
 
-/// The words that may stand at one place of the phrase.
+/// The words that may stand at one position of the phrase.
 #[derive(Debug, Clone)]
 pub struct PhrasePosition {
     pub offset: usize,
@@ -89,13 +89,13 @@ impl WordPositionsWeight {
 
 impl Weight for WordPositionsWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let mut places = Vec::new();
+        let mut cursors = Vec::new();
         for position in &self.query.positions {
             let postings = self.postings_of(reader, position)?;
             if postings.is_empty() {
                 return Ok(Box::new(EmptyScorer));
             }
-            places.push(PhraseCursor::new(position.offset, postings));
+            cursors.push(PhraseCursor::new(position.offset, postings));
         }
         let norms = match &self.bm25 {
             Some(_) => reader.fieldnorms_readers().get_field(self.query.field)?,
@@ -103,8 +103,8 @@ impl Weight for WordPositionsWeight {
         };
         let norms = norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1));
         let bm25 = self.bm25.as_ref().map(|bm25| bm25.boost_by(boost));
-        let mut scorer = PositionsScorer { places, slop: self.query.slop, bm25, boost, norms, frequency: 0 };
-        let first = scorer.places[0].document;
+        let mut scorer = PositionsScorer { cursors, slop: self.query.slop, bm25, boost, norms, frequency: 0 };
+        let first = scorer.cursors[0].document;
         scorer.settle(first);
         Ok(Box::new(scorer))
     }
@@ -128,9 +128,9 @@ struct PhraseCursor {
 
 impl PhraseCursor {
     fn new(offset: usize, postings: Vec<SegmentPostings>) -> Self {
-        let mut place = Self { offset, postings, document: 0, read: Vec::new() };
-        place.document = place.nearest();
-        place
+        let mut cursor = Self { offset, postings, document: 0, read: Vec::new() };
+        cursor.document = cursor.nearest();
+        cursor
     }
 
     fn nearest(&self) -> DocId {
@@ -160,7 +160,7 @@ impl PhraseCursor {
 }
 
 struct PositionsScorer {
-    places: Vec<PhraseCursor>,
+    cursors: Vec<PhraseCursor>,
     slop: u32,
     bm25: Option<Bm25Weight>,
     boost: Score,
@@ -171,25 +171,25 @@ struct PositionsScorer {
 impl PositionsScorer {
     /// Moves on to the first document from `target` on that has the phrase.
     fn settle(&mut self, mut target: DocId) -> DocId {
-        let mut shifts: Vec<Vec<i64>> = vec![Vec::new(); self.places.len()];
+        let mut shifts: Vec<Vec<i64>> = vec![Vec::new(); self.cursors.len()];
         while target != TERMINATED {
-            let furthest = self.places.iter_mut().map(|place| place.seek(target)).max().unwrap_or(TERMINATED);
+            let furthest = self.cursors.iter_mut().map(|cursor| cursor.seek(target)).max().unwrap_or(TERMINATED);
             if furthest != target {
                 target = furthest;
                 continue;
             }
-            for (place, shifts) in self.places.iter_mut().zip(&mut shifts) {
-                place.shifts(shifts);
+            for (cursor, shifts) in self.cursors.iter_mut().zip(&mut shifts) {
+                cursor.shifts(shifts);
             }
-            let offsets: Vec<i64> = self.places.iter().map(|place| place.offset as i64).collect();
+            let offsets: Vec<i64> = self.cursors.iter().map(|cursor| cursor.offset as i64).collect();
             self.frequency = phrase_frequency(&shifts, &offsets, i64::from(self.slop));
             if self.frequency > 0 {
                 return target;
             }
             target += 1;
         }
-        for place in &mut self.places {
-            place.document = TERMINATED;
+        for cursor in &mut self.cursors {
+            cursor.document = TERMINATED;
         }
         TERMINATED
     }
@@ -206,17 +206,17 @@ impl DocSet for PositionsScorer {
     }
 
     fn doc(&self) -> DocId {
-        self.places[0].document
+        self.cursors[0].document
     }
 
     fn size_hint(&self) -> u32 {
         let documents =
-            |place: &PhraseCursor| place.postings.iter().map(DocSet::size_hint).fold(0, u32::saturating_add);
-        self.places.iter().map(documents).min().unwrap_or(0)
+            |cursor: &PhraseCursor| cursor.postings.iter().map(DocSet::size_hint).fold(0, u32::saturating_add);
+        self.cursors.iter().map(documents).min().unwrap_or(0)
     }
 
     fn cost(&self) -> u64 {
-        u64::from(self.size_hint()) * 10 * self.places.len() as u64
+        u64::from(self.size_hint()) * 10 * self.cursors.len() as u64
     }
 }
 
@@ -256,7 +256,7 @@ fn phrase_frequency(shifts: &[Vec<i64>], offsets: &[i64], slop: i64) -> u32 {
 
 /// Whether every list can give a number that no other list gives.
 fn can_choose_apart(lists: &[Vec<i64>]) -> bool {
-    fn place(list: usize, lists: &[Vec<i64>], taken: &mut Vec<(i64, usize)>, tried: &mut Vec<i64>) -> bool {
+    fn assign(list: usize, lists: &[Vec<i64>], taken: &mut Vec<(i64, usize)>, tried: &mut Vec<i64>) -> bool {
         for &number in &lists[list] {
             if tried.contains(&number) {
                 continue;
@@ -269,7 +269,7 @@ fn can_choose_apart(lists: &[Vec<i64>]) -> bool {
                 }
                 Some(at) => {
                     let holder = taken[at].1;
-                    if place(holder, lists, taken, tried) {
+                    if assign(holder, lists, taken, tried) {
                         taken[at].1 = list;
                         return true;
                     }
@@ -279,18 +279,18 @@ fn can_choose_apart(lists: &[Vec<i64>]) -> bool {
         false
     }
     let mut taken = Vec::new();
-    (0..lists.len()).all(|list| place(list, lists, &mut taken, &mut Vec::new()))
+    (0..lists.len()).all(|list| assign(list, lists, &mut taken, &mut Vec::new()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::phrase_frequency;
 
-    /// Positions of the words of each place; offsets are 0, 1, ...
-    fn frequency(places: &[&[i64]], slop: i64) -> u32 {
-        let offsets: Vec<i64> = (0..places.len() as i64).collect();
+    /// Positions of the words of each list; offsets are 0, 1, ...
+    fn frequency(lists: &[&[i64]], slop: i64) -> u32 {
+        let offsets: Vec<i64> = (0..lists.len() as i64).collect();
         let shift = |(offset, positions): (&i64, &&[i64])| positions.iter().map(|at| at - offset).collect();
-        let shifts: Vec<Vec<i64>> = offsets.iter().zip(places).map(shift).collect();
+        let shifts: Vec<Vec<i64>> = offsets.iter().zip(lists).map(shift).collect();
         phrase_frequency(&shifts, &offsets, slop)
     }
 

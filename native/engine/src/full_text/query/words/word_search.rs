@@ -20,7 +20,7 @@ use crate::full_text::query::doc_bits::DocBits;
 use crate::full_text::query::run::cost_model::nanos_of_words;
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::statistics::RangeStatistics;
-use crate::full_text::query::words::word_walks::{Cursor, Visit, gather, intersect, seek_each};
+use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each};
 
 /// Unions of so many matches are gathered as a whole.
 const GATHERED_MAX: f64 = 2_048.0;
@@ -109,7 +109,7 @@ impl<'q> FoundWord<'q> {
             let info = index.get_term_info(term)?;
             postings.push(info.map(|info| WordPostings { index, field, info }));
         }
-        let here = postings.iter().flatten().map(|place| u64::from(place.info.doc_freq)).sum();
+        let here = postings.iter().flatten().map(|found| u64::from(found.info.doc_freq)).sum();
         Ok(Self { term, documents: statistics.doc_freq_beside(term, here)?, postings })
     }
 }
@@ -191,21 +191,21 @@ impl WordSearch {
     }
 
     /// Of the words that the segment has.
-    fn cursors(&self, reader: &SegmentReader, segment: usize) -> tantivy::Result<Vec<Cursor<'_>>> {
-        let mut cursors: Vec<Cursor<'_>> = Vec::with_capacity(self.words.len());
+    fn cursors(&self, reader: &SegmentReader, segment: usize) -> tantivy::Result<Vec<WordCursor<'_>>> {
+        let mut cursors: Vec<WordCursor<'_>> = Vec::with_capacity(self.words.len());
         let mut last: Option<(Field, FieldNormReader)> = None;
         for word in &self.words {
-            let Some(place) = &word.postings[segment] else { continue };
+            let Some(found) = &word.postings[segment] else { continue };
             let norms = match &last {
-                Some((field, norms)) if *field == place.field => norms.clone(),
+                Some((field, norms)) if *field == found.field => norms.clone(),
                 _ => {
-                    let norms = reader.fieldnorms_readers().get_field(place.field)?;
+                    let norms = reader.fieldnorms_readers().get_field(found.field)?;
                     norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1))
                 }
             };
-            last = Some((place.field, norms.clone()));
-            let blocks = place.index.read_block_postings_from_terminfo(&place.info, IndexRecordOption::WithFreqs)?;
-            cursors.push(Cursor { blocks, norms, weight: &word.weight });
+            last = Some((found.field, norms.clone()));
+            let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
+            cursors.push(WordCursor { blocks, norms, weight: &word.weight });
         }
         Ok(cursors)
     }

@@ -28,13 +28,13 @@ const BLOCKS_BETWEEN_LOOKS: usize = 64;
 pub type Visit<'v> = &'v mut dyn FnMut(DocId, Score) -> Score;
 
 /// A word's postings in one segment, block by block.
-pub struct Cursor<'a> {
+pub struct WordCursor<'a> {
     pub blocks: BlockSegmentPostings,
     pub norms: FieldNormReader,
     pub weight: &'a Bm25Weight,
 }
 
-impl Cursor<'_> {
+impl WordCursor<'_> {
     /// Of the document at `at` of the block.
     fn score(&self, at: usize) -> Score {
         self.weight.score(self.norms.fieldnorm_id(self.blocks.doc(at)), self.blocks.freq(at))
@@ -69,7 +69,7 @@ impl Watch<'_> {
 
 /// Each of `docs` by itself.
 pub fn seek_each(
-    cursors: &mut [Cursor<'_>],
+    cursors: &mut [WordCursor<'_>],
     every: bool,
     docs: &DocBits,
     mut threshold: Score,
@@ -98,7 +98,7 @@ pub fn seek_each(
 
 /// All matches of a union, in order.
 pub fn gather(
-    cursors: &mut [Cursor<'_>],
+    cursors: &mut [WordCursor<'_>],
     lets_through: impl Fn(DocId) -> bool,
     deadline: &Deadline,
 ) -> Result<Vec<(DocId, Score)>, EngineError> {
@@ -128,7 +128,7 @@ pub fn gather(
 
 /// Two or more cursors, the rarest first. `visit` is told the threshold too.
 pub fn intersect(
-    cursors: &mut [Cursor<'_>],
+    cursors: &mut [WordCursor<'_>],
     mut threshold: Score,
     deadline: &Deadline,
     visit: &mut impl FnMut(DocId, Score, Score) -> Score,
@@ -160,21 +160,21 @@ pub fn intersect(
 
 /// What two words have in common, the rarer one first, stretch by stretch.
 struct Pair<'p, 'a> {
-    first: &'p mut Cursor<'a>,
-    second: &'p mut Cursor<'a>,
+    first: &'p mut WordCursor<'a>,
+    second: &'p mut WordCursor<'a>,
     /// What more a match may score by other words.
     others_max: Score,
     is_rare: bool,
     /// Where the first one's block is read on.
     from: usize,
-    /// For each document modulo the size: one more than its place in the second one's block.
+    /// For each document modulo the size: one more than its position in the second one's block.
     table: [u8; TABLE_DOCS],
     /// Matches of this stretch, with their scores.
     found: Vec<(DocId, Score)>,
 }
 
 impl<'p, 'a> Pair<'p, 'a> {
-    fn new(first: &'p mut Cursor<'a>, second: &'p mut Cursor<'a>, others_max: Score) -> Self {
+    fn new(first: &'p mut WordCursor<'a>, second: &'p mut WordCursor<'a>, others_max: Score) -> Self {
         let is_rare = first.blocks.doc_freq() < second.blocks.doc_freq() / SEEK_RATIO;
         let (table, found) = ([0; TABLE_DOCS], Vec::with_capacity(BLOCK_DOCS));
         Self { first, second, others_max, is_rare, from: 0, table, found }
@@ -236,14 +236,14 @@ impl<'p, 'a> Pair<'p, 'a> {
         let up_to_end = |docs: &[DocId]| docs.partition_point(|doc| *doc <= end);
         let docs = &docs[..up_to_end(docs)];
         let others = &others[..up_to_end(others)];
-        // All lie within as many documents as the table has places.
-        for (place, doc) in others.iter().enumerate() {
-            self.table[*doc as usize % TABLE_DOCS] = place as u8 + 1;
+        // All lie within as many documents as the table has entries.
+        for (position, doc) in others.iter().enumerate() {
+            self.table[*doc as usize % TABLE_DOCS] = position as u8 + 1;
         }
         let (mut common, mut count) = ([(0u8, 0u8); BLOCK_DOCS], 0);
-        for (place, doc) in docs.iter().enumerate() {
+        for (position, doc) in docs.iter().enumerate() {
             let other = self.table[*doc as usize % TABLE_DOCS];
-            common[count % BLOCK_DOCS] = (place as u8, other);
+            common[count % BLOCK_DOCS] = (position as u8, other);
             count += usize::from(other != 0);
         }
         for doc in others {

@@ -1,0 +1,96 @@
+import type { AllowedVariable } from '../../config/credential-kinds.ts';
+import { namesHost } from '../../config/host-pattern.ts';
+import { parseReferences, type Reference, variableOfSecret } from '../../lib/credential-references.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { SecretStore } from './secret-store.ts';
+
+interface CredentialsDeps {
+  readonly secrets: Pick<SecretStore, 'get' | 'records'>;
+  /** The variables that credentials may refer to. */
+  readonly allowed: () => readonly AllowedVariable[];
+  /** Those of them that the environment has. */
+  readonly variables: () => ReadonlyMap<string, string>;
+}
+
+/** A value that a credential refers to, and the hosts that it is for. */
+interface Found {
+  readonly value: string;
+  readonly hosts: readonly string[] | undefined;
+}
+
+/** Shorter values are words that a text may have by chance. */
+const redactedCharsMin = 4;
+
+/** Puts the values of secrets and variables in the place of references, for one host at a time. */
+export class Credentials {
+  readonly #deps: CredentialsDeps;
+
+  constructor(deps: CredentialsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The credential for a request to `url`, its references replaced. Throws `credential_unavailable` where one is not set,
+   * and `host_not_allowed` where the value is not for this host.
+   */
+  resolve(credential: string, url: URL): string {
+    const pieces = parseReferences(credential);
+    if (pieces === undefined) throw malformed();
+    return pieces.map((piece) => (typeof piece === 'string' ? piece : this.#valueOf(piece, url))).join('');
+  }
+
+  /** What is wrong with a credential before it is used: throws `invalid_request`, and `host_not_allowed` as `resolve` does. */
+  check(credential: string, url: URL): void {
+    const pieces = parseReferences(credential);
+    if (pieces === undefined) throw malformed();
+    for (const piece of pieces) {
+      if (typeof piece === 'string') continue;
+      if (this.#find(piece) === undefined) throw new ServiceError('invalid_request', missing(piece));
+      this.#valueOf(piece, url);
+    }
+  }
+
+  /** A text with the value of every secret and variable taken out. */
+  redact(text: string): string {
+    const { secrets, variables } = this.#deps;
+    const values = [...[...secrets.records().values()].map(({ value }) => value), ...variables().values()];
+    const long = values.filter(({ length }) => length >= redactedCharsMin).sort((a, b) => b.length - a.length);
+    return long.reduce((redacted, value) => redacted.replaceAll(value, '(secret)'), text);
+  }
+
+  #valueOf(reference: Reference, url: URL): string {
+    const found = this.#find(reference);
+    if (found === undefined) throw new ServiceError('credential_unavailable', missing(reference));
+    if (found.hosts === undefined || namesHost(found.hosts, url)) return found.value;
+    throw new ServiceError('host_not_allowed', `${nameOf(reference)} may not be sent to the host "${url.hostname}"`);
+  }
+
+  /** A secret of the file, else the variable of its name. */
+  #find(reference: Reference): Found | undefined {
+    if (reference.kind === 'variable') return this.#variable(reference.name);
+    return this.#deps.secrets.get(reference.key) ?? this.#variable(variableOfSecret(reference.key));
+  }
+
+  #variable(name: string): Found | undefined {
+    const { allowed, variables } = this.#deps;
+    const value = variables().get(name);
+    const grant = allowed().find((each) => each.name === name);
+    return value === undefined || grant === undefined ? undefined : { value, hosts: grant.hosts };
+  }
+}
+
+function malformed(): ServiceError {
+  return new ServiceError('invalid_request', 'a credential refers to values as ${secret:KEY} or ${VARIABLE}');
+}
+
+function nameOf(reference: Reference): string {
+  return reference.kind === 'secret' ? `the secret "${reference.key}"` : `the variable "${reference.name}"`;
+}
+
+function missing(reference: Reference): string {
+  const advice =
+    reference.kind === 'secret'
+      ? `store it with PUT /db/v1/secrets/${reference.key}`
+      : 'set it, and name it in "secrets.variables"';
+  return `${nameOf(reference)} that a credential refers to is not there; ${advice}`;
+}

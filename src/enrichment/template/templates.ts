@@ -1,0 +1,46 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../lib/clock.ts';
+import { parseTemplate } from './parse-template.ts';
+import { type RenderedPart, renderTemplate } from './render-template.ts';
+import type { TemplateNode } from './template-nodes.ts';
+
+const templatesMax = 1_024;
+
+/** Renders templates, and keeps what it made of their texts for `keptMs` after the last use. */
+export class Templates {
+  readonly #parsed: LRUCache<string, readonly TemplateNode[]>;
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>, keptMs: number) {
+    this.#parsed = new LRUCache({
+      max: templatesMax,
+      ttl: keptMs,
+      ttlResolution: 0,
+      updateAgeOnGet: true,
+      perf: { now: () => clock.monotonicMs() + 1 },
+    });
+  }
+
+  /** Texts whose parsed form is kept now. */
+  get kept(): number {
+    this.#parsed.purgeStale();
+    return this.#parsed.size;
+  }
+
+  /** Throws `invalid_request`, with line and column, for a template that no document can be rendered by. */
+  check(template: string): void {
+    this.#nodesOf(template);
+  }
+
+  /** Throws as `check` does, and `limit_exceeded` where the rendering goes beyond its bounds. */
+  render(template: string, context: unknown): RenderedPart[] {
+    return renderTemplate(this.#nodesOf(template), context);
+  }
+
+  #nodesOf(template: string): readonly TemplateNode[] {
+    const known = this.#parsed.get(template);
+    if (known !== undefined) return known;
+    const nodes = parseTemplate(template);
+    this.#parsed.set(template, nodes);
+    return nodes;
+  }
+}

@@ -1,0 +1,62 @@
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { writeDurably } from './durable-file.ts';
+
+/** A file larger than this is not one of secrets. */
+const fileBytesMax = 32 * 1024 * 1024;
+
+/** The file of the secrets in a data directory. */
+export function secretFileIn(directory: string): string {
+  return join(resolve(directory), 'secret-store.json');
+}
+
+/** The file that secrets are kept in, readable by its owner alone when it is written here. */
+export class SecretFile {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Changes whenever the file does; undefined where there is none. */
+  stamp(): string | undefined {
+    const facts = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
+    return facts === undefined ? undefined : `${facts.mtimeNs}-${facts.ctimeNs}-${facts.ino}`;
+  }
+
+  /** The text of the file. */
+  read(): string {
+    const { size } = statSync(this.#path);
+    if (size > fileBytesMax) throw new Error(`the file has ${size} bytes; it may have ${fileBytesMax}`);
+    return readFileSync(this.#path, 'utf8');
+  }
+
+  /** Whether others than the owner may read the file. */
+  isOpenToOthers(): boolean {
+    const facts = statSync(this.#path, { throwIfNoEntry: false });
+    return facts !== undefined && (facts.mode & 0o077) !== 0;
+  }
+
+  /** Replaces the file whole. Throws `insufficient_storage` and `read_only`. */
+  write(text: string): void {
+    try {
+      writeDurably(this.#path, text, 0o600);
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+      if (['ENOSPC', 'EDQUOT'].includes(code)) {
+        throw new ServiceError('insufficient_storage', 'the disk is full; the secret was not changed', {
+          cause: error,
+        });
+      }
+      if (['EROFS', 'EACCES', 'EPERM', 'ENOENT', 'ENOTDIR', 'EBUSY'].includes(code)) {
+        const details = { directory: dirname(this.#path) };
+        throw new ServiceError('read_only', 'the file of secrets cannot be written; the secret was not changed', {
+          cause: error,
+          details,
+        });
+      }
+      throw error;
+    }
+  }
+}
