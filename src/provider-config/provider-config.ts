@@ -29,7 +29,7 @@ export interface ProviderConfig {
   readonly batchItems: number | undefined;
 }
 
-interface SigningConfig {
+export interface SigningConfig {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken: string | undefined;

@@ -1,34 +1,209 @@
+import { LRUCache } from 'lru-cache';
+import type { ProviderOptions } from '../../config/provider-options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { ProviderConfig } from '../../provider-config/provider-config.ts';
+import type { ProviderConfig, SigningConfig } from '../../provider-config/provider-config.ts';
+import { providerTraits } from '../../provider-config/provider-names.ts';
+import { BedrockProvider } from './bedrock-provider.ts';
+import { CohereProvider, cohereBatch } from './cohere-provider.ts';
 import { type Embedder, embedderOf } from './embedder.ts';
 import { MockProvider } from './mock-provider.ts';
+import { OllamaProvider, ollamaBatch } from './ollama-provider.ts';
+import { OpenAiProvider, openAiBatch } from './openai-provider.ts';
 import type { Provider } from './provider.ts';
+import { type Authorization, ProviderClient } from './provider-client.ts';
+import { type GateCounts, ProviderGate } from './provider-gate.ts';
+import { ProviderHttp, type ProviderHttpDeps, usualHttpBounds } from './provider-http.ts';
+import type { BatchBounds } from './remote-embedding.ts';
+import { signedHeaders } from './sign-request.ts';
 
-interface ProvidersDeps {
+interface ProvidersDeps extends ProviderHttpDeps {
   /** The models of this server. */
   readonly own: Provider;
+  /** What the operator says of a provider, by the name of its entry. */
+  readonly entries: () => ReadonlyMap<string, ProviderOptions>;
+  /** From 0 up to, but not including, 1. */
+  readonly random: () => number;
 }
 
-/** Gives what configurations name. */
+/** How a provider at one place goes. */
+interface ProviderState extends GateCounts {
+  readonly provider: string;
+  /** Name and port. */
+  readonly host: string;
+}
+
+const providersMax = 1_024;
+const concurrentRequests = 8;
+/** Where keys for AWS are looked for when neither the use nor the operator names others. */
+const usualRegion = 'us-east-1';
+const usualSigning: SigningConfig = {
+  accessKeyId: `\${AWS_ACCESS_KEY_ID}`,
+  secretAccessKey: `\${AWS_SECRET_ACCESS_KEY}`,
+  sessionToken: undefined,
+};
+
+/** What a configuration comes to together with the operator's entry for its provider. */
+interface Place {
+  readonly config: ProviderConfig;
+  readonly base: URL;
+  readonly entry: ProviderOptions | undefined;
+  /** Nobody named an address: it is the provider's own. */
+  readonly isOfficial: boolean;
+}
+
+/** Gives what configurations name. Uses of one provider at one address with one key share their limits and their breaker. */
 export class Providers {
   readonly #deps: ProvidersDeps;
   readonly #mock = new MockProvider();
+  readonly #http: ProviderHttp;
+  readonly #clients = new LRUCache<string, Provider>({ max: providersMax });
+  readonly #gates = new LRUCache<
+    string,
+    { readonly gate: ProviderGate; readonly provider: string; readonly host: string }
+  >({ max: providersMax });
 
   constructor(deps: ProvidersDeps) {
     this.#deps = deps;
+    this.#http = new ProviderHttp(deps);
   }
 
-  /** Throws `not_implemented` for a provider that is still to come. */
-  provider({ provider, url }: ProviderConfig): Provider {
-    if (provider === 'service' && url === undefined) return this.#deps.own;
-    if (provider === 'mock') return this.#mock;
-    throw new ServiceError(
-      'not_implemented',
-      `the provider "${provider}" is not built yet; use "service" without a url`,
-    );
+  /** Throws `host_not_allowed` for an address that the operator does not allow; it is asked for each request again. */
+  provider(config: ProviderConfig): Provider {
+    if (config.provider === 'mock') return this.#mock;
+    const place = this.#placeOf(config);
+    if (place === undefined) return this.#deps.own;
+    this.#deps.hosts.require(place.base);
+    const { model: _model, ...rest } = config;
+    const key = JSON.stringify([rest, place.base.href, place.entry]);
+    const known = this.#clients.get(key);
+    if (known !== undefined) return known;
+    const made = this.#make(place);
+    this.#clients.set(key, made);
+    return made;
   }
 
+  /** Throws as `provider` does. */
   embedder(config: ProviderConfig): Embedder {
     return embedderOf(this.provider(config), config);
   }
+
+  /** Every place that was asked since the start. */
+  get states(): ProviderState[] {
+    return [...this.#gates.values()].map(({ gate, provider, host }) => ({ provider, host, ...gate.counts }));
+  }
+
+  /** Undefined for this server itself. */
+  #placeOf(config: ProviderConfig): Place | undefined {
+    const { provider } = config;
+    const entry = this.#deps.entries().get(provider);
+    const usual = providerTraits[provider].url;
+    const isUsual = config.url === undefined || config.url === usual;
+    const region = config.region ?? entry?.region;
+    const regional = region === undefined ? undefined : `https://bedrock-runtime.${region}.amazonaws.com`;
+    const url = isUsual ? (entry?.url ?? config.url ?? (provider === 'bedrock' ? regional : undefined)) : config.url;
+    if (url === undefined) return undefined;
+    return {
+      config: { ...config, url, region },
+      base: new URL(url),
+      entry,
+      isOfficial: isUsual && entry?.url === undefined,
+    };
+  }
+
+  #make(place: Place): Provider {
+    const { config, base } = place;
+    const { provider } = config;
+    const path = base.href.replace(/\/+$/, '');
+    const batch = (usual: BatchBounds) => ({
+      ...usual,
+      items: Math.min(usual.items, config.batchItems ?? usual.items),
+    });
+    const client = (address: string) =>
+      new ProviderClient({
+        name: provider,
+        http: this.#http,
+        gate: this.#gateOf(place),
+        base: address,
+        bounds: { ...usualHttpBounds, ...(place.entry?.timeoutMs && { timeoutMs: place.entry.timeoutMs }) },
+        authorize: (url, body) => this.#authorize(place, url, body),
+      });
+    switch (provider) {
+      case 'ollama':
+        return new OllamaProvider(client(path.replace(/\/(?:v1|api)$/, '')), batch(ollamaBatch));
+      case 'cohere':
+        return new CohereProvider(client(path.replace(/\/v[12]$/, '')), batch(cohereBatch));
+      case 'bedrock':
+        return new BedrockProvider(client(path));
+      case 'service':
+        return new OpenAiProvider({
+          client: client(path.endsWith('/ai/v1') ? path : `${path}/ai/v1`),
+          batch: batch(openAiBatch),
+          isService: true,
+        });
+      default:
+        return new OpenAiProvider({ client: client(path), batch: batch(openAiBatch), isService: false });
+    }
+  }
+
+  #gateOf({ config, base, entry }: Place): ProviderGate {
+    const { provider, apiKey, signing } = config;
+    const bounds = {
+      requestsPerMinute: entry?.requestsPerMinute ?? config.requestsPerMinute,
+      tokensPerMinute: entry?.tokensPerMinute ?? config.tokensPerMinute,
+      burst: config.burst,
+      concurrentMax: entry?.concurrentRequests ?? concurrentRequests,
+    };
+    const key = JSON.stringify([provider, base.host, apiKey, signing?.accessKeyId, bounds]);
+    const known = this.#gates.get(key);
+    if (known !== undefined) return known.gate;
+    const { clock, random } = this.#deps;
+    const gate = new ProviderGate({ clock, random, bounds });
+    this.#gates.set(key, { gate, provider, host: base.host });
+    return gate;
+  }
+
+  /**
+   * The operator's own credentials go only where the operator's entry leads, or to the official address: whoever makes an
+   * index names the address in it.
+   */
+  async #authorize(
+    { config, base, entry, isOfficial }: Place,
+    url: URL,
+    body: string | FormData,
+  ): Promise<Authorization> {
+    const operators =
+      isOfficial || (entry?.url !== undefined && new URL(entry.url).host === base.host) ? entry : undefined;
+    const { credentials, clock } = this.#deps;
+    const apiKey = config.apiKey ?? operators?.apiKey;
+    if (apiKey !== undefined) {
+      const key = credentials.resolve(apiKey, url);
+      return { headers: { authorization: `Bearer ${key}` }, secrets: [key] };
+    }
+    if (config.provider !== 'bedrock') return { headers: {}, secrets: [] };
+    const given = config.signing ?? signingOf(operators) ?? (isOfficial ? usualSigning : undefined);
+    if (given === undefined) {
+      throw new ServiceError(
+        'upstream_refused',
+        'there is no key for this address: give `access_key_id` and `secret_access_key`',
+      );
+    }
+    const token = given.sessionToken;
+    const key = {
+      accessKeyId: credentials.resolve(given.accessKeyId, url),
+      secretAccessKey: credentials.resolve(given.secretAccessKey, url),
+      sessionToken: token === undefined ? undefined : credentials.resolve(token, url),
+    };
+    const region = config.region ?? usualRegion;
+    const request = { url, body: String(body), region, service: 'bedrock', headers: jsonHeaders, nowMs: clock.nowMs() };
+    const headers = await signedHeaders(request, key);
+    return { headers, secrets: [key.secretAccessKey, ...(key.sessionToken ? [key.sessionToken] : [])] };
+  }
 }
+
+function signingOf(entry: ProviderOptions | undefined): SigningConfig | undefined {
+  const { accessKeyId, secretAccessKey, sessionToken } = entry ?? {};
+  if (accessKeyId === undefined || secretAccessKey === undefined) return undefined;
+  return { accessKeyId, secretAccessKey, sessionToken };
+}
+
+const jsonHeaders = { 'content-type': 'application/json', accept: 'application/json' };

@@ -9,7 +9,11 @@ interface TokenCounts {
 }
 
 /** The output of a model that runs elsewhere: of how it was decoded nothing is known. */
-function remoteOutput(deltas: readonly OutputDelta[], finish: FinishReason, tokens: TokenCounts): GenerationOutput {
+export function remoteOutput(
+  deltas: readonly OutputDelta[],
+  finish: FinishReason,
+  tokens: TokenCounts,
+): GenerationOutput {
   const result = {
     finish: finish === 'length' ? ('length' as const) : ('stop' as const),
     stopText: undefined,

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { checkTemplate } from '../../fuzz/check-template.ts';
+import { checkTemplate } from '../../../fuzz/check-template.ts';
 
-const corpusFile = new URL('../../fuzz/corpus/template.jsonl', import.meta.url).pathname;
+const corpusFile = new URL('../../../fuzz/corpus/template.jsonl', import.meta.url).pathname;
 const corpus = readFileSync(corpusFile, 'utf8')
   .split('\n')
   .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as string]));

@@ -2,14 +2,14 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { decode } from '@toon-format/toon';
 import fc from 'fast-check';
-import { encodeToon } from '../../../src/enrichment/template/encode-toon.ts';
-import { parseTemplate } from '../../../src/enrichment/template/parse-template.ts';
-import { renderTemplate } from '../../../src/enrichment/template/render-template.ts';
-import { scrubHtml } from '../../../src/enrichment/template/scrub-html.ts';
-import { Templates } from '../../../src/enrichment/template/templates.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
+import { encodeToon } from '../../../../src/enrichment/template/encode-toon.ts';
+import { parseTemplate } from '../../../../src/enrichment/template/parse-template.ts';
+import { renderTemplate } from '../../../../src/enrichment/template/render-template.ts';
+import { scrubHtml } from '../../../../src/enrichment/template/scrub-html.ts';
+import { Templates } from '../../../../src/enrichment/template/templates.ts';
+import { FakeClock } from '../../../support/fake-clock.ts';
 
-const folder = new URL('../../fixtures/templates/', import.meta.url).pathname;
+const folder = new URL('../../../fixtures/templates/', import.meta.url).pathname;
 const minute = 60_000;
 
 function render(template: string, context: unknown = {}) {

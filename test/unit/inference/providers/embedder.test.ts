@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { serverCaller } from '../../../src/access/principal.ts';
-import { probeEmbedder } from '../../../src/inference/providers/embedder.ts';
-import { faultOf } from '../../../src/inference/providers/fault.ts';
-import type { Provider } from '../../../src/inference/providers/provider.ts';
-import { Providers } from '../../../src/inference/providers/providers.ts';
-import { ServiceError } from '../../../src/protocol/service-error.ts';
-import { readProviderConfig } from '../../../src/provider-config/provider-config.ts';
+import { serverCaller } from '../../../../src/access/principal.ts';
+import { probeEmbedder } from '../../../../src/inference/providers/embedder.ts';
+import { faultOf } from '../../../../src/inference/providers/fault.ts';
+import type { Provider } from '../../../../src/inference/providers/provider.ts';
+import { ServiceError } from '../../../../src/protocol/service-error.ts';
+import { readProviderConfig } from '../../../../src/provider-config/provider-config.ts';
+import { openProviders } from '../../../support/providers/model-service.ts';
 
 const { signal } = new AbortController();
 const call = { caller: serverCaller('test', signal), signal };
@@ -26,21 +26,21 @@ describe('an embedder', () => {
         faults: [],
       });
     });
-    const embedder = new Providers({ own }).embedder(configOf({ provider: 'service', dimensions: 2 }));
+    const embedder = openProviders({ own }).embedder(configOf({ provider: 'service', dimensions: 2 }));
     const { vectors } = await embedder.embed(['a'], 'RETRIEVAL_QUERY', call);
     expect(vectors).toEqual([Float32Array.of(1, 0)]);
     expect(asked).toEqual([{ model: 'm', items: ['a'], task: 'RETRIEVAL_QUERY', dimensions: 2, keepGoing: true }]);
   });
 
   test('has a fingerprint of provider, model and length, without key and address', () => {
-    const providers = new Providers({ own: ownWith(unused) });
+    const providers = openProviders({ own: ownWith(unused) });
     const of = (members: object) => providers.embedder(configOf({ provider: 'service', ...members })).fingerprint;
     expect(of({ api_key: 'k' })).toBe(of({}));
     expect(new Set([of({}), of({ model: 'n' }), of({ dimensions: 8 })]).size).toBe(3);
   });
 
   test('tells the length of its vectors when it is probed', async () => {
-    const providers = new Providers({ own: ownWith(unused) });
+    const providers = openProviders({ own: ownWith(unused) });
     const mock = providers.embedder(configOf({ provider: 'mock', dimensions: 8 }));
     expect(await probeEmbedder(mock, call)).toEqual({ sparse: false, dimension: 8 });
   });
@@ -50,13 +50,13 @@ describe('an embedder', () => {
     const own = ownWith(() =>
       Promise.resolve({ model: 'm', dimension: 0, vectors: [undefined], tokens: 0, faults: [{ index: 0, error }] }),
     );
-    const embedder = new Providers({ own }).embedder(configOf({ provider: 'service' }));
+    const embedder = openProviders({ own }).embedder(configOf({ provider: 'service' }));
     await expect(probeEmbedder(embedder, call)).rejects.toThrow('one token is all it takes');
   });
 });
 
 describe('the mock provider', () => {
-  const mock = new Providers({ own: ownWith(unused) }).embedder(configOf({ provider: 'mock' }));
+  const mock = openProviders({ own: ownWith(unused) }).embedder(configOf({ provider: 'mock' }));
 
   test('puts texts that share words near each other', async () => {
     const texts = ['red apples and pears', 'pears and red apples', 'a treatise on naval law', '   '];

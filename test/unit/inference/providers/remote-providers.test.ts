@@ -1,0 +1,325 @@
+import { describe, expect, test } from 'bun:test';
+import { textMessage } from '../../../../src/inference/generation/chat-message.ts';
+import { generationRequest } from '../../../../src/inference/generation/generation-request.ts';
+import { signedHeaders } from '../../../../src/inference/providers/sign-request.ts';
+import { readProviderConfig } from '../../../../src/provider-config/provider-config.ts';
+import {
+  ModelService,
+  openProviders,
+  providerCall,
+  type ServiceProtocol,
+} from '../../../support/providers/model-service.ts';
+
+const call = providerCall();
+const secretKey = `\${secret:key}`;
+const awsId = `\${AWS_ID}`;
+const awsSecret = `\${AWS_SECRET}`;
+
+const uses: Record<ServiceProtocol, object> = {
+  openai: { provider: 'openai', api_key: secretKey },
+  ollama: { provider: 'ollama' },
+  cohere: { provider: 'cohere', api_key: secretKey },
+  bedrock: {
+    provider: 'bedrock',
+    region: 'eu-west-1',
+    access_key_id: awsId,
+    secret_access_key: awsSecret,
+    model: 'amazon.titan-embed-text-v2:0',
+  },
+};
+const credentials = {
+  [secretKey]: 'sk-very-secret',
+  [awsId]: 'AKIDEXAMPLE',
+  [awsSecret]: 'wJalr-secret',
+};
+
+function configFor(protocol: ServiceProtocol, service: ModelService, more: object = {}) {
+  const url = protocol === 'openai' ? `${service.url}/v1` : service.url;
+  return readProviderConfig({ model: 'm', ...uses[protocol], url, ...more }, 'embed', 'embedder');
+}
+
+function embedderOf(protocol: ServiceProtocol, service: ModelService, more: object = {}) {
+  return openProviders({ credentials }).embedder(configFor(protocol, service, more));
+}
+
+describe.each(['openai', 'ollama', 'cohere', 'bedrock'] as const)('the protocol of %s', (protocol) => {
+  test('embeds texts in batches, in their order', async () => {
+    await using service = new ModelService(protocol);
+    const texts = Array.from({ length: 300 }, (_, at) => `text number ${at}`);
+    const embedder = embedderOf(protocol, service);
+    const { vectors, faults, tokens, dimension } = await embedder.embed(texts, 'RETRIEVAL_DOCUMENT', call);
+    const expected = (await service.vectorsOf(texts)).map((vector) => Float32Array.from(vector));
+    expect([...vectors]).toEqual(expected);
+    expect([faults, dimension]).toEqual([[], 64]);
+    expect(tokens).toBeGreaterThan(protocol === 'cohere' ? 0 : 300);
+    expect(service.texts.toSorted()).toEqual(texts.toSorted());
+    const requests = { openai: 2, ollama: 5, cohere: 4, bedrock: 300 };
+    expect(service.seen).toHaveLength(requests[protocol]);
+  });
+
+  test('asks for the length that was configured', async () => {
+    await using service = new ModelService(protocol);
+    const embedder = embedderOf(protocol, service, { dimensions: 16 });
+    const { vectors } = await embedder.embed(['a b'], 'RETRIEVAL_QUERY', call);
+    expect(vectors[0]).toHaveLength(16);
+  });
+
+  test('expands its credentials for each request, and sends them nowhere but in their header', async () => {
+    await using service = new ModelService(protocol);
+    await embedderOf(protocol, service).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    const [{ headers, text, path }] = service.seen as [ModelService['seen'][0]];
+    const authorization = headers.get('authorization');
+    if (protocol === 'ollama') expect(authorization).toBeNull();
+    else if (protocol === 'bedrock') expect(authorization).toContain('Credential=AKIDEXAMPLE/');
+    else expect(authorization).toBe('Bearer sk-very-secret');
+    expect(text + path).not.toMatch(/secret/);
+  });
+});
+
+describe('an embedder of another service', () => {
+  test('asks for a question to be embedded as one where the protocol can say so', async () => {
+    await using service = new ModelService('cohere');
+    const embedder = embedderOf('cohere', service);
+    await embedder.embed(['a'], 'RETRIEVAL_QUERY', call);
+    await embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    expect(service.seen.map(({ body }) => body.input_type)).toEqual(['search_query', 'search_document']);
+  });
+
+  test('finds the texts that the service refuses, and embeds the others', async () => {
+    await using service = new ModelService('openai');
+    const bad = ['text 7', 'text 40', 'text 41'];
+    service.always = ({ body }) =>
+      body.input.some((text: string) => bad.includes(text))
+        ? Response.json({ error: { message: 'maximum context length is 8192 tokens' } }, { status: 400 })
+        : undefined;
+    const texts = Array.from({ length: 64 }, (_, at) => `text ${at}`);
+    const { vectors, faults } = await embedderOf('openai', service).embed(texts, 'RETRIEVAL_DOCUMENT', call);
+    expect(faults.map(({ index, error }) => [index, error.code])).toEqual(
+      [7, 40, 41].map((index) => [index, 'context_length_exceeded']),
+    );
+    expect(vectors.filter((vector) => vector === undefined)).toHaveLength(3);
+    // 3 x 2 x log2(64), the first one and a proof that the service works at all.
+    expect(service.seen.length).toBeLessThan(40);
+  });
+
+  test('blames no text where the service refuses them all', async () => {
+    await using service = new ModelService('openai');
+    service.always = () => Response.json({ error: { message: 'this model takes no dimensions' } }, { status: 400 });
+    const texts = Array.from({ length: 100 }, (_, at) => `text ${at}`);
+    const embedded = embedderOf('openai', service, { dimensions: 3 }).embed(texts, 'RETRIEVAL_DOCUMENT', call);
+    await expect(embedded).rejects.toMatchObject({ code: 'upstream_refused' });
+    expect(service.seen).toHaveLength(2);
+  });
+
+  test.each([
+    ['of another length', [[1, 2, 3]], 'a vector of 3 numbers; 2 were asked for'],
+    ['with a number that is not finite', [['NaN', 1]], 'a number that is not finite'],
+    ['that 32 bits cannot hold', [[1e39, 1]], 'a number that is not finite'],
+    ['of no numbers', [[]], 'no vector for this text'],
+    ['of nothing', [null], 'no vector for this text'],
+  ])('takes a vector %s for a fault of the text', async (_name, embeddings, sentence) => {
+    await using service = new ModelService('ollama');
+    service.always = () => Response.json({ embeddings });
+    const embedded = await embedderOf('ollama', service, { dimensions: 2 }).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    expect(embedded.vectors).toEqual([undefined]);
+    expect(embedded.faults).toMatchObject([{ index: 0, error: { code: 'inference_failed' } }]);
+    expect(embedded.faults[0]?.error.message).toContain(sentence);
+  });
+
+  test.each([
+    ['a key that is refused', () => new Response('{}', { status: 401 }), 'upstream_refused', 1],
+    ['a model that is not there', () => new Response('{}', { status: 404 }), 'upstream_refused', 1],
+    ['a redirect', () => Response.redirect('http://127.0.0.1:1/'), 'upstream_refused', 1],
+    ['fewer vectors than texts', () => Response.json({ embeddings: [] }), 'upstream_failed', 3],
+    ['what is not JSON', () => new Response('<html>'), 'upstream_failed', 3],
+    ['an overload', () => new Response('', { status: 503 }), 'upstream_failed', 3],
+    ['a limit', () => new Response('', { status: 429, headers: { 'retry-after': '30' } }), 'upstream_failed', 1],
+  ])('takes %s for a fault of the service', async (_name, answer, code, requests) => {
+    await using service = new ModelService('ollama');
+    service.always = answer;
+    const embedded = embedderOf('ollama', service).embed(['a', 'b'], 'RETRIEVAL_DOCUMENT', call);
+    await expect(embedded).rejects.toMatchObject({ code });
+    expect(service.seen).toHaveLength(requests);
+  });
+
+  test('goes on after a storm that passes', async () => {
+    await using service = new ModelService('openai');
+    service.next.push(
+      () => new Response('', { status: 500 }),
+      () => new Response('', { status: 429, headers: { 'retry-after-ms': '5' } }),
+    );
+    const { vectors } = await embedderOf('openai', service).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    expect([vectors.length, service.seen.length]).toEqual([1, 3]);
+  });
+
+  test('that hangs fails within its time, and a caller who leaves ends its request', async () => {
+    await using service = new ModelService('openai');
+    const hung = Promise.withResolvers<Response>();
+    service.always = () => hung.promise;
+    const entries = { openai: { timeoutMs: 100 } };
+    const embedder = openProviders({ credentials, entries }).embedder(configFor('openai', service));
+    await expect(embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call)).rejects.toThrow('did not answer within 100 ms');
+    const stop = new AbortController();
+    const patient = embedderOf('openai', service).embed(['a'], 'RETRIEVAL_DOCUMENT', providerCall(stop.signal));
+    stop.abort(new Error('left'));
+    await expect(patient).rejects.toThrow('left');
+    hung.resolve(new Response(''));
+  });
+
+  test('reads no more of an answer than it may have', async () => {
+    await using service = new ModelService('openai');
+    const piece = new Uint8Array(1024 * 1024).fill(0x20);
+    service.always = () =>
+      new Response(
+        new ReadableStream({
+          pull: (controller) => controller.enqueue(piece),
+        }),
+      );
+    const embedded = embedderOf('openai', service).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    await expect(embedded).rejects.toThrow('answered more than 67108864 bytes');
+  }, 60_000);
+
+  test('shows no key in its errors, also where the service repeats it', async () => {
+    await using service = new ModelService('openai');
+    service.always = ({ headers }) =>
+      Response.json({ error: { message: `wrong key ${headers.get('authorization')}` } }, { status: 401 });
+    const error = await embedderOf('openai', service)
+      .embed(['a'], 'RETRIEVAL_DOCUMENT', call)
+      .catch((thrown: unknown) => thrown);
+    expect(String(error)).toContain('wrong key Bearer (secret)');
+    expect(Bun.inspect(error, { depth: 10 })).not.toContain('sk-very-secret');
+  });
+});
+
+describe('where requests may go', () => {
+  test('is checked for every request: an address that is no longer allowed is not called', async () => {
+    await using service = new ModelService('openai');
+    let isAllowed = true;
+    const providers = openProviders({ credentials, allowed: () => isAllowed });
+    const embedder = providers.embedder(configFor('openai', service));
+    await embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    isAllowed = false;
+    await expect(embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call)).rejects.toMatchObject({ code: 'host_not_allowed' });
+    expect(() => providers.embedder(configFor('openai', service))).toThrow('is not allowed');
+    expect(service.seen).toHaveLength(1);
+  });
+
+  test('the key of the operator goes to the address of the operator, and not to one that an index names', async () => {
+    await using own = new ModelService('openai');
+    await using other = new ModelService('openai');
+    const entries = { openai: { apiKey: 'sk-operator', url: `${own.url}/v1` } };
+    const providers = openProviders({ entries });
+    const config = (url?: string) =>
+      readProviderConfig({ provider: 'openai', model: 'm', ...(url && { url }) }, 'embed', 'embedder');
+    await providers.embedder(config()).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    await providers.embedder(config(`${other.url}/v1`)).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    expect(own.seen[0]?.headers.get('authorization')).toBe('Bearer sk-operator');
+    expect(other.seen[0]?.headers.get('authorization')).toBeNull();
+  });
+
+  test('a request to AWS without a key of its own uses none at an address that an index names', async () => {
+    await using service = new ModelService('bedrock');
+    const { access_key_id: _id, secret_access_key: _secret, ...unsigned } = uses.bedrock as Record<string, unknown>;
+    const config = readProviderConfig({ ...unsigned, url: service.url }, 'embed', 'embedder');
+    const embedder = openProviders({ credentials }).embedder(config);
+    await expect(embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call)).rejects.toThrow('there is no key for this address');
+    expect(service.seen).toEqual([]);
+  });
+});
+
+describe('the state of providers', () => {
+  test('tells requests, tokens and the breaker of each place, without keys', async () => {
+    await using service = new ModelService('openai');
+    const providers = openProviders({ credentials });
+    await providers.embedder(configFor('openai', service)).embed(['one two'], 'RETRIEVAL_DOCUMENT', call);
+    await providers.embedder(configFor('openai', service, { model: 'n' })).embed(['three'], 'RETRIEVAL_QUERY', call);
+    expect(providers.states).toEqual([
+      {
+        provider: 'openai',
+        host: new URL(service.url).host,
+        requests: 2,
+        failures: 0,
+        retries: 0,
+        tokens: 3,
+        waits: 0,
+        waitedMs: 0,
+        breaker: 'closed',
+      },
+    ]);
+  });
+});
+
+describe.each(['openai', 'ollama', 'bedrock'] as const)('a generation by the protocol of %s', (protocol) => {
+  const request = generationRequest({ model: 'm', messages: [textMessage('user', 'hello')], tokensMax: 9 });
+
+  test('answers whole', async () => {
+    await using service = new ModelService(protocol);
+    const provider = openProviders({ credentials }).provider(configFor(protocol, service));
+    const [output] = await provider.generate(request, call);
+    expect(output).toMatchObject({
+      deltas: [{ kind: 'content', text: 'You said: hello' }],
+      finish: 'stop',
+      result: { promptTokens: 5, completionTokens: 3 },
+    });
+  });
+
+  test('answers in pieces', async () => {
+    await using service = new ModelService(protocol);
+    const provider = openProviders({ credentials }).provider(configFor(protocol, service));
+    let text = '';
+    const [output] = await provider.generate(request, {
+      ...call,
+      onPiece(_choice, deltas) {
+        for (const delta of deltas) if (delta.kind === 'content') text += delta.text;
+      },
+    });
+    expect([text, output?.deltas, output?.result.completionTokens]).toEqual(['You said: hello', [], 3]);
+  });
+});
+
+test('a stream that ends early is an error, and what it gave is not given again', async () => {
+  await using service = new ModelService('openai');
+  service.always = () => new Response('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
+  const provider = openProviders({ credentials }).provider(configFor('openai', service));
+  const request = generationRequest({ model: 'm', messages: [textMessage('user', 'hello')] });
+  const pieces: unknown[] = [];
+  const generated = provider.generate(request, { ...call, onPiece: (...piece) => pieces.push(piece) });
+  await expect(generated).rejects.toMatchObject({ code: 'upstream_failed' });
+  expect([pieces.length, service.seen.length]).toEqual([1, 1]);
+});
+
+test('a hosted reranker scores texts in their order', async () => {
+  await using service = new ModelService('cohere');
+  const provider = openProviders({ credentials }).provider(configFor('cohere', service));
+  const request = {
+    model: 'm',
+    query: 'red apples',
+    texts: ['naval law', 'apples', 'red apples'],
+    truncate: undefined,
+  };
+  const { scores } = await provider.rerank(request, call);
+  expect([...scores]).toEqual([0, 0.5, 1]);
+});
+
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html: `post-vanilla` of the test suite.
+test('requests are signed as the test suite of AWS Signature Version 4 has it', async () => {
+  const headers = await signedHeaders(
+    {
+      url: new URL('https://example.amazonaws.com/'),
+      body: '',
+      region: 'us-east-1',
+      service: 'service',
+      headers: {},
+      nowMs: Date.UTC(2015, 7, 30, 12, 36, 0),
+    },
+    {
+      accessKeyId: 'AKIDEXAMPLE',
+      secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+      sessionToken: undefined,
+    },
+  );
+  expect(headers.authorization).toBe(
+    'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, ' +
+      'SignedHeaders=host;x-amz-date, Signature=5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b',
+  );
+});
