@@ -2,6 +2,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
 import type { ClusterSource } from '../http/database/cluster.ts';
 import { allRoutes } from '../http/routing/all-routes.ts';
+import type { Providers } from '../inference/providers/providers.ts';
 import { pause, systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';
@@ -14,6 +15,7 @@ import { createApp } from './create-app.ts';
 import { openAccess } from './open-access.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference, stopInference } from './open-inference.ts';
+import { openProviders } from './open-providers.ts';
 import { openSecrets, type Secrets } from './open-secrets.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
@@ -26,10 +28,11 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const limits = limitsOf(options);
   const metrics = new Metrics();
   const secrets = openSecrets({ config, clock, logger: logger.component('secrets') });
-  const database = await openDatabase({ options: () => config.config, clock, logger, metrics });
-  const readiness = new Readiness();
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceParts);
+  const providers = openProviders({ options: () => config.config, inference, secrets, clock, metrics });
+  const database = await openDatabase({ options: () => config.config, clock, logger, metrics });
+  const readiness = new Readiness();
   const access = await openAccess(database.access, {
     config: options,
     clock,
@@ -39,7 +42,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   });
   const services = {
     ...database.services,
-    cluster: clusterSource(start, database, secrets),
+    cluster: clusterSource(start, database, { secrets: secrets.store, providers }),
     secrets,
     inference,
     readiness,
@@ -82,14 +85,19 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   };
 }
 
-function clusterSource({ config, listener }: ServerStart, database: Database, { store }: Secrets): ClusterSource {
+function clusterSource(
+  { config, listener }: ServerStart,
+  database: Database,
+  { secrets, providers }: { secrets: Secrets['store']; providers: Providers },
+): ClusterSource {
   const { health, replay, directory } = database;
   const { tables } = database.services;
   return {
     tables: () => tables.all(),
     health: (sees) => nodeHealth({ health, replay, tables }, sees),
     config: () => config.state,
-    secrets: () => store.state,
+    secrets: () => secrets.state,
+    providers: () => providers.states,
     dataDirectory: directory,
     apiUrl: () => listener.url,
     authEnabled: config.config.authEnabled,

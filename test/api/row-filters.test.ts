@@ -132,6 +132,7 @@ describe('a caller with a row filter', () => {
       ...source,
       health: () => ({ ...node, ranges: [] }),
       config: () => state,
+      providers: () => [],
       secrets: () => ({ ...state, sourceGeneration: '' }),
     });
     const answer = (await topology?.handler({ caller: tv } as never)) as { data: { ranges: { table_name: string }[] } };

@@ -3,6 +3,7 @@ import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts'
 import type { SecretStoreState } from '../../access/secrets/secret-store.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
+import type { ProviderState } from '../../inference/providers/providers.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
@@ -19,6 +20,7 @@ export interface ClusterSource {
   health(sees: (table: string) => boolean): NodeHealth;
   config(): ConfigGeneration;
   secrets(): SecretStoreState;
+  providers(): ProviderState[];
   dataDirectory: string;
   apiUrl(): string;
   /** Whether requests need a credential. */
@@ -73,6 +75,7 @@ function renderStatus(source: ClusterSource, caller: Caller) {
       reload_failures: reloadFailures,
     },
     storage: storageEngine,
+    providers: source.providers().map(({ waitedMs, ...state }) => ({ ...state, waited_ms: waitedMs })),
   };
 }
 

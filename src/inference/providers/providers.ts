@@ -2,8 +2,9 @@ import { LRUCache } from 'lru-cache';
 import type { ProviderOptions } from '../../config/provider-options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ProviderConfig, SigningConfig } from '../../provider-config/provider-config.ts';
-import { providerTraits } from '../../provider-config/provider-names.ts';
+import { type ProviderName, providerTraits } from '../../provider-config/provider-names.ts';
 import { BedrockProvider } from './bedrock-provider.ts';
+import type { BreakerState } from './circuit-breaker.ts';
 import { CohereProvider, cohereBatch } from './cohere-provider.ts';
 import { type Embedder, embedderOf } from './embedder.ts';
 import { MockProvider } from './mock-provider.ts';
@@ -25,12 +26,12 @@ interface ProvidersDeps extends ProviderHttpDeps {
   readonly random: () => number;
 }
 
-/** How a provider at one place goes. */
-interface ProviderState extends GateCounts {
-  readonly provider: string;
-  /** Name and port. */
-  readonly host: string;
+/** How a provider goes, at all of its addresses and with all of its keys. */
+export interface ProviderState extends GateCounts {
+  readonly provider: ProviderName;
 }
+
+const breakerStates: readonly BreakerState[] = ['closed', 'half_open', 'open'];
 
 const providersMax = 1_024;
 const concurrentRequests = 8;
@@ -57,10 +58,9 @@ export class Providers {
   readonly #mock = new MockProvider();
   readonly #http: ProviderHttp;
   readonly #clients = new LRUCache<string, Provider>({ max: providersMax });
-  readonly #gates = new LRUCache<
-    string,
-    { readonly gate: ProviderGate; readonly provider: string; readonly host: string }
-  >({ max: providersMax });
+  readonly #gates = new LRUCache<string, { readonly gate: ProviderGate; readonly provider: ProviderName }>({
+    max: providersMax,
+  });
 
   constructor(deps: ProvidersDeps) {
     this.#deps = deps;
@@ -87,9 +87,23 @@ export class Providers {
     return embedderOf(this.provider(config), config);
   }
 
-  /** Every place that was asked since the start. */
+  /** Every other server that was asked since the start; the breaker is the one that is furthest from closed. */
   get states(): ProviderState[] {
-    return [...this.#gates.values()].map(({ gate, provider, host }) => ({ provider, host, ...gate.counts }));
+    const places = Map.groupBy(this.#gates.values(), ({ provider }) => provider);
+    return [...places].map(([provider, gates]) => {
+      const counts = gates.map(({ gate }) => gate.counts);
+      const sum = (name: Exclude<keyof GateCounts, 'breaker'>) => counts.reduce((total, each) => total + each[name], 0);
+      return {
+        provider,
+        requests: sum('requests'),
+        failures: sum('failures'),
+        retries: sum('retries'),
+        tokens: sum('tokens'),
+        waits: sum('waits'),
+        waitedMs: sum('waitedMs'),
+        breaker: breakerStates.findLast((state) => counts.some(({ breaker }) => breaker === state)) ?? 'closed',
+      };
+    });
   }
 
   /** Undefined for this server itself. */
@@ -158,7 +172,7 @@ export class Providers {
     if (known !== undefined) return known.gate;
     const { clock, random } = this.#deps;
     const gate = new ProviderGate({ clock, random, bounds });
-    this.#gates.set(key, { gate, provider, host: base.host });
+    this.#gates.set(key, { gate, provider });
     return gate;
   }
 

@@ -36,7 +36,7 @@ describe('logger', () => {
     log.error('failed', {}, error);
     const { err } = JSON.parse(lines[0] ?? '') as { err: { stack: string } };
     expect(err).toMatchObject({ code: 'disk', message: 'outer', cause: { message: 'inner' } });
-    expect(err.stack).toContain('observability.test.ts');
+    expect(err.stack).toContain('logger-and-metrics.test.ts');
     const circular = new Error('round');
     circular.cause = circular;
     log.warn('again', {}, circular);
