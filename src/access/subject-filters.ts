@@ -12,7 +12,7 @@ const permitsNothing = { match_none: {} } as const;
 const pathPartsMax = 16;
 
 /**
- * The filters of several subjects as one: all that stand under the same name must match. `{"$auth": "username"}`,
+ * The filters of several subjects together: all that stand under the same name must match. `{"$auth": "username"}`,
  * `"roles"` and `"metadata.a.b"` are replaced by the caller's values; a filter with one that the caller lacks permits
  * nothing. Undefined where nothing is filtered.
  */
@@ -27,12 +27,7 @@ export function rowFiltersFor(
     }
   }
   if (byTable.size === 0) return undefined;
-  const whole = [...byTable].map(([table, filters]): [string, object] => [
-    table,
-    filters.length === 1 ? (filters[0] ?? permitsNothing) : { conjuncts: filters },
-  ]);
-  // Without a prototype: tables may have any name.
-  return Object.assign(Object.create(null) as Record<string, object>, Object.fromEntries(whole));
+  return Object.fromEntries(byTable);
 }
 
 /** The values that a filter asks for, such as `metadata.team`. Fails with a sentence where one cannot be meant. */
