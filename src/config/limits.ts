@@ -119,6 +119,13 @@ export const limits = {
   /** Hits of a page that is highlighted, or explained. */
   highlightHitsMax: 1_000,
   explainHitsMax: 100,
+  /** Hits of a query that a model scores once more. */
+  rerankHitsMax: 1_000,
+  /** How long a template is kept parsed after its last use. */
+  templatesKeptMs: 300_000,
+  /** Texts that queries were embedded of, for how long and how many bytes of their vectors. */
+  queryVectorsKeptMs: 120_000,
+  queryVectorsBytesMax: 32 * 1_024 * 1_024,
   multiQueryMax: 100,
   /** In one query, nested ones included. */
   aggregationsMax: 256,

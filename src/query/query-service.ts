@@ -1,21 +1,26 @@
-import type { Caller } from '../access/principal.ts';
+import { type Caller, requireInference, requireTable } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import { forEachYielding } from '../lib/yield-to-event-loop.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
+import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+import { type FindProvider, rerankHits } from './after/rerank.ts';
 import type { Hit } from './execution/hydrate.ts';
 import { openTarget } from './execution/open-target.ts';
-import type { CursorScope, CursorSeal } from './execution/page-cursor.ts';
+import type { CursorScope } from './execution/page-cursor.ts';
 import { type ExecutedQuery, executeQuery } from './execution/query-executor.ts';
 import { renderQueryResult } from './execution/query-result.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from './execution/query-target.ts';
-import type { NativePlan } from './plan/native-plan.ts';
-import { type PlanContext, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
+import { bringInputs, type InputSources, type WholeSearch } from './inputs/bring-inputs.ts';
+import { isObject } from './nodes/query-members.ts';
+import { type AfterSearch, type PlanContext, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { readRowFilters } from './plan/row-filter.ts';
+import { QueryDeadline } from './query-deadline.ts';
 import { readQueryRequests } from './request/query-requests.ts';
 import { synonymsOf } from './request/synonyms.ts';
 import { VectorProjection } from './request/vector-projection.ts';
 import type { SearchableTable, SearchableTables } from './searchable-table.ts';
+import { type StageMs, StageTimes, stageMembers } from './stage-times.ts';
 
 /** Searches of one query when the indexes that it began with are closed under it. */
 const attemptsMax = 3;
@@ -23,18 +28,18 @@ const attemptsMax = 3;
 /** What a finished query tells to metrics and the slow-query log. */
 export interface QueryReport {
   table: string;
-  planMs: number;
-  searchMs: number;
+  stages: StageMs;
   tookMs: number;
-  /** The query as it was asked. */
+  /** The query as it was asked, without credentials. */
   request: unknown;
 }
 
-interface QueryServiceDeps {
+interface QueryServiceDeps extends InputSources {
   tables: SearchableTables;
   run: RunNativeQuery;
   clock: Clock;
-  cursors: CursorSeal;
+  /** What rerankers are asked by; undefined where the database was opened without models. */
+  provider: FindProvider | undefined;
   queryTimeoutMs: number;
   onQuery(report: QueryReport): void;
   onFailure(): void;
@@ -93,64 +98,121 @@ export class QueryService {
 
   async #answer(request: unknown, pathTable: string | undefined, caller: ServiceCaller, attempt = 1): Promise<string> {
     const { clock } = this.#deps;
-    const started = clock.monotonicMs();
+    const times = new StageTimes(clock);
     const table = this.#deps.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
-    const planned = planQuery(request, planContextOf(table, caller, nowMs));
-    const scope: CursorScope = { table: table.name, sort: planned.plan.sort };
-    const plan = this.#withInputs(planned, scope);
-    const plannedAt = clock.monotonicMs();
+    const asked = planQuery(request, planContextOf(table, caller, nowMs));
+    checkReranker(asked, table.name, caller);
+    this.#checkTemplate(asked);
+    using deadline = new QueryDeadline(clock, this.#timeoutMs(asked), caller);
+    times.end('plan');
+    const cursor: CursorScope = { table: table.name, sort: asked.plan.sort };
+    const search = await this.#bring(asked, { table, cursor, caller, deadline, times });
+    const planned: PlannedQuery = { ...asked, plan: search.plan };
     using lease = await table.lease();
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
     let executed: ExecutedQuery;
     try {
-      executed = await executeQuery({ plan, vectors: planned.vectors }, target, this.#deps.run, caller);
+      executed = await executeQuery(search, target, this.#deps.run, caller);
     } catch (error) {
       // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
       if (target.isOpen() || attempt === attemptsMax) throw error;
       return this.#answer(request, pathTable, caller, attempt + 1);
     }
+    times.end('search');
+    if (planned.after) {
+      executed = await this.#rerank(executed, planned.after, caller, deadline);
+      times.end('rerank');
+    }
     const stored = lease.ranges.map((range) => range.stored);
     const vectors = await VectorProjection.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
     const page = await finishPage(executed, planned, target, vectors);
-    const finished = clock.monotonicMs();
-    const report = {
-      table: table.name,
-      planMs: plannedAt - started,
-      searchMs: finished - plannedAt,
-      tookMs: finished - started,
-      request,
-    };
-    this.#deps.onQuery(report);
+    times.end('search');
+    const { stages, tookMs } = times;
+    this.#deps.onQuery({ table: table.name, stages, tookMs, request: withoutCredentials(request) });
     return renderQueryResult(page.executed, {
       table: table.name,
       projection: planned.projection,
-      tookMs: report.tookMs,
+      tookMs,
       highlights: page.highlights,
       embeddings: vectors?.shown,
-      seal: (values, at) => this.#deps.cursors.seal(scope, values, at),
-      profile: planned.profile ? profileOf(executed, lease.ranges.length, report) : undefined,
+      seal: (values, at) => this.#deps.cursors.seal(cursor, values, at),
+      failedOver: search.failedOver,
+      profile: planned.profile ? profileOf(executed, lease.ranges.length, stages) : undefined,
     });
   }
 
-  /** The plan with what only the server can bring into it. */
-  #withInputs({ plan, inputs }: PlannedQuery, scope: CursorScope): NativePlan {
-    const timeoutMs = Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#deps.queryTimeoutMs);
-    const whole: NativePlan = { ...plan, timeout_ms: timeoutMs };
-    if (inputs.cursor) whole.cursor = this.#deps.cursors.open(scope, inputs.cursor);
-    return whole;
+  /** Before anything is searched. */
+  #checkTemplate({ after }: PlannedQuery): void {
+    if (after && 'template' in after.rerank.source) this.#deps.templates.check(after.rerank.source.template);
   }
+
+  #timeoutMs({ plan }: PlannedQuery): number {
+    return Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#deps.queryTimeoutMs);
+  }
+
+  async #bring(planned: PlannedQuery, { table, cursor, caller, deadline, times }: BroughtFor): Promise<WholeSearch> {
+    const { requestId } = caller;
+    const search = await bringInputs(planned, this.#deps, {
+      table,
+      cursor,
+      requestId,
+      signal: () => deadline.signal(),
+    });
+    if (planned.inputs.semantic) times.end('embed');
+    return { ...search, plan: { ...search.plan, timeout_ms: deadline.leftMs } };
+  }
+
+  async #rerank(
+    executed: ExecutedQuery,
+    after: AfterSearch,
+    caller: ServiceCaller,
+    deadline: QueryDeadline,
+  ): Promise<ExecutedQuery> {
+    const { provider, templates } = this.#deps;
+    if (provider)
+      return rerankHits(executed, after, { find: provider, templates }, { caller, signal: deadline.signal() });
+    throw new ServiceError('not_implemented', '"reranker" needs models, and the database was opened without any');
+  }
+}
+
+/** What inputs are brought with. */
+interface BroughtFor {
+  table: SearchableTable;
+  cursor: CursorScope;
+  caller: ServiceCaller;
+  deadline: QueryDeadline;
+  times: StageTimes;
+}
+
+/** Who names a model and where it is may use models; who names a stored credential may change the table. */
+function checkReranker({ after }: PlannedQuery, table: string, caller: Caller): void {
+  if (!after) return;
+  requireInference(caller, 'read');
+  if (refersToCredentials(after.rerank.config)) requireTable(caller, table, 'admin');
+}
+
+function refersToCredentials({ apiKey, signing }: ProviderConfig): boolean {
+  const values = [apiKey, signing?.accessKeyId, signing?.secretAccessKey, signing?.sessionToken];
+  return values.some((value) => value?.includes('${'));
+}
+
+function withoutCredentials(request: unknown): unknown {
+  if (!isObject(request) || !isObject(request.reranker)) return request;
+  return { ...request, reranker: shownProviderConfig(request.reranker) };
 }
 
 /** What planning needs to know of the table and of who asks. */
 function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
   const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
+  const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);
   return {
     name,
     ttlDurationMs,
     nowMs,
     synonyms: synonymsOf(settings.schema),
     indexes: listedIndexes.map(({ definition }) => definition),
+    embedders: new Set(withEmbedder.map((index) => index.name)),
     hasTextIndex,
     rowFilters: readRowFilters(caller, name),
   };
@@ -190,8 +252,11 @@ function renderFailure(error: ServiceError, tookMs: number): string {
   });
 }
 
-function profileOf({ profile }: ExecutedQuery, rangeCount: number, report: QueryReport): string {
+function profileOf({ profile }: ExecutedQuery, rangeCount: number, stages: StageMs): string {
   const shards = { total: rangeCount, successful: rangeCount, failed: 0 };
-  const stages = { plan_ms: report.planMs, search_ms: report.searchMs };
-  return JSON.stringify({ shards, stages, ...(profile === undefined ? {} : JSON.parse(profile)) });
+  return JSON.stringify({
+    shards,
+    stages: stageMembers(stages),
+    ...(profile === undefined ? {} : JSON.parse(profile)),
+  });
 }

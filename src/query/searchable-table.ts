@@ -3,11 +3,14 @@ import type { Caller } from '../access/principal.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
+import type { ProviderConfig } from '../provider-config/provider-config.ts';
 
 /** An index of a table that is searched. */
 export interface ServingIndex {
   readonly name: string;
   readonly definition: IndexDefinition;
+  /** What makes its vectors; undefined where they come with the documents. */
+  readonly embedder?: ProviderConfig | undefined;
 }
 
 /** A table as queries see it. */

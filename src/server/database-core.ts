@@ -1,6 +1,7 @@
 import type { LimitOptions } from '../config/limits.ts';
 import { limitsOf } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
+import type { Providers } from '../inference/providers/providers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Health } from '../observability/health.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -17,6 +18,8 @@ export interface DatabaseOptions {
   readonly logger: Logger;
   /** Counts and measures what the database does; nothing listens for it here. */
   readonly metrics: Metrics;
+  /** The models that queries and indexes use; without them, whatever needs one is refused. */
+  readonly providers?: Providers;
 }
 
 /** What every service of the database leans on. */

@@ -1,11 +1,16 @@
+import type { LimitOptions } from '../config/limits.ts';
 import { queryIndexes } from '../engine/native-query.ts';
+import { Templates } from '../enrichment/template/templates.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { StartReplay } from '../indexing/start-replay.ts';
+import type { Providers } from '../inference/providers/providers.ts';
+import type { Clock } from '../lib/clock.ts';
 import { type Service, supervise } from '../lib/supervise.ts';
 import type { Health } from '../observability/health.ts';
 import type { LogFields } from '../observability/logger.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import { CursorSeal } from '../query/execution/page-cursor.ts';
+import { QueryEmbeddings } from '../query/inputs/query-embeddings.ts';
 import { QueryService } from '../query/query-service.ts';
 import type { AccessStore } from '../storage/catalog/access-store.ts';
 import { IndexService } from '../tables/indexes/index-service.ts';
@@ -122,8 +127,17 @@ function whereOf({ details }: ServiceError): LogFields {
   };
 }
 
+function queryEmbeddings(providers: Providers, clock: Clock, limits: LimitOptions): QueryEmbeddings {
+  return new QueryEmbeddings({
+    embedder: (config) => providers.embedder(config),
+    clock,
+    keptMs: limits.queryVectorsKeptMs,
+    bytesMax: limits.queryVectorsBytesMax,
+  });
+}
+
 function buildQueries(
-  { storage, clock, limits, logger, metrics, options }: DatabaseCore,
+  { storage, clock, limits, logger, metrics, options, providers }: DatabaseCore,
   tables: TableService,
 ): QueryService {
   return new QueryService({
@@ -131,12 +145,14 @@ function buildQueries(
     run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
+    templates: new Templates(clock, limits.templatesKeptMs),
+    embeddings: providers && queryEmbeddings(providers, clock, limits),
+    provider: providers && ((config) => providers.provider(config)),
     queryTimeoutMs: limits.queryDeadlineMs,
     onQuery(report) {
-      const { planMs, searchMs, tookMs } = report;
+      const { stages, tookMs } = report;
       metrics.increment('queries', ['ok']);
-      metrics.observe('queryStage', ['plan'], planMs / 1_000);
-      metrics.observe('queryStage', ['search'], searchMs / 1_000);
+      for (const [stage, ms] of Object.entries(stages)) metrics.observe('queryStage', [stage], ms / 1_000);
       if (tookMs < options().slowQueryMs) return;
       metrics.increment('slowQueries');
       logSlowQuery(logger, report, options().slowQueryText);

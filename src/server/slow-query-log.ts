@@ -1,6 +1,7 @@
 import type { Config } from '../config/options.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { QueryReport } from '../query/query-service.ts';
+import { stageMembers } from '../query/stage-times.ts';
 
 /** Characters of a query that a line shows. */
 const textCharsMax = 2_000;
@@ -10,14 +11,13 @@ const hashDigits = 16;
 /** Writes a line for a query that took long, with its stages and, as `log.slow_query_text` says, what was asked. */
 export function logSlowQuery(
   logger: Logger,
-  { table, planMs, searchMs, tookMs, request }: QueryReport,
+  { table, stages, tookMs, request }: QueryReport,
   shown: Config['slowQueryText'],
 ): void {
   logger.warn('slow query', {
     table,
     duration_ms: tookMs,
-    plan_ms: planMs,
-    search_ms: searchMs,
+    ...stageMembers(stages),
     ...askedOf(request, shown),
   });
 }

@@ -31,7 +31,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const inferenceParts = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceParts);
   const providers = openProviders({ options: () => config.config, inference, secrets, clock, metrics });
-  const database = await openDatabase({ options: () => config.config, clock, logger, metrics });
+  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, providers });
   const readiness = new Readiness();
   const access = await openAccess(database.access, {
     config: options,

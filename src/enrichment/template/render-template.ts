@@ -26,7 +26,7 @@ const mediaMax = 64;
 const charsPerStep = 4;
 
 /**
- * Renders a checked template over plain data. Texts come as they are: nothing is escaped, the reader is a model and not a
+ * Renders a checked template over plain data; `names` are known beside its members. Texts come as they are: nothing is escaped, the reader is a model and not a
  * browser. Throws `limit_exceeded` where it takes more than its bounds, `invalid_request` for an option of a helper that
  * cannot be.
  */
@@ -34,9 +34,10 @@ export function renderTemplate(
   nodes: readonly TemplateNode[],
   root: unknown,
   bounds: RenderBounds = usualBounds,
+  names: Readonly<Record<string, unknown>> = {},
 ): RenderedPart[] {
   const renderer = new Renderer(root, bounds);
-  renderer.render(nodes, { value: root, data: {}, names: {}, parent: undefined });
+  renderer.render(nodes, { value: root, data: {}, names, parent: undefined });
   return renderer.finish();
 }
 

@@ -31,9 +31,12 @@ export class Templates {
     this.#nodesOf(template);
   }
 
-  /** Throws as `check` does, and `limit_exceeded` where the rendering goes beyond its bounds. */
-  render(template: string, context: unknown): RenderedPart[] {
-    return renderTemplate(this.#nodesOf(template), context);
+  /**
+   * Throws as `check` does, and `limit_exceeded` where the rendering goes beyond its bounds. `names` are known beside the
+   * members of the context.
+   */
+  render(template: string, context: unknown, names: Readonly<Record<string, unknown>> = {}): RenderedPart[] {
+    return renderTemplate(this.#nodesOf(template), context, undefined, names);
   }
 
   #nodesOf(template: string): readonly TemplateNode[] {

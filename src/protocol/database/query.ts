@@ -48,7 +48,7 @@ export const mergeConfig = Type.Object({
       default: 'rrf',
       description:
         'rrf: sum of weight / (rank_constant + rank). rsf: weighted sum of scores, scaled to 0..1 within the window. ' +
-        'failover: the text search only where the vector searches find nothing.',
+        'failover: the text search only where the vector searches find nothing, or the text cannot be embedded.',
     }),
   ),
   weights: Type.Optional(
@@ -79,20 +79,48 @@ export const pruner = Type.Object(
   { description: 'What is cut off the merged hits of a search by `embeddings`; rules apply in this order.' },
 );
 
+export const reranker = Type.Object(
+  {
+    provider: Type.String({ description: '`service`: this server, or the one at `url`; or a hosted one.' }),
+    model: Type.String(),
+    field: Type.Optional(Type.String({ description: 'Path of the text of a document that is compared.' })),
+    template: Type.Optional(Type.String({ description: 'Handlebars over the document, instead of `field`.' })),
+    url: Type.Optional(Type.String()),
+    api_key: Type.Optional(Type.String({ description: 'A key, or `${secret:name}` for who may change the table.' })),
+    top_n: Type.Optional(Type.Integer({ minimum: 1, description: 'Hits that are left.' })),
+  },
+  {
+    description:
+      'A model that scores the best hits once more, reading the query beside each document: `limit` and `offset` hits, or as ' +
+      'many as `window_size` says. Its score replaces `_score`, and orders the hits.',
+  },
+);
+
 export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
     full_text_search: Type.Optional(queryNode),
     query: Type.Optional(queryNode),
     semantic_search: Type.Optional(
-      Type.String({ description: 'Text to embed; refused until an index of the table has an embedder.' }),
+      Type.String({
+        description: 'Text to search by, embedded by the embedder of each index that is searched for it.',
+      }),
     ),
-    embedding_template: Type.Optional(Type.String({ description: 'Refused as `semantic_search` is.' })),
+    embedding_template: Type.Optional(
+      Type.String({
+        description:
+          'Handlebars that makes of `semantic_search` what is embedded; `{{this}}` and `{{query}}` stand for it.',
+      }),
+    ),
     embeddings: Type.Optional(
       Type.Record(Type.String(), queryVector, { description: 'Vectors to search for, by embeddings index.' }),
     ),
     indexes: Type.Optional(
-      Type.Array(Type.String(), { description: 'Those of `embeddings` to search; all of them when absent or empty.' }),
+      Type.Array(Type.String(), {
+        description:
+          'Embeddings indexes to search. When absent or empty: those of `embeddings`, and for `semantic_search` the only ' +
+          'index that has an embedder.',
+      }),
     ),
     search_effort: Type.Optional(
       Type.Number({
@@ -107,6 +135,7 @@ export const queryRequest = Type.Object(
     distance_over: Type.Optional(Type.Number({ description: 'Only hits whose raw `_distance` is at least this.' })),
     merge_config: Type.Optional(mergeConfig),
     pruner: Type.Optional(pruner),
+    reranker: Type.Optional(reranker),
     filter_query: Type.Optional(queryNode),
     exclusion_query: Type.Optional(queryNode),
     with: Type.Optional(
@@ -211,7 +240,12 @@ const legProfile = Type.Object({
 
 export const queryProfile = Type.Object({
   shards: Type.Object({ total: Type.Integer(), successful: Type.Integer(), failed: Type.Integer() }),
-  stages: Type.Object({ plan_ms: Type.Number(), search_ms: Type.Number() }),
+  stages: Type.Object({
+    plan_ms: Type.Number(),
+    embed_ms: Type.Optional(Type.Number({ description: 'Of `semantic_search`.' })),
+    search_ms: Type.Number(),
+    rerank_ms: Type.Optional(Type.Number()),
+  }),
   legs: Type.Array(legProfile, { description: 'How each search went; text is called `full_text`.' }),
   merge: Type.Optional(
     Type.Object({
@@ -236,6 +270,12 @@ export const queryResult = Type.Object({
         'True: not all documents were looked at, because the time was over or an index is still replaying what it ' +
         'showed before a restart.',
     }),
+  ),
+  failover: Type.Optional(
+    Type.Object(
+      { code: Type.String(), error: Type.String() },
+      { description: 'Why words were searched alone: the text of `semantic_search` could not be embedded.' },
+    ),
   ),
   damaged: Type.Optional(
     Type.Integer({ description: 'Hits that were left out because what is stored does not match its checksum.' }),

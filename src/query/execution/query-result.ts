@@ -1,4 +1,5 @@
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
 import { type Projection, shownDocument } from '../request/projection.ts';
 import type { Hit } from './hydrate.ts';
 import type { CursorPosition } from './page-cursor.ts';
@@ -14,6 +15,8 @@ export interface ResultContext {
   highlights?: string[] | undefined;
   /** JSON objects of index -> vector, for hits whose vectors are shown. */
   embeddings?: ReadonlyMap<Hit, string> | undefined;
+  /** Why words were searched alone. */
+  failedOver?: ServiceError | undefined;
   /** JSON object. */
   profile?: string | undefined;
 }
@@ -34,9 +37,13 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
   const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
   return (
     `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
-    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
+    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${renderFailover(context.failedOver)}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
     `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
   );
+}
+
+function renderFailover(error: ServiceError | undefined): string {
+  return error === undefined ? '' : `,"failover":${JSON.stringify({ code: error.code, error: error.message })}`;
 }
 
 function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {

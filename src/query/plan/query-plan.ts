@@ -22,11 +22,13 @@ import { readQueryNode } from '../nodes/query-nodes.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
 import { compileProjection, type Projection } from '../request/projection.ts';
 import { readPage } from '../request/query-page.ts';
+import { type RerankPlan, readReranker } from '../request/reranker-request.ts';
 import type { Synonyms } from '../request/synonyms.ts';
 import { tolerateTypos } from '../request/typo-tolerance.ts';
-import { defaultLimit, readVectorSearch } from '../request/vector-search.ts';
+import { defaultLimit, readSearchedIndexes, readVectorSearch, type SemanticSearch } from '../request/vector-search.ts';
+import { expandCriteria, readCriteria, synonymExpansion } from './criteria.ts';
 import type { NativePlan } from './native-plan.ts';
-import { boolNode, matchAll, type PlanNode } from './plan-nodes.ts';
+import { matchAll, type PlanNode } from './plan-nodes.ts';
 import { restrictRows } from './row-filter.ts';
 
 /** What a plan needs to know of its table. */
@@ -40,6 +42,8 @@ export interface PlanContext {
   synonyms?: Synonyms;
   /** What vectors can be searched in. */
   indexes?: readonly IndexDefinition[];
+  /** Names of the indexes that make vectors of texts. */
+  embedders?: ReadonlySet<string>;
   /** False: there is no index of words. */
   hasTextIndex?: boolean;
   /** What the caller may see: all must match. */
@@ -50,6 +54,15 @@ export interface PlanContext {
 interface PlanInputs {
   /** A cursor still to be opened. */
   cursor: RequestedCursor | undefined;
+  semantic: SemanticSearch | undefined;
+}
+
+/** What becomes of the hits of the search before they are the page. */
+export interface AfterSearch {
+  rerank: RerankPlan;
+  /** The page that is cut from the reranked hits. */
+  limit: number;
+  offset: number;
 }
 
 export interface PlannedQuery {
@@ -58,6 +71,8 @@ export interface PlannedQuery {
   /** Query vectors of the plan's legs, one after another; empty without legs. */
   vectors: Uint8Array;
   inputs: PlanInputs;
+  /** Undefined where the hits of the search are the page. */
+  after: AfterSearch | undefined;
   /** What is to be marked in the documents of the page. */
   highlight: HighlightPlan | undefined;
   projection: Projection;
@@ -68,7 +83,6 @@ export interface PlannedQuery {
 
 /** Members of the interface whose part of the product does not exist yet, and what to call it. */
 const notBuiltMembers: ReadonlyMap<string, string> = new Map([
-  ['reranker', 'Reranking'],
   ['analyses', 'Analysis of result vectors'],
   ['graph_searches', 'Graph search'],
   ['expand_strategy', 'Graph search'],
@@ -85,6 +99,8 @@ const knownMembers = [...builtMembers, ...notBuiltMembers.keys()];
 const planNestingMax = 60;
 const where = 'query request';
 const noVectors = new Uint8Array(0);
+const noPage = { limit: 0, offset: 0 };
+const noEmbedders: ReadonlySet<string> = new Set();
 
 /**
  * The table that a request is about: `pathTable` from the address, or the member `table`. Both may be given when
@@ -114,36 +130,29 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     throw new ServiceError('not_implemented', `${what} ("${name}") is not built yet`);
   }
   const table = queryTable(request, context.name);
-  const budget = new QueryBudget();
-  const filters = new NamedFilters(member(request, 'with'), readQueryNode);
-  const typos = readBoolean(request, 'typo_tolerance', where) ?? false;
-  const expand = synonymExpansion(context.synonyms, budget);
-  const criteria = expandCriteria(readCriteria(request, budget, filters), expand);
-  const aggregations = readAggregations(request, { nowMs: context.nowMs, budget, filters });
-  for (const background of aggregations?.backgrounds ?? []) {
-    if (background.filter) background.filter = expand(background.filter);
-  }
-  filters.checkUnused({ where: 'with', depth: 0, budget, filters });
+  const { asked, criteria, typos, aggregations } = readConditions(request, context);
   const countOnly = readBoolean(request, 'count', where) ?? false;
-  const indexes = context.indexes ?? [];
+  const vectorIndexes = { all: context.indexes ?? [], embedders: context.embedders ?? noEmbedders };
+  const searched = readSearchedIndexes(request, vectorIndexes);
   // A pruner needs scores: without words or vectors every match has that of `match_all`.
-  if (needsScores(request)) criteria.query ??= matchAll;
+  if (searched.searched.length === 0 && member(request, 'pruner') !== undefined) criteria.query ??= matchAll;
   const hasText = criteria.query !== undefined;
-  const page = readPage(request, where, defaultLimit(request, indexes, hasText));
-  const vectorSearch = readVectorSearch(request, indexes, { page, hasText, countOnly });
-  const { limit, offset, sort, cursor } = page;
+  const page = readPage(request, where, defaultLimit(searched, hasText));
+  const vectorSearch = readVectorSearch(request, searched, { page, hasText, countOnly });
+  const rerank = readReranker(request, { page, semanticText: searched.semantic?.text, scored: asked });
+  const window = countOnly ? noPage : rerank ? { limit: rerank.candidates, offset: 0 } : page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
   const keyPrefix = readString(request, 'filter_prefix', where);
-  const explain = readExplain(request, limit);
+  const explain = readExplain(request, page.limit);
   const profile = readBoolean(request, 'profile', where) ?? false;
   const { query, filter, exclusion } = criteria;
   // Members one by one where most queries have none: spreading empty objects took half of the time of a plan.
   const plan: NativePlan = {
     filter,
     exclusion,
-    limit: countOnly ? 0 : limit,
-    offset: countOnly ? 0 : offset,
-    sort,
+    limit: window.limit,
+    offset: window.offset,
+    sort: page.sort,
     count_only: countOnly,
     // What does not score has no top to stop at, and users of filters want the number.
     exact_total: !vectorSearch && (countOnly || query === undefined || query.kind === 'match_all'),
@@ -163,14 +172,31 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     table,
     plan,
     vectors: vectorSearch?.vectors ?? noVectors,
-    inputs: { cursor },
-    highlight: readHighlight(request, limit),
+    inputs: { cursor: page.cursor, semantic: searched.semantic },
+    after: rerank && { rerank, limit: page.limit, offset: page.offset },
+    highlight: readHighlight(request, page.limit),
     projection: compileProjection(fields),
     profile,
     waitForIndexMs: readInteger(request, 'wait_for_index_ms', { min: 0, max: limits.indexWaitMsMax }, where),
   };
   if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search');
   return planned;
+}
+
+/** What the request asks of documents, and what is computed over those that match. `asked`: what scores, before synonyms. */
+function readConditions(request: Members, { synonyms, nowMs }: PlanContext) {
+  const budget = new QueryBudget();
+  const filters = new NamedFilters(member(request, 'with'), readQueryNode);
+  const typos = readBoolean(request, 'typo_tolerance', where) ?? false;
+  const expand = synonymExpansion(synonyms, budget);
+  const read = readCriteria(request, budget, filters);
+  const criteria = expandCriteria(read, expand);
+  const aggregations = readAggregations(request, { nowMs, budget, filters });
+  for (const background of aggregations?.backgrounds ?? []) {
+    if (background.filter) background.filter = expand(background.filter);
+  }
+  filters.checkUnused({ where: 'with', depth: 0, budget, filters });
+  return { asked: read.query, criteria, typos, aggregations };
 }
 
 /**
@@ -205,71 +231,12 @@ function restrict(plan: NativePlan, context: Omit<PlanContext, 'name'>): void {
   restrictRows(plan, rowFilters);
 }
 
-type ExpandNode = (node: PlanNode) => PlanNode;
-
-function synonymExpansion(synonyms: Synonyms | undefined, budget: QueryBudget): ExpandNode {
-  if (synonyms === undefined || synonyms.isEmpty) return (node) => node;
-  return (node) => synonyms.expand(node, budget);
-}
-
-function expandCriteria(criteria: Criteria, expand: ExpandNode): Criteria {
-  const expanded: Criteria = { filter: criteria.filter.map(expand), exclusion: criteria.exclusion.map(expand) };
-  if (criteria.query) expanded.query = expand(criteria.query);
-  return expanded;
-}
-
-function needsScores(request: Members): boolean {
-  return member(request, 'pruner') !== undefined && member(request, 'embeddings') === undefined;
-}
-
 function readExplain(request: Members, limit: number): boolean {
   const explain = readBoolean(request, 'explain', where) ?? false;
   if (explain && limit > limits.explainHitsMax) {
     throw new ServiceError('limit_exceeded', `explain: a page has at most ${limits.explainHitsMax} hits`);
   }
   return explain;
-}
-
-type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
-
-function readCriteria(request: Members, budget: QueryBudget, filters: NamedFilters): Criteria {
-  const read = (name: string): PlanNode | undefined => {
-    const value = member(request, name);
-    return value === undefined ? undefined : readQueryNode(value, { where: name, depth: 0, budget, filters });
-  };
-  const fullText = read('full_text_search');
-  const uniform = read('query');
-  if (fullText && uniform) throw invalidQuery(where, 'give "full_text_search" or "query", not both');
-  const split = splitScoring(fullText ?? uniform);
-  const filter = read('filter_query');
-  const exclusion = read('exclusion_query');
-  if (filter) split.filter = [...split.filter, filter];
-  if (exclusion) split.exclusion = [...split.exclusion, exclusion];
-  return split;
-}
-
-/**
- * Takes the clauses that do not score out of a bool around everything, so that the engine applies them before it
- * scores, and knows when nothing scores at all.
- */
-function splitScoring(node: PlanNode | undefined): Criteria {
-  if (node === undefined || isPlainMatchAll(node)) return { filter: [], exclusion: [] };
-  if (node.kind !== 'bool') return { query: node, filter: [], exclusion: [] };
-  const { must, should, filter, must_not: exclusion, boost } = node;
-  const [first] = must;
-  if (should.length > 0) {
-    // Without a clause that must match, optional ones would become required: one filter stays with them.
-    const kept = must.length === 0 && node.min_should === 0 ? filter : [];
-    const query = boolNode({ must, should, filter: kept, min_should: node.min_should ?? 1, boost });
-    return { query, filter: kept === filter ? [] : filter, exclusion };
-  }
-  if (first === undefined) return { filter, exclusion };
-  const query = must.length === 1 && boost === 1 ? first : boolNode({ must, boost });
-  return isPlainMatchAll(query) ? { filter, exclusion } : { query, filter, exclusion };
-}
-
-function isPlainMatchAll(node: PlanNode): boolean {
-  return node.kind === 'match_all' && node.boost === 1;
 }
 
 function checkPlanNesting(plan: NativePlan): void {

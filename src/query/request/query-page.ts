@@ -39,6 +39,17 @@ export function readPage(request: Members, where: string, defaultLimit = pageLim
   return { limit, offset, sort, cursor };
 }
 
+/** Refuses another order than that of the scores that `beside` makes. */
+export function refuseOrder(request: Members, { offset, sort, cursor }: RequestedPage, beside: string): void {
+  const name = offset > 0 ? 'offset' : sort.length > 0 ? 'order_by' : undefined;
+  if (name === undefined && cursor === undefined) return;
+  const shown = name ?? (member(request, 'search_after') === undefined ? 'search_before' : 'search_after');
+  throw invalidQuery(
+    'query request',
+    `"${shown}" cannot go with "${beside}": ask for the best hits with a larger "limit"`,
+  );
+}
+
 function readSort(request: Members): PlanSort[] {
   const value = member(request, 'order_by');
   if (value === undefined) return [];

@@ -2,6 +2,7 @@ import { vectorBounds } from '../../engine/vector-bounds.ts';
 import type { VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
 import type { DenseDefinition } from '../../index-kinds/dense.ts';
 import type { SparseDefinition } from '../../index-kinds/sparse.ts';
+import type { SparseVector } from '../../inference/embeddings/embed-items.ts';
 import { base64Bytes, decodeBase64Into } from '../../lib/base64.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member } from '../nodes/query-members.ts';
@@ -15,6 +16,16 @@ export function readQueryVector(value: unknown, index: VectorIndexDefinition, wh
   return read(value, index, where);
 }
 
+/** The same for a vector that the embedder of the index has made. Fails with `invalid_query` where it does not fit the index. */
+export function bytesOfEmbedding(vector: Float32Array | SparseVector, index: VectorIndexDefinition, where: string): Uint8Array {
+  if (index.kind === 'dense' && vector instanceof Float32Array)
+    return denseBytes(Float32Array.from(vector), index, where);
+  if (index.kind === 'sparse' && !(vector instanceof Float32Array)) {
+    return sparseBytes(vector.indices, vector.values, where);
+  }
+  throw invalidQuery(where, `index "${index.name}" is ${index.kind}, and its embedder makes other vectors`);
+}
+
 const readers = { dense: readDenseVector, sparse: readSparseVector } satisfies Record<
   VectorIndexDefinition['kind'],
   unknown
@@ -25,11 +36,15 @@ const readers = { dense: readDenseVector, sparse: readSparseVector } satisfies R
  * Fails with `invalid_query` naming `where`.
  */
 function readDenseVector(value: unknown, index: DenseDefinition, where: string): Uint8Array {
-  const { dimension, metric, name } = index;
+  const { name } = index;
   if (!Array.isArray(value) && typeof value !== 'string') {
     throw invalidQuery(where, `index "${name}" is dense: the vector must be ${denseForms}`);
   }
-  const vector = typeof value === 'string' ? unpack(value, where) : floatsOf(value, where);
+  return denseBytes(typeof value === 'string' ? unpack(value, where) : floatsOf(value, where), index, where);
+}
+
+function denseBytes(vector: Float32Array<ArrayBuffer>, index: DenseDefinition, where: string): Uint8Array {
+  const { dimension, metric, name } = index;
   if (vector.length !== dimension) {
     throw invalidQuery(
       where,
@@ -55,6 +70,10 @@ function readDenseVector(value: unknown, index: DenseDefinition, where: string):
 function readSparseVector(value: unknown, { name }: SparseDefinition, where: string): Uint8Array {
   if (!isObject(value)) throw invalidQuery(where, `index "${name}" is sparse: the vector must be ${sparseForms}`);
   const [indices, values] = readSparseForm(value, where);
+  return sparseBytes(indices, values, where);
+}
+
+function sparseBytes(indices: Uint32Array, values: Float32Array, where: string): Uint8Array {
   if (indices.length !== values.length) {
     throw invalidQuery(where, `has ${indices.length} indices and ${values.length} values; each index needs one`);
   }

@@ -10,14 +10,23 @@ import { suggestion } from '../../lib/did-you-mean.ts';
 import { invalidQuery, isObject, type Members, member, readNumber, readStrings } from '../nodes/query-members.ts';
 import type { PlanLeg, PlanVectorSearch } from '../plan/native-plan.ts';
 import { readFusion, readPruner } from './fusion-request.ts';
-import { pageLimitDefault, type RequestedPage } from './query-page.ts';
+import { pageLimitDefault, type RequestedPage, refuseOrder } from './query-page.ts';
 import { readQueryVector } from './query-vector.ts';
+import { onlyEmbedder, readSemanticText, type SemanticText } from './semantic-search.ts';
 
 /** The vector searches of a request. */
 interface VectorSearch {
   plan: PlanVectorSearch;
-  /** The query vectors of the legs, one after another. */
+  /** The query vectors of the legs that are given, one after another. */
   vectors: Uint8Array;
+}
+
+/** What can be searched by vectors. */
+export interface VectorIndexes {
+  /** Of the table, others too. */
+  all: readonly IndexDefinition[];
+  /** Names of those that make vectors of texts. */
+  embedders: ReadonlySet<string>;
 }
 
 interface SearchShape {
@@ -30,31 +39,34 @@ interface SearchShape {
 
 const defaultEffort = 0.5;
 const where = 'query request';
-/** Members that say something about the search by `embeddings` alone. */
+/** Members that say something about searches by vectors alone. */
 const refiningMembers = ['indexes', 'distance_under', 'distance_over'];
 
 /**
- * Reads the members of a request that search by vectors, or cut hits by their scores; undefined when there are none. `indexes` are those of the
- * table. Fails with `invalid_query` or `limit_exceeded` naming the member.
+ * Reads the members of a request that search by vectors, or cut hits by their scores; undefined when there are none.
+ * Fails with `invalid_query` or `limit_exceeded` naming the member.
  */
 export function readVectorSearch(
   request: Members,
-  indexes: readonly IndexDefinition[],
+  { semantic, searched }: SearchedIndexes,
   shape: SearchShape,
 ): VectorSearch | undefined {
-  refuseSemanticSearch(request);
   const effort = readNumber(request, 'search_effort', { min: 0, max: 1 }, where) ?? defaultEffort;
-  const legs = readLegs(request, indexes, effort);
+  const legs = searched.map((each) => readLeg(each, effort));
   const names = [...(shape.hasText ? [textLegName] : []), ...legs.map(({ leg }) => leg.name)];
   const window = shape.countOnly ? limits.queryLimitMax : shape.page.limit || pageLimitDefault;
   const { weights, ...fusion } = readFusion(request, names, window);
   const pruner = readPruner(request);
   if (legs.length === 0) {
     const without = refiningMembers.find((name) => member(request, name) !== undefined);
-    if (without) throw invalidQuery(where, `"${without}" needs "embeddings" with a vector to search for`);
+    if (without) {
+      const needed = '"embeddings" with a vector, or "semantic_search" with a text, to search for';
+      throw invalidQuery(where, `"${without}" needs ${needed}`);
+    }
     if (!pruner) return undefined;
   }
-  refuseOrder(request, shape.page, legs.length === 0 ? 'pruner' : 'embeddings');
+  const beside = legs.length === 0 ? 'pruner' : semantic ? 'semantic_search' : 'embeddings';
+  refuseOrder(request, shape.page, beside);
   return {
     plan: {
       legs: legs.map(({ leg }) => ({ ...leg, weight: weights.get(leg.name) ?? 1 })),
@@ -64,54 +76,84 @@ export function readVectorSearch(
       ...readDistances(request, legs),
       ...(pruner ? { pruner } : {}),
     },
-    vectors: joined(legs.map(({ vector }) => vector)),
+    vectors: joined(legs.flatMap(({ vector }) => vector ?? [])),
   };
 }
 
 /** Hits of a request that says no `limit`: a sparse index has its own number when it is searched alone. */
-export function defaultLimit(
-  request: Members,
-  indexes: readonly IndexDefinition[],
-  hasText: boolean,
-): number | undefined {
-  const embeddings = member(request, 'embeddings');
-  if (hasText || !isObject(embeddings)) return undefined;
-  const [name, ...others] = namesOf(request, embeddings);
-  const index = others.length === 0 ? indexes.find((each) => each.name === name) : undefined;
-  return index && kindOf(index).vectorSearch?.defaultLimit(index);
+export function defaultLimit({ searched }: SearchedIndexes, hasText: boolean): number | undefined {
+  if (hasText) return undefined;
+  const [only, ...others] = searched;
+  return only && others.length === 0 ? kindOf(only.index).vectorSearch?.defaultLimit(only.index) : undefined;
+}
+
+/** An index that a request searches. */
+interface SearchedIndex {
+  index: VectorIndex;
+  /** As it was given; undefined where it is to be made of the text. */
+  vector?: { value: unknown };
+}
+
+/** A text to search by, and the indexes whose embedders are to make the vectors of their legs of it. */
+export interface SemanticSearch extends SemanticText {
+  indexes: ReadonlySet<string>;
+}
+
+/** What a request searches by vectors. */
+export interface SearchedIndexes {
+  searched: readonly SearchedIndex[];
+  semantic: SemanticSearch | undefined;
+}
+
+/**
+ * Reads which indexes a request searches by vectors: all that have one, and for a text the only one with an embedder; or
+ * those that `indexes` names, in its order. Fails with `invalid_query` naming the member.
+ */
+export function readSearchedIndexes(request: Members, indexes: VectorIndexes): SearchedIndexes {
+  const text = readSemanticText(request, indexes.embedders);
+  const searched = searchedIndexes(request, indexes, text !== undefined);
+  if (text === undefined) return { searched, semantic: undefined };
+  const embedded = searched.filter(({ vector }) => vector === undefined).map(({ index }) => index.name);
+  return { searched, semantic: { ...text, indexes: new Set(embedded) } };
+}
+
+function searchedIndexes(request: Members, { all, embedders }: VectorIndexes, hasText: boolean): SearchedIndex[] {
+  const embeddings = member(request, 'embeddings') ?? {};
+  const hasVectors = member(request, 'embeddings') !== undefined;
+  if (!isObject(embeddings)) throw invalidQuery('embeddings', 'must be an object of index name -> vector');
+  const given = Object.keys(embeddings);
+  if (hasVectors && given.length === 0) throw invalidQuery('embeddings', 'names no index: leave it out');
+  for (const name of given) findIndex(name, all, 'embeddings');
+  if (!hasVectors && !hasText) return [];
+  const named = readIndexNames(request);
+  const usual = () => (hasText ? [...new Set([...given, onlyEmbedder(request, embedders)])] : given);
+  return (named.length > 0 ? named : usual()).map((name) => {
+    const index = findIndex(name, all, 'indexes');
+    if (Object.hasOwn(embeddings, name)) return { index, vector: { value: embeddings[name] } };
+    if (hasText && embedders.has(name)) return { index };
+    throw invalidQuery('indexes', `"${name}" has no vector in "embeddings", and no embedder to make one`);
+  });
+}
+
+function readIndexNames(request: Members): string[] {
+  const names = readStrings(request, 'indexes', limits.indexesPerTableMax, '') ?? [];
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw invalidQuery('indexes', `"${twice}" is named twice`);
+  return names;
 }
 
 interface ReadLeg {
   index: VectorIndexDefinition;
   leg: Omit<PlanLeg, 'weight'>;
-  vector: Uint8Array;
+  /** Undefined until the text is embedded. */
+  vector: Uint8Array | undefined;
 }
 
-function readLegs(request: Members, indexes: readonly IndexDefinition[], effort: number): ReadLeg[] {
-  const embeddings = member(request, 'embeddings');
-  if (embeddings === undefined) return [];
-  if (!isObject(embeddings)) throw invalidQuery('embeddings', 'must be an object of index name -> vector');
-  if (Object.keys(embeddings).length === 0) throw invalidQuery('embeddings', 'names no index: leave it out');
-  for (const name of Object.keys(embeddings)) findIndex(name, indexes, 'embeddings');
-  return namesOf(request, embeddings).map((name) => {
-    const index = findIndex(name, indexes, 'indexes');
-    if (!Object.hasOwn(embeddings, name)) {
-      throw invalidQuery('indexes', `"${name}" has no vector in "embeddings", and no embedder to make one`);
-    }
-    const at = `embeddings.${name}`;
-    const vector = readQueryVector(embeddings[name], index, at);
-    const leg = { name, kind: index.kind, bytes: vector.byteLength };
-    return { index, leg: kindOf(index).vectorSearch?.takesEffort ? { ...leg, effort } : leg, vector };
-  });
-}
-
-/** The indexes to search: all that have a vector, or those of them that `indexes` names. */
-function namesOf(request: Members, embeddings: Members): string[] {
-  const names = readStrings(request, 'indexes', limits.indexesPerTableMax, '') ?? [];
-  if (names.length === 0) return Object.keys(embeddings);
-  const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw invalidQuery('indexes', `"${twice}" is named twice`);
-  return names;
+function readLeg({ index, vector: given }: SearchedIndex, effort: number): ReadLeg {
+  const { name, kind } = index;
+  const vector = given && readQueryVector(given.value, index, `embeddings.${name}`);
+  const leg = { name, kind, bytes: vector?.byteLength ?? 0 };
+  return { index, leg: kindOf(index).vectorSearch?.takesEffort ? { ...leg, effort } : leg, vector };
 }
 
 function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndexDefinition {
@@ -125,24 +167,6 @@ function findIndex(name: string, indexes: readonly IndexDefinition[], at: string
   throw invalidQuery(at, `the table has no embeddings index "${shown}".${suggestion(name, others)}`);
 }
 
-function refuseSemanticSearch(request: Members): void {
-  for (const name of ['semantic_search', 'embedding_template']) {
-    if (member(request, name) === undefined) continue;
-    throw invalidQuery(
-      where,
-      `"${name}" needs an index with an embedder, and no index of the table has one: ` +
-        'make the vector yourself and give it in "embeddings"',
-    );
-  }
-}
-
-function refuseOrder(request: Members, { offset, sort, cursor }: RequestedPage, beside: string): void {
-  const name = offset > 0 ? 'offset' : sort.length > 0 ? 'order_by' : undefined;
-  if (name === undefined && cursor === undefined) return;
-  const shown = name ?? (member(request, 'search_after') === undefined ? 'search_before' : 'search_after');
-  throw invalidQuery(where, `"${shown}" cannot go with "${beside}": ask for the best hits with a larger "limit"`);
-}
-
 /** Distances are float32s: none is greater. */
 const distanceMax = 3.4e38;
 
@@ -153,7 +177,7 @@ function readDistances(request: Members, legs: ReadLeg[]): Pick<PlanVectorSearch
   if (under === undefined && over === undefined) return {};
   if (legs.every(({ index }) => !kindOf(index).vectorSearch?.hasDistance)) {
     const name = under === undefined ? 'distance_over' : 'distance_under';
-    throw invalidQuery(where, `"${name}" needs a dense index in "embeddings": other searches have no distance`);
+    throw invalidQuery(where, `"${name}" needs a dense index to search: other searches have no distance`);
   }
   if (under !== undefined && over !== undefined && over > under) {
     throw invalidQuery(where, '"distance_over" is above "distance_under": nothing lies between them');

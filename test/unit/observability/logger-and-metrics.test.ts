@@ -132,7 +132,12 @@ test('connections are counted by the port of their own side', () => {
 });
 
 describe('slow queries', () => {
-  const report = { table: 'books', planMs: 1, searchMs: 2, tookMs: 3, request: { full_text_search: { query: 'x' } } };
+  const report = {
+    table: 'books',
+    stages: { plan: 1, search: 2 },
+    tookMs: 3,
+    request: { full_text_search: { query: 'x' } },
+  };
   const lineOf = (shown: 'hash' | 'text' | 'none', request: unknown = report.request) => {
     const { lines, logger: log } = logger('json');
     logSlowQuery(log, { ...report, request }, shown);

@@ -1,0 +1,29 @@
+/**
+ * The text at a dotted path of a document, given as JSON: a string as it is, anything else as JSON. Arrays are transparent:
+ * the path goes on in each element, and the texts that are found stand on lines of their own. Undefined where there is
+ * none, or nothing but space.
+ */
+export function textAt(document: string, path: string): string | undefined {
+  const found: unknown[] = [];
+  collect(JSON.parse(document), path.split('.'), found);
+  const text = found.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join('\n');
+  return text.trim() === '' ? undefined : text;
+}
+
+function collect(value: unknown, path: readonly string[], found: unknown[]): void {
+  if (value === null || value === undefined) return;
+  if (Array.isArray(value)) {
+    for (const element of value) collect(element, path, found);
+    return;
+  }
+  if (path.length === 0) {
+    found.push(value);
+    return;
+  }
+  if (typeof value !== 'object') return;
+  // The name of a member may have dots of its own.
+  for (let end = 1; end <= path.length; end += 1) {
+    const name = path.slice(0, end).join('.');
+    if (Object.hasOwn(value, name)) collect((value as Record<string, unknown>)[name], path.slice(end), found);
+  }
+}

@@ -1,0 +1,143 @@
+import type { Templates } from '../../enrichment/template/templates.ts';
+import { isVectorIndex, type VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
+import { faultOf } from '../../inference/providers/fault.ts';
+import { must } from '../../lib/assert.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { CursorScope, CursorSeal } from '../execution/page-cursor.ts';
+import type { NativePlan, PlanLeg } from '../plan/native-plan.ts';
+import type { PlannedQuery } from '../plan/query-plan.ts';
+import { bytesOfEmbedding } from '../request/query-vector.ts';
+import { renderedText } from '../request/rendered-text.ts';
+import type { SemanticSearch } from '../request/vector-search.ts';
+import type { SearchableTable } from '../searchable-table.ts';
+import type { QueryEmbeddings, QueryVector } from './query-embeddings.ts';
+
+export interface InputSources {
+  cursors: CursorSeal;
+  /** Undefined where the database was opened without models. */
+  embeddings: QueryEmbeddings | undefined;
+  templates: Templates;
+}
+
+/** For whom inputs are brought. */
+interface InputScope {
+  table: SearchableTable;
+  cursor: CursorScope;
+  requestId: string;
+  /** Aborted when nobody waits any more, or the time of the query is over. */
+  signal(): AbortSignal;
+}
+
+/** A plan with all that the engine needs. */
+export interface WholeSearch {
+  plan: NativePlan;
+  /** Query vectors of the plan's legs, one after another. */
+  vectors: Uint8Array;
+  /** Why the words were searched alone, where the text could not be embedded and the request takes that. */
+  failedOver: ServiceError | undefined;
+}
+
+/** Brings what a plan wants and planning cannot know: the place that a cursor seals, and the vectors of a text. */
+export async function bringInputs(
+  planned: PlannedQuery,
+  sources: InputSources,
+  scope: InputScope,
+): Promise<WholeSearch> {
+  const { inputs, vectors } = planned;
+  const plan: NativePlan = { ...planned.plan };
+  if (inputs.cursor) plan.cursor = sources.cursors.open(scope.cursor, inputs.cursor);
+  const { semantic } = inputs;
+  if (!semantic) return { plan, vectors, failedOver: undefined };
+  try {
+    return { ...(await withText(plan, vectors, semantic, sources, scope)), failedOver: undefined };
+  } catch (error) {
+    const isOver = scope.signal().aborted || plan.fusion?.strategy !== 'failover' || plan.query === undefined;
+    if (isOver || !(error instanceof ServiceError)) throw error;
+    return { plan: wordsAlone(plan), vectors: new Uint8Array(0), failedOver: error };
+  }
+}
+
+/** The vectors of all legs, those of the text made now: once for each embedder, all of them side by side. */
+async function withText(
+  plan: NativePlan,
+  given: Uint8Array,
+  { text: asked, template, indexes }: SemanticSearch,
+  { embeddings, templates }: InputSources,
+  scope: InputScope,
+): Promise<{ plan: NativePlan; vectors: Uint8Array }> {
+  if (!embeddings) {
+    throw new ServiceError(
+      'not_implemented',
+      '"semantic_search" needs models, and the database was opened without any',
+    );
+  }
+  const text = template === undefined ? asked : renderQuery(template, asked, templates);
+  let at = 0;
+  const ofLeg = async (leg: PlanLeg): Promise<Uint8Array> => {
+    if (indexes.has(leg.name)) return embedFor(leg.name, text, embeddings, scope);
+    at += leg.bytes;
+    return given.subarray(at - leg.bytes, at);
+  };
+  const legs = plan.legs ?? [];
+  const vectors = await Promise.all(legs.map(ofLeg));
+  return {
+    plan: { ...plan, legs: legs.map((leg, index) => ({ ...leg, bytes: vectors[index]?.byteLength ?? 0 })) },
+    vectors: Buffer.concat(vectors),
+  };
+}
+
+/** `{{this}}` and `{{query}}` stand for the text. */
+function renderQuery(template: string, text: string, templates: Templates): string {
+  const rendered = renderedText(templates.render(template, text, { query: text }), 'embedding_template');
+  if (rendered !== undefined) return rendered;
+  throw new ServiceError('invalid_query', 'embedding_template: nothing is left of the text to search for');
+}
+
+async function embedFor(
+  name: string,
+  text: string,
+  embeddings: QueryEmbeddings,
+  scope: InputScope,
+): Promise<Uint8Array> {
+  const { definition, embedder } = must(
+    scope.table.indexes.find((index) => index.name === name),
+    'a leg for an index of the table',
+  );
+  const config = must(embedder, 'a text for an index with an embedder');
+  const signal = scope.signal();
+  try {
+    const vector = await embeddings.embed(config, text, scope.requestId, signal);
+    return fitting(vector, vectorIndexOf(definition));
+  } catch (error) {
+    throw signal.aborted ? error : embeddingFailure(error, name);
+  }
+}
+
+function fitting(vector: QueryVector, index: VectorIndexDefinition): Uint8Array {
+  try {
+    return bytesOfEmbedding(vector, index, 'the embedder');
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw new ServiceError('upstream_refused', error.message, { cause: error });
+  }
+}
+
+function vectorIndexOf(definition: Parameters<typeof isVectorIndex>[0]): VectorIndexDefinition {
+  if (isVectorIndex(definition)) return definition;
+  throw new ServiceError('internal', 'a text for an index without vectors');
+}
+
+/** A fault of the text is the request's; one of the provider passes, or has to be repaired by who made the index. */
+function embeddingFailure(error: unknown, index: string): unknown {
+  if (!(error instanceof ServiceError)) return error;
+  const message = `semantic_search: index "${index}": ${error.message}`;
+  if (faultOf(error) === 'item') return new ServiceError(error.code, message, { cause: error });
+  if (!error.retryable) return new ServiceError('upstream_refused', message, { cause: error });
+  const retry = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+  return new ServiceError('query_embedding_temporarily_unavailable', message, { cause: error, ...retry });
+}
+
+/** The plan without its searches by vectors. */
+function wordsAlone({ distance_under, distance_over, ...plan }: NativePlan): NativePlan {
+  return { ...plan, legs: [] };
+}
