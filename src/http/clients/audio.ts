@@ -41,7 +41,7 @@ export function audioRoutes(inference: Inference): Route[] {
           const { file, model, language, format } = await readRequest(context.body, context.request);
           const audio = { where: 'file', mediaType: undefined, from: { base64: Buffer.from(file).toString('base64') } };
           const request = { audio, language, translate: task === 'translate' };
-          const heard = await transcribeSound(inference, model, request, context.signal);
+          const heard = await transcribeSound(inference, model, request, context);
           return { value: answer(heard, task, format), items: 1, tokens: heard.tokens };
         }),
     });

@@ -27,7 +27,7 @@ export function chunkRoutes(inference: Inference): Route[] {
       handler: (context) =>
         admitted(inference, 'chunk', context, async () => {
           const request = chunkRequest(context.body);
-          const chunked = await chunkText(inference, request, context.signal);
+          const chunked = await chunkText(inference, request, context);
           return { value: chunkAnswer(request.text, chunked), items: chunked.chunks.length, tokens: chunked.tokens };
         }),
     }),

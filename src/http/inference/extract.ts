@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import type { Finished } from '../../inference/admission.ts';
+import type { Finished, InferenceCall } from '../../inference/admission.ts';
 import { type Extracted, extractTexts } from '../../inference/extraction/extract-texts.ts';
 import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
 import type { Inference } from '../../inference/inference.ts';
@@ -50,10 +50,10 @@ export function extractRoutes(inference: Inference): Route[] {
       body: inferenceBody(extractRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       handler: (context) =>
         admitted(inference, 'extract', context, async () => {
-          const { body, signal } = context;
+          const { body } = context;
           const asked = wanted(body);
-          const texts = body.texts ?? (await textsOf(inference, body, signal));
-          return await extract(inference, { ...asked, texts }, signal);
+          const texts = body.texts ?? (await textsOf(inference, body, context));
+          return await extract(inference, { ...asked, texts }, context);
         }),
     }),
     defineRoute({
@@ -65,7 +65,7 @@ export function extractRoutes(inference: Inference): Route[] {
         admitted(inference, 'extract', context, () => {
           const { model, texts, labels, relation_labels = [] } = context.body;
           const schema = extractionSchema({ entities: labels, relations: relation_labels.map((type) => ({ type })) });
-          return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context.signal);
+          return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context);
         }),
     }),
     defineRoute({
@@ -79,7 +79,7 @@ export function extractRoutes(inference: Inference): Route[] {
           const schema = extractionSchema({
             classifications: [{ name: 'label', labels, multi_label: multi_label ?? false }],
           });
-          return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context.signal);
+          return extract(inference, { model, texts, schema, ids: [], options: {}, older: false }, context);
         }),
     }),
   ];
@@ -110,7 +110,7 @@ function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Om
 async function textsOf(
   inference: Inference,
   { inputs = [], options }: ExtractBody,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<string[]> {
   const images: MediaReference[] = [];
   const pieces = inputs.map(({ content }, input) => {
@@ -120,7 +120,7 @@ async function textsOf(
       return images.push(must(image, 'what is no text refers to media')) - 1;
     });
   });
-  const read = await readTexts(inference, images, options?.reader?.model, signal);
+  const read = await readTexts(inference, images, options?.reader?.model, call);
   return pieces.map((each) =>
     each.map((piece) => (typeof piece === 'string' ? piece : (read[piece] ?? ''))).join('\n'),
   );
@@ -130,7 +130,7 @@ async function readTexts(
   inference: Inference,
   images: readonly MediaReference[],
   reader: string | undefined,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<readonly string[]> {
   const [first] = images;
   if (first === undefined) return [];
@@ -140,14 +140,14 @@ async function readTexts(
       `${first.where}: texts are read; name a reader in options.reader.model`,
     );
   }
-  return (await readImages(inference, reader, { images, prompt: undefined, tokensMax: readTokensMax }, signal)).texts;
+  return (await readImages(inference, reader, { images, prompt: undefined, tokensMax: readTokensMax }, call)).texts;
 }
 
-async function extract(inference: Inference, wanted: Wanted, signal: AbortSignal): Promise<Finished<object>> {
+async function extract(inference: Inference, wanted: Wanted, call: InferenceCall): Promise<Finished<object>> {
   const { model, texts, schema, options } = wanted;
   checkTexts(texts);
   const request = { model, texts, schema, threshold: options.threshold, flat: options.flat_ner ?? true };
-  const extracted = await extractTexts(inference, request, signal);
+  const extracted = await extractTexts(inference, request, call);
   const tokens = extracted.promptTokens + extracted.completionTokens;
   return { value: answerOf(extracted, wanted), items: texts.length, tokens };
 }

@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import type { Finished } from '../../inference/admission.ts';
+import type { Finished, InferenceCall } from '../../inference/admission.ts';
 import { type BatchOutcome, generateBatch } from '../../inference/generation/generate-batch.ts';
 import type { GenerationRequest } from '../../inference/generation/generation-request.ts';
 import { loadMedia } from '../../inference/generation/load-media.ts';
@@ -34,7 +34,7 @@ export function generateBatchRoutes(inference: Inference): Route[] {
       handler: (context) =>
         admitted(inference, 'generate', context, () => {
           checkEnvelope(context.body);
-          return answer(inference, context.body, context.signal);
+          return answer(inference, context.body, context);
         }),
     }),
   ];
@@ -54,11 +54,11 @@ function checkEnvelope({ mode, requests }: GenerateBatchBody): void {
 async function answer(
   inference: Inference,
   { requests }: GenerateBatchBody,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<Finished<GenerateBatchResponse>> {
   const read: (GenerationRequest | ServiceError)[] = [];
-  for (const { body } of requests) read.push(await readItem(inference, body, signal));
-  const { outcomes, execution } = await generateBatch(read, inference, signal);
+  for (const { body } of requests) read.push(await readItem(inference, body, call.signal));
+  const { outcomes, execution } = await generateBatch(read, inference, call);
   const data = outcomes.map((outcome, index) => ({
     custom_id: requests[index]?.custom_id ?? '',
     index,

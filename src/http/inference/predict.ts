@@ -27,7 +27,7 @@ export function predictRoutes(inference: Inference): Route[] {
               `member "input" has ${input.length} rows; a request may have ${most}`,
             );
           }
-          const { model, task, rows } = await predictRows(inference, name, input, context.signal);
+          const { model, task, rows } = await predictRows(inference, name, input, context);
           return { value: { model, task, predictions: rows }, items: rows.length, tokens: 0 };
         }),
     });

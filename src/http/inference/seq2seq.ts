@@ -35,7 +35,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
         admitted(inference, 'rewrite', context, async () => {
           const { model, inputs, max_tokens = tokensMax } = context.body;
           checkTexts(inputs);
-          const output = await rewriteTexts(inference, model, inputs, max_tokens, context.signal);
+          const output = await rewriteTexts(inference, model, inputs, max_tokens, context);
           return answer(output, (text, index) => ({ object: 'rewrite', index, texts: [text] }));
         }),
     }),
@@ -57,7 +57,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
             return reference;
           });
           const request = { images: references, prompt, tokensMax: max_tokens };
-          const output = await readImages(inference, model, request, context.signal);
+          const output = await readImages(inference, model, request, context);
           return answer(output, (text, index) => ({ object: 'read', index, text, fields: {}, regions: [] }));
         }),
     }),
@@ -73,7 +73,7 @@ export function seq2seqRoutes(inference: Inference): Route[] {
         admitted(inference, 'transcribe', context, async () => {
           const { model: name, audio, language: wanted } = context.body;
           const request = { audio: soundReference(audio), language: wanted, translate: false };
-          const { model, text, language, tokens } = await transcribeSound(inference, name, request, context.signal);
+          const { model, text, language, tokens } = await transcribeSound(inference, name, request, context);
           const said = { object: 'transcription', index: 0, text, ...(language === undefined ? {} : { language }) };
           return { value: { object: 'list', data: [said], model, usage: usageOf(0, tokens) }, items: 1, tokens };
         }),

@@ -4,6 +4,7 @@ import type { InstalledModel } from '../../models/installed-model.ts';
 import { fixedChunker } from '../../models/model-registry.ts';
 import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
 import { ChunkCache, type CutText } from './chunk-cache.ts';
 import { type FixedOptions, fixedChunks, type TextChunk } from './fixed-chunks.ts';
@@ -35,34 +36,29 @@ const fallBackCodes: readonly ErrorCode[] = [
 const tokensBetweenTurns = 50_000;
 
 /** Cuts a text. Where a model fails, the text is cut as `fixed` does it, and the answer says so. Throws `ServiceError`. */
-export async function chunkText(inference: Inference, request: ChunkRequest, signal?: AbortSignal): Promise<Chunked> {
+export async function chunkText(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<Chunked> {
   const { text, ...configuration } = request;
   const key = ChunkCache.key(JSON.stringify(configuration), text);
   const known = inference.chunkCache.get(key);
   if (known !== undefined) return { ...known, cacheHit: true };
-  const cut = request.model === fixedChunker ? await cutFixed(request) : await cutByModel(inference, request, signal);
+  const cut = request.model === fixedChunker ? await cutFixed(request) : await cutByModel(inference, request, call);
   if (cut.model === fixedChunker && request.model !== fixedChunker) return { ...cut, cacheHit: false };
   inference.chunkCache.set(key, cut);
   return { ...cut, cacheHit: false };
 }
 
-async function cutByModel(
-  inference: Inference,
-  request: ChunkRequest,
-  signal: AbortSignal | undefined,
-): Promise<CutText> {
+async function cutByModel(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<CutText> {
   const model = usableChunker(inference, request.model);
   if (model === undefined) return await cutFixed(request);
   const { pool, settings } = inference;
   const { text, threshold } = request;
   try {
-    const options = signal === undefined ? {} : { signal };
-    const found = await pool.run(specOfModel(model, settings), 'findBoundaries', { text, threshold }, options);
+    const found = await pool.run(specOfModel(model, settings), 'findBoundaries', { text, threshold }, call);
     const { chunks } = await collect(partsOf(request, found.places), request.chunksMax);
     return { model: model.name, chunks, tokens: found.tokens };
   } catch (error) {
     const falls = error instanceof ServiceError && fallBackCodes.includes(error.code);
-    if (!falls || signal?.aborted === true) throw error;
+    if (!falls || call.signal.aborted) throw error;
     return await cutFixed(request);
   }
 }

@@ -2,6 +2,7 @@ import { specOfModel } from '../../model-host/model-spec.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { InferenceCall } from '../admission.ts';
 import { textMessage } from '../generation/chat-message.ts';
 import { generate } from '../generation/generate.ts';
 import { generationRequest, usualSampling } from '../generation/generation-request.ts';
@@ -40,12 +41,12 @@ const outputTokensMax = 2_048;
 export async function extractTexts(
   inference: Inference,
   request: ExtractRequest,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<Extracted> {
   const model = requireEither(inference, request.model);
   return model.kind === 'extractors'
-    ? await bySpans(inference, model, request, signal)
-    : await byGeneration(inference, model, request, signal);
+    ? await bySpans(inference, model, request, call)
+    : await byGeneration(inference, model, request, call);
 }
 
 function requireEither({ models }: Inference, name: string): InstalledModel {
@@ -67,7 +68,7 @@ async function bySpans(
   { pool, settings }: Inference,
   model: InstalledModel,
   { texts, schema, threshold, flat }: ExtractRequest,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<Extracted> {
   const beyond = partsOf(schema).filter((part) => part !== 'entities');
   if (beyond.length > 0) {
@@ -78,7 +79,7 @@ async function bySpans(
   }
   const labels = schema.entities;
   const input = { texts, labels, threshold: threshold ?? extractorThreshold, flat };
-  const { entities, tokens } = await pool.run(specOfModel(model, settings), 'tagEntities', input, { signal });
+  const { entities, tokens } = await pool.run(specOfModel(model, settings), 'tagEntities', input, call);
   const extractions = entities.map((found) => ({
     entities: found.map(({ label, ...span }) => ({ label: labels[label] ?? '', ...span })),
     relations: [],
@@ -92,7 +93,7 @@ async function byGeneration(
   inference: Inference,
   model: InstalledModel,
   { texts, schema, threshold }: ExtractRequest,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<Extracted> {
   const format = { kind: 'json_schema', schema: outputSchema(schema), strict: false } as const;
   const system = extractionPrompt(schema);
@@ -107,7 +108,7 @@ async function byGeneration(
       topLogprobs: 0,
       enableThinking: thinks ? false : undefined,
     });
-    const { result, deltas } = await generate(request, inference, { signal });
+    const { result, deltas } = await generate(request, inference, call);
     const output = deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
     const extraction = {
       ...readOutput(output, result.logprobs, text, schema),

@@ -6,6 +6,7 @@ import type { GenerateBatchResult } from '../../model-host/operations/generate.t
 import { isErrorCode } from '../../protocol/error-codes.ts';
 import type { BatchExecution } from '../../protocol/inference/generate-batch.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { InferenceCall } from '../admission.ts';
 import {
   findModels,
   finished,
@@ -44,9 +45,9 @@ interface ReadyJob {
 export async function generateBatch(
   requests: readonly (GenerationRequest | ServiceError)[],
   deps: GenerationDeps,
-  signal: AbortSignal,
+  call: InferenceCall,
 ): Promise<BatchOutput> {
-  const batch = new Batch(requests.length, deps, signal);
+  const batch = new Batch(requests.length, deps, call);
   const jobs = requests.flatMap((request, at) => batch.admit(request, at));
   const { together = [], alone = [] } = Object.groupBy(jobs, ({ request }) =>
     typeof request.speculation === 'string' ? 'together' : 'alone',
@@ -62,15 +63,15 @@ export async function generateBatch(
 
 class Batch {
   readonly #deps: GenerationDeps;
-  readonly #signal: AbortSignal;
+  readonly #call: InferenceCall;
   readonly #outcomes: (BatchOutcome | undefined)[];
   readonly #counts = { native_batches: 0, native_items: 0, serial_items: 0, rejected_items: 0, fallback_items: 0 };
   #fallbackReason: string | null = null;
 
-  constructor(size: number, deps: GenerationDeps, signal: AbortSignal) {
+  constructor(size: number, deps: GenerationDeps, call: InferenceCall) {
     this.#outcomes = new Array<undefined>(size).fill(undefined);
     this.#deps = deps;
-    this.#signal = signal;
+    this.#call = call;
   }
 
   /** A job, or nothing where the request cannot be worked on. */
@@ -91,7 +92,7 @@ class Batch {
       await this.#deps.pool.use(
         spec,
         async (process, info) => await this.#decode(await this.#prepare(jobs, info), process),
-        { signal: this.#signal },
+        this.#call,
       );
     } catch (error) {
       // The model could not be loaded.
@@ -101,7 +102,7 @@ class Batch {
 
   async runAlone({ at, request }: Job): Promise<void> {
     try {
-      const output = await generate(request, this.#deps, { signal: this.#signal });
+      const output = await generate(request, this.#deps, this.#call);
       this.#counts.serial_items += 1;
       this.#settle(at, { output });
     } catch (error) {
@@ -137,7 +138,7 @@ class Batch {
     const watches = ready.map(({ job }) => this.#deps.generations.begin(job.models.model.name));
     try {
       const items = ready.map(({ prepared }) => prepared.input);
-      const result = await process.run('generateBatch', { items }, { signal: this.#signal });
+      const result = await process.run('generateBatch', { items }, this.#call);
       this.#counts.native_batches += result.nativeBatches;
       ready.forEach(({ job, prepared }, index) => {
         const outcome = outcomeOf(must(result.items[index], 'one result for each item'), prepared);
@@ -149,7 +150,7 @@ class Batch {
         this.#counts[refused ? 'rejected_items' : 'native_items'] += 1;
       });
     } catch (error) {
-      for (const watch of watches) watch.failed(this.#signal.aborted);
+      for (const watch of watches) watch.failed(this.#call.signal.aborted);
       const jobs = ready.map(({ job }) => job);
       await this.#afterFailure(jobs, must(jobs[0], 'a group has a job').models.model.name, this.#understood(error));
     }
@@ -178,7 +179,7 @@ class Batch {
 
   /** The error of one item. Internal errors, and the abort of the caller, fail the whole batch. */
   #understood(error: unknown): ServiceError {
-    if (this.#signal.aborted || !(error instanceof ServiceError)) throw error;
+    if (this.#call.signal.aborted || !(error instanceof ServiceError)) throw error;
     return error;
   }
 }

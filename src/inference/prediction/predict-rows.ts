@@ -3,6 +3,7 @@ import { specOfPredictor } from '../../model-host/model-spec.ts';
 import type { InstalledPredictor } from '../../models/installed-predictor.ts';
 import type { ModelRegistry } from '../../models/model-registry.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
 
 interface Predictions {
@@ -17,15 +18,14 @@ export async function predictRows(
   { registry, pool, settings }: Inference,
   name: string,
   rows: readonly (readonly number[])[],
-  signal?: AbortSignal,
+  call: InferenceCall,
 ): Promise<Predictions> {
   const predictor = requirePredictor(registry, name);
   const features = featuresOf(rows, predictor.features);
-  const options = signal === undefined ? {} : { signal };
   const { predictions } =
     rows.length === 0
       ? { predictions: new Float32Array(0) }
-      : await pool.run(specOfPredictor(predictor, settings), 'predict', { features }, options);
+      : await pool.run(specOfPredictor(predictor, settings), 'predict', { features }, call);
   const width = rows.length === 0 ? 0 : predictions.length / rows.length;
   checkFinite(predictions, width);
   const shown = predictions instanceof Float32Array ? shortest : (value: number) => value;
