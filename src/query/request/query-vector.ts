@@ -17,7 +17,11 @@ export function readQueryVector(value: unknown, index: VectorIndexDefinition, wh
 }
 
 /** The same for a vector that the embedder of the index has made. Fails with `invalid_query` where it does not fit the index. */
-export function bytesOfEmbedding(vector: Float32Array | SparseVector, index: VectorIndexDefinition, where: string): Uint8Array {
+export function bytesOfEmbedding(
+  vector: Float32Array | SparseVector,
+  index: VectorIndexDefinition,
+  where: string,
+): Uint8Array {
   if (index.kind === 'dense' && vector instanceof Float32Array)
     return denseBytes(Float32Array.from(vector), index, where);
   if (index.kind === 'sparse' && !(vector instanceof Float32Array)) {

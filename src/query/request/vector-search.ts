@@ -89,7 +89,7 @@ export function defaultLimit({ searched }: SearchedIndexes, hasText: boolean): n
 
 /** An index that a request searches. */
 interface SearchedIndex {
-  index: VectorIndex;
+  index: VectorIndexDefinition;
   /** As it was given; undefined where it is to be made of the text. */
   vector?: { value: unknown };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { textAt } from '../../src/lib/document-path.ts';
+import { textAt } from '../../../src/lib/document-path.ts';
 
 const document = JSON.stringify({
   title: 'Leek soup',

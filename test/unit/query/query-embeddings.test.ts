@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import type { InferenceCall } from '../../src/inference/admission.ts';
-import { ServiceError } from '../../src/protocol/service-error.ts';
-import { readProviderConfig } from '../../src/provider-config/provider-config.ts';
-import { QueryEmbeddings } from '../../src/query/inputs/query-embeddings.ts';
-import { FakeClock } from '../support/fake-clock.ts';
+import type { InferenceCall } from '../../../src/inference/admission.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
+import { readProviderConfig } from '../../../src/provider-config/provider-config.ts';
+import { QueryEmbeddings } from '../../../src/query/inputs/query-embeddings.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
 
 const configOf = (members: object = {}) =>
   readProviderConfig({ provider: 'openai', model: 'm', ...members }, 'embed', 'embedder');
