@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 
 /** What a query goes through, as metrics, the log and profiles name it. */
-export type QueryStage = 'plan' | 'embed' | 'search' | 'rerank';
+type QueryStage = 'plan' | 'embed' | 'search' | 'rerank';
 
 /** Milliseconds of the stages that a query went through. */
 export type StageMs = Readonly<Partial<Record<QueryStage, number>>>;

@@ -22,7 +22,7 @@ interface VectorSearch {
 }
 
 /** What can be searched by vectors. */
-export interface VectorIndexes {
+interface VectorIndexes {
   /** Of the table, others too. */
   all: readonly IndexDefinition[];
   /** Names of those that make vectors of texts. */
