@@ -14,9 +14,10 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { GenerateResult } from '../../src/model-host/operations/generate.ts';
 import { createLogger, writeToStandardError } from '../../src/observability/line-logger.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { Readiness } from '../../src/observability/readiness.ts';
 import { generateRequestSchema } from '../../src/protocol/inference/generate.ts';
 import { createApp } from '../../src/server/create-app.ts';
-import { openInference, stopInference } from '../../src/server/open-inference.ts';
+import { openInference, startInference } from '../../src/server/open-inference.ts';
 import { scriptArguments } from '../engines/script-arguments.ts';
 import type { ChatCommand, ChatTurn } from '../processes/chat-service.ts';
 import { jsonLines } from '../processes/line-process.ts';
@@ -32,7 +33,9 @@ const limits = limitsOf(config);
 const metrics = new Metrics();
 const clock = systemClock;
 const logger = createLogger({ level: 'warn', format: 'json', clock, write: writeToStandardError });
-const inference = openInference({ config, limits, clock, logger, metrics });
+const parts = { config, limits, clock, logger, metrics };
+const inference = openInference(parts);
+const running = startInference(inference, parts, new Readiness());
 const listener = new ServerListener('127.0.0.1', 0);
 listener.attach(
   createApp({ options: () => config, listener, logger, clock, limits, metrics }, generateRoutes(inference), {
@@ -60,7 +63,7 @@ for await (const line of jsonLines(Bun.stdin.stream())) {
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 await listener.stop();
-await stopInference(inference);
+await running.stop();
 
 function state() {
   const { user, system } = process.cpuUsage();

@@ -7,6 +7,12 @@ export interface Service {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
 const restarts: Backoff = { firstMs: 1_000, maxMs: 60_000 };
 
 /**

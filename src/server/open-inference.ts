@@ -11,6 +11,7 @@ import { MediaLoader } from '../inference/media/media-loader.ts';
 import { ChatTemplates } from '../inference/templates/chat-templates.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openOnce } from '../lib/open-once.ts';
+import { supervise } from '../lib/supervise.ts';
 import { availableBackends } from '../model-host/available-backends.ts';
 import { ModelPool } from '../model-host/model-pool.ts';
 import { specOfModel } from '../model-host/model-spec.ts';
@@ -145,22 +146,37 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
   });
 }
 
-/** Ends every process and thread of models, and every download. */
-export async function stopInference({ models, pool, templates }: Inference): Promise<void> {
-  templates.stop();
-  await models.stop();
-  await pool.stop();
+/** Inference with what runs beside its requests. */
+interface RunningInference {
+  /** Ends every process and thread of models, and every download. */
+  stop(): Promise<void>;
 }
 
 /** Makes a stuck model show in `/readyz`, and loads what is to be there from the start, fetching it where need be. */
-export function startInference(inference: Inference, deps: InferenceDeps, readiness: Readiness): void {
+export function startInference(inference: Inference, deps: InferenceDeps, readiness: Readiness): RunningInference {
+  const { clock, logger } = deps;
+  const stopping = new AbortController();
+  const downloads = supervise(inference.models, {
+    clock,
+    signal: stopping.signal,
+    onFailed: (service, error, attempt) =>
+      logger.error('a background service failed and is started again', { service, attempt }, error),
+  });
   readiness.add('inference', () => !inference.pool.stuck);
   const wanted = deps.config.preloadModels === 'none' ? [] : deps.config.preloadModels.split(',');
   for (const key of wanted.map((each) => each.trim())) {
     preload(inference, key).catch((error: unknown) => {
-      deps.logger.warn('a model could not be preloaded', { model: key }, error);
+      logger.warn('a model could not be preloaded', { model: key }, error);
     });
   }
+  return {
+    async stop() {
+      inference.templates.stop();
+      stopping.abort();
+      await downloads;
+      await inference.pool.stop();
+    },
+  };
 }
 
 async function preload({ models, pool, settings }: Inference, key: string): Promise<void> {

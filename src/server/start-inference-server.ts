@@ -8,7 +8,7 @@ import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
-import { openInference, startInference, stopInference } from './open-inference.ts';
+import { openInference, startInference } from './open-inference.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 
 /** A server of inference alone: no storage is opened, nothing asks for a credential. */
@@ -27,7 +27,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
-  startInference(inference, parts, readiness);
+  const running = startInference(inference, parts, readiness);
   listener.attach(app);
   return Promise.resolve({
     url: listener.url,
@@ -41,7 +41,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     },
     async stop() {
       stopMonitor();
-      await stopInference(inference);
+      await running.stop();
     },
   });
 }

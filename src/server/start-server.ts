@@ -14,7 +14,7 @@ import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
 import { openAccess } from './open-access.ts';
 import { type Database, openDatabase } from './open-database.ts';
-import { openInference, startInference, stopInference } from './open-inference.ts';
+import { openInference, startInference } from './open-inference.ts';
 import { openProviders } from './open-providers.ts';
 import { openSecrets, type Secrets } from './open-secrets.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
@@ -62,7 +62,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
-  startInference(inference, inferenceParts, readiness);
+  const running = startInference(inference, inferenceParts, readiness);
   listener.attach(app);
 
   return {
@@ -78,7 +78,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     },
     async stop() {
       stopMonitor();
-      await stopInference(inference);
+      await running.stop();
       await database.close();
       await metricsServer.stop();
     },

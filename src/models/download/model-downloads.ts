@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { aborted, type Service } from '../../lib/supervise.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CatalogueEntry } from '../../protocol/inference/catalogue-entry.ts';
 import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
@@ -55,7 +56,8 @@ interface Failure {
  * The models that requests name. One that is installed later than the server started is found; one of the catalogue
  * that is not installed is fetched once, whoever asks meanwhile, where downloads are allowed.
  */
-export class ModelDownloads implements ModelSource {
+export class ModelDownloads implements ModelSource, Service {
+  readonly name = 'model downloads';
   readonly #deps: ModelDownloadsDeps;
   #known: readonly CatalogueEntry[] | undefined;
   readonly #running = new Map<string, Download>();
@@ -95,8 +97,9 @@ export class ModelDownloads implements ModelSource {
     }
   }
 
-  /** Cancels running downloads; what has arrived is kept. */
-  async stop(): Promise<void> {
+  /** Ends with its signal: then running downloads are cancelled, and what has arrived is kept. None begins after that. */
+  async run(signal: AbortSignal): Promise<void> {
+    await aborted(signal);
     this.#stopping.abort();
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }

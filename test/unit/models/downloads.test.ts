@@ -142,8 +142,11 @@ describe('a model of the catalogue that is not installed', () => {
   test('is given up when the server stops', async () => {
     using directory = new TemporaryDirectory();
     const downloads = new Downloads(directory.path);
+    const stopping = new AbortController();
+    const ended = downloads.models.run(stopping.signal);
     downloads.refusal();
-    await downloads.models.stop();
+    stopping.abort();
+    await ended;
     expect(downloads.lines.some((line) => line.includes('could not be fetched'))).toBe(false);
   });
 });
