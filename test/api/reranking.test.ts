@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { ModelService } from '../support/providers/model-service.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 interface Result {
@@ -117,5 +118,44 @@ describe('a reranker', () => {
   test.each(refused)('%j with %j is answered %d: %s', async (given, more, status, words) => {
     const answer = await query({ ...asked, ...more, reranker: given });
     expect([answer.status, answer.body.error]).toEqual([status, expect.stringContaining(words)]);
+  });
+});
+
+describe('a hosted reranker', () => {
+  const asked = { full_text_search: { match: 'green leek soup', field: 'title' } };
+  const hosted = ({ url }: ModelService) => ({
+    provider: 'cohere',
+    model: 'rerank-v3',
+    field: 'text',
+    url,
+    api_key: 'k',
+  });
+
+  test('is asked once for all hits, in its own protocol', async () => {
+    await using service = new ModelService('cohere');
+    const found = await ranked({ ...asked, reranker: hosted(service), merge_config: { window_size: 5 }, limit: 2 });
+    expect(found.map(([key]) => key)).toEqual(['b', 'e']);
+    const [request, ...others] = service.seen;
+    expect([request?.path, others]).toEqual(['/v2/rerank', []]);
+    expect(request?.body).toMatchObject({ model: 'rerank-v3', query: 'green leek soup' });
+    expect(request?.body.documents).toHaveLength(4);
+    expect(request?.headers.get('authorization')).toBe('Bearer k');
+  });
+
+  test('that fails, fails the query: for now or for good', async () => {
+    await using service = new ModelService('cohere');
+    service.always = () => Response.json({ message: 'no such key' }, { status: 401 });
+    const refused = await query({ ...asked, reranker: hosted(service) });
+    expect([refused.status, refused.body.code]).toEqual([502, 'reranker_upstream_failure']);
+    expect(JSON.stringify(refused.body)).not.toContain('"k"');
+    service.always = () => new Response('overloaded', { status: 503, headers: { 'retry-after': '7' } });
+    const busy = await query({ ...asked, reranker: hosted(service) });
+    expect([busy.status, busy.body.code]).toEqual([503, 'reranker_temporarily_unavailable']);
+    expect(busy.headers.get('retry-after')).toMatch(/^\d+$/);
+  });
+
+  test('at a host that the operator does not allow is not asked', async () => {
+    const reranker = { provider: 'cohere', model: 'm', field: 'text', url: 'https://example.org' };
+    expect((await query({ ...asked, reranker })).body.code).toBe('host_not_allowed');
   });
 });

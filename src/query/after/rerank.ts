@@ -4,6 +4,7 @@ import type { Provider } from '../../inference/providers/provider.ts';
 import { textAt } from '../../lib/document-path.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
+import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 import type { Hit } from '../execution/hydrate.ts';
@@ -83,9 +84,12 @@ async function scoresOf(
   }
 }
 
-/** What the caller lacks, and what is not built, is told as it is; everything else is a fault of the reranker. */
+/** Faults of the request, which are told as they are. */
+const codesOfRequests: readonly ErrorCode[] = ['forbidden', 'not_implemented', 'host_not_allowed'];
+
+/** Everything else is a fault of the reranker. */
 function rerankFailure(error: unknown): unknown {
-  if (!(error instanceof ServiceError) || error.code === 'forbidden' || error.code === 'not_implemented') return error;
+  if (!(error instanceof ServiceError) || codesOfRequests.includes(error.code)) return error;
   const message = `reranker: ${error.message}`;
   if (!error.retryable) return new ServiceError('reranker_upstream_failure', message, { cause: error });
   const retry = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+/** Queries that use the models of this server. */
+
+interface Answer {
+  responses: [{ hits: { hits: { _id: string; _score: number }[] } }];
+  code?: string;
+}
+
+const models = new URL('../fixtures/models/', import.meta.url).pathname;
+const cross = await Bun.file(`${models}rerankers/tiny-cross/reference.json`).json();
+let server: TestServer;
+
+const query = (request: object) => server.send<Answer>('POST', '/db/v1/tables/pairs/query', request);
+
+beforeAll(async () => {
+  server = await startTestServer({ set: { '--models-dir': models, '--allow-downloads': 'false' } });
+  await server.send('POST', '/db/v1/tables/pairs', {});
+  const inserts = { dog: { text: 'a dog' }, pair: { text: cross.pair }, none: { other: 1 } };
+  await server.send('POST', '/db/v1/tables/pairs/batch', { inserts, sync_level: 'full_index' });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+describe('a reranker of this server', () => {
+  const reranker = { provider: 'service', model: 'tiny-cross', field: 'text' };
+
+  test('scores as the same model does by itself', async () => {
+    const asked = { full_text_search: { bool: { must: [{ match_all: {} }], should: [{ match: cross.text }] } } };
+    const { status, body } = await query({ ...asked, reranker });
+    expect([status, body.code]).toEqual([200, undefined]);
+    const { hits } = body.responses[0].hits;
+    const prompts = ['a dog', cross.pair];
+    const alone = await server.send<{ data: { score: number }[] }>('POST', '/ai/v1/rerank', {
+      model: 'tiny-cross',
+      query: cross.text,
+      prompts,
+    });
+    const scores = new Map(hits.map(({ _id, _score }) => [_id, _score]));
+    expect(scores.get('dog')).toBeCloseTo(alone.body.data[0]?.score ?? 0, 5);
+    expect(scores.get('pair')).toBeCloseTo(1 / (1 + Math.exp(-cross.logit)), 5);
+    expect(hits.at(-1)?._id).toBe('none');
+  });
+
+  test('cuts what is too long for it', async () => {
+    const text = 'the king sat on the mat . '.repeat(400);
+    const inserts = { long: { text } };
+    await server.send('POST', '/db/v1/tables/pairs/batch', { inserts, sync_level: 'full_index' });
+    const { status } = await query({ full_text_search: { match: 'king mat', field: 'text' }, reranker });
+    expect(status).toBe(200);
+  });
+
+  test('that is no reranker is a fault of the request', async () => {
+    const { status, body } = await query({
+      full_text_search: { match: 'dog', field: 'text' },
+      reranker: { ...reranker, model: 'tiny-bert' },
+    });
+    expect([status, body.code]).toEqual([502, 'reranker_upstream_failure']);
+  });
+});
