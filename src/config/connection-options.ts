@@ -3,9 +3,9 @@ import { option, optional, type ValuesOf } from './option.ts';
 import { providerKind } from './provider-options.ts';
 import { choice, flag, integer, list, text, webAddress } from './value-kind.ts';
 
-const connectionKinds = ['inference', 'external_io', 'cdc', 'web_search'] as const;
+export const connectionKinds = ['inference', 'external_io', 'cdc', 'web_search'] as const;
 
-type ConnectionKind = (typeof connectionKinds)[number];
+export type ConnectionKind = (typeof connectionKinds)[number];
 
 /** Options of one connection: what all have, then those of each kind below its name. */
 export const connectionMembers = {

@@ -18,7 +18,7 @@ const namePattern = /^[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*$/;
 const nameCharsMax = 64;
 
 /** Letters and digits with single `-` and `_` between them, at most 64 characters. */
-function isEntryName(name: string): boolean {
+export function isEntryName(name: string): boolean {
   return name.length <= nameCharsMax && namePattern.test(name);
 }
 

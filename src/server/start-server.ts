@@ -13,8 +13,10 @@ import { readRowFilter } from '../query/plan/row-filter.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
 import { openAccess } from './open-access.ts';
+import { openConnections } from './open-connections.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference } from './open-inference.ts';
+import { openPartner } from './open-partner.ts';
 import { openProviders } from './open-providers.ts';
 import { openSecrets, type Secrets } from './open-secrets.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
@@ -40,10 +42,22 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     metrics,
     checkFilter: readRowFilter,
   });
+  const connections = openConnections({
+    config,
+    clock,
+    logger: logger.component('connections'),
+    secrets,
+    inference,
+    providers,
+    tables: database.services.tables,
+  });
+  const partner = openPartner({ config, clock, logger: logger.component('partner'), secrets, http: connections.http });
   const services = {
     ...database.services,
     cluster: clusterSource(start, database, { secrets: secrets.store, providers }),
     secrets,
+    connections,
+    partner,
     inference,
     readiness,
     access,
@@ -78,6 +92,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     },
     async stop() {
       stopMonitor();
+      await partner.attempts.stop();
       await running.stop();
       await database.close();
       await metricsServer.stop();

@@ -70,6 +70,8 @@ export async function startTestServer(
     clock?: Clock;
     set?: Record<string, string>;
     environment?: Record<string, string>;
+    /** Text of the configuration file. */
+    file?: string;
   } = {},
 ): Promise<TestServer> {
   const clock = options.clock ?? systemClock;
@@ -81,7 +83,8 @@ export async function startTestServer(
     ...Object.entries(options.set ?? {}),
   ]);
   const environment = { SUNDEW__STORAGE__RESERVE: '0', ...options.environment };
-  const load = () => loadConfig({ flags, environment, file: undefined, readFile: () => '' });
+  const { file } = options;
+  const load = () => loadConfig({ flags, environment, file: file && 'sundew.yaml', readFile: () => file ?? '' });
   const logLines: string[] = [];
   const running = await startServer({
     config: new RunningConfig(load(), load),

@@ -1,8 +1,16 @@
 import { namesHost } from '../../config/host-pattern.ts';
-import type { Config } from '../../config/options.ts';
+import type { Config, OptionName } from '../../config/options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-type HostOptions = Pick<Config, 'providerHosts' | 'connections' | 'providers'>;
+/** Addresses of the partner, which the operator has written as well. */
+const partnerAddresses = [
+  'partnerTokenUrl',
+  'partnerRevocationUrl',
+  'partnerAccountUrl',
+  'partnerModelsUrl',
+] as const satisfies readonly OptionName[];
+
+type HostOptions = Pick<Config, 'providerHosts' | 'connections' | 'providers' | (typeof partnerAddresses)[number]>;
 
 /**
  * The hosts that providers of models may be called at: those of the option, and those that the operator's own entries
@@ -16,10 +24,11 @@ export class ProviderHosts {
   }
 
   allows(url: URL): boolean {
-    const { providerHosts, connections, providers } = this.#options();
-    if (namesHost(providerHosts, url)) return true;
-    const own = [...connections.values(), ...providers.values()];
-    return own.some((entry) => entry.url !== undefined && URL.parse(entry.url)?.host === url.host);
+    const options = this.#options();
+    if (namesHost(options.providerHosts, url)) return true;
+    const entries = [...options.connections.values(), ...options.providers.values()];
+    const own = [...entries.map((entry) => entry.url), ...partnerAddresses.map((name) => options[name])];
+    return own.some((each) => each !== undefined && URL.parse(each)?.host === url.host);
   }
 
   /** Throws `host_not_allowed`. */

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { OwnProvider } from '../../inference/providers/own-provider.ts';
+import type { Provider } from '../../inference/providers/provider.ts';
 import type { Reranked, RerankRequest } from '../../inference/reranking/rerank-texts.ts';
 import {
   type AnyRerankRequest,
@@ -27,8 +28,7 @@ interface Asked {
 }
 
 /** Reranking of texts in every form that clients ask for: `prompts`, `documents` (Cohere, Jina), `texts` (TEI). */
-export function textRerankRoutes(inference: Inference): Route[] {
-  const own = new OwnProvider(inference);
+export function textRerankRoutes(inference: Inference, provider: Provider = new OwnProvider(inference)): Route[] {
   const at = (path: '/ai/v1/rerank' | '/rerank' | '/v2/rerank') =>
     defineRoute({
       method: 'POST',
@@ -49,7 +49,7 @@ export function textRerankRoutes(inference: Inference): Route[] {
         timed(inference, context, async () => {
           const { request, answer } = asked(inference, context.body);
           checkTexts([request.query, ...request.texts]);
-          return answer(await own.rerank(request, context));
+          return answer(await provider.rerank(request, context));
         }),
     });
   return [at('/ai/v1/rerank'), at('/rerank'), at('/v2/rerank')];

@@ -2,6 +2,7 @@ import type { SecretRecord } from '../../access/secrets/secret-records.ts';
 import type { SecretStore } from '../../access/secrets/secret-store.ts';
 import { isHostPattern } from '../../config/host-pattern.ts';
 import { limits } from '../../config/limits.ts';
+import { partnerPrefix } from '../../connections/partner/partner-accounts.ts';
 import { isSecretKey, variableOfSecret } from '../../lib/credential-references.ts';
 import {
   putSecretSchema,
@@ -75,6 +76,9 @@ export function secretRoutes(deps: SecretRoutesDeps): Route[] {
 }
 
 function writableKey(key: string): string {
+  if (key.startsWith(partnerPrefix)) {
+    throw new ServiceError('invalid_request', `keys that begin with "${partnerPrefix}" belong to partner accounts`);
+  }
   if (isSecretKey(key)) return key;
   const form = 'letters, digits, "_", "-" and single dots between them, at most 128 characters';
   throw new ServiceError('invalid_request', `the key of a secret has ${form}`);

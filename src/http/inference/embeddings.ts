@@ -4,6 +4,7 @@ import { type EmbedTask, inputTypes } from '../../inference/embeddings/task-pref
 import type { Inference } from '../../inference/inference.ts';
 import { mediaReference } from '../../inference/media/media-reference.ts';
 import { OwnProvider } from '../../inference/providers/own-provider.ts';
+import type { Provider } from '../../inference/providers/provider.ts';
 import { must } from '../../lib/assert.ts';
 import { type ContentPart, partOfText } from '../../protocol/inference/content-parts.ts';
 import {
@@ -22,8 +23,8 @@ import { checkTexts, truncation } from './texts-of-request.ts';
 
 const packedType = 'application/octet-stream';
 
-export function embeddingRoutes(inference: Inference): Route[] {
-  const embed = embedder(inference);
+export function embeddingRoutes(inference: Inference, provider: Provider = new OwnProvider(inference)): Route[] {
+  const embed = embedder(inference, provider);
   const at = (path: '/ai/v1/embeddings' | '/ai/v1/embed') =>
     defineRoute({
       method: 'POST',
@@ -47,12 +48,14 @@ type Context = Pick<
 >;
 
 /** Answers requests for embeddings in the shape of the OpenAI interface. */
-export function embedder(inference: Inference): (body: EmbeddingsRequest, context: Context) => Promise<Reply | object> {
-  const own = new OwnProvider(inference);
+export function embedder(
+  inference: Inference,
+  provider: Provider = new OwnProvider(inference),
+): (body: EmbeddingsRequest, context: Context) => Promise<Reply | object> {
   return (body, context) =>
     timed(inference, context, async () => {
       const packed = (context.request.headers.get('accept') ?? '').includes(packedType);
-      const embeddings = await own.embed(embedRequest(body, packed), context);
+      const embeddings = await provider.embed(embedRequest(body, packed), context);
       if (packed) return packedReply(embeddings);
       return listAnswer(embeddings, context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float'));
     });

@@ -4,8 +4,10 @@ import { keyRoutes } from '../auth/keys.ts';
 import { subjectRoutes } from '../auth/subjects.ts';
 import { userRoutes } from '../auth/users.ts';
 import { clusterRoutes } from '../database/cluster.ts';
+import { type ConnectionRoutesDeps, connectionRoutes } from '../database/connections.ts';
 import { documentRoutes } from '../database/documents.ts';
 import { indexRoutes } from '../database/indexes.ts';
+import { type PartnerRoutesDeps, partnerRoutes } from '../database/partner.ts';
 import { queryRoutes } from '../database/query.ts';
 import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
 import { tableRoutes } from '../database/tables.ts';
@@ -25,6 +27,8 @@ export interface RouteServices {
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
   readonly secrets: SecretRoutesDeps;
+  readonly connections: ConnectionRoutesDeps;
+  readonly partner: PartnerRoutesDeps;
   readonly inference: Parameters<typeof inferenceRoutes>[0];
   readonly readiness: Readiness;
   /** Undefined while authentication is off: the routes then say so. */
@@ -41,6 +45,8 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
     ...secretRoutes(services.secrets),
+    ...connectionRoutes(services.connections),
+    ...partnerRoutes(services.partner),
     ...inferenceRoutes(services.inference),
     ...userRoutes(services.access),
     ...keyRoutes(services.access),

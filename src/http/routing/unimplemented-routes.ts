@@ -14,20 +14,6 @@ interface Part {
  */
 export const unimplementedParts: readonly Part[] = [
   {
-    name: 'Connections to external services',
-    routes: ['GET /db/v1/connections', 'POST /db/v1/connections/:connection/inference/:operation'],
-  },
-  {
-    name: 'The partner account',
-    routes: [
-      'POST /db/v1/connections/partner/authorize',
-      'GET /db/v1/connections/partner/attempts/:attempt',
-      'GET /db/v1/connections/partner/accounts',
-      'GET /db/v1/connections/:connection/partner/models',
-      'POST /db/v1/connections/:connection/partner/disconnect',
-    ],
-  },
-  {
     name: 'Backup and restore',
     routes: [
       'POST /db/v1/backup',

@@ -12,12 +12,14 @@ export interface ProviderHttpDeps {
 }
 
 /** One request, made for the address that it goes to. */
-interface ProviderRequest {
+export interface ProviderRequest {
   /** Names the provider in messages. */
   readonly provider: string;
   readonly url: URL;
+  /** `POST` unless given. */
+  readonly method?: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | FormData;
+  readonly body?: string | FormData;
   /** Values of credentials in it; they are taken out of messages. */
   readonly secrets: readonly string[];
 }
@@ -65,6 +67,13 @@ export class ProviderHttp {
     });
   }
 
+  /** For an answer that says nothing but that the request was taken. Throws as `json` does. */
+  async take(request: ProviderRequest, signal: AbortSignal, bounds = usualHttpBounds): Promise<void> {
+    await this.#send(request, signal, bounds, async (response) => {
+      await textOf(response, errorBytesMax, request);
+    });
+  }
+
   /** Hands over each line of an answer that comes in pieces, without its end. Throws as `json` does. */
   async lines(
     request: ProviderRequest,
@@ -91,7 +100,7 @@ export class ProviderHttp {
     read: (response: Response, alive: () => void) => Promise<T>,
   ): Promise<T> {
     const { clock, hosts } = this.#deps;
-    const { url, headers, body } = request;
+    const { url, method = 'POST', headers, body } = request;
     hosts.require(url);
     signal.throwIfAborted();
     const stop = new AbortController();
@@ -101,7 +110,7 @@ export class ProviderHttp {
     const leave = () => stop.abort(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
     try {
-      const options = { method: 'POST', headers, body, redirect: 'manual', signal: stop.signal } as const;
+      const options = { method, headers, ...(body && { body }), redirect: 'manual', signal: stop.signal } as const;
       const response = await fetch(url, options);
       if (!response.ok) throw await this.#refusal(response, request);
       return await read(response, () => {

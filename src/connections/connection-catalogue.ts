@@ -1,0 +1,96 @@
+import { type Caller, seesTable } from '../access/principal.ts';
+import type { Credentials } from '../access/secrets/credentials.ts';
+import type { ConnectionKind } from '../config/connection-options.ts';
+import type { Config } from '../config/options.ts';
+import type { ConnectionEntry } from '../protocol/database/connections.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { configuredConnections } from './configured-connections.ts';
+import type { Connection } from './connection.ts';
+import { connectionEntry } from './connection-entry.ts';
+import type { LivePass } from './live-pass.ts';
+import type { ProbeResult } from './probe.ts';
+import { type ProviderUse, withTableConnections } from './table-connections.ts';
+
+interface CatalogueDeps {
+  readonly options: () => Pick<Config, 'connections' | 'providers'>;
+  /** What the indexes of all tables ask of providers. */
+  readonly uses: () => readonly ProviderUse[];
+  readonly credentials: Pick<Credentials, 'check'>;
+  readonly live: LivePass;
+}
+
+interface ListOptions {
+  /** All kinds unless given. */
+  readonly kinds?: readonly ConnectionKind[] | undefined;
+  /** Whether services are asked if they are there, and for their models. */
+  readonly status: boolean;
+  readonly models: boolean;
+  readonly refresh: boolean;
+}
+
+/** The connections of the configuration and of what tables use. */
+export class ConnectionCatalogue {
+  readonly #deps: CatalogueDeps;
+
+  constructor(deps: CatalogueDeps) {
+    this.#deps = deps;
+  }
+
+  /** Without `status` and `models` nobody is asked. One that fails is an entry that says so. */
+  async list(caller: Caller, { kinds, status, models, refresh }: ListOptions): Promise<ConnectionEntry[]> {
+    const all = this.#visible(caller).filter(({ kind }) => kinds === undefined || kinds.includes(kind));
+    const asked = status ? all : models ? all.filter(({ kind }) => kind === 'inference') : [];
+    const working = asked.filter((each) => this.#fault(each) === undefined);
+    const results = await this.#deps.live.results(working, refresh);
+    return all.map((connection) => {
+      const result = this.#fault(connection) ?? results.get(connection.id) ?? ({ status: 'configured' } as const);
+      const { models: listing, ...rest } = result;
+      const sources = connection.sources.map(({ name }) => name);
+      return connectionEntry(
+        connection,
+        sources,
+        models && listing !== undefined ? { ...rest, models: listing } : rest,
+      );
+    });
+  }
+
+  /** Throws `connection_not_found`. */
+  find(caller: Caller, id: string): Connection {
+    const found = this.#visible(caller).find((each) => each.id === id);
+    if (found !== undefined) return found;
+    throw new ServiceError('connection_not_found', `there is no connection "${id.slice(0, 64)}"`);
+  }
+
+  /** What comes from tables that the caller may not know of is left out. */
+  #visible(caller: Caller): Connection[] {
+    const { connections, providers } = this.#deps.options();
+    const uses = this.#deps.uses().filter(({ table }) => seesTable(caller, table));
+    return withTableConnections(configuredConnections({ connections, providers }), uses, providers);
+  }
+
+  /** A credential that refers to what is not there. */
+  #fault(connection: Connection): ProbeResult | undefined {
+    try {
+      for (const [credential, url] of credentialsOf(connection)) this.#deps.credentials.check(credential, url);
+      return undefined;
+    } catch (error) {
+      if (error instanceof ServiceError) return { status: 'error', error: error.message };
+      throw error;
+    }
+  }
+}
+
+/** The credentials of a connection, each with the address that it is for. */
+function credentialsOf(connection: Connection): [string, URL][] {
+  if (connection.kind === 'inference') {
+    const { apiKey, url } = connection;
+    const address = url === undefined ? null : URL.parse(url);
+    return apiKey === undefined || address === null ? [] : [[apiKey, address]];
+  }
+  const { endpoint, ioRegion, accessKeyId, secretAccessKey, sessionToken, searchApiKey, searchEndpoint, protocol } =
+    connection.options;
+  const store = endpoint ?? `https://s3.${ioRegion ?? 'us-east-1'}.amazonaws.com`;
+  const stored = protocol === 's3' ? [accessKeyId, secretAccessKey, sessionToken] : [];
+  const pairs = [...stored.map((key) => [key, store] as const), [searchApiKey, searchEndpoint] as const];
+  return pairs.flatMap(([key, at]) => (key === undefined || at === undefined ? [] : [[key, new URL(at)]]));
+}

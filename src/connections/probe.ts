@@ -1,0 +1,80 @@
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { S3Client } from 'bun';
+import type { ProviderHttp } from '../inference/providers/provider-http.ts';
+import { type Clock, within } from '../lib/clock.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { Connection, OtherConnection } from './connection.ts';
+import { listModels, type ModelListing, type OwnModels } from './model-listing.ts';
+
+/** What a look at a connection found: `configured` for one that cannot be looked at. */
+export interface ProbeResult {
+  readonly status: 'connected' | 'error' | 'configured';
+  /** A sentence for the caller. */
+  readonly error?: string;
+  readonly models?: ModelListing;
+}
+
+export interface ProbeDeps {
+  readonly http: ProviderHttp;
+  readonly ownModels: OwnModels;
+  readonly clock: Clock;
+  /** What failed in a way that callers are told little of. */
+  readonly onFailed: (id: string, error: unknown) => void;
+}
+
+const probeTimeoutMs = 2_000;
+
+/** Asks the service behind a connection whether it is there. Never throws. */
+export async function probe(connection: Connection, deps: ProbeDeps, signal: AbortSignal): Promise<ProbeResult> {
+  try {
+    if (connection.kind === 'inference') {
+      const call = { signal, timeoutMs: probeTimeoutMs };
+      const models = await listModels(connection, deps.http, deps.ownModels, call);
+      return models === undefined ? { status: 'configured' } : { status: 'connected', models };
+    }
+    if (connection.options.protocol === 'filesystem') return await probeDirectory(connection.options.root ?? '');
+    if (connection.options.protocol === 's3') return await probeStore(connection, deps);
+    return { status: 'configured' };
+  } catch (error) {
+    if (error instanceof ServiceError) return { status: 'error', error: error.message };
+    deps.onFailed(connection.id, error);
+    return { status: 'error', error: 'the connection failed; the log has the details' };
+  }
+}
+
+async function probeDirectory(root: string): Promise<ProbeResult> {
+  try {
+    if (!(await stat(root)).isDirectory()) return { status: 'error', error: 'its root is not a directory' };
+    await access(root, constants.R_OK | constants.W_OK);
+    return { status: 'connected' };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const missing = code === 'ENOENT' || code === 'ENOTDIR';
+    return { status: 'error', error: missing ? 'its root does not exist' : 'its root cannot be read and written' };
+  }
+}
+
+/** Lists one key of the first bucket. */
+async function probeStore({ id, options }: OtherConnection, deps: ProbeDeps): Promise<ProbeResult> {
+  const { endpoint, ioRegion: region, buckets = [], accessKeyId, secretAccessKey, sessionToken } = options;
+  const address = new URL(endpoint ?? `https://s3.${region ?? 'us-east-1'}.amazonaws.com`);
+  const resolved = (credential: string | undefined) =>
+    credential === undefined ? undefined : deps.http.credentials.resolve(credential, address);
+  const keys = { key: resolved(accessKeyId), secret: resolved(secretAccessKey), token: resolved(sessionToken) };
+  const client = new S3Client({
+    endpoint: address.href,
+    bucket: buckets[0] ?? '',
+    ...(region === undefined ? {} : { region }),
+    // Empty ones, so that the runtime does not look for keys in the environment.
+    accessKeyId: keys.key ?? '',
+    secretAccessKey: keys.secret ?? '',
+    ...(keys.token === undefined ? {} : { sessionToken: keys.token }),
+  });
+  const listing = client.list({ maxKeys: 1 }).catch((error: unknown) => {
+    deps.onFailed(id, error);
+    throw new ServiceError('upstream_failed', 'the object store refuses, or cannot be reached');
+  });
+  if (await within(deps.clock, probeTimeoutMs, listing)) return { status: 'connected' };
+  return { status: 'error', error: `the object store did not answer within ${probeTimeoutMs / 1_000} s` };
+}

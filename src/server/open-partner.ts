@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto';
+import type { RunningConfig } from '../config/reload.ts';
+import { PartnerAccounts } from '../connections/partner/partner-accounts.ts';
+import { PartnerAttempts } from '../connections/partner/partner-attempts.ts';
+import { PartnerConnections } from '../connections/partner/partner-connections.ts';
+import { PartnerOAuth } from '../connections/partner/partner-oauth.ts';
+import type { PartnerRoutesDeps } from '../http/database/partner.ts';
+import type { ProviderHttp } from '../inference/providers/provider-http.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Secrets } from './open-secrets.ts';
+
+interface PartnerParts {
+  readonly config: RunningConfig;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly secrets: Secrets;
+  readonly http: ProviderHttp;
+}
+
+/** The accounts at the partner. Its callback listens from the first login on, while one is pending. */
+export function openPartner({ config, clock, logger, secrets, http }: PartnerParts): PartnerRoutesDeps {
+  const accounts = new PartnerAccounts(secrets.store);
+  const oauth = new PartnerOAuth({ options: () => config.config, http, clock });
+  const connections = new PartnerConnections({ oauth, accounts, clock });
+  const attempts = new PartnerAttempts({
+    oauth,
+    connections,
+    clock,
+    randomBytes,
+    callbackPort: () => config.config.partnerCallbackPort,
+    onFailed: (connection, error) => logger.warn('a login at the partner failed', { connection }, error),
+  });
+  return { attempts, connections, accounts };
+}
