@@ -160,7 +160,8 @@ export class QueryService {
       signal: () => deadline.signal(),
     });
     if (planned.inputs.semantic) times.end('embed');
-    return { ...search, plan: { ...search.plan, timeout_ms: deadline.leftMs } };
+    search.plan.timeout_ms = deadline.leftMs;
+    return search;
   }
 
   async #rerank(
