@@ -14,7 +14,7 @@ const stamp = new SourceStamp(join(root, 'build', 'server.hash'), bundledFiles, 
 export const bundledMain = join(folder, 'main.js');
 
 /** Packages that load files of their own by path, or native code. */
-const externalPackages = ['@echogarden/kissfft-wasm', 'node-llama-cpp', 'onnxruntime-node', 'sharp'];
+const externalPackages = ['@echogarden/kissfft-wasm', '@hyzyla/pdfium', 'node-llama-cpp', 'onnxruntime-node', 'sharp'];
 
 /** Whether the bundle was made from the sources as they are now, at this place and by this version of the runtime. */
 export function bundleIsCurrent(): boolean {

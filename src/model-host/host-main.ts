@@ -9,5 +9,7 @@ runHostChild(async (spec, memory) => {
       return await (await import('./backends/onnx/load.ts')).load(spec, memory);
     case 'image':
       return await (await import('./backends/image/load.ts')).load(spec, memory);
+    case 'document':
+      return await (await import('./backends/document/load.ts')).load(spec, memory);
   }
 });

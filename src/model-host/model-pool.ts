@@ -175,7 +175,7 @@ export class ModelPool {
     const known = this.#slots.get(key);
     if (known !== undefined && known.process?.alive !== false) return known;
     if (known !== undefined) this.#slots.delete(key);
-    const isModel = spec.backend !== 'image';
+    const isModel = 'name' in spec;
     const bytes = (isModel ? spec.bytes : 0) + overheadBytes;
     this.#makeRoom(nameOfSpec(spec), isModel, bytes);
     const abandoned = new AbortController();

@@ -6,7 +6,7 @@ import type { ModelKind } from '../protocol/inference/model-kinds.ts';
 import { stateLengths } from './state-lengths.ts';
 
 /** What a child process is told to load. Plain data: it crosses to the process. */
-export type HostSpec = ModelSpec | ImageReaderSpec;
+export type HostSpec = ModelSpec | ImageReaderSpec | DocumentReaderSpec;
 
 /** A model. */
 export interface ModelSpec {
@@ -27,6 +27,12 @@ export interface ImageReaderSpec {
   readonly settings: HostSettings;
 }
 
+/** The code that reads PDF and HTML; no model either. */
+export interface DocumentReaderSpec {
+  readonly backend: 'document';
+  readonly settings: HostSettings;
+}
+
 /** What the operator decides about every child. */
 export interface HostSettings {
   /** Threads for one model; 0 lets a probe at load choose. */
@@ -37,14 +43,14 @@ export interface HostSettings {
   readonly parallelSequences: number;
 }
 
-/** Tells one process from another: `embedders/NAME`, or `image-reader`. */
-export function specKey(spec: Pick<ModelSpec, 'kind' | 'name'> | ImageReaderSpec): string {
-  return 'name' in spec ? `${spec.kind}/${spec.name}` : 'image-reader';
+/** Tells one process from another: `embedders/NAME`, `image-reader` or `document-reader`. */
+export function specKey(spec: Pick<ModelSpec, 'kind' | 'name'> | ImageReaderSpec | DocumentReaderSpec): string {
+  return 'name' in spec ? `${spec.kind}/${spec.name}` : `${spec.backend}-reader`;
 }
 
 /** For messages. */
 export function nameOfSpec(spec: HostSpec): string {
-  return spec.backend === 'image' ? 'the image reader' : `the model "${spec.name}"`;
+  return 'name' in spec ? `the model "${spec.name}"` : `the ${spec.backend} reader`;
 }
 
 export function specOfModel(model: InstalledModel, settings: HostSettings): ModelSpec {

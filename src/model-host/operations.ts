@@ -1,3 +1,11 @@
+import type {
+  ReadHtmlInput,
+  ReadHtmlResult,
+  ReadPdfInput,
+  ReadPdfResult,
+  ShowPdfInput,
+  ShowPdfResult,
+} from './operations/documents.ts';
 import type { EmbedInput, EmbedResult } from './operations/embed.ts';
 import type { EmbedImagesInput, EmbedImagesResult } from './operations/embed-images.ts';
 import type { FindBoundariesInput, FindBoundariesResult } from './operations/find-boundaries.ts';
@@ -39,6 +47,9 @@ export interface Operations {
   generate: { input: GenerateInput; event: GenerateEvent; result: GenerateResult };
   inspectImages: { input: InspectImagesInput; event: never; result: InspectImagesResult };
   prepareImage: { input: PrepareImageInput; event: never; result: PrepareImageResult };
+  readPdf: { input: ReadPdfInput; event: never; result: ReadPdfResult };
+  showPdf: { input: ShowPdfInput; event: never; result: ShowPdfResult };
+  readHtml: { input: ReadHtmlInput; event: never; result: ReadHtmlResult };
   generateBatch: { input: GenerateBatchInput; event: never; result: GenerateBatchResult };
 }
 

@@ -5,14 +5,14 @@ import { templateError } from './template-error.ts';
 import type { Block, Expression, HelperCall, TemplateNode } from './template-nodes.ts';
 
 /** An image, sound or document that belongs in this place of a text. */
-interface MediaPlace {
+export interface MediaDirective {
   readonly url: string;
   /** What is wanted of a document: its text, or a picture of its first page. */
   readonly as: 'text' | 'image' | undefined;
 }
 
 /** What a template makes of a document: texts, never two in a row, and the media between them. */
-export type RenderedPart = string | MediaPlace;
+export type RenderedPart = string | MediaDirective;
 
 interface RenderBounds {
   /** Nodes, rounds of loops and members that are looked at. */

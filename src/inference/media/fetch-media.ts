@@ -25,7 +25,7 @@ export interface FetchMediaDeps {
   readonly onBlocked?: (reason: 'scheme' | 'host' | 'address') => void;
 }
 
-interface FetchedMedia {
+export interface FetchedMedia {
   readonly bytes: Uint8Array;
   readonly mediaType: string | undefined;
 }
@@ -123,7 +123,7 @@ export class MediaFetcher {
       hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
       port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
       path: `${url.pathname}${url.search}`,
-      headers: { accept: 'image/*, audio/*', 'accept-encoding': 'identity', 'user-agent': 'sundew' },
+      headers: { accept: 'image/*, audio/*, */*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'sundew' },
       agent: false,
       signal,
       // The name is not resolved again: the connection goes to what was checked.

@@ -55,6 +55,11 @@ export class MediaBudget {
         `${where}: the image is ${width} x ${height}; at most ${edgeMax} pixels an edge are taken`,
       );
     }
+    this.takePixels(width, height, where);
+  }
+
+  /** An image that is made smaller before anybody sees it. */
+  takePixels(width: number, height: number, where: string): void {
     const pixels = Math.floor(this.#decodedMax / bytesPerPixel);
     this.#decode(
       width * height * bytesPerPixel,
