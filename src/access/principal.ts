@@ -27,6 +27,8 @@ export interface Caller {
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   readonly rowFilter: RowFilters | undefined;
+  /** Hears of every table that the request uses, for the audit log. */
+  noteTable?(table: string, level: AccessLevel): void;
 }
 
 /** May do everything: nobody is asked for a credential. */
@@ -63,6 +65,7 @@ export function rowFiltersOf({ rowFilter }: Caller, table: string): readonly obj
 /** Throws `forbidden` where the grants for a table are too small. Who sees only some of its documents may only read. */
 export function requireTable(caller: Caller, table: string, level: AccessLevel): void {
   const { principal } = caller;
+  caller.noteTable?.(table, level);
   if (principal.kind !== 'everyone' && !covers(principal.grants, 'table', table, level)) {
     throw forbidden(`${level} access to table "${table}"`);
   }

@@ -1,7 +1,10 @@
+import { ConfigError } from '../config/config-error.ts';
 import { limits } from '../config/limits.ts';
 import { type LoadedConfig, limitsOf } from '../config/load.ts';
+import type { Config } from '../config/options.ts';
 import { RunningConfig } from '../config/reload.ts';
 import { ServerListener } from '../http/listener/server-listener.ts';
+import type { TlsFiles, TlsMaterial } from '../http/listener/tls-files.ts';
 import { type Clock, systemClock, within } from '../lib/clock.ts';
 import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -18,8 +21,11 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
     usage: '[options]',
     flags: configFlags(),
     async run(context) {
-      const { host, port, allowInsecurePublicBind, authEnabled } = configOf(context).config;
-      return await runServer(context, await addressOf({ host, port }, allowInsecurePublicBind || authEnabled), load);
+      const { config } = configOf(context);
+      const { host, port, allowInsecurePublicBind, authEnabled } = config;
+      const tls = tlsFilesOf(config);
+      const address = await addressOf({ host, port }, allowInsecurePublicBind || authEnabled);
+      return await runServer(context, address, load, tls);
     },
   };
 }
@@ -36,6 +42,7 @@ export async function runServer(
   context: VerbContext,
   address: ListenAddress,
   load: () => Promise<StartServer>,
+  tls?: TlsFiles,
 ): Promise<number> {
   const loaded = configOf(context);
   limitsOf(loaded.config);
@@ -44,8 +51,13 @@ export async function runServer(
   config.onChange(({ logLevel }) => {
     logger.level = logLevel;
   });
-  const listener = listenerOf(address, loaded.config.keepAliveMs);
+  const secured = tls === undefined ? undefined : { files: tls, ...(await import('./tls.ts')) };
+  const listener = listenerOf(address, loaded.config.keepAliveMs, secured?.openTls(secured.files));
+  if (tls === undefined && loaded.config.authEnabled && address.host !== '127.0.0.1' && address.host !== '::1') {
+    logger.warn('credentials and answers are sent unencrypted: give --tls-cert and --tls-key, or put a proxy in front');
+  }
   const stopping = stopSignals(logger);
+  secured?.keepTls(secured.files, listener, logger);
   onReloadSignal(config, logger);
   const startServer = await load();
   const server = await startServer({ config, listener, logger, clock: systemClock });
@@ -86,9 +98,16 @@ function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
   return createLogger({ level: config.logLevel, format, clock, write: writeToStandardError });
 }
 
-function listenerOf({ host, port }: ListenAddress, keepAliveMs: number): ServerListener {
+/** Throws `ConfigError` for a certificate without its key. */
+function tlsFilesOf({ tlsCert: cert, tlsKey: key, tlsCa: ca }: Config): TlsFiles | undefined {
+  if (cert !== undefined && key !== undefined) return { cert, key, ca };
+  if (cert === undefined && key === undefined && ca === undefined) return undefined;
+  throw new ConfigError('TLS needs both tls.cert and tls.key; tls.ca is for them');
+}
+
+function listenerOf({ host, port }: ListenAddress, keepAliveMs: number, tls: TlsMaterial | undefined): ServerListener {
   try {
-    return new ServerListener(host, port, keepAliveMs);
+    return new ServerListener(host, port, keepAliveMs, tls);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`the port ${port} of ${host} cannot be opened: ${reason}`, { cause: error });

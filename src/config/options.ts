@@ -33,6 +33,24 @@ export const options = {
     default: false,
     help: 'Listen without credentials where other machines can reach it. Only behind a trusted proxy with TLS and authentication.',
   }),
+  tlsCert: optional({
+    key: 'tls.cert',
+    flag: '--tls-cert',
+    kind: text('path'),
+    help: 'PEM file of the certificate, for HTTPS; read again when it changes. Needs `tls.key`.',
+  }),
+  tlsKey: optional({
+    key: 'tls.key',
+    flag: '--tls-key',
+    kind: text('path'),
+    help: 'PEM file of the private key of `tls.cert`.',
+  }),
+  tlsCa: optional({
+    key: 'tls.ca',
+    flag: '--tls-ca',
+    kind: text('path'),
+    help: 'PEM file of the authorities of clients: a client without a certificate of theirs is refused (mutual TLS).',
+  }),
   authEnabled: option({
     key: 'auth.enabled',
     flag: '--auth',
@@ -46,6 +64,30 @@ export const options = {
     kind: text(),
     secret: true,
     help: 'Password of the user `admin` that the first start with `auth.enabled` makes, in place of the printed key. Later starts leave it unread.',
+  }),
+  auditFile: optional({
+    key: 'audit.file',
+    kind: text('path'),
+    help: 'File of the audit log, one JSON object for each change and each refused request; `none` for none. With `auth.enabled` it is `audit.jsonl` in the data directory unless given.',
+  }),
+  auditReads: option({
+    key: 'audit.reads',
+    kind: flag(),
+    default: false,
+    help: 'Whether the audit log also has requests that only read.',
+    reloadable: true,
+  }),
+  auditFileBytes: option({
+    key: 'audit.max_size',
+    kind: size(64 * 1024, 64 * 1024 * mebibyte),
+    default: 64 * mebibyte,
+    help: 'Size beyond which the file of the audit log is put aside, as `FILE.1`, and a new one is begun.',
+  }),
+  auditFilesKept: option({
+    key: 'audit.files_kept',
+    kind: integer(0, 1_000),
+    default: 10,
+    help: 'Files of the audit log that are kept beside the current one.',
   }),
   allowedHosts: option({
     key: 'server.allowed_hosts',

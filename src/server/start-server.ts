@@ -13,6 +13,7 @@ import { readRowFilter } from '../query/plan/row-filter.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
 import { openAccess } from './open-access.ts';
+import { openAudit } from './open-audit.ts';
 import { openConnections } from './open-connections.ts';
 import { type Database, openDatabase } from './open-database.ts';
 import { openInference, startInference } from './open-inference.ts';
@@ -52,6 +53,12 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     tables: database.services.tables,
   });
   const partner = openPartner({ config, clock, logger: logger.component('partner'), secrets, http: connections.http });
+  const audit = openAudit({
+    config: () => config.config,
+    clock,
+    logger: logger.component('access'),
+    clientOf: (request) => listener.clientOf(request),
+  });
   const services = {
     ...database.services,
     cluster: clusterSource(start, database, { secrets: secrets.store, providers }),
@@ -65,7 +72,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const app = createApp(
     { options: () => config.config, listener, logger, clock, limits, metrics },
     allRoutes(services, packageFile.version),
-    { permits: inference.admission, authenticator: access?.authenticator },
+    { permits: inference.admission, authenticator: access?.authenticator, audit: audit?.record },
   );
   let isStopping = false;
   readiness.add('draining', () => !isStopping && !app.inFlight.draining);
@@ -95,6 +102,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
       await partner.attempts.stop();
       await running.stop();
       await database.close();
+      audit?.close();
       await metricsServer.stop();
     },
   };

@@ -1,10 +1,12 @@
 import type { Session } from '../../access/access-state.ts';
+import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { OpenStream, Route, RouteAnswer, RouteContext } from '../routing/route.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
 import { namesMsgpack } from './msgpack-answer.ts';
 
+const noTables: readonly string[] = [];
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 
 /** What an exchange asks of the application. */
@@ -28,6 +30,10 @@ export class Exchange
   query: unknown = undefined;
   body: unknown = undefined;
   timings = '';
+  /** Tables that a body has named. */
+  tables: readonly string[] = noTables;
+  /** Whether a table that a body has named was to be changed. */
+  hasChanged = false;
   /** Settles when the handler may run, where a password had to be hashed before. */
   entering: Promise<void> | undefined = undefined;
   /** What the handler has returned. */
@@ -49,6 +55,12 @@ export class Exchange
   identified({ principal, rowFilter }: Session): void {
     this.principal = principal;
     this.rowFilter = rowFilter;
+  }
+
+  noteTable(table: string, level: AccessLevel): void {
+    if (this.route?.access !== 'tables') return;
+    if (!this.tables.includes(table)) this.tables = [...this.tables, table];
+    this.hasChanged ||= level !== 'read';
   }
 
   get caller(): this {

@@ -4,6 +4,7 @@ import { pause, within } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
+import type { TlsMaterial } from './tls-files.ts';
 
 type Server = ReturnType<typeof Bun.serve<undefined>>;
 
@@ -16,11 +17,65 @@ const farewellMs = 250;
  * and everything else 503, until an application is attached.
  */
 export class ServerListener {
-  readonly #server: Server;
+  #server: Server;
+  /** Listeners of earlier certificates: they take no new connections, and answer on those that they have. */
+  readonly #earlier = new Set<Server>();
+  readonly #keepAliveMs: number;
+  #tls: TlsMaterial | undefined;
+  #app: App | undefined;
 
-  /** Throws when the address is taken or not ours. */
-  constructor(host: string, port: number, keepAliveMs: number = limits.keepAliveMs) {
-    this.#server = Bun.serve({ ...socketOptions(host, port, keepAliveMs), fetch: answerWhileStarting });
+  /** Throws when the address is taken or not ours, or when the certificate cannot be used. */
+  constructor(host: string, port: number, keepAliveMs: number = limits.keepAliveMs, tls?: TlsMaterial) {
+    this.#keepAliveMs = keepAliveMs;
+    this.#tls = tls;
+    const options = socketOptions(host, port, keepAliveMs);
+    const alone = Bun.serve({ ...options, fetch: answerWhileStarting });
+    if (tls === undefined) {
+      this.#server = alone;
+      return;
+    }
+    // A renewed certificate needs a second listener on the port for a moment: the port may be shared, but only once it
+    // is known to be nobody else's.
+    const taken = alone.port ?? port;
+    alone.stop(true).catch(() => {});
+    this.#server = this.#listen(host, taken, tls);
+  }
+
+  /** What connections are encrypted with; undefined for plain HTTP. */
+  get tls(): TlsMaterial | undefined {
+    return this.#tls;
+  }
+
+  /**
+   * Encrypts new connections with another certificate, with no moment in which none is accepted. Throws when it cannot
+   * be used; the one before then stays.
+   */
+  useTls(tls: TlsMaterial): void {
+    const next = this.#listen(this.#server.hostname ?? '127.0.0.1', this.port, tls);
+    const before = this.#server;
+    this.#server = next;
+    this.#tls = tls;
+    this.#earlier.add(before);
+    before
+      .stop(false)
+      .catch(() => {})
+      .finally(() => this.#earlier.delete(before));
+  }
+
+  #listen(host: string, port: number, { cert, key, ca }: TlsMaterial): Server {
+    const clients = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true };
+    const options = {
+      ...socketOptions(host, port, this.#keepAliveMs),
+      reusePort: true,
+      tls: { cert, key, ...clients },
+    };
+    return Bun.serve({ ...options, fetch: answerWhileStarting, ...this.#handlers() });
+  }
+
+  #handlers() {
+    const app = this.#app;
+    if (app === undefined) return {};
+    return { routes: app.handlers(), fetch: (request: Request) => app.refuse(request) };
   }
 
   get port(): number {
@@ -29,16 +84,13 @@ export class ServerListener {
 
   get url(): string {
     const host = this.#server.hostname ?? '127.0.0.1';
-    return `http://${host.includes(':') ? `[${host}]` : host}:${this.port}`;
+    return `${this.#tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${this.port}`;
   }
 
   /** Hands every request from now on to the application. */
   attach(app: App): void {
-    this.#server.reload({
-      routes: app.handlers(),
-      fetch: (request: Request) => app.refuse(request),
-      error: answerFault,
-    });
+    this.#app = app;
+    this.#server.reload({ fetch: answerWhileStarting, ...this.#handlers(), error: answerFault });
   }
 
   /** Keeps the connection of a request open for so many seconds of silence more. */
@@ -69,19 +121,22 @@ export class ServerListener {
     app.inFlight.expireAll();
     await this.#idle(farewellMs, clock);
     // Cuts every connection at once; that the runtime says so is not worth waiting for without end.
-    await within(clock, farewellMs, this.#server.stop(true));
+    await within(clock, farewellMs, this.stop());
     return late;
   }
 
   async #idle(waitMs: number, clock: Clock): Promise<boolean> {
     const startedMs = clock.monotonicMs();
-    while (this.#server.pendingRequests > 0 && clock.monotonicMs() - startedMs < waitMs)
-      await pause(clock, drainPollMs);
-    return this.#server.pendingRequests === 0;
+    while (this.#pending() > 0 && clock.monotonicMs() - startedMs < waitMs) await pause(clock, drainPollMs);
+    return this.#pending() === 0;
   }
 
-  stop(): Promise<void> {
-    return this.#server.stop(true);
+  #pending(): number {
+    return [this.#server, ...this.#earlier].reduce((sum, { pendingRequests }) => sum + pendingRequests, 0);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#server, ...this.#earlier].map((server) => server.stop(true)));
   }
 }
 

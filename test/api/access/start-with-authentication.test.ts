@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { basic, startGuardedServer } from '../../support/access.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -54,6 +55,49 @@ describe('the first start with authentication', () => {
     await expect(startGuardedServer({ environment: { SUNDEW__AUTH__ADMIN_PASSWORD: 'short' } })).rejects.toThrow(
       /8 to 256 bytes/,
     );
+  });
+});
+
+/** Reads a stream until a pattern is in it. Returns all of the text so far. */
+async function until(stream: ReadableStream<Uint8Array>, pattern: RegExp): Promise<string> {
+  let text = '';
+  for await (const chunk of stream.pipeThrough(new TextDecoderStream() as never) as unknown as AsyncIterable<string>) {
+    text += chunk;
+    if (pattern.test(text)) break;
+  }
+  return text;
+}
+
+describe('sundew serve with authentication and TLS', () => {
+  test('prints the key on its standard output alone, and answers over https', async () => {
+    using directory = new TemporaryDirectory();
+    const tls = ['cert', 'key'].flatMap((part) => [`--tls-${part}`, join(root, `test/fixtures/tls/first.${part}.pem`)]);
+    const words = ['serve', '--auth', 'true', '--port', '0', '--metrics-port', '0', '--data-dir', directory.path];
+    const child = Bun.spawn([process.execPath, join(root, 'src/main.ts'), ...words, ...tls, '--log-format', 'json'], {
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    try {
+      const [log, output] = await Promise.all([
+        until(child.stderr, /"msg":"ready"/),
+        until(child.stdout, /Authorization/),
+      ]);
+      const key = /^ {2}(\S+)$/m.exec(output)?.[1] ?? '';
+      const url = /"url":"(https:[^"]+)"/.exec(log)?.[1] ?? '';
+      expect(log).not.toContain(key);
+      const ca = readFileSync(join(root, 'test/fixtures/tls/first.cert.pem'), 'utf8');
+      const options = { headers: { authorization: `Bearer ${key}` }, tls: { ca } };
+      expect((await fetch(`${url}/auth/v1/me`, options)).status).toBe(200);
+      expect((await fetch(`${url}/auth/v1/me`, { tls: { ca } })).status).toBe(401);
+    } finally {
+      child.kill('SIGTERM');
+      await child.exited;
+    }
+  });
+
+  test('wants a certificate with its key', async () => {
+    const refused = await sundew(['serve', '--tls-key', 'key.pem']);
+    expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('both tls.cert and tls.key')]);
   });
 });
 

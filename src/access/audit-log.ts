@@ -1,0 +1,120 @@
+import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import type { Clock } from '../lib/clock.ts';
+
+/** One request, as the audit log has it. Members that are undefined are left out. */
+export interface AuditEntry {
+  readonly request_id: string;
+  /** Empty for who was not identified. */
+  readonly user: string;
+  readonly key_id?: string | undefined;
+  /** Address of the client. */
+  readonly client?: string | undefined;
+  readonly method: string;
+  /** The pattern of the route. */
+  readonly route: string;
+  /** Values of the path, such as a table or the name of a secret. */
+  readonly params?: Readonly<Record<string, string>> | undefined;
+  /** Tables that the body names. */
+  readonly tables?: readonly string[] | undefined;
+  readonly status: number;
+}
+
+interface Deps {
+  readonly path: string;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+  /** A file that would become larger is put aside as `PATH.1`, the one before as `PATH.2`, and so on. */
+  readonly fileBytesMax: number;
+  /** Files besides the current one. */
+  readonly filesKept: number;
+  /** Told of the first line of a row of lines that could not be written. */
+  readonly onFailed: (error: unknown) => void;
+}
+
+/** Requests without a valid credential that are written in a minute; anybody can send them. */
+const refusedPerMinute = 60;
+const minuteMs = 60_000;
+
+/**
+ * Who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
+ * its request is answered, so it outlives a kill of the process. A line that cannot be written fails no request.
+ */
+export class AuditLog {
+  readonly #deps: Deps;
+  #descriptor: number | undefined;
+  #bytes = 0;
+  #isFailing = false;
+  #minuteStartMs = Number.NEGATIVE_INFINITY;
+  #refused = 0;
+  #suppressed = 0;
+
+  /** Throws when the file cannot be opened. */
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#open();
+  }
+
+  record(entry: AuditEntry): void {
+    const { clock, onFailed } = this.#deps;
+    if (entry.status === 401 && this.#isSuppressed(clock.monotonicMs())) return;
+    const suppressed = this.#suppressed > 0 ? { suppressed: this.#suppressed } : {};
+    const line = `${JSON.stringify({ ts: new Date(clock.nowMs()).toISOString(), ...entry, ...suppressed })}\n`;
+    try {
+      this.#write(line);
+      this.#suppressed = 0;
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) onFailed(error);
+      this.#isFailing = true;
+    }
+  }
+
+  close(): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  #isSuppressed(nowMs: number): boolean {
+    if (nowMs - this.#minuteStartMs >= minuteMs) {
+      this.#minuteStartMs = nowMs;
+      this.#refused = 0;
+    }
+    this.#refused += 1;
+    if (this.#refused <= refusedPerMinute) return false;
+    this.#suppressed += 1;
+    return true;
+  }
+
+  #write(line: string): void {
+    const bytes = Buffer.from(line);
+    if (this.#bytes > 0 && this.#bytes + bytes.length > this.#deps.fileBytesMax) this.#rotate();
+    this.#bytes += bytes.length;
+    const written = writeSync(this.#open(), bytes);
+    if (written < bytes.length) throw new Error('the audit log took only a part of a line');
+  }
+
+  #open(): number {
+    if (this.#descriptor === undefined) {
+      this.#descriptor = openSync(this.#deps.path, 'a', 0o600);
+      this.#bytes = fstatSync(this.#descriptor).size;
+    }
+    return this.#descriptor;
+  }
+
+  #rotate(): void {
+    const { path, filesKept } = this.#deps;
+    this.close();
+    rmSync(`${path}.${filesKept}`, { force: true });
+    for (let place = filesKept - 1; place >= 1; place -= 1) renameIfPresent(`${path}.${place}`, `${path}.${place + 1}`);
+    if (filesKept > 0) renameIfPresent(path, `${path}.1`);
+    else rmSync(path, { force: true });
+    this.#open();
+  }
+}
+
+function renameIfPresent(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
+}

@@ -1,0 +1,45 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  /** The certificate, with those between it and its authority behind it. */
+  readonly cert: string;
+  readonly key: string;
+  /** Authorities of clients: with it a client without a certificate of theirs is refused by the handshake. */
+  readonly ca: string | undefined;
+}
+
+/** What a listener encrypts with. */
+export interface TlsMaterial {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string | undefined;
+}
+
+/** Reads the files. Throws an Error with a sentence where one cannot be read, or the key is not the certificate's. */
+export function readTls(files: TlsFiles): TlsMaterial {
+  const cert = readPem(files.cert);
+  const key = readPem(files.key);
+  const ca = files.ca === undefined ? undefined : readPem(files.ca);
+  const certificate = parsed(files.cert, () => new X509Certificate(cert));
+  const privateKey = parsed(files.key, () => createPrivateKey(key));
+  if (ca !== undefined) parsed(files.ca ?? '', () => new X509Certificate(ca));
+  if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${files.key} is not the key of ${files.cert}`);
+  return { cert, key, ca };
+}
+
+function readPem(path: string): string {
+  return parsed(path, () => readFileSync(path, 'utf8'));
+}
+
+/** What a library says of a key is left out of the message. */
+function parsed<Value>(path: string, read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const reason = /^E[A-Z]+$/.test(code) ? code : 'it is not PEM';
+    throw new Error(`${path} cannot be used for TLS: ${reason}`);
+  }
+}

@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'bun:test';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readTls, type TlsMaterial } from '../../src/http/listener/tls-files.ts';
+import { TlsReload } from '../../src/http/listener/tls-reload.ts';
+import { defineRoute } from '../../src/http/routing/route.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+import { testListener } from '../support/test-listener.ts';
+
+const fixtures = join(import.meta.dir, '../fixtures/tls');
+const pem = (name: string) => readFileSync(join(fixtures, `${name}.pem`), 'utf8');
+const material = (name: string, ca?: string): TlsMaterial => ({
+  cert: pem(`${name}.cert`),
+  key: pem(`${name}.key`),
+  ca: ca === undefined ? undefined : pem(`${ca}.cert`),
+});
+
+function listening(tls: TlsMaterial, wait?: Promise<void>) {
+  const described = { tag: 't', summary: 's', responses: { 200: { description: 'fine' } } } as const;
+  const slow = defineRoute({
+    ...described,
+    method: 'GET',
+    path: '/slow',
+    access: 'open',
+    handler: () => (wait ?? Promise.resolve()).then(() => 'slow'),
+  });
+  const fast = defineRoute({ ...described, method: 'GET', path: '/fast', access: 'open', handler: () => 'fast' });
+  return testListener({ routes: [slow, fast] }, tls);
+}
+
+/** Asks on a connection of its own, trusting one certificate. */
+async function ask(url: string, path: string, trusted: string, client?: TlsMaterial): Promise<string> {
+  const own = client === undefined ? {} : { cert: client.cert, key: client.key };
+  const options = { tls: { ca: pem(`${trusted}.cert`), ...own }, keepalive: false };
+  try {
+    return JSON.parse(await (await fetch(`${url}${path}`, options)).text()) as string;
+  } catch {
+    return 'refused';
+  }
+}
+
+describe('TLS', () => {
+  test('serves https, and no plain http on its port', async () => {
+    await using server = listening(material('first'));
+    expect(server.url).toStartWith('https://');
+    expect([await ask(server.url, '/fast', 'first'), await ask(server.url, '/fast', 'second')]).toEqual([
+      'fast',
+      'refused',
+    ]);
+    await expect(fetch(server.url.replace('https', 'http'))).rejects.toThrow();
+  });
+
+  test('takes its port for itself', async () => {
+    const { ServerListener } = await import('../../src/http/listener/server-listener.ts');
+    await using server = listening(material('first'));
+    expect(() => new ServerListener('127.0.0.1', server.port)).toThrow();
+    expect(() => new ServerListener('127.0.0.1', server.port, undefined, material('second'))).toThrow();
+    expect(await ask(server.url, '/fast', 'first')).toBe('fast');
+  });
+
+  test('goes on with another certificate while requests of the one before are finished', async () => {
+    const wait = Promise.withResolvers<void>();
+    await using server = listening(material('first'), wait.promise);
+    const pending = ask(server.url, '/slow', 'first');
+    while (server.app.inFlight.count === 0) await new Promise((resolve) => setImmediate(resolve));
+    server.listener.useTls(material('second'));
+    for (let i = 0; i < 20; i += 1) expect(await ask(server.url, '/fast', 'second')).toBe('fast');
+    expect(await ask(server.url, '/fast', 'first')).toBe('refused');
+    wait.resolve();
+    expect(await pending).toBe('slow');
+  });
+
+  test('asks clients for a certificate of their authority', async () => {
+    await using server = listening(material('first', 'client'));
+    const answers = [undefined, material('client'), material('stranger')].map((client) =>
+      ask(server.url, '/fast', 'first', client),
+    );
+    expect(await Promise.all(answers)).toEqual(['refused', 'fast', 'refused']);
+  });
+});
+
+describe('renewed files', () => {
+  test('are taken up within seconds; what cannot be used leaves the one before in use, and is told once', async () => {
+    using directory = new TemporaryDirectory();
+    const files = { cert: join(directory.path, 'cert.pem'), key: join(directory.path, 'key.pem'), ca: undefined };
+    const put = (name: string, parts: readonly ('cert' | 'key')[]) => {
+      for (const part of parts) copyFileSync(join(fixtures, `${name}.${part}.pem`), files[part]);
+    };
+    put('first', ['cert', 'key']);
+    const clock = new FakeClock();
+    const stopping = new AbortController();
+    const events: string[] = [];
+    await using server = listening(readTls(files));
+    const { listener } = server;
+    const onFailed = (reason: string) => void events.push(reason.replace(directory.path, ''));
+    const reload = new TlsReload({ files, listener, clock, onReloaded: () => void events.push('reloaded'), onFailed });
+    const running = reload.run(stopping.signal);
+    await clock.advance(20_000);
+    put('second', ['cert']);
+    await clock.advance(20_000);
+    expect(await ask(server.url, '/fast', 'first')).toBe('fast');
+    put('second', ['key']);
+    await clock.advance(5_000);
+    expect(await ask(server.url, '/fast', 'second')).toBe('fast');
+    writeFileSync(files.key, 'nothing of a key');
+    await clock.advance(5_000);
+    expect(await ask(server.url, '/fast', 'second')).toBe('fast');
+    expect(events).toEqual([
+      expect.stringContaining('is not the key of'),
+      'reloaded',
+      expect.stringMatching(/key\.pem cannot be used for TLS: it is not PEM$/),
+    ]);
+    stopping.abort();
+    await running;
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { type AuditEntry, AuditLog } from '../../../src/access/audit-log.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+
+const entry: AuditEntry = { request_id: 'r', user: 'ann', method: 'PUT', route: '/x', status: 200 };
+
+function opened(directory: string, clock = new FakeClock(), failures: unknown[] = []) {
+  const path = join(directory, 'audit.jsonl');
+  const onFailed = (error: unknown) => void failures.push(error);
+  return { path, log: new AuditLog({ path, clock, fileBytesMax: 1_000, filesKept: 2, onFailed }) };
+}
+
+const linesOf = (path: string) =>
+  readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as AuditEntry & { ts: string; suppressed?: number });
+
+describe('the audit log', () => {
+  test('is a file of the owner alone, and goes on after a restart', () => {
+    using directory = new TemporaryDirectory();
+    for (let start = 0; start < 2; start += 1) {
+      const { log } = opened(directory.path);
+      log.record({ ...entry, user: `start ${start}` });
+      log.close();
+    }
+    const path = join(directory.path, 'audit.jsonl');
+    expect(linesOf(path).map(({ user }) => user)).toEqual(['start 0', 'start 1']);
+    expect(linesOf(path)[0]?.ts).toBe('2026-01-01T00:00:00.000Z');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  });
+
+  test('puts full files aside, and keeps as many as it may, without a line lost between them', () => {
+    using directory = new TemporaryDirectory();
+    const { log } = opened(directory.path);
+    for (let number = 0; number < 40; number += 1) log.record({ ...entry, request_id: String(number) });
+    log.close();
+    expect(readdirSync(directory.path).sort()).toEqual(['audit.jsonl', 'audit.jsonl.1', 'audit.jsonl.2']);
+    const kept = ['.2', '.1', ''].flatMap((end) => linesOf(join(directory.path, `audit.jsonl${end}`)));
+    const numbers = kept.map(({ request_id }) => Number(request_id));
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, at) => 40 - numbers.length + at));
+    for (const name of readdirSync(directory.path)) {
+      expect(statSync(join(directory.path, name)).size).toBeLessThanOrEqual(1_000);
+    }
+  });
+
+  test('does not let strangers fill it: beyond sixty a minute they are counted', async () => {
+    using directory = new TemporaryDirectory();
+    const clock = new FakeClock();
+    const path = join(directory.path, 'audit.jsonl');
+    const log = new AuditLog({ path, clock, fileBytesMax: 1_000_000, filesKept: 2, onFailed: () => undefined });
+    for (let number = 0; number < 100; number += 1) log.record({ ...entry, status: 401 });
+    log.record(entry);
+    await clock.advance(60_000);
+    log.record({ ...entry, status: 401 });
+    log.close();
+    const lines = linesOf(path);
+    expect(lines).toHaveLength(62);
+    expect(lines[60]).toMatchObject({ status: 200, suppressed: 40 });
+    expect(lines[61]).not.toHaveProperty('suppressed');
+  });
+
+  test('that cannot be written fails no request, and says so once', () => {
+    using directory = new TemporaryDirectory();
+    const failures: unknown[] = [];
+    const { log, path } = opened(directory.path, new FakeClock(), failures);
+    // A directory in the place of the file that is put aside.
+    mkdirSync(join(`${path}.1`, 'x'), { recursive: true });
+    mkdirSync(join(`${path}.2`, 'x'), { recursive: true });
+    for (let number = 0; number < 40; number += 1) log.record(entry);
+    expect(failures).toHaveLength(1);
+    log.close();
+  });
+});
