@@ -5,7 +5,7 @@ import type { Config } from '../config/options.ts';
 import type { ConnectionEntry } from '../protocol/database/connections.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { configuredConnections } from './configured-connections.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, OtherConnection } from './connection.ts';
 import { connectionEntry } from './connection-entry.ts';
 import type { LivePass } from './live-pass.ts';
 import type { ProbeResult } from './probe.ts';
@@ -80,17 +80,22 @@ export class ConnectionCatalogue {
   }
 }
 
-/** The credentials of a connection, each with the address that it is for. */
-function credentialsOf(connection: Connection): [string, URL][] {
-  if (connection.kind === 'inference') {
-    const { apiKey, url } = connection;
-    const address = url === undefined ? null : URL.parse(url);
-    return apiKey === undefined || address === null ? [] : [[apiKey, address]];
-  }
-  const { endpoint, ioRegion, accessKeyId, secretAccessKey, sessionToken, searchApiKey, searchEndpoint, protocol } =
-    connection.options;
-  const store = endpoint ?? `https://s3.${ioRegion ?? 'us-east-1'}.amazonaws.com`;
-  const stored = protocol === 's3' ? [accessKeyId, secretAccessKey, sessionToken] : [];
-  const pairs = [...stored.map((key) => [key, store] as const), [searchApiKey, searchEndpoint] as const];
-  return pairs.flatMap(([key, at]) => (key === undefined || at === undefined ? [] : [[key, new URL(at)]]));
+/** The credentials of a connection, each with the address that it is for, where that is known before it is used. */
+function credentialsOf(connection: Connection): [string, URL | undefined][] {
+  const pairs =
+    connection.kind === 'inference' ? [[connection.apiKey, connection.url] as const] : otherPairs(connection);
+  return pairs.flatMap(([credential, address]) => {
+    const url = address === undefined ? null : URL.parse(address);
+    return credential === undefined ? [] : [[credential, url ?? undefined]];
+  });
+}
+
+function otherPairs({ options }: OtherConnection): (readonly [string | undefined, string | undefined])[] {
+  const store = options.endpoint ?? `https://s3.${options.ioRegion ?? 'us-east-1'}.amazonaws.com`;
+  const keys = [options.accessKeyId, options.secretAccessKey, options.sessionToken];
+  return [
+    ...keys.map((key) => [key, store] as const),
+    [options.searchApiKey, options.searchEndpoint],
+    [options.dsn, undefined],
+  ];
 }

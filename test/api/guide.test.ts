@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OAuthServer } from '../support/oauth-server.ts';
+import { ModelService } from '../support/providers/model-service.ts';
 import { startTestServer } from '../support/test-server.ts';
 
 const guide = join(import.meta.dir, '../../docs/guide');
@@ -16,6 +18,12 @@ function examplesOf(page: string): Example[] {
   return [...text.matchAll(/```sh\n(curl [\s\S]*?)```(?:\n\n```json\n([\s\S]*?)```)?/g)].map(
     ([, command = '', shown]) => ({ command, shown }),
   );
+}
+
+/** What the page shows of a configuration file. */
+function configurationOf(page: string): string {
+  const text = readFileSync(join(guide, page), 'utf8');
+  return [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, part = '']) => part).join('');
 }
 
 async function run(command: string, url: string): Promise<unknown> {
@@ -36,7 +44,13 @@ describe('the guide', () => {
 
   for (const page of pages) {
     test(`${page}: every command answers what the page shows`, async () => {
-      await using server = await startTestServer();
+      await using models = new ModelService('openai');
+      await using partner = new OAuthServer();
+      // The services of a page are elsewhere: they stand in for those of its configuration.
+      const file = configurationOf(page)
+        .replaceAll('https://api.openai.com', models.url)
+        .replaceAll('https://partner.example.org', partner.url);
+      await using server = await startTestServer({ file });
       for (const { command, shown } of examplesOf(page)) {
         const answer = await run(command, server.url);
         if (shown === undefined) continue;

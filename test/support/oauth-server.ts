@@ -45,6 +45,10 @@ export class OAuthServer implements AsyncDisposable {
     return new Response(null, { status: 404 });
   });
 
+  get url(): string {
+    return this.#server.url;
+  }
+
   /** The options of a server of ours that go with this one. */
   get environment(): Record<string, string> {
     return {

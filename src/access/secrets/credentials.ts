@@ -39,14 +39,17 @@ export class Credentials {
     return pieces.map((piece) => (typeof piece === 'string' ? piece : this.#valueOf(piece, url))).join('');
   }
 
-  /** What is wrong with a credential before it is used: throws `invalid_request`, and `host_not_allowed` as `resolve` does. */
-  check(credential: string, url: URL): void {
+  /**
+   * What is wrong with a credential before it is used: throws `invalid_request`, and `host_not_allowed` as `resolve` does
+   * where the address is known.
+   */
+  check(credential: string, url: URL | undefined): void {
     const pieces = parseReferences(credential);
     if (pieces === undefined) throw malformed();
     for (const piece of pieces) {
       if (typeof piece === 'string') continue;
       if (this.#find(piece) === undefined) throw new ServiceError('invalid_request', missing(piece));
-      this.#valueOf(piece, url);
+      if (url !== undefined) this.#valueOf(piece, url);
     }
   }
 
