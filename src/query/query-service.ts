@@ -125,7 +125,7 @@ export class QueryService {
       times.end('rerank');
     }
     const stored = lease.ranges.map((range) => range.stored);
-    const vectors = await VectorProjection.of(planned.projection, table.indexes)?.ofHits(executed.hits, stored);
+    const vectors = await shownVectors(planned, table)?.ofHits(executed.hits, stored);
     const page = await finishPage(executed, planned, target, vectors);
     times.end('search');
     const { stages, tookMs } = times;
@@ -175,6 +175,10 @@ export class QueryService {
       return rerankHits(executed, after, { find: provider, templates }, { caller, signal: deadline.signal() });
     throw new ServiceError('not_implemented', '"reranker" needs models, and the database was opened without any');
   }
+}
+
+function shownVectors({ projection, plan }: PlannedQuery, table: SearchableTable): VectorProjection | undefined {
+  return VectorProjection.of(projection, table.indexes, plan.row_filter !== undefined);
 }
 
 /** What inputs are brought with. */

@@ -16,27 +16,43 @@ export interface RenderedVectors {
   damaged: ReadonlySet<number>;
 }
 
+/** A document as it was when it was read. */
+interface VersionedRow {
+  ordinal: number;
+  sequence: number;
+}
+
 /** Vectors are shown by the server, not stored in documents: this reads those that a projection names. */
 export class VectorProjection {
   /** Name of the member by the index's id, in the order of the answer. */
   readonly #names: ReadonlyMap<number, string>;
+  readonly #hidesRows: boolean;
 
-  private constructor(names: ReadonlyMap<number, string>) {
+  private constructor(names: ReadonlyMap<number, string>, hidesRows: boolean) {
     this.#names = names;
+    this.#hidesRows = hidesRows;
   }
 
-  /** Undefined when the projection shows none of the table's vectors. */
-  static of(projection: Projection, indexes: readonly ServingIndex[]): VectorProjection | undefined {
+  /**
+   * Undefined when the projection shows none of the table's vectors. `hidesRows`: the caller may see only some documents, so
+   * that no vector may be shown which was written after its document was looked at.
+   */
+  static of(
+    projection: Projection,
+    indexes: readonly ServingIndex[],
+    hidesRows: boolean,
+  ): VectorProjection | undefined {
     const shown = indexes.flatMap(({ name, definition }): [number, string][] => {
       const partId = partIdOf(definition);
       return partId !== undefined && projection.showsVectors(name) ? [[partId, JSON.stringify(name)]] : [];
     });
     if (shown.length === 0) return undefined;
-    return new VectorProjection(new Map(shown));
+    return new VectorProjection(new Map(shown), hidesRows);
   }
 
-  /** What is shown of the documents with these ordinals. */
-  read(range: RangeReader, ordinals: readonly number[]): RenderedVectors {
+  /** What is shown of documents that were read before. */
+  read(range: RangeReader, documents: readonly VersionedRow[]): RenderedVectors {
+    const ordinals = documents.map(({ ordinal }) => ordinal);
     const { found, damaged } = range.parts.read(ordinals, [...this.#names.keys()]);
     const shown = new Map<number, string>();
     for (const [ordinal, bodies] of found) {
@@ -46,6 +62,7 @@ export class VectorProjection {
       });
       shown.set(ordinal, `{${members.join(',')}}`);
     }
+    if (this.#hidesRows) forgetChanged(range, documents, shown);
     return { shown, damaged };
   }
 
@@ -65,7 +82,7 @@ export class VectorProjection {
         const own = some.filter((hit) => hit.range === at);
         const vectors = this.read(
           range,
-          own.map(({ document }) => document.ordinal),
+          own.map(({ document }) => document),
         );
         for (const hit of own) {
           const embeddings = vectors.shown.get(hit.document.ordinal);
@@ -77,4 +94,11 @@ export class VectorProjection {
     await forEachYielding(Math.ceil(hits.length / sliceHits), load, 1);
     return { shown, damaged };
   }
+}
+
+/** What is the same after its vectors were read as before had no others in between. */
+function forgetChanged(range: RangeReader, documents: readonly VersionedRow[], shown: Map<number, string>): void {
+  const now = range.documents.byOrdinals(documents.map(({ ordinal }) => ordinal)).documents;
+  const sequences = new Map(now.map(({ ordinal, sequence }) => [ordinal, sequence]));
+  for (const { ordinal, sequence } of documents) if (sequences.get(ordinal) !== sequence) shown.delete(ordinal);
 }

@@ -93,7 +93,8 @@ export class DocumentReads {
       throw error;
     }
     if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw notFound();
-    const vectors = VectorProjection.of(projection, table.indexes)?.read(range.stored, [document.ordinal]);
+    const shown = VectorProjection.of(projection, table.indexes, permitted !== undefined);
+    const vectors = shown?.read(range.stored, [document]);
     if (permitted && !(await matchStored(table, permitted, [document]))[0]) throw notFound();
     return { document, vectors };
   }
@@ -116,12 +117,13 @@ export class DocumentReads {
     const filter = planFilter(request.filter_query, this.#filterContext(table, caller));
     const render = (document: StoredDocument, embeddings: string | undefined) =>
       renderLine(document, projection, embeddings);
-    const vectors = VectorProjection.of(projection, table.indexes);
+    const hides = filter?.row_filter !== undefined;
+    const vectors = VectorProjection.of(projection, table.indexes, hides);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
       vectors,
       filter,
-      hides: filter?.row_filter !== undefined,
+      hides,
       signal: caller.signal,
     });
   }
@@ -161,10 +163,7 @@ export class DocumentReads {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
     const living = page.documents.filter((document) => !hasExpired(document, bound));
     // Before anything is waited for: vectors that are written meanwhile belong to other bodies.
-    const vectors = how.vectors?.read(
-      stored,
-      living.map(({ ordinal }) => ordinal),
-    );
+    const vectors = how.vectors?.read(stored, living);
     const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
     const lines = shown.map((document) => {

@@ -1,0 +1,26 @@
+import { expect, test } from 'bun:test';
+import { denseBody } from '../../../src/lib/parts/dense-part.ts';
+import { compileProjection } from '../../../src/query/request/projection.ts';
+import { VectorProjection } from '../../../src/query/request/vector-projection.ts';
+import type { RangeReader } from '../../../src/storage/reader/range-reader.ts';
+
+test('under a row filter no vector is shown that was written after its document was looked at', () => {
+  const identity = { name: 'taste', incarnation: 1, partId: 7, memOnly: false } as const;
+  const index = { name: 'taste', definition: { ...identity, kind: 'dense', dimension: 1, metric: 'cosine' } } as const;
+  const body = denseBody(7, Float32Array.of(0.5));
+  const found = new Map([1, 2].map((ordinal) => [ordinal, new Map([[7, body]])] as const));
+  // The document 2 was written again after the page was read.
+  const documents = [1, 2].map((ordinal) => ({ ordinal, sequence: ordinal === 1 ? 5 : 9 }));
+  const range = {
+    parts: { read: () => ({ found, damaged: new Set() }) },
+    documents: { byOrdinals: () => ({ documents, damaged: new Set() }) },
+  } as unknown as RangeReader;
+  const page = [
+    { ordinal: 1, sequence: 5 },
+    { ordinal: 2, sequence: 6 },
+  ];
+  const shownOf = (hidesRows: boolean) =>
+    VectorProjection.of(compileProjection(['_embeddings']), [index], hidesRows)?.read(range, page).shown;
+  expect([...(shownOf(true) ?? [])]).toEqual([[1, '{"taste":[0.5]}']]);
+  expect([...(shownOf(false)?.keys() ?? [])]).toEqual([1, 2]);
+});
