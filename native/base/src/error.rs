@@ -1,6 +1,6 @@
 //! The one error type of the engine: a stable code and a sentence.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// What the engine answers when it cannot do what was asked. `code` is one of the codes of
 /// `src/protocol/error-codes.ts`, or one that only the TypeScript side of the boundary sees (`index_damaged`,
@@ -29,3 +29,13 @@ impl fmt::Display for EngineError {
 }
 
 impl std::error::Error for EngineError {}
+
+/// The index does not hold what it promised; it is to be deleted and built again.
+pub fn damaged(message: impl Into<String>) -> EngineError {
+    EngineError::new("index_damaged", message)
+}
+
+/// For `map_err`: what could not be done with a file of an index.
+pub fn io_failed(what: &'static str) -> impl Fn(io::Error) -> EngineError {
+    move |error| EngineError::internal(format!("{what}: {error}"))
+}

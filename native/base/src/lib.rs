@@ -1,5 +1,7 @@
-//! What the native crates share: the error, the document frame, failpoints, and what every index of a range promises.
+//! What the native crates share: the error, the document frame, failpoints, and what every index of a range promises,
+//! and its files on disk.
 
+pub mod checkpoint_files;
 pub mod derived_index;
 pub mod error;
 pub mod failpoint;

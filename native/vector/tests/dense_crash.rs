@@ -44,8 +44,10 @@ fn writes_until_it_dies() {
 
 #[test]
 fn a_crash_between_files_leaves_a_whole_commit() {
-    let names = ["before-files", "after-file", "before-rows", "before-rename", "after-rename", "after-removal"];
-    for name in names {
+    let own = ["before-files", "before-rows"].map(|name| ("vector.checkpoint", name));
+    let shared =
+        ["after-file", "before-rename", "after-rename", "after-removal"].map(|name| ("checkpoint-files", name));
+    for (place, name) in own.into_iter().chain(shared) {
         // Of each checkpoint the graph and the dead rows are files of their own.
         let hits = if name == "after-file" { 2 } else { 1 };
         for hit in 1..=ROUNDS * hits {
@@ -53,7 +55,7 @@ fn a_crash_between_files_leaves_a_whole_commit() {
             let status = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "writes_until_it_dies"])
                 .env(DIRECTORY, &directory.0)
-                .env("SUNDEW_FAILPOINT", format!("vector.checkpoint.{name}:{hit}"))
+                .env("SUNDEW_FAILPOINT", format!("{place}.{name}:{hit}"))
                 .output()
                 .unwrap()
                 .status;

@@ -86,14 +86,14 @@ fn a_crash_at_any_step_of_a_checkpoint_leaves_the_older_or_the_newer_one() {
     let program = std::env::current_exe().expect("this test");
     for (failpoint, survives) in [
         ("vector.checkpoint.before-files", 0),
-        ("vector.checkpoint.after-file", 0),
-        ("vector.checkpoint.before-rename", 0),
-        ("vector.checkpoint.after-rename", 40),
+        ("checkpoint-files.after-file", 0),
+        ("checkpoint-files.before-rename", 0),
+        ("checkpoint-files.after-rename", 40),
         ("vector.checkpoint.before-files:2", 40),
-        ("vector.checkpoint.after-file:2", 40),
-        ("vector.checkpoint.after-file:3", 40),
-        ("vector.checkpoint.before-rename:2", 40),
-        ("vector.checkpoint.after-rename:2", 70),
+        ("checkpoint-files.after-file:2", 40),
+        ("checkpoint-files.after-file:3", 40),
+        ("checkpoint-files.before-rename:2", 40),
+        ("checkpoint-files.after-rename:2", 70),
     ] {
         let scratch = Scratch::new();
         let status = Command::new(&program)

@@ -18,8 +18,8 @@ use super::options::DenseOptions;
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows, Snapshot};
 use crate::bit_set::BitSet;
-use crate::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
-use crate::errors::{damaged, io_failed};
+use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
+use sundew_base::error::{damaged, io_failed};
 
 /// What a checkpoint says beside its files.
 #[derive(Serialize, Deserialize)]

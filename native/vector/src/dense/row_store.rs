@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use memmap2::Mmap;
 use sundew_base::error::EngineError;
 
-use crate::errors::{damaged, io_failed};
+use sundew_base::error::{damaged, io_failed};
 
 /// Names of the row files that are in use; they are not removed though no checkpoint names them.
 #[derive(Debug, Clone, Default)]

@@ -11,9 +11,9 @@ use super::segment::Segment;
 use super::segment_list::SegmentList;
 use super::snapshot::{LiveSegment, Snapshot};
 use crate::bit_set::BitSet;
-use crate::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
-use crate::errors::damaged;
 use crate::plain_bytes::{PlainBytes, bytes_of};
+use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
+use sundew_base::error::damaged;
 
 /// What a checkpoint says beside its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -21,8 +21,8 @@
 
 use sundew_base::error::EngineError;
 
-use crate::errors::damaged;
 use crate::plain_bytes::{PlainBytes, PlainNumber};
+use sundew_base::error::damaged;
 
 /// A window's accumulators are 16 KiB: they stay in the first-level cache.
 pub const WINDOW_BITS: u32 = 12;

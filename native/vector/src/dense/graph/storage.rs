@@ -10,7 +10,7 @@ use super::super::metric::Metric;
 use super::code_kernels::{NodeCodes, dots};
 use super::codes::{CodedQuery, encode, node_norm, squared_norm, weights};
 use super::layout::{COPY_BYTES, Counts, GRAPH_MAGIC, HEADER_BYTES, Layout, NODE_HEAD_BYTES};
-use crate::errors::{damaged, io_failed};
+use sundew_base::error::{damaged, io_failed};
 
 #[cfg(target_endian = "big")]
 compile_error!("graph files are read in place and are little-endian");

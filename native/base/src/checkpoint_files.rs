@@ -1,4 +1,4 @@
-//! The files of a vector index on disk: immutable files, and `checkpoint.json`, which names those of one commit.
+//! The files of an index on disk: immutable files, and `checkpoint.json`, which names those of one commit.
 //!
 //! A checkpoint writes and syncs new files first and then renames `checkpoint.json` into place; files that it does not
 //! name are removed afterwards, or by the next `open`. So a crash at any point leaves the older or the newer checkpoint.
@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sundew_base::error::EngineError;
-use sundew_base::failpoint;
 
-use crate::errors::{damaged, io_failed};
+use crate::error::{EngineError, damaged, io_failed};
+use crate::failpoint;
 
 const CHECKPOINT: &str = "checkpoint.json";
 const CHECKPOINT_DRAFT: &str = "checkpoint.json.draft";
@@ -113,7 +112,7 @@ impl CheckpointFiles {
             file.sync_all()
         };
         write().map_err(io_failed("write an index file"))?;
-        failpoint::hit("vector.checkpoint.after-file");
+        failpoint::hit("checkpoint-files.after-file");
         Ok(NamedFile { name: name.to_owned(), bytes, crc: crc.finalize(), grows: false })
     }
 
@@ -146,14 +145,14 @@ impl CheckpointFiles {
             draft.sync_all()?;
             // The names of the files must be durable before a checkpoint speaks of them.
             self.sync_directory()?;
-            failpoint::hit("vector.checkpoint.before-rename");
+            failpoint::hit("checkpoint-files.before-rename");
             fs::rename(self.root.join(CHECKPOINT_DRAFT), self.root.join(CHECKPOINT))?;
-            failpoint::hit("vector.checkpoint.after-rename");
+            failpoint::hit("checkpoint-files.after-rename");
             self.sync_directory()
         };
         rename().map_err(io_failed("write a checkpoint"))?;
         self.remove_strays(&checkpoint.files, is_in_use)?;
-        failpoint::hit("vector.checkpoint.after-removal");
+        failpoint::hit("checkpoint-files.after-removal");
         Ok(text.len() as u64)
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sundew_vector::checkpoint_files::{Checkpoint, CheckpointFiles};
+use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles};
 
 struct Scratch(PathBuf);
 
