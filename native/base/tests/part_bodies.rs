@@ -10,14 +10,13 @@ use sundew_base::part::{PartBody, PartForm, dense, sparse};
 
 const FIXTURE: &str = include_str!("../../../test/fixtures/part-bodies.txt");
 
+fn bytes_of(hex: &str) -> Vec<u8> {
+    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
 fn bodies() -> HashMap<&'static str, Vec<u8>> {
-    let bytes_of =
-        |hex: &str| (0..hex.len() / 2).map(move |at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap());
-    FIXTURE
-        .lines()
-        .map(|line| line.split_once(' ').unwrap())
-        .map(|(name, hex)| (name, bytes_of(hex).collect()))
-        .collect()
+    let lines = FIXTURE.lines().map(|line| line.split_once(' ').unwrap());
+    lines.map(|(name, hex)| (name, bytes_of(hex))).collect()
 }
 
 #[test]
