@@ -66,6 +66,18 @@ export const limits = {
   warmRangesMax: 64,
   rangeIdleMs: minuteMs,
   vectorDimensionMax: 16_384,
+  /** Characters of the template of an index, and of the path of a field. */
+  templateCharsMax: 64 * 1_024,
+  fieldPathCharsMax: 1_024,
+  /** How long the parsed form of a template is kept after its last use. */
+  templateKeptMs: 5 * minuteMs,
+  /** Texts, and their bytes, that one request for vectors carries; what a kill makes again. */
+  enrichmentBatchItems: 64,
+  enrichmentBatchBytes: 256 * 1_024,
+  /** Tries of a text that its embedder refuses, before it is left until its document changes. */
+  enrichmentAttemptsMax: 4,
+  /** Batches of documents that were there before their index that are embedded at one time. */
+  backfillBatchesMax: 2,
   sparseChunkMax: 65_536,
 
   // Models

@@ -1,17 +1,20 @@
 import { type CommonDefinition, type CommonIndexConfig, countsOfDocuments, type IndexKind } from './index-kind.ts';
+import { type ManagedMembers, type ManagedSource, managedSourceOf } from './managed-source.ts';
 
-/** A checked configuration of an index of sparse vectors that come with the documents. */
-export type SparseConfig = CommonIndexConfig & {
-  type: 'embeddings';
-  external: true;
-  sparse: true;
-  /** Hits of a query that names no limit. */
-  top_k: number;
-  /** Entries of a smaller absolute weight are not indexed. */
-  min_weight: number;
-  /** Kept for clients that send it; the engine sizes its blocks itself. */
-  chunk_size: number;
-};
+/** A checked configuration of an index of sparse vectors, which come with the documents or are made from them. */
+export type SparseConfig = CommonIndexConfig &
+  Partial<ManagedMembers> & {
+    type: 'embeddings';
+    /** The vectors come with the documents. */
+    external: boolean;
+    sparse: true;
+    /** Hits of a query that names no limit. */
+    top_k: number;
+    /** Entries of a smaller absolute weight are not indexed. */
+    min_weight: number;
+    /** Kept for clients that send it; the engine sizes its blocks itself. */
+    chunk_size: number;
+  };
 
 export interface SparseDefinition extends CommonDefinition {
   kind: 'sparse';
@@ -19,15 +22,20 @@ export interface SparseDefinition extends CommonDefinition {
   minWeight: number;
   /** Hits of a query that names no limit. */
   topK: number;
+  /** What its vectors are made from; undefined where they come with the documents. */
+  managed?: ManagedSource | undefined;
 }
 
 export const sparse: IndexKind<SparseConfig, SparseDefinition> = {
   kind: 'sparse',
   follows: 'vectors',
-  define: (identity, { min_weight: minWeight, top_k: topK }) => ({ ...identity, kind: 'sparse', minWeight, topK }),
-  shapeOf: () => 'sparse',
+  define: (identity, config) => {
+    const { min_weight: minWeight, top_k: topK } = config;
+    return { ...identity, kind: 'sparse', minWeight, topK, managed: managedSourceOf(config) };
+  },
+  shapeOf: ({ external }) => (external ? 'sparse' : 'managed sparse'),
   nativeOptions: ({ partId, minWeight }) => ({ type: 'sparse', index_id: partId, min_weight: minWeight }),
-  writtenVectors: () => ({ kind: 'sparse' }),
+  writtenVectors: ({ managed }) => ({ kind: managed ? 'managed' : 'sparse' }),
   vectorSearch: { hasDistance: false, takesEffort: false, defaultLimit: ({ topK }) => topK },
   counts: countsOfDocuments,
 };

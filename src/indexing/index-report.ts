@@ -1,4 +1,5 @@
 import type { ApplierState } from './index-applier.ts';
+import type { ProductionReport } from './part-producer.ts';
 import type { RangeIndexStats } from './range-index.ts';
 
 /** One index of one range, as it stands now. Sequences are those of the range. */
@@ -23,6 +24,8 @@ export interface RangeIndexReport {
   queuedBytes: number;
   error: string | undefined;
   stats: RangeIndexStats | undefined;
+  /** How far the parts are made that the index is built from; undefined where they come with the documents. */
+  production?: ProductionReport | undefined;
 }
 
 type ReadinessState = 'pending' | 'queryable_partial' | 'ready' | 'failed';
@@ -33,14 +36,20 @@ export interface Readiness {
   complete: boolean;
   /**
    * Why it is not complete: `backfill` (being built), `replay` (rows are still to be read), `publication` (rows were
-   * read and wait for their commit), `load_failure`, `index_failed`.
+   * read and wait for their commit), `load_failure`, `index_failed`; of an index that the server makes the vectors of also
+   * `enrichment` (documents wait for theirs), `enrichment_retry` and `embedder_unavailable`.
    */
   reasons: string[];
 }
 
 /** Whether the index shows everything that its range has committed. */
-export function isComplete({ state, stats, published, head }: RangeIndexReport): boolean {
-  return state !== 'failed' && stats !== undefined && published >= head;
+export function isComplete({ state, stats, published, head, production }: RangeIndexReport): boolean {
+  return state !== 'failed' && stats !== undefined && published >= head && (!production || isCovered(production, head));
+}
+
+/** Whether every document has its part, or is left until it changes. */
+function isCovered({ coveredThrough, retrying }: ProductionReport, head: number): boolean {
+  return coveredThrough >= head && retrying === 0;
 }
 
 /** What the reports of all ranges say together: an index is as ready as its slowest range. */
@@ -56,8 +65,19 @@ export function readinessOf(reports: RangeIndexReport[]): Readiness {
 function reasonsOf(report: RangeIndexReport): string[] {
   if (isComplete(report)) return [];
   if (report.state === 'failed') return [report.stats ? 'index_failed' : 'load_failure'];
-  if (report.rebuilding) return ['backfill'];
-  return report.applied > report.published ? ['publication', 'replay'] : ['replay'];
+  const made = report.production ? productionReasons(report.production, report.head) : [];
+  if (report.rebuilding) return [...made, 'backfill'];
+  if (report.published >= report.head) return made;
+  return [...made, ...(report.applied > report.published ? ['publication', 'replay'] : ['replay'])];
+}
+
+function productionReasons({ blocker, backfillProgress, liveThrough, retrying }: ProductionReport, head: number) {
+  return [
+    ...(blocker ? ['embedder_unavailable'] : []),
+    ...(backfillProgress < 1 ? ['backfill'] : []),
+    ...(liveThrough < head ? ['enrichment'] : []),
+    ...(retrying > 0 ? ['enrichment_retry'] : []),
+  ];
 }
 
 /** Said as long as anything is missing, however little. */
@@ -68,5 +88,6 @@ export function progressOf(report: RangeIndexReport): number {
   const span = report.head - report.firstSequence + 1;
   if (span <= 0) return report.stats ? 1 : 0;
   const done = Math.max(0, report.published - report.firstSequence + 1);
-  return done >= span ? 1 : Math.min(progressMax, done / span);
+  const made = report.production?.backfillProgress ?? 1;
+  return done >= span && isComplete(report) ? 1 : Math.min(progressMax, Math.min(1, done / span) * made);
 }

@@ -9,6 +9,7 @@ import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import { type ApplierEvents, type ApplierOptions, IndexApplier } from './index-applier.ts';
 import type { RangeIndexReport } from './index-report.ts';
+import type { OpenPartProducer, PartProducer } from './part-producer.ts';
 import type { IndexFacts, RangeFacts } from './range-facts.ts';
 import type { OpenRangeIndex } from './range-index.ts';
 import { RemovalLog } from './removal-log.ts';
@@ -37,6 +38,8 @@ interface IndexedRangeDeps {
   options: IndexedRangeOptions;
   onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
   writers?: WriterBudget;
+  /** Makes the parts of indexes that the server makes itself. */
+  openProducer?: OpenPartProducer;
   /** Whether the table's documents expire. */
   hasTtl(): boolean;
 }
@@ -44,6 +47,8 @@ interface IndexedRangeDeps {
 interface FollowedIndex {
   definition: IndexDefinition;
   applier: IndexApplier;
+  /** Makes what the index is built from, where the server does. */
+  producer: PartProducer | undefined;
   /** Lets the feed forget what this index alone needs. */
   leaveFeed(): void;
 }
@@ -89,7 +94,9 @@ export class IndexedRange {
 
   /** No index has anything to do: closing the range now interrupts nothing. */
   get isAtRest(): boolean {
-    for (const { applier } of this.#indexes.values()) if (!applier.isAtRest) return false;
+    for (const { applier, producer } of this.#indexes.values()) {
+      if (!applier.isAtRest || producer?.isAtRest === false) return false;
+    }
     return true;
   }
 
@@ -147,7 +154,14 @@ export class IndexedRange {
     });
     // An index that keeps nothing on disk starts from nothing.
     const neededAfter = () => (definition.memOnly ? applier.progress.published : applier.checkpointedSequence);
-    this.#indexes.set(definition.name, { definition, applier, leaveFeed: this.#consumers.add({ neededAfter }) });
+    const range = { stored, head: () => this.#head, assertKeepsUp: () => this.assertKeepsUp() };
+    const producer = this.#deps.openProducer?.(range, definition);
+    this.#indexes.set(definition.name, {
+      definition,
+      applier,
+      producer,
+      leaveFeed: this.#consumers.add({ neededAfter }),
+    });
     this.#noteFollowedParts();
   }
 
@@ -158,6 +172,7 @@ export class IndexedRange {
     this.#indexes.delete(indexName);
     this.#noteFollowedParts();
     followed.leaveFeed();
+    await followed.producer?.close();
     await followed.applier.close();
     this.#deps.removeIndexFiles(this.#deps.indexesDirectory, followed.definition);
   }
@@ -172,6 +187,7 @@ export class IndexedRange {
   /** Closes and opens an index again, with the same files and a new definition. */
   async reopenIndex(definition: IndexDefinition): Promise<void> {
     const followed = this.#indexes.get(definition.name);
+    await followed?.producer?.close();
     await followed?.applier.close();
     followed?.leaveFeed();
     this.addIndex(definition);
@@ -194,11 +210,17 @@ export class IndexedRange {
   }
 
   async #waitForIndex(name: string, sequence: number, signal?: AbortSignal): Promise<void> {
-    const applier = this.applier(name);
-    await applier?.waitFor(sequence, signal).catch((error: unknown) => {
+    const followed = this.#indexes.get(name);
+    if (!followed) return;
+    const { applier, producer } = followed;
+    try {
+      await producer?.waitFor(sequence, signal);
+      // What was made for these documents came after them.
+      await applier.waitFor(producer ? this.#head : sequence, signal);
+    } catch (error) {
       // Another one of this name, made since, takes only what is written after it.
       if (this.applier(name) === applier) throw error;
-    });
+    }
   }
 
   report(indexName: string): RangeIndexReport | undefined {
@@ -206,8 +228,9 @@ export class IndexedRange {
     if (!applier) return undefined;
     const { firstSequence, documents } = this.stored.info();
     const { error, ...report } = applier.report();
+    const production = this.#indexes.get(indexName)?.producer?.report();
     const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
-    return { rangeId: this.rangeId, head: this.#head, firstSequence, documents, ...report, error: message };
+    return { rangeId: this.rangeId, head: this.#head, firstSequence, documents, ...report, error: message, production };
   }
 
   reports(): RangeIndexReport[] {
@@ -245,13 +268,15 @@ export class IndexedRange {
     endStored: (stored: RangeReader) => Promise<void>,
   ): Promise<RangeFacts> {
     const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
+    await this.#closeProducers();
     await Promise.all([...this.#indexes.values()].map(({ applier }) => endIndex(applier)));
     this.#unsubscribe();
     const oldest = this.#deps.hasTtl() ? { oldestTtlBaseMs: this.stored.documents.oldestTtlBaseMs() } : {};
     await endStored(this.stored);
     const { documents, bytes } = this.stored.info();
-    const indexes = [...this.#indexes].map(([name, { applier }]): IndexFacts => {
-      const lag = this.#lag(applier.checkpointedSequence);
+    const indexes = [...this.#indexes].map(([name, { applier, producer }]): IndexFacts => {
+      const covered = producer?.report().coveredThrough ?? this.#head;
+      const lag = this.#lag(Math.min(applier.checkpointedSequence, covered));
       return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
     });
     return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), ...oldest, indexes };
@@ -259,6 +284,7 @@ export class IndexedRange {
 
   /** Closes a range that is about to be removed. */
   async discard(): Promise<void> {
+    await this.#closeProducers();
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.discard()));
     this.#unsubscribe();
     this.stored.detach();
@@ -269,15 +295,31 @@ export class IndexedRange {
     this.#head = Math.max(this.#head, images.lastSequence);
     this.#noteRemovals(counts);
     const contents = this.#followedParts.size > 0 ? contentsOf(images.frame, this.#followedParts) : undefined;
-    for (const { definition, applier } of this.#indexes.values()) {
+    for (const { definition, applier, producer } of this.#indexes.values()) {
       if (!contents || concerns(definition, contents)) applier.offer(images);
       else applier.pass(images);
+      producer?.wake();
     }
   }
 
+  async #closeProducers(): Promise<void> {
+    await Promise.all([...this.#indexes.values()].map(({ producer }) => producer?.close()));
+  }
+
+  /** Documents of these sequences that an index could not be given the parts of, of the last ones. */
+  failuresWithin(firstSequence: number, lastSequence: number): number {
+    let failures = 0;
+    for (const { producer } of this.#indexes.values()) {
+      failures += producer?.failuresWithin(firstSequence, lastSequence) ?? 0;
+    }
+    return failures;
+  }
+
   #shown(indexName: string): number {
-    const published = this.applier(indexName)?.progress.published ?? this.#head;
-    return Math.min(this.#head, Math.max(published, this.stored.info().firstSequence - 1));
+    const followed = this.#indexes.get(indexName);
+    const published = followed?.applier.progress.published ?? this.#head;
+    const covered = followed?.producer?.report().coveredThrough ?? this.#head;
+    return Math.min(this.#head, Math.max(Math.min(published, covered), this.stored.info().firstSequence - 1));
   }
 
   #noteFollowedParts(): void {

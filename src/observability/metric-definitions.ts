@@ -60,6 +60,7 @@ export const metricDefinitions = {
 
   queries: counter('sundew_queries_total', 'Queries.', ['result']),
   queryStage: histogram('sundew_query_stage_duration_seconds', 'Stages of a query.', ['stage']),
+  enrichedTexts: counter('sundew_enriched_texts_total', 'Texts of documents that were embedded for managed indexes.'),
   slowQueries: counter('sundew_slow_queries_total', 'Queries slower than log.slow_query.'),
 
   batchDocuments: counter('sundew_batch_docs_total', 'Documents of write requests.', ['op', 'result']),

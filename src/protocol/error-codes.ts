@@ -21,6 +21,11 @@ export const errorCodes = {
   limit_exceeded: [400, false, 'A documented limit, named in the message, is exceeded.'],
   model_not_supported: [400, false, 'The model cannot do this, or not with these parts; the message names both.'],
   context_length_exceeded: [400, false, 'An input has more tokens than the model takes; both counts are given.'],
+  enrichment_failed: [
+    400,
+    false,
+    'A document cannot be embedded, and the write asked for that with `sync_level`; nothing was written.',
+  ],
   unknown_provider: [400, false, 'A configuration names a provider that does not exist or cannot do this.'],
   unsupported_response_format: [400, false, 'A grammar or schema uses something that cannot be enforced; it is named.'],
   invalid_media: [400, false, 'An image or sound is malformed, of an unknown kind, or may not be fetched from there.'],

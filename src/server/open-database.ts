@@ -1,5 +1,6 @@
 import type { LimitOptions } from '../config/limits.ts';
 import { queryIndexes } from '../engine/native-query.ts';
+import type { Enrichment } from '../enrichment/enrichment.ts';
 import { Templates } from '../enrichment/template/templates.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { StartReplay } from '../indexing/start-replay.ts';
@@ -52,7 +53,7 @@ export interface Database {
 /** Opens the data directory that the options name, and starts what runs in the background. */
 export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
-  const { core, tables, pool, jobs } = await openParts(given, () => failed.resolve());
+  const { core, tables, pool, jobs, enrichment } = await openParts(given, () => failed.resolve());
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
@@ -61,10 +62,10 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   return {
     services: {
       tables,
-      writes: buildWrites(core, tables),
+      writes: buildWrites(core, tables, enrichment),
       documents: new DocumentReads(tables, core.clock),
       queries: buildQueries(core, tables),
-      indexes: new IndexService(tables, core.storage),
+      indexes: new IndexService(tables, core.storage, enrichment),
     },
     access: core.storage.access,
     health: core.health,
@@ -88,9 +89,9 @@ async function openParts(given: DatabaseOptions, onFailed: () => void) {
   const tablesOpen = Promise.withResolvers<TableOf>();
   try {
     const core = await openCore(given, onFailed, tablesOpen.promise);
-    const { tables, pool, jobs } = await openTables(core);
+    const { tables, pool, jobs, enrichment } = await openTables(core);
     tablesOpen.resolve((rangeId) => tables.findOwner(rangeId)?.name);
-    return { core, tables, pool, jobs };
+    return { core, tables, pool, jobs, enrichment };
   } catch (error) {
     tablesOpen.resolve(() => undefined);
     throw error;
@@ -106,16 +107,19 @@ function supervision({ clock, logger }: DatabaseCore, signal: AbortSignal) {
   };
 }
 
-function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService): BatchWriter {
-  return new BatchWriter(tables, log, clock, {
-    wrote({ inserted, deleted, transformed, failed = 0 }) {
-      if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
-      if (deleted > 0) metrics.increment('batchDocuments', ['delete', 'ok'], deleted);
-      if (transformed > 0) metrics.increment('batchDocuments', ['transform', 'ok'], transformed);
-      if (failed > 0) metrics.increment('batchDocuments', ['transform', 'failed'], failed);
+function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService, enrichment: Enrichment): BatchWriter {
+  return new BatchWriter(
+    { tables, log, clock, enrichment },
+    {
+      wrote({ inserted, deleted, transformed, failed = 0 }) {
+        if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
+        if (deleted > 0) metrics.increment('batchDocuments', ['delete', 'ok'], deleted);
+        if (transformed > 0) metrics.increment('batchDocuments', ['transform', 'ok'], transformed);
+        if (failed > 0) metrics.increment('batchDocuments', ['transform', 'failed'], failed);
+      },
+      refused: () => metrics.increment('backpressure'),
     },
-    refused: () => metrics.increment('backpressure'),
-  });
+  );
 }
 
 /** Table and range of an error, as far as it names them. */

@@ -2,12 +2,14 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LimitOptions } from '../config/limits.ts';
 import { NativeIndex } from '../engine/native-index.ts';
+import { Enrichment } from '../enrichment/enrichment.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { ClosedRanges } from '../indexing/closed-ranges.ts';
 import { IndexedRange, type RangeIndexOpener } from '../indexing/indexed-range.ts';
 import { openRangesFor, RangePool } from '../indexing/range-pool.ts';
 import { WriterBudget } from '../indexing/writer-budget.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
+import { ServiceError } from '../protocol/service-error.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { TableService } from '../tables/table-service.ts';
 import { buildJobs } from './background-services.ts';
@@ -17,7 +19,7 @@ import { indexEvents } from './index-events.ts';
 /** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
 export async function openTables(
   core: DatabaseCore,
-): Promise<{ tables: TableService; pool: RangePool; jobs: JobRunner }> {
+): Promise<{ tables: TableService; pool: RangePool; jobs: JobRunner; enrichment: Enrichment }> {
   const { storage, log, clock, limits, logger, metrics, health, options } = core;
   const jobs = buildJobs(core);
   const writers = new WriterBudget(limits.indexWritersMax);
@@ -34,7 +36,19 @@ export async function openTables(
   });
   // A range that is closed may still take what a full disk has kept from it.
   log.subscribeAll(({ rangeId }) => pool.changed(rangeId));
-  const tables = new TableService({ storage, log, pool, jobs, clock, defaultShards: options().defaultShardsPerTable });
+  const enrichment = new Enrichment({
+    embedderOf: (config) => {
+      if (core.providers) return core.providers.embedder(config);
+      throw new ServiceError('not_implemented', 'this database was opened without providers of models');
+    },
+    log,
+    clock,
+    onFailed: ({ name: index }, error, attempt) =>
+      logger.warn('documents wait for their vectors: an embedder failed', { index, attempt }, error),
+    onProduced: (texts) => metrics.increment('enrichedTexts', [], texts),
+  });
+  const defaultShards = options().defaultShardsPerTable;
+  const tables = new TableService({ storage, log, pool, jobs, clock, enrichment, defaultShards });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
     const stored = await storage.openRange(rangeId, table.ttlDurationMs);
@@ -51,6 +65,7 @@ export async function openTables(
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
       writers,
+      openProducer: enrichment.open,
       hasTtl: () => table.ttlDurationMs !== undefined,
     };
     return new IndexedRange(
@@ -59,7 +74,7 @@ export async function openTables(
     );
   };
   await tables.load();
-  return { tables, pool, jobs };
+  return { tables, pool, jobs, enrichment };
 }
 
 function applierBounds(limits: LimitOptions) {

@@ -3,6 +3,7 @@ import { type Caller, requireTable, seesTable } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { namesMatching } from '../engine/name-pattern.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
+import type { Enrichment } from '../enrichment/enrichment.ts';
 import type { CheckedIndexConfig } from '../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, readIndexConfig } from '../index-kinds/index-config.ts';
 import { factsOfEmptyRange } from '../indexing/range-facts.ts';
@@ -37,6 +38,7 @@ export class TableService implements TableLookup {
   readonly #storage: Storage;
   readonly #pool: RangePool;
   readonly #clock: Clock;
+  readonly #enrichment: Enrichment;
   readonly #defaultShards: number;
   readonly #changes = new KeyedMutex();
   readonly #tables = new Map<string, Table>();
@@ -49,11 +51,13 @@ export class TableService implements TableLookup {
     pool: RangePool;
     jobs: JobRunner;
     clock: Clock;
+    enrichment: Enrichment;
     defaultShards: number;
   }) {
     this.#storage = parts.storage;
     this.#pool = parts.pool;
     this.#clock = parts.clock;
+    this.#enrichment = parts.enrichment;
     this.#defaultShards = parts.defaultShards;
     this.#schemaChange = new SchemaChange(parts.storage, this.#changes, (job) => parts.jobs.submit(job));
     const rewrite = new TtlRewrite({
@@ -110,17 +114,20 @@ export class TableService implements TableLookup {
     return this.#owners.get(rangeId);
   }
 
-  create(name: string, request: CreateTableRequest, caller: Caller): Promise<Table> {
+  async create(name: string, request: CreateTableRequest, caller: Caller): Promise<Table> {
     requireTable(caller, name, 'admin');
     checkTableName(name);
     const shards = request.num_shards ?? this.#defaultShards;
     checkCreation(request, shards);
     const schema = nextSchema(request.schema ?? openSchema, undefined);
-    const extras = Object.entries(request.indexes ?? {}).map(([index, config]) => readExtra(index, config));
+    const read = Object.entries(request.indexes ?? {}).map(([index, config]) => readExtra(index, config));
     const settings: TableSettings = {
       schema,
       ...(request.description === undefined ? {} : { description: request.description }),
     };
+    if (this.#tables.has(name)) throw alreadyExists(name);
+    const extras: CheckedIndexConfig[] = [];
+    for (const config of read) extras.push(await this.#prepareExtra(config, caller));
     return this.#changes.run(name, async () => {
       if (this.#tables.has(name)) throw alreadyExists(name);
       if (this.#tables.size >= limits.tablesMax) {
@@ -149,6 +156,12 @@ export class TableService implements TableLookup {
         compiled.close();
         throw error;
       }
+    });
+  }
+
+  #prepareExtra(config: CheckedIndexConfig, caller: Caller): Promise<CheckedIndexConfig> {
+    return this.#enrichment.prepare(config, caller).catch((error: unknown) => {
+      throw namingIndex(config.name, error);
     });
   }
 
@@ -233,11 +246,17 @@ function readExtra(name: string, config: IndexConfig): CheckedIndexConfig {
   try {
     return readIndexConfig(checkIndexName(name), config);
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    throw new ServiceError(error.code, `index ${JSON.stringify(name.slice(0, 64))}: ${error.message}`, {
-      cause: error,
-    });
+    throw namingIndex(name, error);
   }
+}
+
+function namingIndex(name: string, error: unknown): unknown {
+  if (!(error instanceof ServiceError)) return error;
+  const message = `index ${JSON.stringify(name.slice(0, 64))}: ${error.message}`;
+  return new ServiceError(error.code, message, {
+    cause: error,
+    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+  });
 }
 
 function checkCreation(request: CreateTableRequest, shards: number): void {

@@ -82,7 +82,7 @@ describe('an embeddings index', () => {
     ['a field', { ...dense, field: 'text' }, 400],
     ['no embedder', { type: 'embeddings', field: 'text' }, 400],
     ['a misspelt member', { ...dense, distance_metrik: 'cosine' }, 400],
-    ['an embedder', { type: 'embeddings', field: 'text', embedder: { provider: 'ollama' } }, 501],
+    ['an embedder without a model', { type: 'embeddings', field: 'text', embedder: { provider: 'ollama' } }, 400],
   ])('with %s is refused, also beside a table that then is not made', async (_, config, status) => {
     await server.send('POST', '/db/v1/tables/refusing', {});
     expect((await create('refusing', 'v', config)).status).toBe(status);

@@ -39,6 +39,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     termCount: sum(ranges, (range) => range.stats?.termCount ?? 0),
   });
   const blockers = readiness.reasons;
+  const blocker = ranges.find(({ production }) => production?.blocker)?.production?.blocker;
   return {
     index_type: source.config.type,
     readiness: {
@@ -58,13 +59,14 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
       queryable: { reached: readiness.queryable, blockers: readiness.queryable ? [] : blockers },
       complete: { reached: readiness.complete, blockers },
     },
-    error: failed?.error ?? '',
+    error: failed?.error ?? blocker?.message ?? '',
     total_indexed: counts.doc_count,
     ...counts,
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),
     ...renderBackfill(ranges, readiness),
+    ...renderCoverage(ranges),
     ...renderSequences(ranges, { target, published, checkpointed }),
     ...repairScan,
     repair_issue_count: skipped,
@@ -120,13 +122,22 @@ function renderRepair(rebuilding: boolean, failed: boolean, skipped: number) {
 /** A live index that lags is filled, too: what waits for `ready` here must not go on before everything is shown. */
 function renderBackfill(ranges: RangeIndexReport[], { complete, state }: Readiness) {
   const active = !complete && state !== 'failed';
+  const isWaiting = ranges.some(({ production }) => production?.blocker !== undefined);
   const progress = ranges.length === 0 ? 0 : sum(ranges, progressOf) / ranges.length;
   return {
     backfill_active: active,
     backfill_progress: progress,
-    backfill_items_processed: sum(ranges, (range) => range.backfilledRows),
-    backfill_state: state === 'failed' ? 'failed' : active ? 'running' : 'ready',
+    backfill_items_processed: sum(ranges, ({ production, backfilledRows }) => production?.produced ?? backfilledRows),
+    backfill_state: state === 'failed' ? 'failed' : active ? (isWaiting ? 'retrying' : 'running') : 'ready',
   };
+}
+
+/** Of an index whose vectors the server makes: documents that it could not make one for. */
+function renderCoverage(ranges: RangeIndexReport[]) {
+  const made = ranges.flatMap(({ production }) => production ?? []);
+  if (made.length === 0) return {};
+  const [retrying, failed] = [sum(made, (each) => each.retrying), sum(made, (each) => each.failed)];
+  return { source_coverage: { policy: 'progressive', produced: sum(made, (each) => each.produced), retrying, failed } };
 }
 
 function renderSequences(

@@ -1,4 +1,5 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
+import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -14,7 +15,7 @@ export async function renderTable(table: TableView, caller: Caller): Promise<Tab
   return {
     name: table.name,
     ...(settings.description === undefined ? {} : { description: settings.description }),
-    indexes: Object.fromEntries(table.listedIndexes.map((index) => [index.name, index.config])),
+    indexes: Object.fromEntries(table.listedIndexes.map((index) => [index.name, shownIndexConfig(index.config)])),
     shards: Object.fromEntries(
       table.ranges.map((range) => [
         String(range.rangeId),

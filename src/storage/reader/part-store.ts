@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'bun:sqlite';
+import { sourceHashOf } from '../../lib/parts/part-body.ts';
 import { partRowId, placeOfPart } from '../range/part-rows.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
 import type { ScrubPage } from './document-store.ts';
@@ -25,6 +26,7 @@ export class PartStore {
   readonly #byIds: Statement;
   readonly #after: Statement;
   readonly #keyOf: Statement;
+  readonly #heads: Statement;
 
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
@@ -33,6 +35,9 @@ export class PartStore {
     );
     this.#after = database.prepare('SELECT id, crc, body FROM parts WHERE id > ? ORDER BY id LIMIT ?');
     this.#keyOf = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
+    this.#heads = database.prepare(
+      'SELECT id, substr(body, 1, 24) AS head FROM parts WHERE id IN (SELECT value FROM json_each(?))',
+    );
   }
 
   /**
@@ -57,6 +62,13 @@ export class PartStore {
     return { found, damaged };
   }
 
+  /** What the parts that these documents have were made from: ordinal -> source hash, undefined where nobody has said it. */
+  sourceHashes(ordinals: readonly number[], partId: number): Map<number, Uint8Array | undefined> {
+    const ids = JSON.stringify(ordinals.map((ordinal) => partRowId(partId, ordinal)));
+    const rows = reading(this.#source, () => this.#heads.all(ids)) as { id: number; head: Uint8Array }[];
+    return new Map(rows.map(({ id, head }) => [placeOfPart(id).ordinal, sourceHashOf(head)]));
+  }
+
   /** Checks the parts after a row id (-1 for all), a page of them; undefined when there are none. */
   scrubPage(afterId: number): ScrubPage | undefined {
     const rows = reading(this.#source, () => this.#after.all(afterId, scrubRows)) as Row[];
@@ -68,7 +80,7 @@ export class PartStore {
   }
 
   close(): void {
-    for (const statement of [this.#byIds, this.#after, this.#keyOf]) statement.finalize();
+    for (const statement of [this.#byIds, this.#after, this.#keyOf, this.#heads]) statement.finalize();
   }
 
   #key(ordinal: number): string {

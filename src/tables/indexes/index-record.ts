@@ -46,5 +46,6 @@ export function readIndexRecord(record: IndexRecord): TableIndex {
   const { name, incarnation, partId } = record;
   const identity = { name, incarnation, partId, memOnly: stored.config.mem_only };
   const definition = defineIndex(identity, stored.config, stored.schema);
-  return { name, incarnation, role: record.state as IndexRole, config: stored.config, definition };
+  const embedder = definition.kind === 'full_text' ? undefined : definition.managed?.embedder;
+  return { name, incarnation, role: record.state as IndexRole, config: stored.config, definition, embedder };
 }

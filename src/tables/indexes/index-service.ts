@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Caller, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
+import type { Enrichment } from '../../enrichment/enrichment.ts';
 import { kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
 import type { FullTextConfig } from '../../index-kinds/full-text.ts';
 import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../../index-kinds/index-config.ts';
 import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
+import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
 import type { RangeIndexReport } from '../../indexing/index-report.ts';
 import type { IndexConfig } from '../../protocol/database/tables.ts';
 import { checkIndexName } from '../../protocol/names.ts';
@@ -27,10 +29,12 @@ interface IndexReport {
 export class IndexService {
   readonly #tables: TableService;
   readonly #storage: Storage;
+  readonly #enrichment: Enrichment;
 
-  constructor(tables: TableService, storage: Storage) {
+  constructor(tables: TableService, storage: Storage, enrichment: Enrichment) {
     this.#tables = tables;
     this.#storage = storage;
+    this.#enrichment = enrichment;
   }
 
   async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
@@ -61,11 +65,14 @@ export class IndexService {
     const { settings } = this.#tables.get(tableName, caller, 'admin');
     const primary = primaryIndexConfig(settings.schema.version ?? 0);
     if (indexName === primary.name) return this.#restoreText(tableName, requested, primary);
-    const config = readIndexConfig(checkIndexName(indexName), requested);
+    const read = readIndexConfig(checkIndexName(indexName), requested);
+    const config = await this.#enrichment.prepare(read, caller);
     return this.#tables.change(tableName, async (table) => {
       const existing = table.indexes.find((index) => index.name === indexName);
       if (existing) {
-        if (isDeepStrictEqual(existing.config, config)) return { created: false, config: existing.config };
+        if (isDeepStrictEqual(existing.config, config)) {
+          return { created: false, config: shownIndexConfig(existing.config) };
+        }
         const message = `there is an index "${indexName}" with another configuration; drop it first to change it, with "keep_vectors=true" to keep its vectors`;
         throw new ServiceError('already_exists', message);
       }
@@ -80,7 +87,7 @@ export class IndexService {
       table.indexes = indexes.map(readIndexRecord);
       const added = find(table, indexName);
       for (const range of lease.ranges) range.addIndex(added.definition);
-      return { created: true, config: added.config };
+      return { created: true, config: shownIndexConfig(added.config) };
     });
   }
 
@@ -136,5 +143,5 @@ async function report(table: Table, index: TableIndex): Promise<IndexReport> {
   using lease = await table.lease();
   const ranges = lease.ranges.flatMap((range) => range.report(index.name) ?? []);
   const { counts } = kindOf(index.definition);
-  return { config: index.config, incarnation: String(index.incarnation), counts, ranges };
+  return { config: shownIndexConfig(index.config), incarnation: String(index.incarnation), counts, ranges };
 }

@@ -1,4 +1,5 @@
 import type { CheckedIndexConfig, IndexDefinition } from '../../index-kinds/all-kinds.ts';
+import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 
 /** `serving` answers queries and `sync_level: full_text`; `building` will take its place; `extra` was added by a user. */
 export type IndexRole = 'serving' | 'building' | 'extra';
@@ -7,8 +8,10 @@ export interface TableIndex {
   name: string;
   incarnation: number;
   role: IndexRole;
-  /** As it is shown. */
+  /** As it was written, with the credentials in it; `shownIndexConfig` is without. */
   config: CheckedIndexConfig;
   /** As everything of ours reads it. */
   definition: IndexDefinition;
+  /** What makes its vectors; undefined where they come with the documents. */
+  embedder?: ProviderConfig | undefined;
 }

@@ -8,6 +8,7 @@ import {
   scanWrite,
   sectionEntries,
 } from '../../engine/write-frame.ts';
+import type { Enrichment } from '../../enrichment/enrichment.ts';
 import { writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
@@ -57,18 +58,27 @@ interface WriteObserver {
   refused(): void;
 }
 
+interface WriterDeps {
+  readonly tables: TableLookup;
+  readonly log: RangeLog;
+  readonly clock: Clock;
+  readonly enrichment: Pick<Enrichment, 'precompute'>;
+}
+
 /** The write path: from the bytes of a request to committed documents and the indexes that have to follow. */
 export class BatchWriter {
   readonly #tables: TableLookup;
   readonly #log: RangeLog;
   readonly #clock: Clock;
+  readonly #enrichment: Pick<Enrichment, 'precompute'>;
   readonly #observer: WriteObserver;
   readonly #keyed = new KeyedMutex();
 
-  constructor(tables: TableLookup, log: RangeLog, clock: Clock, observer: WriteObserver) {
-    this.#tables = tables;
-    this.#log = log;
-    this.#clock = clock;
+  constructor(deps: WriterDeps, observer: WriteObserver) {
+    this.#tables = deps.tables;
+    this.#log = deps.log;
+    this.#clock = deps.clock;
+    this.#enrichment = deps.enrichment;
     this.#observer = observer;
   }
 
@@ -90,6 +100,7 @@ export class BatchWriter {
     const repeated = repeatedWrites(request, [lease], at);
     const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, 0, at);
     const parts = [{ table, lease, writes }];
+    if (wait === 'enrichments') await this.#precompute(parts, caller);
     const applied = repeated ?? (await this.#commit(parts, [], request, at));
     return this.#settle(parts, applied, wait, batchCounts(applied));
   }
@@ -123,6 +134,7 @@ export class BatchWriter {
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
     const { writes, window } = await planMerge(frame, table, envelope);
     const parts = [{ table, lease, writes }];
+    if (envelope.wait === 'enrichments' && !envelope.dryRun) await this.#precompute(parts, caller);
     const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at));
     const outcome = await this.#settle(parts, applied, envelope.wait, undefined);
     const tookMs = this.#clock.monotonicMs() - started;
@@ -169,6 +181,7 @@ export class BatchWriter {
     for (const [section, part] of parts.entries()) {
       part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
     }
+    if (wait === 'enrichments') await this.#precompute(parts, caller);
     const assertions = readSet.map((item) => this.#assertion(item, caller));
     const applied = repeated ?? (await this.#commit(parts, assertions, request, at));
     const counts: Record<string, BatchCounts> = {};
@@ -200,6 +213,18 @@ export class BatchWriter {
     return buildFrame(body, entries, options, table.compiledSchema);
   }
 
+  /** Embeds the documents that are put for the managed indexes of their tables; whoever fails here has written nothing. */
+  async #precompute(parts: TableWrites[], caller: Caller): Promise<void> {
+    for (const part of parts) {
+      const definitions = part.table.indexes.map(({ definition }) => definition);
+      const ranges = rangesOf([part]);
+      for (const write of part.writes) {
+        const { stored } = must(ranges.get(write.rangeId), 'a range that is written');
+        if (write.frame) write.frame = await this.#enrichment.precompute(write.frame, stored, definitions, caller);
+      }
+    }
+  }
+
   async #commit(
     parts: TableWrites[],
     readSet: ReadAssertion[],
@@ -218,7 +243,7 @@ export class BatchWriter {
     this.#observer.wrote(batchCounts(applied.filter(({ repeats }) => !repeats)));
     return applied.map(({ rangeId, counts, images, repeats, isLater }) => {
       const { lastSequence } = images ?? repeats ?? {};
-      return { rangeId, counts, lastSequence, isLater };
+      return { rangeId, counts, firstSequence: images?.firstSequence, lastSequence, isLater };
     });
   }
 
@@ -253,11 +278,14 @@ export class BatchWriter {
           if (lastSequence === undefined) return;
           const range = must(ranges.get(rangeId), 'a range that was written');
           const table = must(tableOf.get(rangeId), 'the table of a range');
-          if (wait === 'all') await range.waitForIndexes('all', lastSequence, late.signal);
-          else await waitForServing(table, range, lastSequence, late.signal);
+          if (wait === 'full_text') await waitForServing(table, range, lastSequence, late.signal);
+          else await range.waitForIndexes('all', lastSequence, late.signal);
         }),
       );
-      return { status: 'committed', counts };
+      const failed = wait === 'full_text' ? 0 : failuresOf(applied, ranges);
+      if (failed === 0) return { status: 'committed', counts };
+      const error = `the write is committed; ${failed} of its documents have no vector: the state of the index says why`;
+      return { status: 'committed_repair_required', counts, error };
     } catch {
       const error = 'the write is committed; an index that it waits for has not shown it within the time allowed';
       return { status: 'committed_repair_required', counts, error };
@@ -285,7 +313,7 @@ export class BatchWriter {
 }
 
 /** What a request did to one range. */
-type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'>;
+type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'> & { firstSequence?: number | undefined };
 
 /** A request and, if it has one, its key. */
 type NamedRequest = Pick<WriteRequest, 'requestId' | 'key'>;
@@ -320,8 +348,18 @@ function rangesOf(parts: TableWrites[]): Map<number, IndexedRange> {
   return new Map(parts.flatMap(({ lease }) => lease.ranges.map((range) => [range.rangeId, range] as const)));
 }
 
+const waitsByStrength: readonly IndexWait[] = ['enrichments', 'all', 'full_text'];
+
 function strongest(waits: IndexWait[]): IndexWait {
-  return waits.includes('all') ? 'all' : waits.includes('full_text') ? 'full_text' : 'none';
+  return waitsByStrength.find((wait) => waits.includes(wait)) ?? 'none';
+}
+
+/** Documents of a write that a managed index could not be given the vector of. */
+function failuresOf(applied: readonly WrittenRange[], ranges: ReadonlyMap<number, IndexedRange>): number {
+  return applied.reduce((failed, { rangeId, firstSequence, lastSequence }) => {
+    if (firstSequence === undefined || lastSequence === undefined) return failed;
+    return failed + (ranges.get(rangeId)?.failuresWithin(firstSequence, lastSequence) ?? 0);
+  }, 0);
 }
 
 function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {

@@ -1,10 +1,13 @@
 import { type SyncLevel, syncLevels } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-/** Which indexes a write waits for before it is answered. The document itself is always durable by then. */
-export type IndexWait = 'none' | 'full_text' | 'all';
+/**
+ * Which indexes a write waits for before it is answered; `enrichments` also has its documents embedded before anything is
+ * written. The document itself is always durable by then.
+ */
+export type IndexWait = 'none' | 'full_text' | 'all' | 'enrichments';
 
-/** Reads `sync_level`; a level for a kind of index that does not exist yet waits for the kinds that do. */
+/** Reads `sync_level`. */
 export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
   const level = value ?? fallback;
   if (!(syncLevels as readonly unknown[]).includes(level)) {
@@ -17,6 +20,7 @@ export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
     case 'full_text':
       return 'full_text';
     case 'enrichments':
+      return 'enrichments';
     case 'full_index':
     case 'aknn':
       return 'all';

@@ -1,0 +1,57 @@
+import type { InferenceCall } from '../inference/admission.ts';
+import type { SparseVector } from '../inference/embeddings/embed-items.ts';
+import type { Embedder } from '../inference/providers/embedder.ts';
+import { faultOf } from '../inference/providers/fault.ts';
+import { denseBody } from '../lib/parts/dense-part.ts';
+import { sparseBody } from '../lib/parts/sparse-part.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+export type Vector = Float32Array | SparseVector;
+
+/** One text's vector, or why it has none. */
+export type Embedded = { readonly vector: Vector } | { readonly error: ServiceError };
+
+/** Length of the vectors that an index takes; undefined for sparse ones. */
+export type WantedVectors = number | undefined;
+
+/**
+ * One vector for each text. Throws a fault of the provider, where nothing was embedded; a fault of a text stands in its
+ * place. A request that the provider refuses because of one text is sent again text by text.
+ */
+export async function embedTexts(
+  embedder: Embedder,
+  texts: readonly string[],
+  dimension: WantedVectors,
+  call: InferenceCall,
+): Promise<Embedded[]> {
+  try {
+    const { vectors, faults } = await embedder.embed(texts, 'RETRIEVAL_DOCUMENT', call);
+    const errors = new Map(faults.map(({ index, error }) => [index, error]));
+    return vectors.map((vector, at) => checked(vector, errors.get(at), dimension));
+  } catch (error) {
+    if (!(error instanceof ServiceError) || faultOf(error) === 'provider') throw error;
+    if (texts.length === 1) return [{ error }];
+    const each: Embedded[] = [];
+    for (const text of texts) each.push(...(await embedTexts(embedder, [text], dimension, call)));
+    return each;
+  }
+}
+
+function checked(vector: Vector | undefined, error: ServiceError | undefined, dimension: WantedVectors): Embedded {
+  if (!vector) return { error: error ?? new ServiceError('inference_failed', 'the embedder gave no vector') };
+  const values = vector instanceof Float32Array ? vector : vector.values;
+  if (!values.every(Number.isFinite)) {
+    return {
+      error: new ServiceError('inference_failed', 'the embedder gave a vector with values that are not finite'),
+    };
+  }
+  const length = vector instanceof Float32Array ? vector.length : undefined;
+  if (length === dimension) return { vector };
+  const given = length === undefined ? 'a sparse vector' : `a vector of dimension ${length}`;
+  const wanted = dimension === undefined ? 'sparse ones' : `dimension ${dimension}`;
+  return { error: new ServiceError('inference_failed', `the embedder gave ${given}; the index takes ${wanted}`) };
+}
+
+export function vectorBody(partId: number, vector: Vector, hash: Uint8Array): Uint8Array<ArrayBuffer> {
+  return vector instanceof Float32Array ? denseBody(partId, vector, hash) : sparseBody(partId, vector, hash);
+}

@@ -1,0 +1,126 @@
+import { limits } from '../config/limits.ts';
+import { backoffMs } from '../lib/backoff.ts';
+import type { ServiceError } from '../protocol/service-error.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
+import { type FailureNote, failureKey, failurePrefix, noteBytes, ordinalOfFailure, readFailure } from './part-notes.ts';
+
+/** Pauses before a document is tried again, in milliseconds. */
+const retries = { firstMs: 2_000, maxMs: 5 * 60_000 };
+const pageRows = 256;
+/** Sequences of failed documents that are remembered for writers that wait. */
+const recentMax = 1_024;
+
+/** A change of a note, to be written with the parts of its batch; an empty value removes it. */
+export interface NoteChange {
+  readonly key: string;
+  readonly value: Uint8Array;
+  /** Takes the change over when it is committed. */
+  commit(): void;
+}
+
+const nothing = new Uint8Array(0);
+
+/** The documents of one definition whose parts could not be made, as the notes of the range have them. */
+export class Failures {
+  readonly #stored: RangeReader;
+  readonly #partId: number;
+  readonly #recent: number[] = [];
+  #retrying = 0;
+  #failed = 0;
+  /** Wall time at which the first document is to be tried again; undefined for never. */
+  #nextMs: number | undefined;
+
+  /** Reads the notes of earlier processes. Times that a jump of the clock has moved far ahead come sooner. */
+  constructor(stored: RangeReader, partId: number, nowMs: number) {
+    this.#stored = stored;
+    this.#partId = partId;
+    for (const { note } of this.#all()) {
+      this.#count(note, 1);
+      this.#wait(note, nowMs);
+    }
+  }
+
+  get retrying(): number {
+    return this.#retrying;
+  }
+
+  get failed(): number {
+    return this.#failed;
+  }
+
+  get retryAtMs(): number | undefined {
+    return this.#retrying === 0 ? undefined : this.#nextMs;
+  }
+
+  /** Of the documents that failed last, those with these sequences. */
+  within(firstSequence: number, lastSequence: number): number {
+    return this.#recent.filter((sequence) => sequence >= firstSequence && sequence <= lastSequence).length;
+  }
+
+  /** Ordinals that are to be tried again now, at most `most`; what their documents were then is in the notes. */
+  due(nowMs: number, most: number): { ordinal: number; note: FailureNote }[] {
+    const due: { ordinal: number; note: FailureNote }[] = [];
+    this.#nextMs = undefined;
+    for (const each of this.#all()) {
+      const { nextMs } = each.note;
+      const isDue = nextMs !== null && (nextMs <= nowMs || nextMs > nowMs + retries.maxMs);
+      if (isDue && due.length < most) due.push(each);
+      else this.#wait(each.note, nowMs);
+    }
+    return due;
+  }
+
+  /** The document of `ordinal` needs no note any more; undefined when it has none. */
+  clear(ordinal: number): NoteChange | undefined {
+    const held = this.#note(ordinal);
+    if (!held) return undefined;
+    return { key: failureKey(this.#partId, ordinal), value: nothing, commit: () => this.#count(held, -1) };
+  }
+
+  /** A document of this sequence has failed, once more if it has failed as it is now. */
+  add(ordinal: number, sequence: number, how: { error: ServiceError; isFinal: boolean; nowMs: number }): NoteChange {
+    const { error, isFinal, nowMs } = how;
+    const held = this.#note(ordinal);
+    const attempts = held?.sequence === sequence ? held.attempts + 1 : 1;
+    const isOver = isFinal || attempts >= limits.enrichmentAttemptsMax;
+    const nextMs = isOver ? null : nowMs + backoffMs(attempts, retries);
+    const note: FailureNote = { attempts, nextMs, code: error.code, reason: error.message.slice(0, 512), sequence };
+    return {
+      key: failureKey(this.#partId, ordinal),
+      value: noteBytes(note),
+      commit: () => {
+        if (held) this.#count(held, -1);
+        this.#count(note, 1);
+        this.#wait(note, nowMs);
+        this.#recent.push(sequence);
+        if (this.#recent.length > recentMax) this.#recent.shift();
+      },
+    };
+  }
+
+  #note(ordinal: number): FailureNote | undefined {
+    const value = this.#stored.notes.get(failureKey(this.#partId, ordinal));
+    return value && readFailure(value);
+  }
+
+  *#all(): Generator<{ ordinal: number; note: FailureNote }> {
+    for (let after = ''; ; ) {
+      const page = this.#stored.notes.within(failurePrefix(this.#partId), pageRows, after);
+      for (const { key, value } of page) yield { ordinal: ordinalOfFailure(key), note: readFailure(value) };
+      const last = page.at(-1);
+      if (!last || page.length < pageRows) return;
+      after = last.key;
+    }
+  }
+
+  #count({ nextMs }: FailureNote, by: 1 | -1): void {
+    if (nextMs === null) this.#failed += by;
+    else this.#retrying += by;
+  }
+
+  #wait({ nextMs }: FailureNote, nowMs: number): void {
+    if (nextMs === null) return;
+    const soonest = Math.min(nextMs, nowMs + retries.maxMs);
+    this.#nextMs = Math.min(this.#nextMs ?? soonest, soonest);
+  }
+}

@@ -1,0 +1,315 @@
+import { serverCaller } from '../access/principal.ts';
+import { limits } from '../config/limits.ts';
+import { IndexProgress } from '../indexing/index-progress.ts';
+import type { PartProducer, ProducedRange, ProductionReport } from '../indexing/part-producer.ts';
+import { backoffMs } from '../lib/backoff.ts';
+import { type Clock, pause } from '../lib/clock.ts';
+import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
+import { failpoint } from '../lib/failpoint.ts';
+import { partDeleteBody } from '../lib/parts/part-body.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { RangeLog } from '../replication/range-log.ts';
+import type { BackfillLane } from './backfill-lane.ts';
+import { sourceOf } from './derive-source.ts';
+import { type Vector, vectorBody } from './embed-texts.ts';
+import { Failures, type NoteChange } from './failures.ts';
+import { type DocumentRow, PartBatch, type PartOutcome } from './part-batch.ts';
+import type { PartDefinition } from './part-definition.ts';
+import { type Cursor, cursorKey, noteBytes, openCursor } from './part-notes.ts';
+import { backfillProgress, coveredThrough, nextWork, type Work } from './schedule.ts';
+
+interface FollowerDeps {
+  readonly log: RangeLog;
+  readonly clock: Clock;
+  readonly lane: BackfillLane;
+  readonly render: (template: string, document: unknown) => readonly (string | object)[];
+  /** A fault of the embedder, or of the storage; the follower waits and goes on. */
+  readonly onFailed: (error: unknown, attempt: number) => void;
+  readonly onProduced: (texts: number) => void;
+}
+
+/** Pauses while the embedder is down, in milliseconds. */
+const outage = { firstMs: 250, maxMs: 30_000 };
+/** Pages without a document of interest after which the cursor is noted all the same. */
+const silentPagesMax = 16;
+const encoder = new TextEncoder();
+
+/**
+ * Makes the vectors of one managed index in one range. The change feed is the queue: a cursor behind the writes that came
+ * since the index exists, and one through the documents from before it. Each batch is one entry of the range's log, with
+ * its parts, the documents that failed, and the cursor, so that a kill costs the batch under way and nothing else. A part
+ * applies only while its document is the one that was read.
+ */
+export class PartFollower implements PartProducer {
+  readonly #deps: FollowerDeps;
+  readonly #range: ProducedRange;
+  readonly #definition: PartDefinition;
+  readonly #failures: Failures;
+  readonly #progress = new IndexProgress();
+  readonly #recent = new Map<string, Vector>();
+  readonly #stop = new AbortController();
+  readonly #finished: Promise<void>;
+  #cursor: Cursor;
+  #silentPages = 0;
+  #produced = 0;
+  #blocker: ProductionReport['blocker'];
+  #isWorking = false;
+  #wake: () => void = () => {};
+
+  constructor(deps: FollowerDeps, range: ProducedRange, definition: PartDefinition) {
+    this.#deps = deps;
+    this.#range = range;
+    this.#definition = definition;
+    const { partId, fingerprint } = definition;
+    const { firstSequence } = range.stored.info();
+    this.#cursor = openCursor(range.stored.notes, partId, fingerprint, { head: range.head(), firstSequence });
+    this.#failures = new Failures(range.stored, partId, deps.clock.nowMs());
+    this.#progress.restartAt(this.#cursor.liveAfter);
+    this.#finished = this.#run();
+  }
+
+  get isAtRest(): boolean {
+    return !this.#isWorking && this.#nextWork() === undefined && this.#failures.retrying === 0;
+  }
+
+  report(): ProductionReport {
+    const { firstSequence } = this.#range.stored.info();
+    return {
+      liveThrough: this.#cursor.liveAfter,
+      coveredThrough: coveredThrough(this.#cursor),
+      backfillProgress: backfillProgress(this.#cursor, firstSequence),
+      produced: this.#produced,
+      retrying: this.#failures.retrying,
+      failed: this.#failures.failed,
+      blocker: this.#blocker,
+    };
+  }
+
+  wake(): void {
+    this.#wake();
+  }
+
+  waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
+    return this.#progress.waitFor(sequence, signal);
+  }
+
+  failuresWithin(firstSequence: number, lastSequence: number): number {
+    return this.#failures.within(firstSequence, lastSequence);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new ServiceError('unavailable', 'the range is being closed'));
+    this.#wake();
+    await this.#finished;
+    this.#progress.rejectAll(new Error('the index was closed'));
+  }
+
+  #nextWork(): Work | undefined {
+    const { nowMs } = { nowMs: this.#deps.clock.nowMs() };
+    return nextWork(this.#cursor, { head: this.#range.head(), nowMs, retryAtMs: this.#failures.retryAtMs });
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    for (let attempt = 0; !signal.aborted; ) {
+      const work = this.#nextWork();
+      if (!work) {
+        await this.#sleep();
+        continue;
+      }
+      this.#isWorking = true;
+      try {
+        await this.#work(work);
+        attempt = 0;
+        this.#blocker = undefined;
+      } catch (error) {
+        if (signal.aborted) break;
+        attempt += 1;
+        await this.#pauseAfter(error, attempt);
+      } finally {
+        this.#isWorking = false;
+      }
+    }
+  }
+
+  async #pauseAfter(error: unknown, attempt: number): Promise<void> {
+    const { clock, onFailed } = this.#deps;
+    const retryAfterMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
+    if (error instanceof ServiceError && error.code === 'backpressure') {
+      await pause(clock, retryAfterMs, this.#stop.signal);
+      return;
+    }
+    const code = error instanceof ServiceError ? error.code : 'internal';
+    this.#blocker = { code, message: error instanceof Error ? error.message : String(error) };
+    onFailed(error, attempt);
+    await pause(clock, Math.max(backoffMs(attempt, outage), retryAfterMs), this.#stop.signal);
+  }
+
+  #sleep(): Promise<void> {
+    const { retryAtMs } = this.#failures;
+    return new Promise((resolve) => {
+      const delayMs = retryAtMs === undefined ? undefined : Math.max(0, retryAtMs - this.#deps.clock.nowMs());
+      const cancel = delayMs === undefined ? undefined : this.#deps.clock.after(delayMs, resolve);
+      this.#wake = () => {
+        cancel?.();
+        resolve();
+      };
+    });
+  }
+
+  #work(work: Work): Promise<void> {
+    this.#range.assertKeepsUp();
+    if (work === 'live') return this.#live();
+    return this.#deps.lane.run(() => (work === 'retry' ? this.#retry() : this.#backfill()));
+  }
+
+  /** Documents that were written since the index exists, a page of them. */
+  async #live(): Promise<void> {
+    const head = this.#range.head();
+    const page = this.#range.stored.feed.read(this.#cursor.liveAfter);
+    const through = page?.lastSequence ?? head;
+    const rows = page ? documentsOf(page.frame) : [];
+    const gone = page ? tombstonesOf(page.frame) : [];
+    await this.#cover(rows, gone, (sequence) => ({ ...this.#cursor, liveAfter: sequence ?? through }));
+  }
+
+  /** Documents from before the index; stops at the end of a batch where something was written meanwhile. */
+  async #backfill(): Promise<void> {
+    const { backfillAfter, backfillUntil } = this.#cursor;
+    const page = this.#range.stored.feed.read(backfillAfter);
+    const through = Math.min(page?.lastSequence ?? backfillUntil, backfillUntil);
+    const rows = page ? documentsOf(page.frame).filter(({ sequence }) => sequence <= backfillUntil) : [];
+    const isInterrupted = () => this.#cursor.liveAfter < this.#range.head();
+    const move = (sequence?: number) => ({ ...this.#cursor, backfillAfter: sequence ?? through });
+    await this.#cover(rows, [], move, isInterrupted);
+  }
+
+  /** Documents whose embedding has failed, and which have not changed since. */
+  async #retry(): Promise<void> {
+    const { stored } = this.#range;
+    const due = this.#failures.due(this.#deps.clock.nowMs(), limits.enrichmentBatchItems);
+    const found = new Map(
+      stored.documents.byOrdinals(due.map(({ ordinal }) => ordinal)).documents.map((each) => [each.ordinal, each]),
+    );
+    const gone: number[] = [];
+    const rows = due.flatMap(({ ordinal, note }): DocumentRow[] => {
+      const document = found.get(ordinal);
+      if (document?.sequence === note.sequence) {
+        const { key, sequence, text } = document;
+        return [{ ordinal, key: encoder.encode(key), sequence, body: encoder.encode(text) }];
+      }
+      gone.push(ordinal);
+      return [];
+    });
+    await this.#cover(rows, gone, () => this.#cursor);
+  }
+
+  /**
+   * Gives documents their parts, in batches, each with the cursor behind its last document; `move` without a sequence is
+   * the cursor behind all of them. `gone`: ordinals that need no note any more.
+   */
+  async #cover(
+    rows: readonly DocumentRow[],
+    gone: readonly number[],
+    move: (sequence?: number) => Cursor,
+    isInterrupted: () => boolean = () => false,
+  ): Promise<void> {
+    const { stored } = this.#range;
+    const { partId } = this.#definition;
+    const held = stored.parts.sourceHashes(
+      rows.map(({ ordinal }) => ordinal),
+      partId,
+    );
+    let notes = gone.flatMap((ordinal) => this.#failures.clear(ordinal) ?? []);
+    for (let at = 0; at < rows.length; ) {
+      const batch = new PartBatch(this.#definition, this.#recent);
+      const from = at;
+      for (; at < rows.length && !batch.isFull && at - from < limits.enrichmentBatchItems; at += 1) {
+        const row = rows[at] as DocumentRow;
+        batch.add(row, sourceOf(row.body, this.#definition.source, this.#deps.render), held.get(row.ordinal));
+      }
+      // Rendering and comparing must not hold the event loop for a whole page.
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      const outcomes = await batch.run(this.#call());
+      failpoint('enrichment.after-embedding');
+      const isLast = at >= rows.length;
+      const next = move(isLast ? undefined : rows[at - 1]?.sequence);
+      await this.#append(outcomes, held, notes, next);
+      this.#produced += batch.textCount;
+      if (batch.textCount > 0) this.#deps.onProduced(batch.textCount);
+      notes = [];
+      if (this.#stop.signal.aborted || isInterrupted()) return;
+    }
+    if (rows.length === 0) await this.#append([], held, notes, move());
+  }
+
+  #call() {
+    const { signal } = this.#stop;
+    return { caller: serverCaller('enrichment', signal), signal, priority: 'background' as const };
+  }
+
+  /** One entry of the log: parts, failures and the cursor. Where there is nothing to say the cursor moves in memory only. */
+  async #append(
+    outcomes: readonly { row: DocumentRow; outcome: PartOutcome }[],
+    held: ReadonlyMap<number, Uint8Array | undefined>,
+    cleared: readonly NoteChange[],
+    cursor: Cursor,
+  ): Promise<void> {
+    const frame = new FrameBuilder();
+    const changes = [...cleared];
+    for (const { row, outcome } of outcomes) {
+      const change = this.#addOutcome(frame, row, outcome, held.has(row.ordinal));
+      if (change) changes.push(change);
+    }
+    for (const { key, value } of changes) frame.append(rowKind.state, key, value);
+    this.#silentPages = frame.rowCount === 0 ? this.#silentPages + 1 : 0;
+    if (frame.rowCount > 0 || this.#silentPages >= silentPagesMax) {
+      frame.append(rowKind.state, cursorKey(this.#definition.partId), noteBytes(cursor));
+      this.#silentPages = 0;
+      await this.#write(frame);
+    }
+    for (const change of changes) change.commit();
+    this.#cursor = cursor;
+    if (cursor.liveAfter > this.#progress.published) this.#progress.publish(cursor.liveAfter);
+  }
+
+  #addOutcome(frame: FrameBuilder, row: DocumentRow, outcome: PartOutcome, hasPart: boolean): NoteChange | undefined {
+    const { partId } = this.#definition;
+    if (outcome.kind === 'vector') {
+      const body = vectorBody(partId, outcome.vector, outcome.hash);
+      frame.setRequiredSequence(frame.append(rowKind.partPut, row.key, body), row.sequence);
+    } else if (outcome.kind !== 'kept' && hasPart) {
+      frame.setRequiredSequence(frame.append(rowKind.partDelete, row.key, partDeleteBody(partId)), row.sequence);
+    }
+    if (outcome.kind !== 'failed') return this.#failures.clear(row.ordinal);
+    const { error, isFinal } = outcome;
+    return this.#failures.add(row.ordinal, row.sequence, { error, isFinal, nowMs: this.#deps.clock.nowMs() });
+  }
+
+  async #write(frame: FrameBuilder): Promise<void> {
+    const timeMs = this.#deps.clock.nowMs();
+    const stamp = { requestId: 'enrichment', timeMs, timestamp: new Date(timeMs).toISOString() };
+    failpoint('enrichment.before-append');
+    await this.#deps.log.append({ writes: [{ rangeId: this.#range.stored.rangeId, frame: frame.finish() }], ...stamp });
+    failpoint('enrichment.after-append');
+  }
+}
+
+/** The documents that a page of the feed has. */
+function documentsOf(bytes: Uint8Array<ArrayBuffer>): DocumentRow[] {
+  const frame = readFrame(bytes);
+  const rows: DocumentRow[] = [];
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    if (frame.kind(row) !== rowKind.put) continue;
+    const [ordinal, sequence] = [frame.ordinal(row), frame.sequence(row)];
+    rows.push({ ordinal, sequence, key: frame.keyBytes(row), body: frame.body(row) });
+  }
+  return rows;
+}
+
+/** Ordinals of the documents that a page says are gone. */
+function tombstonesOf(bytes: Uint8Array<ArrayBuffer>): number[] {
+  const frame = readFrame(bytes);
+  const rows = Array.from({ length: frame.rowCount }, (_, row) => row);
+  return rows.filter((row) => frame.kind(row) === rowKind.delete).map((row) => frame.ordinal(row));
+}

@@ -1,0 +1,96 @@
+import type { Caller } from '../access/principal.ts';
+import { must } from '../lib/assert.ts';
+import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
+import { partDeleteBody } from '../lib/parts/part-body.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
+import { sourceOf } from './derive-source.ts';
+import { type Vector, vectorBody } from './embed-texts.ts';
+import { PartBatch, type PartOutcome } from './part-batch.ts';
+import type { PartDefinition } from './part-definition.ts';
+
+interface Precompute {
+  readonly stored: RangeReader;
+  readonly definitions: readonly PartDefinition[];
+  readonly render: (template: string, document: unknown) => readonly (string | object)[];
+  readonly caller: Caller;
+}
+
+/** A part row for the put of a row. */
+interface PartRow {
+  readonly kind: typeof rowKind.partPut | typeof rowKind.partDelete;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Puts the parts of the documents that a frame writes behind their puts. An unchanged source is not embedded again. Throws
+ * `enrichment_failed` for a document that cannot be embedded, and the fault of an embedder as it is.
+ */
+export async function precomputeParts(
+  bytes: Uint8Array<ArrayBuffer>,
+  how: Precompute,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const partRows = new Map<number, PartRow[]>();
+  for (const definition of how.definitions) await addParts(bytes, definition, how, partRows);
+  const frame = readFrame(bytes);
+  const built = new FrameBuilder(frame.rowCount * 2, bytes.byteLength * 2);
+  let put: number | undefined;
+  const close = () => {
+    if (put === undefined) return;
+    for (const { kind, body } of partRows.get(put) ?? []) built.append(kind, frame.keyBytes(put), body);
+    put = undefined;
+  };
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    const kind = frame.kind(row);
+    // Parts that came with the document lie behind it already.
+    if (kind !== rowKind.partPut && kind !== rowKind.partDelete) close();
+    if (kind === rowKind.put) put = row;
+    built.appendRow(frame, row);
+  }
+  close();
+  return built.finish();
+}
+
+/** `partRows`: row of the put -> its part rows. */
+async function addParts(
+  bytes: Uint8Array<ArrayBuffer>,
+  definition: PartDefinition,
+  { stored, render, caller }: Precompute,
+  partRows: Map<number, PartRow[]>,
+): Promise<void> {
+  const frame = readFrame(bytes);
+  const recent = new Map<string, Vector>();
+  for (let row = 0; row < frame.rowCount; ) {
+    const batch = new PartBatch(definition, recent);
+    for (; row < frame.rowCount && !batch.isFull; row += 1) {
+      if (frame.kind(row) !== rowKind.put) continue;
+      const body = frame.body(row);
+      const held = heldHash(stored, frame.key(row), definition.partId);
+      // The number of the row stands for that of the document, which it has yet to get.
+      const source = sourceOf(body, definition.source, render);
+      batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held);
+    }
+    const outcomes = await batch.run({ caller, signal: caller.signal });
+    for (const { row: document, outcome } of outcomes) {
+      const part = partRow(definition.partId, outcome, frame.key(document.ordinal));
+      if (part) partRows.set(document.ordinal, [...(partRows.get(document.ordinal) ?? []), part]);
+    }
+  }
+}
+
+function heldHash(stored: RangeReader, key: string, partId: number): Uint8Array | undefined {
+  const document = stored.documents.get(key);
+  return document && stored.parts.sourceHashes([document.ordinal], partId).get(document.ordinal);
+}
+
+function partRow(partId: number, outcome: PartOutcome, key: string): PartRow | undefined {
+  if (outcome.kind === 'kept') return undefined;
+  if (outcome.kind === 'vector') {
+    return { kind: rowKind.partPut, body: vectorBody(partId, outcome.vector, outcome.hash) };
+  }
+  if (outcome.kind === 'none') return { kind: rowKind.partDelete, body: partDeleteBody(partId) };
+  const error = must(outcome.error, 'a failure without its reason');
+  throw new ServiceError('enrichment_failed', `document "${key}" cannot be embedded: ${error.message}`, {
+    cause: error,
+  });
+}

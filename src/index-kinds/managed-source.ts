@@ -1,0 +1,76 @@
+import { limits } from '../config/limits.ts';
+import type { IndexConfig } from '../protocol/database/tables.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+
+/** The members of a configuration by which the server makes the vectors of an index itself. */
+export interface ManagedMembers {
+  /** Path of the text in a document, such as `$.title`; not used where there is a template. */
+  field?: string;
+  /** Handlebars over the whole document. */
+  template?: string;
+  /** As it was written: credentials are not expanded, and are left away where the configuration is shown. */
+  embedder: Record<string, unknown>;
+}
+
+/** What the vectors of an index are made from, and by what. */
+export interface ManagedSource {
+  field: string | undefined;
+  template: string | undefined;
+  embedder: ProviderConfig;
+}
+
+/**
+ * Checks the members of a managed index. A template is compiled, and the embedder asked for the length of its vectors, by
+ * whoever creates the index. Throws `invalid_request` and `unknown_provider`.
+ */
+export function readManagedMembers(config: IndexConfig): ManagedMembers {
+  const { field, template, embedder, chunker } = config;
+  const orExternal = 'or set `external` to true and write the vectors yourself';
+  if (field === undefined && template === undefined) {
+    throw refused(`give \`field\` or \`template\`: what is to be embedded; ${orExternal}`);
+  }
+  if (embedder === undefined) throw refused(`\`embedder\` is missing: what makes the vectors; ${orExternal}`);
+  readProviderConfig(embedder, 'embed', 'embedder');
+  if (chunker !== undefined) {
+    throw new ServiceError('not_implemented', '`chunker` is not built yet; leave it out: each text has one vector');
+  }
+  if (template !== undefined && template.length > limits.templateCharsMax) {
+    throw refused(`\`template\` may have ${limits.templateCharsMax} characters at most`);
+  }
+  return {
+    ...(field === undefined ? {} : { field: rootedPath(field) }),
+    ...(template === undefined ? {} : { template }),
+    embedder,
+  };
+}
+
+/** The source of a managed index; undefined for an external one. */
+export function managedSourceOf(config: Partial<ManagedMembers>): ManagedSource | undefined {
+  if (config.embedder === undefined) return undefined;
+  const embedder = readProviderConfig(config.embedder, 'embed', 'embedder');
+  return { field: config.field, template: config.template, embedder };
+}
+
+/** A configuration as it may be shown: without credentials. */
+export function shownIndexConfig<Config extends object>(config: Config): Config {
+  const { embedder } = config as Partial<ManagedMembers>;
+  return embedder === undefined ? config : { ...config, embedder: shownProviderConfig(embedder) };
+}
+
+/** A bare path is one from the root. */
+function rootedPath(field: string): string {
+  const path = field.startsWith('$') ? field : `$.${field}`;
+  const names = path.slice(2).split('.');
+  if (!path.startsWith('$.') || names.some((name) => name === '' || /[[\]*?'"]/.test(name))) {
+    throw refused('`field` must be a path of member names, such as "title" or "$.author.name"');
+  }
+  if (path.length > limits.fieldPathCharsMax) {
+    throw refused(`\`field\` may have ${limits.fieldPathCharsMax} characters at most`);
+  }
+  return path;
+}
+
+function refused(message: string): ServiceError {
+  return new ServiceError('invalid_request', message);
+}

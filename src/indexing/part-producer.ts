@@ -1,0 +1,45 @@
+import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
+import type { RangeReader } from '../storage/reader/range-reader.ts';
+
+/** How far the parts of an index are made, in one range. */
+export interface ProductionReport {
+  /** Documents written up to this sequence, since the index exists, have their parts or a recorded failure. */
+  liveThrough: number;
+  /** Everything before this sequence is covered, older documents included. */
+  coveredThrough: number;
+  /** Share of the documents that were there before the index which have been looked at, 0..1. */
+  backfillProgress: number;
+  /** Texts that were embedded since the range was opened. */
+  produced: number;
+  /** Documents that will be tried again, and those that are left until they change. */
+  retrying: number;
+  failed: number;
+  /** Why nothing goes on at the moment: a fault of whoever makes the parts. */
+  blocker: { code: string; message: string } | undefined;
+}
+
+/** Makes the parts that one index of a range is built from, out of the documents. */
+export interface PartProducer {
+  report(): ProductionReport;
+  /** Nothing waits to be made. */
+  readonly isAtRest: boolean;
+  /** The range has committed rows. */
+  wake(): void;
+  /** Resolves when documents up to `sequence` are covered, but for those that the index was made over. */
+  waitFor(sequence: number, signal?: AbortSignal): Promise<void>;
+  /** Documents of these sequences that could not be given their parts, of the last ones that failed. */
+  failuresWithin(firstSequence: number, lastSequence: number): number;
+  /** Ends after the batch under way, which is given up. */
+  close(): Promise<void>;
+}
+
+/** What a producer sees of its range. */
+export interface ProducedRange {
+  readonly stored: RangeReader;
+  head(): number;
+  /** Fails with `backpressure` while indexes are too far behind. */
+  assertKeepsUp(): void;
+}
+
+/** The producer of an index whose parts the server makes; undefined for any other. */
+export type OpenPartProducer = (range: ProducedRange, definition: IndexDefinition) => PartProducer | undefined;
