@@ -58,3 +58,31 @@ describe('a reranker of this server', () => {
     expect([status, body.code]).toEqual([502, 'reranker_upstream_failure']);
   });
 });
+
+describe('an embedder of this server', () => {
+  const texts = { king: 'the king sat on the mat .', dog: 'a dog', both: 'the king and a dog .' };
+
+  test('makes the vectors of documents and of questions', async () => {
+    const embedder = { provider: 'service', model: 'tiny-bert' };
+    const meaning = { type: 'embeddings', field: 'text', embedder, distance_metric: 'cosine' };
+    const created = await server.send('POST', '/db/v1/tables/meant', { indexes: { meaning } });
+    expect([created.status, created.body.error]).toEqual([200, undefined]);
+    const inserts = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, { text }]));
+    await server.send('POST', '/db/v1/tables/meant/batch', { inserts, sync_level: 'enrichments' });
+    for (const [key, semantic_search] of Object.entries(texts)) {
+      const path = '/db/v1/tables/meant/query';
+      const { body } = await server.send<Answer>('POST', path, { semantic_search, limit: 1 });
+      const [hit] = body.responses[0].hits.hits;
+      expect([hit?._id, hit?._score]).toEqual([key, expect.closeTo(1, 3)]);
+      const words = { full_text_search: { match: 'dog', field: 'text' }, semantic_search, limit: 3 };
+      expect((await server.send<Answer>('POST', path, words)).body.responses[0].hits.hits).toHaveLength(3);
+    }
+  });
+
+  test('that is not installed is refused when the index is created', async () => {
+    const embedder = { provider: 'service', model: 'tiny-brt' };
+    const config = { type: 'embeddings', field: 'text', embedder };
+    const { status, body } = await server.send('POST', '/db/v1/tables/meant/indexes/other', config);
+    expect([status, body.code]).toEqual([404, 'model_not_found']);
+  });
+});
