@@ -4,6 +4,7 @@ import { decodeBase64, parseDataUri } from '../../inference/media/data-uri.ts';
 import type { FetchedMedia, MediaFetcher } from '../../inference/media/fetch-media.ts';
 import { MediaBudget, type MediaOptions } from '../../inference/media/media-budget.ts';
 import { mediaTypeOf } from '../../inference/media/media-type.ts';
+import { soundSamples } from '../../inference/media/sound-samples.ts';
 import type { ModelPool } from '../../model-host/model-pool.ts';
 import type { HostSettings } from '../../model-host/model-spec.ts';
 import type { Priority } from '../../model-host/priority.ts';
@@ -27,14 +28,14 @@ interface TemplateMediaDeps {
   readonly paths: () => readonly string[];
 }
 
-/** An image of a template, no larger than models are shown. */
-interface TemplateImage {
+/** An image, no larger than models are shown, or a sound. */
+export interface TemplateMedium {
   readonly mediaType: string;
   readonly base64: string;
 }
 
-/** What a rendered template comes to: texts and images in their order. */
-export type TemplateContent = string | TemplateImage;
+/** What a rendered template comes to: texts, images and sounds in their order. */
+export type TemplateContent = string | TemplateMedium;
 
 interface Call {
   readonly signal: AbortSignal;
@@ -78,7 +79,7 @@ export class TemplateMedia {
     if (startsWith(bytes, '%PDF-')) return await this.#pdf(place, bytes, where, budget, call);
     if (isHtml(declared, bytes)) return await this.#html(bytes, where, call);
     if (textTypes.test(declared)) return textIn(bytes, where).slice(0, textCharsMax);
-    return await this.#image(bytes, declared, where, budget, call);
+    return await this.#imageOrSound(bytes, declared, where, budget, call);
   }
 
   async #load(url: string, where: string, budget: MediaBudget, signal: AbortSignal): Promise<FetchedMedia> {
@@ -135,7 +136,7 @@ export class TemplateMedia {
     return (read.title === '' || text.startsWith(read.title) ? text : `${read.title}\n${text}`).slice(0, textCharsMax);
   }
 
-  async #image(
+  async #imageOrSound(
     bytes: Uint8Array,
     declared: string,
     name: string,
@@ -144,7 +145,9 @@ export class TemplateMedia {
   ): Promise<TemplateContent> {
     const mediaType = mediaTypeOf(bytes, declared, name);
     if (!mediaType.startsWith('image/')) {
-      throw new ServiceError('invalid_media', `${name} is ${mediaType}; templates take images, PDF, HTML and texts`);
+      const samples = soundSamples(bytes, mediaType, name);
+      if (samples !== undefined) budget.takeSound(samples, name);
+      return { mediaType, base64: Buffer.from(bytes).toString('base64') };
     }
     const { pool, settings, bounds } = this.#deps;
     const spec = { backend: 'image', settings } as const;

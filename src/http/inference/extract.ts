@@ -1,12 +1,13 @@
 import { limits } from '../../config/limits.ts';
 import type { Finished, InferenceCall } from '../../inference/admission.ts';
 import { type Extracted, extractTexts } from '../../inference/extraction/extract-texts.ts';
-import type { Extraction, ExtractionSchema, FoundText } from '../../inference/extraction/extraction-schema.ts';
+import type { Extraction, ExtractionSchema } from '../../inference/extraction/extraction-schema.ts';
+import { extractionSchema, flatSchema, isFlat } from '../../inference/extraction/requested-schema.ts';
+import { shownExtraction, shownStructures } from '../../inference/extraction/shown-extraction.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { type MediaReference, mediaReference } from '../../inference/media/media-reference.ts';
 import { readImages } from '../../inference/seq2seq/run-seq2seq.ts';
 import { must } from '../../lib/assert.ts';
-import { CodePointPlaces } from '../../lib/code-points.ts';
 import { partsOf } from '../../protocol/inference/content-parts.ts';
 import {
   classifyRequestSchema,
@@ -19,7 +20,6 @@ import { usageOf } from '../../protocol/inference/usage.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
-import { extractionSchema, flatSchema, isFlat } from './extract-schema.ts';
 import { inferenceBody } from './inference-body.ts';
 import { checkTexts } from './texts-of-request.ts';
 
@@ -170,46 +170,9 @@ function answerOf(
 }
 
 function findings(extraction: Extraction, text: string, { schema, options, older }: Wanted): object {
-  const places = new CodePointPlaces(text);
-  if (older) return { results: structuresOf(extraction, (found) => found.value) };
-  const placed = ({ value, score, start, end }: FoundText) => ({
-    value,
-    ...(options.include_confidence ? { score } : {}),
-    ...(options.include_spans && start !== undefined && end !== undefined
-      ? { start: places.at(start), end: places.at(end) }
-      : {}),
+  if (older) return { results: shownStructures(extraction, (found) => found.value) };
+  return shownExtraction(extraction, text, schema, {
+    scores: options.include_confidence ?? false,
+    spans: options.include_spans ?? false,
   });
-  return {
-    ...(schema.entities.length === 0
-      ? {}
-      : {
-          entities: extraction.entities.map(({ label, start, end, score }) => ({
-            label,
-            text: text.slice(start, end),
-            start: places.at(start),
-            end: places.at(end),
-            score,
-          })),
-        }),
-    ...(schema.relations.length === 0
-      ? {}
-      : {
-          relations: extraction.relations.map(({ type, source, target, score }) => ({
-            type,
-            source: { entity_index: source },
-            target: { entity_index: target },
-            score,
-          })),
-        }),
-    ...(schema.classifications.length === 0 ? {} : { classifications: extraction.classifications }),
-    ...(schema.structures.length === 0 ? {} : { structures: structuresOf(extraction, placed) }),
-  };
-}
-
-function structuresOf({ structures }: Extraction, show: (found: FoundText) => unknown): object {
-  const record = (fields: Readonly<Record<string, FoundText | readonly FoundText[]>>) =>
-    Object.fromEntries(
-      Object.entries(fields).map(([name, found]) => [name, 'value' in found ? show(found) : found.map(show)]),
-    );
-  return Object.fromEntries(Object.entries(structures).map(([name, records]) => [name, records.map(record)]));
 }

@@ -12,7 +12,7 @@ import { type Extraction, type ExtractionSchema, partsOf } from './extraction-sc
 import { outputSchema } from './output-schema.ts';
 import { readOutput } from './read-output.ts';
 
-interface ExtractRequest {
+export interface ExtractRequest {
   /** An extractor, or a generator. */
   readonly model: string;
   readonly texts: readonly string[];

@@ -6,9 +6,10 @@ import type { GenerationRequest } from '../generation/generation-request.ts';
 import type { MediaReference } from '../media/media-reference.ts';
 import type { Reranked } from '../reranking/rerank-texts.ts';
 import { cohereBatch, cohereInputType, readEmbeddings } from './cohere-provider.ts';
-import type { Provider } from './provider.ts';
+import type { Provider, ReadRequest } from './provider.ts';
 import type { ProviderClient } from './provider-client.ts';
 import type { Answered } from './provider-gate.ts';
+import { readByChat } from './read-by-chat.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 import { plainOutput, remoteOutput } from './remote-output.ts';
 
@@ -58,6 +59,10 @@ export class BedrockProvider implements Provider {
 
   rerank(): Promise<Reranked> {
     throw new ServiceError('model_not_supported', `the provider "${this.#client.name}" is not asked to rerank`);
+  }
+
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+    return readByChat(this, request, call);
   }
 
   /** An output that is wanted in pieces comes in one. */

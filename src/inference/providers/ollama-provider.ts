@@ -6,9 +6,10 @@ import type { GenerationOptions, GenerationOutput } from '../generation/generate
 import type { GenerationRequest } from '../generation/generation-request.ts';
 import type { OutputDelta } from '../generation/output-parser.ts';
 import type { Reranked } from '../reranking/rerank-texts.ts';
-import type { Provider } from './provider.ts';
+import type { Provider, ReadRequest } from './provider.ts';
 import type { ProviderClient } from './provider-client.ts';
 import type { Answered } from './provider-gate.ts';
+import { readByChat } from './read-by-chat.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 import { remoteOutput } from './remote-output.ts';
 
@@ -42,6 +43,10 @@ export class OllamaProvider implements Provider {
 
   rerank(): Promise<Reranked> {
     throw new ServiceError('model_not_supported', `the provider "${this.#client.name}" does not rerank`);
+  }
+
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+    return readByChat(this, request, call);
   }
 
   async generate(

@@ -3,11 +3,13 @@ import type { InferenceCall } from '../admission.ts';
 import type { Embeddings, EmbedRequest } from '../embeddings/embed-items.ts';
 import type { GenerationOptions, GenerationOutput } from '../generation/generate.ts';
 import type { GenerationRequest } from '../generation/generation-request.ts';
+import { decodeBase64 } from '../media/data-uri.ts';
 import type { Reranked, RerankRequest } from '../reranking/rerank-texts.ts';
 import { chatBody, readChat, streamedChat } from './openai-chat.ts';
-import type { Provider } from './provider.ts';
+import type { Provider, ReadRequest, TranscribeRequest } from './provider.ts';
 import type { ProviderClient } from './provider-client.ts';
 import type { Answered } from './provider-gate.ts';
+import { readByChat } from './read-by-chat.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 
 interface OpenAiProviderDeps {
@@ -61,6 +63,29 @@ export class OpenAiProvider implements Provider {
       const tokens = usageOf(answer).total;
       return scores && { value: { model, scores, tokens }, tokens };
     });
+  }
+
+  async transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<string> {
+    const { from, where, mediaType = 'audio/wav' } = audio;
+    if (!('base64' in from)) throw new ServiceError('invalid_media', `${where}: this provider takes sounds inline`);
+    const form = new FormData();
+    form.set('model', model);
+    if (language !== undefined) form.set('language', language);
+    const bytes = decodeBase64(from.base64, where);
+    form.set(
+      'file',
+      new Blob([new Uint8Array(bytes)], { type: mediaType }),
+      `sound.${mediaType.replace(/^audio\//, '')}`,
+    );
+    const { signal, priority } = call;
+    return await this.#deps.client.post('/audio/transcriptions', form, { signal, priority, tokens: 0 }, (answer) => {
+      const { text } = (answer ?? {}) as { text?: unknown };
+      return typeof text === 'string' ? { value: text, tokens: 0 } : undefined;
+    });
+  }
+
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+    return readByChat(this, request, call);
   }
 
   async generate(

@@ -1,11 +1,13 @@
 import type { InferenceCall } from '../admission.ts';
 import { type Embeddings, type EmbedRequest, embedItems } from '../embeddings/embed-items.ts';
+import { type Extracted, type ExtractRequest, extractTexts } from '../extraction/extract-texts.ts';
 import { type GenerationOptions, type GenerationOutput, generateChoices, totalOf } from '../generation/generate.ts';
 import type { GenerationRequest } from '../generation/generation-request.ts';
 import { loadMedia } from '../generation/load-media.ts';
 import type { Inference } from '../inference.ts';
 import { type Reranked, type RerankRequest, rerankTexts } from '../reranking/rerank-texts.ts';
-import type { Provider } from './provider.ts';
+import { readImages, transcribeSound } from '../seq2seq/run-seq2seq.ts';
+import type { Provider, ReadRequest, TranscribeRequest } from './provider.ts';
 
 /** The models of this server. */
 export class OwnProvider implements Provider {
@@ -26,6 +28,28 @@ export class OwnProvider implements Provider {
     return this.#inference.admission.run('rerank', call, async () => {
       const value = await rerankTexts(this.#inference, request, call);
       return { value, items: value.scores.length, tokens: value.tokens };
+    });
+  }
+
+  read({ model, ...request }: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+    return this.#inference.admission.run('read', call, async () => {
+      const { texts, promptTokens, completionTokens } = await readImages(this.#inference, model, request, call);
+      return { value: texts, items: texts.length, tokens: promptTokens + completionTokens };
+    });
+  }
+
+  transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<string> {
+    return this.#inference.admission.run('transcribe', call, async () => {
+      const request = { audio, language, translate: false };
+      const { text, tokens } = await transcribeSound(this.#inference, model, request, call);
+      return { value: text, items: 1, tokens };
+    });
+  }
+
+  extract(request: ExtractRequest, call: InferenceCall): Promise<Extracted> {
+    return this.#inference.admission.run('extract', call, async () => {
+      const value = await extractTexts(this.#inference, request, call);
+      return { value, items: request.texts.length, tokens: value.promptTokens + value.completionTokens };
     });
   }
 

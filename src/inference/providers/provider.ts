@@ -1,8 +1,25 @@
 import type { InferenceCall } from '../admission.ts';
 import type { Embeddings, EmbedRequest } from '../embeddings/embed-items.ts';
+import type { Extracted, ExtractRequest } from '../extraction/extract-texts.ts';
 import type { GenerationOptions, GenerationOutput } from '../generation/generate.ts';
 import type { GenerationRequest } from '../generation/generation-request.ts';
+import type { MediaReference } from '../media/media-reference.ts';
 import type { Reranked, RerankRequest } from '../reranking/rerank-texts.ts';
+
+export interface ReadRequest {
+  readonly model: string;
+  readonly images: readonly MediaReference[];
+  /** What to look for; undefined to read all that is written. */
+  readonly prompt: string | undefined;
+  /** Of the text of one image. */
+  readonly tokensMax: number;
+}
+
+export interface TranscribeRequest {
+  readonly model: string;
+  readonly audio: MediaReference;
+  readonly language: string | undefined;
+}
 
 /**
  * A place where models are: this server itself, or a service elsewhere. Every method throws `ServiceError`, whose
@@ -16,4 +33,10 @@ export interface Provider {
     request: GenerationRequest,
     call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]>;
+  /** What is written in each image; absent where there are no models for it. */
+  read?(request: ReadRequest, call: InferenceCall): Promise<readonly string[]>;
+  /** What is said; absent where there are no models for it. */
+  transcribe?(request: TranscribeRequest, call: InferenceCall): Promise<string>;
+  /** What the schema asks for, in each text; absent where there are no models for it. */
+  extract?(request: ExtractRequest, call: InferenceCall): Promise<Extracted>;
 }

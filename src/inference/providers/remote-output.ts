@@ -27,6 +27,11 @@ export function remoteOutput(
   return { result, deltas, finish };
 }
 
+/** The text of an answer, without thoughts and calls. */
+export function contentOf({ deltas }: GenerationOutput): string {
+  return deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
+}
+
 /** An output that is text and nothing else, and came to its end. */
 export function plainOutput(text: string, tokens: TokenCounts): GenerationOutput {
   return remoteOutput([{ kind: 'content', text }], 'stop', tokens);

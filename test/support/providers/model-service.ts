@@ -87,6 +87,8 @@ export class ModelService implements AsyncDisposable {
         const lines = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]'];
         return new Response(lines.map((line) => `data: ${line}\n\n`).join(''));
       }
+      case 'openai /v1/audio/transcriptions':
+        return Response.json({ text: 'What was said.' });
       case 'ollama /api/embed':
         return Response.json({ embeddings: await this.vectorsOf(given, dimensions), prompt_eval_count: tokens });
       case 'ollama /api/chat': {

@@ -1,6 +1,6 @@
-import type { ExtractionSchema, Field } from '../../inference/extraction/extraction-schema.ts';
 import type { ExtractBody, ExtractionSchemaBody } from '../../protocol/inference/extract.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { ExtractionSchema, Field } from './extraction-schema.ts';
 
 const fieldForm = /^(?<name>[^:]+?)(?:::\[(?<choices>[^\]]+)\])?(?:::(?<kind>str|list))?$/;
 type FlatSchema = Record<string, string[]>;
