@@ -25,6 +25,7 @@ const rust = sourcesOf('native/{base,binding,engine,grammar,vector}/{src,tests,e
 const ranks: Readonly<Record<string, number>> = {
   lib: 0,
   protocol: 0,
+  client: 1,
   config: 1,
   'provider-config': 1,
   observability: 1,

@@ -38,7 +38,7 @@ const inference = openInference(parts);
 const running = startInference(inference, parts, new Readiness());
 const listener = new ServerListener('127.0.0.1', 0);
 listener.attach(
-  createApp({ options: () => config, listener, logger, clock, limits, metrics }, generateRoutes(inference), {
+  createApp({ options: () => config, socket: listener, logger, clock, limits, metrics }, generateRoutes(inference), {
     permits: inference.admission,
   }),
 );

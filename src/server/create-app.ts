@@ -3,12 +3,19 @@ import type { Config } from '../config/options.ts';
 import { scanJson } from '../engine/json-scan.ts';
 import { App, type AppDependencies } from '../http/listener/app.ts';
 import { OriginGuard } from '../http/listener/origin-guard.ts';
+import type { ServerListener } from '../http/listener/server-listener.ts';
 import type { Route } from '../http/routing/route.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import type { ServerStart } from './running-server.ts';
 
-interface AppDeps extends Omit<ServerStart, 'config'> {
+/** Where requests come in: what is known of their connections. */
+export type Socket = Pick<ServerListener, 'url' | 'clientOf' | 'extendIdle' | 'connectionOf'>;
+
+interface AppDeps extends Omit<ServerStart, 'config' | 'listener'> {
+  /** Undefined where requests are calls in this process, whose program says who may ask. */
+  readonly socket: Socket | undefined;
+
   /** The options as they are now. */
   readonly options: () => Config;
   readonly limits: LimitOptions;
@@ -17,7 +24,7 @@ interface AppDeps extends Omit<ServerStart, 'config'> {
 
 /** The application of some routes, counted and measured as every server of ours is. */
 export function createApp(
-  { options, listener, logger, clock, limits, metrics }: AppDeps,
+  { options, socket, logger, clock, limits, metrics }: AppDeps,
   routes: readonly Route[],
   more: Pick<AppDependencies, 'isInferencePath' | 'permits' | 'authenticator' | 'audit'>,
 ): App {
@@ -30,14 +37,19 @@ export function createApp(
     freshId: requestIds(),
     limits,
     observe: (observation) => answered.observe(observation),
-    guard: new OriginGuard(options()),
     logsAccess: () => options().accessLog,
-    clientOf: (request) => listener.clientOf(request),
     onFault: () => metrics.increment('faults'),
-    extendIdle: (request, seconds) => listener.extendIdle(request, seconds),
-    connectionOf: (request) => listener.connectionOf(request),
+    ...(socket === undefined ? {} : { ...ofSocket(socket), guard: new OriginGuard(options()) }),
     ...more,
   });
+}
+
+function ofSocket(socket: Socket): Pick<AppDependencies, 'clientOf' | 'extendIdle' | 'connectionOf'> {
+  return {
+    clientOf: (request) => socket.clientOf(request),
+    extendIdle: (request, seconds) => socket.extendIdle(request, seconds),
+    connectionOf: (request) => socket.connectionOf(request),
+  };
 }
 
 /** Ids that are unique among all processes, at the price of a counter. */

@@ -19,7 +19,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   const parts = { config: config.config, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(parts);
   const routes = standaloneRoutes(inference, readiness, metrics, packageFile.version);
-  const app = createApp({ options: () => config.config, listener, logger, clock, limits, metrics }, routes, {
+  const app = createApp({ options: () => config.config, socket: listener, logger, clock, limits, metrics }, routes, {
     isInferencePath: () => true,
     permits: inference.admission,
   });

@@ -59,6 +59,7 @@ export class App {
   /** Routes, answers, never rejects. */
   readonly handle = async (request: Request): Promise<Response> => {
     const exchange = this.#rules.begin(request);
+    exchange.isCall = true;
     const found = this.#find(request.method, withoutEmptySegments(pathOf(request.url)));
     if (found === undefined) return this.#unmatched(exchange);
     return found.composed({ request, params: found.params, exchange, set: untouched });

@@ -24,6 +24,8 @@ export class Exchange
   principal: Principal;
   rowFilter: RowFilters | undefined = undefined;
   readonly requestId: string;
+  /** Made in this process; it has come over no connection. */
+  isCall = false;
   /** Set once the request has reached its route. */
   route: Route | undefined = undefined;
   params: Record<string, string> = {};

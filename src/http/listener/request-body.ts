@@ -51,6 +51,11 @@ export function announcedLength(headers: Headers): number | undefined {
   return headers.has('transfer-encoding') ? undefined : 0;
 }
 
+/** The same of a request that was made in this process: whether it has a body does not stand in its headers. */
+export function lengthOfCall(request: Request): number | undefined {
+  return announcedLength(request.headers) || (request.body === null ? 0 : undefined);
+}
+
 function isGzip(request: Request, allowed: boolean): boolean {
   const encoding = request.headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding === 'identity' || encoding === '') return false;

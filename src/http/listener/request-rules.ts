@@ -18,7 +18,7 @@ import { msgpackReply, namesMsgpack } from './msgpack-answer.ts';
 import { msgpackToJson } from './msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
 import { Reply } from './reply.ts';
-import { announcedLength, incomplete, isReadWhole, readBody } from './request-body.ts';
+import { announcedLength, incomplete, isReadWhole, lengthOfCall, readBody } from './request-body.ts';
 import { checkDecoding, pathOf } from './request-path.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
@@ -174,7 +174,8 @@ export class RequestRules implements ExchangeHost {
 
   async #readBody(spec: NonNullable<BodySpec>, exchange: Exchange): Promise<Uint8Array> {
     const { clock, limits } = this.#options;
-    const length = announcedLength(exchange.request.headers);
+    const { request } = exchange;
+    const length = exchange.isCall ? lengthOfCall(request) : announcedLength(request.headers);
     if (length !== undefined && length <= spec.bytesMax) this.inFlight.reserveBody(exchange, length);
     exchange.awaitsWholeBody = isReadWhole(length);
     const onReceived = () => {

@@ -107,5 +107,10 @@ export const scanRequest = Type.Object({
   fields: Type.Optional(Type.Array(Type.String())),
   filter_query: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   limit: Type.Optional(Type.Integer({ minimum: 1 })),
+  single_key: Type.Optional(
+    Type.Boolean({
+      description: 'Name the key `_id` alone; else it is `key` too, where the document has no such member.',
+    }),
+  ),
 });
 export type ScanRequest = Static<typeof scanRequest>;

@@ -116,7 +116,7 @@ export class DocumentReads {
     const projection = compileProjection(request.fields ?? []);
     const filter = planFilter(request.filter_query, this.#filterContext(table, caller));
     const render = (document: StoredDocument, embeddings: string | undefined) =>
-      renderLine(document, projection, embeddings);
+      renderLine(document, projection, embeddings, request.single_key ?? false);
     const hides = filter?.row_filter !== undefined;
     const vectors = VectorProjection.of(projection, table.indexes, hides);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
@@ -215,14 +215,20 @@ function readBounds(request: ScanRequest): ScanBounds {
   };
 }
 
-function renderLine(document: StoredDocument, projection: Projection, embeddings: string | undefined): string {
+function renderLine(
+  document: StoredDocument,
+  projection: Projection,
+  embeddings: string | undefined,
+  hasSingleKey: boolean,
+): string {
   const key = JSON.stringify(document.key);
-  const bothNames = `{"_id":${key},"key":${key}`;
-  if (projection.isEmpty) return `${bothNames}}`;
+  const oneName = `{"_id":${key}`;
+  const allNames = hasSingleKey ? oneName : `${oneName},"key":${key}`;
+  if (projection.isEmpty) return `${allNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
   const source = shownDocument(projection, stored, { writtenMs: document.writtenMs, embeddings });
   // A member of the document's own goes before our second name for its key.
-  const head = hasMember(source, 'key') ? `{"_id":${key}` : bothNames;
+  const head = hasMember(source, 'key') ? oneName : allNames;
   const members = source.slice(1).trimStart();
   return members.startsWith('}') ? `${head}}` : `${head},${members}`;
 }

@@ -1,0 +1,32 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+// usage: bun scripts/build-client.ts
+// Writes the client for Node and browsers, and its types, to build/client.
+
+const root = new URL('../', import.meta.url).pathname;
+const entry = join(root, 'src/client/client.ts');
+
+/** Bundles the client as one module that imports nothing. Throws an Error that names what could not be bundled. */
+export async function bundleClient(outdir: string): Promise<string> {
+  const built = await Bun.build({ entrypoints: [entry], outdir, target: 'browser', format: 'esm', throw: false });
+  if (!built.success) throw new Error(`the client could not be bundled: ${built.logs.join('\n')}`);
+  return join(outdir, 'client.js');
+}
+
+/** Declarations of the client and of what it names of the protocol. */
+async function writeTypes(outDir: string): Promise<void> {
+  const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--rewriteRelativeImportExtensions'];
+  const given = ['--ignoreConfig', '--target', 'ESNext', '--module', 'Preserve', '--moduleResolution', 'bundler'];
+  const strict = ['--strict', '--skipLibCheck', '--lib', 'ESNext,DOM,DOM.AsyncIterable', '--types', 'bun'];
+  const command = [join(root, 'node_modules/.bin/tsc'), entry, ...options, ...given, ...strict, '--outDir', outDir];
+  const child = Bun.spawn(command, { cwd: root, stdio: ['ignore', 2, 2] });
+  if ((await child.exited) !== 0) throw new Error('the types of the client could not be written');
+}
+
+if (import.meta.main) {
+  const folder = join(root, 'build/client');
+  rmSync(folder, { recursive: true, force: true });
+  await bundleClient(folder);
+  await writeTypes(folder);
+}

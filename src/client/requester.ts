@@ -1,0 +1,133 @@
+import { type Backoff, backoffMs } from '../lib/backoff.ts';
+import { type Clock, pause } from '../lib/clock.ts';
+import { connectionFailed, errorOf, type SundewError } from './sundew-error.ts';
+
+/** How a request reaches the database: over HTTP, or a call in the same process. Answers as `fetch` does. */
+export type Transport = (request: Request) => Promise<Response>;
+
+export interface RequesterOptions {
+  readonly transport: Transport;
+  /** Base address, without a slash at its end. */
+  readonly url: string;
+  /** Sent with every request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Attempts beside the first one. */
+  readonly retries: number;
+  readonly clock: Clock;
+  /** A fresh key for a write. */
+  readonly freshKey: () => string;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * When a request is sent again. `always`: after every retryable answer and every broken connection, since it changes nothing
+ * or carries an `Idempotency-Key`. `refused`: only after an answer that says that nothing was done.
+ */
+type Repeat = 'always' | 'refused';
+
+export interface Call extends CallOptions {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** From the root, encoded. */
+  readonly path: string;
+  /** A value becomes JSON; a string is JSON already. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly repeat: Repeat;
+  /** Sends a fresh `Idempotency-Key`, the same with every attempt. */
+  readonly keyed?: boolean;
+}
+
+const backoff: Backoff = { firstMs: 200, maxMs: 5_000 };
+/** A server that asks for a longer wait is not waited for. */
+const waitMsMax = 60_000;
+const refusals: readonly SundewError['code'][] = ['unavailable', 'backpressure', 'inference_capacity', 'model_loading'];
+
+/** Sends requests, repeats those that may be repeated, and throws `SundewError` for what is not a success. */
+export class Requester {
+  readonly #options: RequesterOptions;
+
+  constructor(options: RequesterOptions) {
+    this.#options = options;
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
+  async json<T>(call: Call): Promise<T> {
+    const response = await this.send(call);
+    try {
+      return (response.status === 204 ? undefined : await response.json()) as T;
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      throw connectionFailed(error);
+    }
+  }
+
+  /** The answer, once it is a success. Rejects with the reason of the signal once that is aborted. */
+  async send(call: Call): Promise<Response> {
+    const headers = this.#headersOf(call);
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.#attempt(call, headers);
+      if (answer instanceof Response) return answer;
+      const waitMs = this.#waitMs(call, answer, attempt);
+      if (waitMs === undefined) throw answer;
+      await pause(this.#options.clock, waitMs, call.signal);
+      call.signal?.throwIfAborted();
+    }
+  }
+
+  async #attempt({ method, path, body, signal }: Call, headers: Headers): Promise<Response | SundewError> {
+    const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
+    const request = new Request(`${this.#options.url}${path}`, {
+      method,
+      headers,
+      ...(text === undefined ? {} : { body: text }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    try {
+      signal?.throwIfAborted();
+      const response = await answerOf(this.#options.transport(request), signal);
+      return response.ok ? response : await errorOf(response);
+    } catch (error) {
+      signal?.throwIfAborted();
+      return connectionFailed(error);
+    }
+  }
+
+  /** How long to wait before the next attempt; undefined where there is none. */
+  #waitMs({ repeat }: Call, error: SundewError, attempt: number): number | undefined {
+    // What lost against another write has to be read again by its caller.
+    if (attempt > this.#options.retries || !error.retryable || error.status === 409) return undefined;
+    if (repeat === 'refused' && !refusals.includes(error.code)) return undefined;
+    const waitMs = error.retryAfterMs ?? backoffMs(attempt, backoff);
+    return waitMs > waitMsMax ? undefined : waitMs;
+  }
+
+  #headersOf({ body, headers, keyed }: Call): Headers {
+    const all = new Headers(this.#options.headers);
+    if (body !== undefined) all.set('content-type', 'application/json');
+    if (keyed === true) all.set('idempotency-key', this.#options.freshKey());
+    for (const [name, value] of Object.entries(headers ?? {})) all.set(name, value);
+    return all;
+  }
+}
+
+/** The answer, or the reason of the signal at once: what answers in this process may not look at it. */
+async function answerOf(answering: Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
+  if (signal === undefined) return await answering;
+  const aborted = Promise.withResolvers<never>();
+  const leave = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([answering, aborted.promise]);
+  } catch (error) {
+    answering.then(({ body }) => body?.cancel()).catch(() => undefined);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}

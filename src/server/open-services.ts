@@ -1,0 +1,123 @@
+import packageFile from '../../package.json' with { type: 'json' };
+import { limitsOf } from '../config/load.ts';
+import type { RunningConfig } from '../config/reload.ts';
+import type { ClusterSource } from '../http/database/cluster.ts';
+import type { App } from '../http/listener/app.ts';
+import { allRoutes } from '../http/routing/all-routes.ts';
+import type { Providers } from '../inference/providers/providers.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import { Metrics } from '../observability/metrics.ts';
+import { Readiness } from '../observability/readiness.ts';
+import { readRowFilter } from '../query/plan/row-filter.ts';
+import { createApp, type Socket } from './create-app.ts';
+import { openAccess } from './open-access.ts';
+import { openAudit } from './open-audit.ts';
+import { openConnections } from './open-connections.ts';
+import { type Database, openDatabase } from './open-database.ts';
+import { openInference, startInference } from './open-inference.ts';
+import { openPartner } from './open-partner.ts';
+import { openProviders } from './open-providers.ts';
+import { openSecrets, type Secrets } from './open-secrets.ts';
+import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
+
+interface ServicesStart {
+  readonly config: RunningConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Undefined where requests come from the same process. */
+  readonly socket: Socket | undefined;
+}
+
+/** The database and inference behind one application, without a port. */
+interface OpenServices {
+  readonly app: App;
+  readonly database: Database;
+  readonly metrics: Metrics;
+  readonly readiness: Readiness;
+  /** The key of the administrator that this start has made. */
+  readonly firstKey: string | undefined;
+  /** Closes every service. */
+  close(): Promise<void>;
+}
+
+/** Opens the data directory that the options name, and every service over it. */
+export async function openServices(start: ServicesStart): Promise<OpenServices> {
+  const { config, logger, clock, socket } = start;
+  const options = config.config;
+  const limits = limitsOf(options);
+  const metrics = new Metrics();
+  const secrets = openSecrets({ config, clock, logger: logger.component('secrets') });
+  const inferenceDeps = { config: options, limits, clock, logger: logger.component('inference'), metrics };
+  const inference = openInference(inferenceDeps);
+  const providers = openProviders({ options: () => config.config, inference, secrets, clock, metrics });
+  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, providers });
+  const access = await openAccess(database.access, {
+    config: options,
+    clock,
+    logger: logger.component('access'),
+    metrics,
+    checkFilter: readRowFilter,
+  });
+  const { tables } = database.services;
+  const connectionDeps = {
+    config,
+    clock,
+    logger: logger.component('connections'),
+    secrets,
+    inference,
+    providers,
+    tables,
+  };
+  const connections = openConnections(connectionDeps);
+  const partner = openPartner({ config, clock, logger: logger.component('partner'), secrets, http: connections.http });
+  const audit = openAudit({
+    config: () => config.config,
+    clock,
+    logger: logger.component('access'),
+    clientOf: (request) => socket?.clientOf(request),
+  });
+  const readiness = new Readiness();
+  const cluster = clusterSource(start, database, { secrets: secrets.store, providers });
+  const services = { ...database.services, cluster, secrets, connections, partner, inference, readiness, access };
+  const app = createApp(
+    { options: () => config.config, socket, logger, clock, limits, metrics },
+    allRoutes(services, packageFile.version),
+    { permits: inference.admission, authenticator: access?.authenticator, audit: audit?.record },
+  );
+  addHealthChecks(readiness, database.health);
+  if (options.readyAfterReplay) addReplayCheck(readiness, database.replay);
+  const running = startInference(inference, inferenceDeps, readiness);
+  return {
+    app,
+    database,
+    metrics,
+    readiness,
+    firstKey: access?.firstKey,
+    async close() {
+      await partner.attempts.stop();
+      await running.stop();
+      await database.close();
+      audit?.close();
+    },
+  };
+}
+
+function clusterSource(
+  { config, socket }: ServicesStart,
+  database: Database,
+  { secrets, providers }: { secrets: Secrets['store']; providers: Providers },
+): ClusterSource {
+  const { health, replay, directory } = database;
+  const { tables } = database.services;
+  return {
+    tables: () => tables.all(),
+    health: (sees) => nodeHealth({ health, replay, tables }, sees),
+    config: () => config.state,
+    secrets: () => secrets.state,
+    providers: () => providers.states,
+    dataDirectory: directory,
+    apiUrl: () => socket?.url ?? '',
+    authEnabled: config.config.authEnabled,
+  };
+}

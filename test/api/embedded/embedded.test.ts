@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'bun:test';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Elysia } from 'elysia';
+import { SundewError } from '../../../src/client/client.ts';
+import { open } from '../../../src/embedded.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+import { startTestServer } from '../../support/test-server.ts';
+
+const settings = { storage: { reserve: 0 } };
+const told = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error as Error);
+
+describe('a database in this process', () => {
+  test('keeps what was written, and is closed whole', async () => {
+    using directory = new TemporaryDirectory();
+    {
+      await using db = await open(directory.path, { settings });
+      await db.createTable('notes');
+      await db.table('notes').put('a', { text: 'kept' });
+    }
+    expect(existsSync(join(directory.path, 'catalog.db-wal'))).toBe(false);
+    await using again = await open(directory.path, { settings });
+    expect(await again.table('notes').get('a')).toEqual({ text: 'kept' });
+  });
+
+  test('stands beside another one', async () => {
+    using first = new TemporaryDirectory();
+    using second = new TemporaryDirectory();
+    await using one = await open(first.path, { settings });
+    const two = await open(second.path, { settings });
+    await Promise.all([one, two].map((db) => db.createTable('notes')));
+    await Promise.all([one.table('notes').put('a', { of: 'one' }), two.table('notes').put('a', { of: 'two' })]);
+    expect(await two.table('notes').get('a')).toEqual({ of: 'two' });
+    await two.close();
+    expect(await one.table('notes').get('a')).toEqual({ of: 'one' });
+    await one.table('notes').put('b', {}, { sync_level: 'full_text' });
+  });
+
+  test('is refused while the directory is in use, by the name of the process', async () => {
+    using directory = new TemporaryDirectory();
+    await using _db = await open(directory.path, { settings });
+    const error = await told(open(directory.path, { settings }));
+    expect(String(error)).toContain(`is in use by process ${process.pid}`);
+    await using server = await startTestServer();
+    expect(String(await told(open(server.directory, { settings })))).toContain('is in use');
+  });
+
+  test('refuses what comes after its close, and waits for what came before', async () => {
+    using directory = new TemporaryDirectory();
+    const db = await open(directory.path, { settings, retries: 0 });
+    const table = await db.createTable('notes');
+    const writing = table.put('a', { text: 'in time' }, { sync_level: 'full_text' });
+    const closing = Promise.all([db.close(), db.close()]);
+    const late = await told(table.get('a'));
+    expect(late).toBeInstanceOf(SundewError);
+    expect((late as SundewError).code).toBe('unavailable');
+    await writing;
+    await closing;
+  });
+
+  test('refuses an unknown setting, and reads none of the environment', async () => {
+    using directory = new TemporaryDirectory();
+    const error = await told(open(directory.path, { settings: { storage: { reserv: 0 } } }));
+    expect(String(error)).toContain('did you mean storage.reserve?');
+    process.env.SUNDEW__NOT__AN__OPTION = 'x';
+    try {
+      await using _db = await open(directory.path, { settings });
+    } finally {
+      delete process.env.SUNDEW__NOT__AN__OPTION;
+    }
+  });
+
+  test('installs no handler of signals, and lets the process end by itself once it is closed', async () => {
+    using directory = new TemporaryDirectory();
+    const script = `
+      const { open } = await import(${JSON.stringify(new URL('../../../src/embedded.ts', import.meta.url).href)});
+      const db = await open(${JSON.stringify(directory.path)}, { settings: { storage: { reserve: 0 } } });
+      const table = await db.createTable('notes');
+      await table.put('a', { text: 'tea' }, { sync_level: 'full_text' });
+      const found = await table.query({ full_text_search: { query: 'tea' } });
+      const handlers = ['SIGTERM', 'SIGINT', 'SIGHUP'].map((signal) => process.listenerCount(signal));
+      await db.close();
+      console.log(JSON.stringify({ hits: found.hits.total.value, handlers }));
+    `;
+    const child = Bun.spawn([process.execPath, '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      timeout: 60_000,
+    });
+    expect(JSON.parse(await new Response(child.stdout).text())).toEqual({ hits: 1, handlers: [0, 0, 0] });
+    expect([await child.exited, child.signalCode]).toEqual([0, null]);
+  });
+});
+
+describe('its handler', () => {
+  test('is mounted in an application of somebody else', async () => {
+    using directory = new TemporaryDirectory();
+    await using db = await open(directory.path, { settings });
+    await db.createTable('notes');
+    await db.table('notes').put('a/b', { text: 'tea' }, { sync_level: 'full_text' });
+    const app = new Elysia()
+      .get('/', () => 'mine')
+      .mount('/search', db.handler)
+      .listen({ port: 0, hostname: '127.0.0.1' });
+    try {
+      const base = `http://127.0.0.1:${app.server?.port}`;
+      expect(await (await fetch(base)).text()).toBe('mine');
+      const found = await fetch(`${base}/search/db/v1/tables/notes/documents/${encodeURIComponent('a/b')}`);
+      expect([found.status, await found.json()]).toEqual([200, { text: 'tea' }]);
+      const body = JSON.stringify({ full_text_search: { query: 'tea' } });
+      const hosts = { host: 'example.org', origin: 'https://example.org' };
+      const query = await fetch(`${base}/search/db/v1/tables/notes/query`, { method: 'POST', body, headers: hosts });
+      expect([query.status, Object(await query.json()).responses[0].hits.total.value]).toEqual([200, 1]);
+      expect((await fetch(`${base}/search/nothing`)).status).toBe(404);
+    } finally {
+      await app.stop(true);
+    }
+  });
+
+  test('takes a body whose length no header names', async () => {
+    using directory = new TemporaryDirectory();
+    await using db = await open(directory.path, { settings });
+    await db.createTable('notes');
+    const send = (body: string | ReadableStream) =>
+      db.handler(new Request('http://any/db/v1/tables/notes/batch', { method: 'POST', body }));
+    expect((await send('{"inserts":{"a":{}}}')).status).toBe(201);
+    expect((await send(new Blob(['{"inserts":', '{"b":{}}}']).stream())).status).toBe(201);
+    expect(await db.table('notes').get('b')).toEqual({});
+  });
+});

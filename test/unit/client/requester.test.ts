@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'bun:test';
+import { clientOver, SundewError } from '../../../src/client/client.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+type Answer = () => Response | Promise<Response>;
+
+const json =
+  (status: number, body: object, headers: Record<string, string> = {}) =>
+  () =>
+    new Response(JSON.stringify(body), { status, headers });
+const refused = (code: string, retry_after_ms?: number) =>
+  json(503, { code, message: 'later', retryable: true, ...(retry_after_ms && { retry_after_ms }) });
+const cut: Answer = () => Promise.reject(new TypeError('socket closed'));
+
+/** A client whose requests get these answers in turn. */
+function answering(...answers: Answer[]) {
+  const clock = new FakeClock();
+  const requests: Request[] = [];
+  let keys = 0;
+  const client = clientOver({
+    transport: async (request) => {
+      requests.push(request);
+      const answer = answers.shift();
+      if (answer === undefined) throw new Error('no more answers');
+      return await answer();
+    },
+    url: 'http://test',
+    headers: {},
+    clock,
+    freshKey: () => `key-${++keys}`,
+  });
+  return { clock, requests, client, table: client.table('t') };
+}
+
+const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error as SundewError);
+const written = json(200, { status: 'committed', inserted: 1, deleted: 0, transformed: 0 });
+
+describe('a request is sent again', () => {
+  test('after the time that the server has named', async () => {
+    const { clock, requests, table } = answering(refused('unavailable', 700), json(200, { a: 1 }));
+    const found = table.get('k');
+    await clock.advance(699);
+    expect(requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(await found).toEqual({ a: 1 });
+    expect(requests).toHaveLength(2);
+  });
+
+  test('as a write under the key of the first attempt, also where its answer was lost', async () => {
+    const { clock, requests, table } = answering(cut, refused('deadline_exceeded', 5), written);
+    const writing = table.put('k', {});
+    await clock.advance(200);
+    await clock.advance(5);
+    await writing;
+    expect(requests.map(({ headers }) => headers.get('idempotency-key'))).toEqual(['key-1', 'key-1', 'key-1']);
+    expect(await Promise.all(requests.map((request) => request.text()))).toEqual(
+      Array.from({ length: 3 }, () => '{"inserts":{"k":{}}}'),
+    );
+  });
+
+  test('no more often than it is told to, and then throws the last answer', async () => {
+    const answers = Array.from({ length: 4 }, () => refused('backpressure', 1));
+    const { clock, requests, table } = answering(...answers);
+    const failing = failure(table.get('k'));
+    for (let round = 0; round < 4; round++) await clock.advance(1);
+    expect(await failing).toMatchObject({ code: 'backpressure', status: 503, retryable: true, retryAfterMs: 1 });
+    expect(requests).toHaveLength(3);
+  });
+
+  test.each([
+    ['an error that stays', json(400, { code: 'invalid_query', message: 'no', retryable: false })],
+    ['a conflict', json(409, { code: 'transaction_conflict', message: 'changed', retryable: true })],
+    ['a wait of minutes', refused('model_loading', 120_000)],
+  ])('not after %s', async (_name, answer) => {
+    const { requests, table } = answering(answer);
+    expect(await failure(table.query({}))).toBeInstanceOf(SundewError);
+    expect(requests).toHaveLength(1);
+  });
+
+  test('not where it may have taken effect and has no key', async () => {
+    const lost = answering(cut);
+    expect(await failure(lost.table.drop())).toMatchObject({ code: 'connection_failed', status: 0 });
+    const late = answering(refused('deadline_exceeded'));
+    expect(await failure(late.table.drop())).toMatchObject({ code: 'deadline_exceeded' });
+    const starting = answering(refused('unavailable', 10), () => new Response(null, { status: 204 }));
+    const dropping = starting.table.drop();
+    await starting.clock.advance(10);
+    await dropping;
+    expect(starting.requests).toHaveLength(2);
+  });
+
+  test('not once it is aborted', async () => {
+    const { clock, requests, table } = answering(refused('unavailable', 1_000), written);
+    const leaving = new AbortController();
+    const failing = failure(table.get('k', { signal: leaving.signal }));
+    await clock.advance(1);
+    leaving.abort(new Error('left'));
+    expect(String(await failing)).toContain('left');
+    expect(requests).toHaveLength(1);
+  });
+});
+
+test('a scan whose connection breaks goes on behind the last key', async () => {
+  const lines = (keys: string[], isCut: boolean) => () => {
+    const text = keys.map((key) => `${JSON.stringify({ _id: key, n: 1 })}\n`).join('');
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode(text));
+      },
+      pull(controller) {
+        if (isCut) controller.error(new Error('cut'));
+        else controller.close();
+      },
+    });
+    return new Response(body);
+  };
+  const { requests, table } = answering(lines(['a', 'b'], true), lines(['c'], true), lines(['d'], false));
+  const keys: string[] = [];
+  for await (const { key, document } of table.scan({ limit: 10 })) {
+    keys.push(key);
+    expect(document).toEqual({ n: 1 });
+  }
+  expect(keys).toEqual(['a', 'b', 'c', 'd']);
+  const bodies = await Promise.all(requests.map((request) => request.json() as Promise<object>));
+  expect(bodies).toEqual([
+    { fields: ['*'], limit: 10, single_key: true },
+    { fields: ['*'], limit: 8, from: 'b', inclusive_from: false, single_key: true },
+    { fields: ['*'], limit: 7, from: 'c', inclusive_from: false, single_key: true },
+  ]);
+});
+
+test('a damaged document of a scan is an error, not a document', async () => {
+  const line = JSON.stringify({ _id: 'a', _error: { code: 'data_corrupted', message: 'it is damaged' } });
+  const { table } = answering(() => new Response(`${line}\n`));
+  expect(await failure(table.scan().next())).toMatchObject({ code: 'data_corrupted' });
+});
+
+test('errors of the inference plane have their code, and so has the error of a stream', async () => {
+  const body = { error: 'model_not_found: no such model', message: 'no such model', reason: 'model_not_found' };
+  const events =
+    'event: message\r\ndata: {"choices":[]}\r\n\r\n: still there\n\n' +
+    'event: error\ndata: {"error":{"message":"inference_failed: odd","code":"inference_failed"}}\n\n';
+  const { client } = answering(json(404, { ...body, retryable: false }), () => new Response(events));
+  const chat = { model: 'm', messages: [{ role: 'user' as const, content: 'hi' }] };
+  expect(await failure(client.inference.chat(chat))).toMatchObject({ code: 'model_not_found', status: 404 });
+  const stream = client.inference.chatStream(chat);
+  expect((await stream.next()).value).toEqual({ choices: [] } as never);
+  expect(await failure(stream.next())).toMatchObject({ code: 'inference_failed' });
+});
+
+test('a writer waits for room, keeps the order of a key, and stops at the first failure', async () => {
+  const gates = [0, 1].map(() => Promise.withResolvers<Response>());
+  const { requests, table } = answering(
+    ...gates.map(
+      ({ promise }) =>
+        () =>
+          promise,
+    ),
+    json(400, { code: 'validation_failed', message: 'no', retryable: false }),
+  );
+  const writer = table.writer({ keysMax: 2 });
+  await writer.put('a', { n: 1 });
+  await writer.put('b', { n: 1 });
+  // The first batch is on its way; the next one fills.
+  await writer.put('a', { n: 2 });
+  let hasRoom = false;
+  const waiting = writer.delete('b').then(() => {
+    hasRoom = true;
+  });
+  await Bun.sleep(0);
+  expect([requests.length, hasRoom, writer.written]).toEqual([1, false, 0]);
+  gates[0]?.resolve(await written());
+  await waiting;
+  expect([requests.length, writer.written]).toEqual([2, 2]);
+  expect(await Promise.all(requests.map((request) => request.clone().text()))).toEqual([
+    '{"inserts":{"a":{"n":1},"b":{"n":1}},"deletes":[]}',
+    '{"inserts":{"a":{"n":2}},"deletes":["b"]}',
+  ]);
+  gates[1]?.resolve(await written());
+  await writer.put('c', {});
+  expect(await failure(writer.flush())).toMatchObject({ code: 'validation_failed' });
+  expect(await failure(writer.put('d', {}))).toMatchObject({ code: 'validation_failed' });
+});
