@@ -6,9 +6,10 @@ export function childEnvironment(): Record<string, string> {
 
 /**
  * What a child that fetches models may see: everything that tells programs about networks, proxies, certificates and
- * package indexes, but not our own settings, which hold secrets.
+ * package indexes, but not our own settings, which hold secrets, nor the variables that credentials refer to.
  */
-export function downloadEnvironment(): Record<string, string> {
-  const entries = Object.entries(process.env).filter(([name]) => !name.startsWith('SUNDEW_'));
+export function downloadEnvironment(credentials: readonly { readonly name: string }[]): Record<string, string> {
+  const isHidden = (name: string) => name.startsWith('SUNDEW_') || credentials.some((each) => each.name === name);
+  const entries = Object.entries(process.env).filter(([name]) => !isHidden(name));
   return Object.fromEntries(entries.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }

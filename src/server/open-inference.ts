@@ -131,7 +131,8 @@ function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<Medi
 }
 
 function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, logger: Logger): ModelDownloads {
-  const { modelsDir: modelsDirectory, hubUrl, packageIndex, allowDownloads } = config;
+  const { modelsDir: modelsDirectory, hubUrl, packageIndex, allowDownloads, credentialVariables } = config;
+  const environment = downloadEnvironment(credentialVariables);
   return new ModelDownloads({
     registry,
     catalogue: modelCatalogue,
@@ -141,7 +142,7 @@ function openDownloads(registry: ModelRegistry, config: Config, clock: Clock, lo
     pull: (entry, { signal, onEvent }) =>
       pullInChild(
         { entry: pullEntryOf(entry), modelsDirectory, hubUrl, packageIndex },
-        { environment: downloadEnvironment(), clock, ...(signal && { signal }), ...(onEvent && { onEvent }) },
+        { environment, clock, ...(signal && { signal }), ...(onEvent && { onEvent }) },
       ),
   });
 }

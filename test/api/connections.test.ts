@@ -166,6 +166,40 @@ describe('the list of connections', () => {
     expect(server.logLines.join('')).not.toContain(canary);
   });
 
+  test('an object store is asked with its own keys', async () => {
+    const listing = '<ListBucketResult><Name>b</Name><KeyCount>0</KeyCount></ListBucketResult>';
+    const refusal = '<Error><Code>AccessDenied</Code><Message>no</Message></Error>';
+    const headers = { 'content-type': 'application/xml' };
+    const answers = [new Response(listing, { headers }), new Response(refusal, { status: 403, headers })];
+    await using store = new UpstreamServer(() => answers.shift() ?? new Response(null, { status: 500 }));
+    const file = `
+connections:
+  store:
+    kind: external_io
+    external_io:
+      protocol: s3
+      endpoint: ${store.url}
+      region: eu-west-1
+      buckets: [b]
+      access_key_id: key-id
+      secret_access_key: \${secret:store}
+`;
+    await using server = await startTestServer({ file });
+    expect(byId(await list(server)).store).toMatchObject({ status: 'error' });
+    await server.send('PUT', '/db/v1/secrets/store', { value: canary });
+    expect(byId(await list(server, '?include=status')).store).toMatchObject({
+      status: 'connected',
+      external_io: { protocol: 's3', endpoint: store.url, buckets: ['b'] },
+    });
+    expect(store.requests[0]?.authorization).toContain('Credential=key-id/');
+    const again = await list(server, '?include=status&refresh=true');
+    expect(byId(again).store).toMatchObject({
+      status: 'error',
+      error: 'the object store refuses, or cannot be reached',
+    });
+    expect(server.logLines.join('')).not.toContain(canary);
+  });
+
   test('an unknown expansion is refused', async () => {
     await using server = await startTestServer();
     const { status, body } = await server.send('GET', '/db/v1/connections?include=status,secrets');

@@ -162,7 +162,7 @@ describe('M08: a pull', () => {
       hubUrl: host.url,
       packageIndex: 'none',
     };
-    const environment = downloadEnvironment();
+    const environment = downloadEnvironment([]);
     const clock = systemClock;
     const stop = new AbortController();
     const onEvent = (event: PullEvent) => {

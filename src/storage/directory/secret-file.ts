@@ -49,7 +49,7 @@ export class SecretFile {
           cause: error,
         });
       }
-      if (['EROFS', 'EACCES', 'EPERM', 'ENOENT', 'ENOTDIR', 'EBUSY'].includes(code)) {
+      if (['EROFS', 'EACCES', 'EPERM', 'ENOENT', 'ENOTDIR', 'EBUSY', 'EIO'].includes(code)) {
         const details = { directory: dirname(this.#path) };
         throw new ServiceError('read_only', 'the file of secrets cannot be written; the secret was not changed', {
           cause: error,
