@@ -3,8 +3,7 @@ import { hitKeys, startTestServer } from '../support/test-server.ts';
 
 const readme = await Bun.file(new URL('../../README.md', import.meta.url)).text();
 const [withoutModels = ''] = readme.split('## Chat and embed');
-const commands = [...withoutModels.matchAll(/```sh\n(curl [\s\S]*?)```/g)]
-  .map((match) => match[1] ?? '')
+const commands = [...withoutModels.matchAll(/```sh\n(curl [\s\S]*?)```/g)].map((match) => match[1] ?? '');
 
 test('the curls of the README do what it says, as they are written', async () => {
   await using server = await startTestServer();
