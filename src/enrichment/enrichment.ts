@@ -98,6 +98,7 @@ export class Enrichment {
       return await probeEmbedder(this.#deps.embedderOf(embedder), { caller, signal: caller.signal });
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
+      if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);
       const isKnown = config.type !== 'full_text' && (config.sparse || config.dimension !== unknownDimension);
       if (isKnown) return undefined;
       throw error;
