@@ -384,6 +384,12 @@ export const options = {
     default: limits.imageEdgeMax,
     help: 'Longer edge of an image, in pixels.',
   }),
+  mediaPaths: option({
+    key: 'inference.content_security.allowed_paths',
+    kind: list('path'),
+    default: [],
+    help: 'Directories of this machine whose files `media` in templates may name as `file://`; none unless given.',
+  }),
   hubUrl: option({
     key: 'inference.hub_url',
     flag: '--hub-url',

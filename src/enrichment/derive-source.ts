@@ -1,5 +1,9 @@
 import type { ManagedSource } from '../index-kinds/managed-source.ts';
+import type { InferenceCall } from '../inference/admission.ts';
+import { faultOf } from '../inference/providers/fault.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { TemplateContent } from './media/template-media.ts';
+import type { RenderedPart } from './template/render-template.ts';
 
 /** What of a document is to be embedded: a text, nothing, or something that cannot be. */
 export type Source =
@@ -7,28 +11,69 @@ export type Source =
   | { readonly kind: 'none' }
   | { readonly kind: 'invalid'; readonly error: ServiceError };
 
-/** Texts, and what is no text, between which a template has put them. */
-type Render = (template: string, document: unknown) => readonly (string | object)[];
+/** Renders templates, and puts what their media are in place. */
+export interface SourceTemplates {
+  render(template: string, document: unknown): readonly RenderedPart[];
+  /** Undefined where media are not taken. */
+  readonly resolve: ((parts: readonly RenderedPart[], call: InferenceCall) => Promise<TemplateContent[]>) | undefined;
+}
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const none: Source = { kind: 'none' };
 
-/** The source of a document's part. A missing value, null and an empty text are nothing to embed. */
-export function sourceOf(body: Uint8Array, source: Omit<ManagedSource, 'embedder'>, render: Render): Source {
+/**
+ * The source of a document's part; a promise where media have to be fetched for it. A missing value, null and an empty text
+ * are nothing to embed.
+ */
+export function sourceOf(
+  body: Uint8Array,
+  source: Omit<ManagedSource, 'embedder'>,
+  templates: SourceTemplates,
+  call: InferenceCall,
+): Source | Promise<Source> {
   const document: unknown = JSON.parse(decoder.decode(body));
   try {
-    const text = source.template === undefined ? valueAt(document, source.field ?? '$') : rendered(source.template);
-    return text === undefined || text === '' ? none : { kind: 'text', text };
+    if (source.template === undefined) return sourceWith(valueAt(document, source.field ?? '$'));
+    const parts = templates.render(source.template, document);
+    const texts = parts.filter((part) => typeof part === 'string');
+    return texts.length === parts.length ? sourceWith(texts.join('').trim()) : withMedia(parts, templates, call);
   } catch (error) {
-    if (error instanceof ServiceError) return { kind: 'invalid', error };
-    throw error;
+    return invalid(error);
   }
+}
 
-  function rendered(template: string): string {
-    const parts = render(template, document);
-    if (parts.every((part) => typeof part === 'string')) return parts.join('').trim();
-    throw new ServiceError('not_implemented', 'media in the template of an index are not built yet');
+async function withMedia(
+  parts: readonly RenderedPart[],
+  { resolve }: SourceTemplates,
+  call: InferenceCall,
+): Promise<Source> {
+  try {
+    if (resolve === undefined) {
+      throw new ServiceError('invalid_media', 'this database was opened without a reader of media');
+    }
+    const texts = (await resolve(parts, call)).map((content) => {
+      if (typeof content === 'string') return content;
+      throw new ServiceError(
+        'invalid_media',
+        `a template of an index gives a text, but has ${content.mediaType} in it`,
+      );
+    });
+    return sourceWith(texts.join('').trim());
+  } catch (error) {
+    // A document that ends the process which reads it must not keep the others waiting.
+    if (call.signal.aborted || !(error instanceof ServiceError)) throw error;
+    return { kind: 'invalid', error };
   }
+}
+
+function sourceWith(text: string | undefined): Source {
+  return text === undefined || text === '' ? none : { kind: 'text', text };
+}
+
+/** What is wrong with the document; everything else is thrown. */
+function invalid(error: unknown): Source {
+  if (error instanceof ServiceError && faultOf(error) === 'item') return { kind: 'invalid', error };
+  throw error;
 }
 
 /** The text at a path of member names; undefined where there is none. */

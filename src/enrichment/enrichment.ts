@@ -12,6 +12,8 @@ import type { ProviderConfig } from '../provider-config/provider-config.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { BackfillLane } from './backfill-lane.ts';
+import type { SourceTemplates } from './derive-source.ts';
+import type { TemplateMedia } from './media/template-media.ts';
 import { partDefinition } from './part-definition.ts';
 import { PartFollower } from './part-follower.ts';
 import { precomputeParts } from './precompute.ts';
@@ -20,6 +22,8 @@ import { Templates } from './template/templates.ts';
 interface EnrichmentDeps {
   /** Throws `ServiceError` where the configuration leads to no embedder. */
   readonly embedderOf: (config: ProviderConfig) => Embedder;
+  /** Reads what templates name; without it, media are refused. */
+  readonly media: Pick<TemplateMedia, 'resolve'> | undefined;
   readonly log: RangeLog;
   readonly clock: Clock;
   readonly onFailed: (definition: IndexDefinition, error: unknown, attempt: number) => void;
@@ -30,11 +34,18 @@ interface EnrichmentDeps {
 export class Enrichment {
   readonly #deps: EnrichmentDeps;
   readonly #templates: Templates;
+  readonly #sources: SourceTemplates;
   readonly #lane = new BackfillLane(limits.backfillBatchesMax);
 
   constructor(deps: EnrichmentDeps) {
     this.#deps = deps;
-    this.#templates = new Templates(deps.clock, limits.templateKeptMs);
+    const templates = new Templates(deps.clock, limits.templateKeptMs);
+    const { media } = deps;
+    this.#templates = templates;
+    this.#sources = {
+      render: (template, document) => templates.render(template, document),
+      resolve: media && ((parts, call) => media.resolve(parts, call)),
+    };
   }
 
   /**
@@ -69,7 +80,7 @@ export class Enrichment {
       log,
       clock,
       lane: this.#lane,
-      render: (template: string, document: unknown) => this.#templates.render(template, document),
+      templates: this.#sources,
       onFailed: (error: unknown, attempt: number) => onFailed(definition, error, attempt),
       onProduced,
     };
@@ -88,8 +99,7 @@ export class Enrichment {
   ): Promise<Uint8Array<ArrayBuffer>> {
     const parts = definitions.flatMap((definition) => partDefinition(definition, this.#deps.embedderOf) ?? []);
     if (parts.length === 0) return Promise.resolve(frame);
-    const render = (template: string, document: unknown) => this.#templates.render(template, document);
-    return precomputeParts(frame, { stored, definitions: parts, render, caller });
+    return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller });
   }
 
   /** What the embedder makes; undefined when it does not answer now, and need not. */

@@ -10,7 +10,7 @@ import { partDeleteBody } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { BackfillLane } from './backfill-lane.ts';
-import { sourceOf } from './derive-source.ts';
+import { type SourceTemplates, sourceOf } from './derive-source.ts';
 import { type Vector, vectorBody } from './embed-texts.ts';
 import { Failures, type NoteChange } from './failures.ts';
 import { type DocumentRow, PartBatch, type PartOutcome } from './part-batch.ts';
@@ -22,7 +22,7 @@ interface FollowerDeps {
   readonly log: RangeLog;
   readonly clock: Clock;
   readonly lane: BackfillLane;
-  readonly render: (template: string, document: unknown) => readonly (string | object)[];
+  readonly templates: SourceTemplates;
   /** A fault of the embedder, or of the storage; the follower waits and goes on. */
   readonly onFailed: (error: unknown, attempt: number) => void;
   readonly onProduced: (texts: number) => void;
@@ -226,7 +226,8 @@ export class PartFollower implements PartProducer {
       const from = at;
       for (; at < rows.length && !batch.isFull && at - from < limits.enrichmentBatchItems; at += 1) {
         const row = rows[at] as DocumentRow;
-        batch.add(row, sourceOf(row.body, this.#definition.source, this.#deps.render), held.get(row.ordinal));
+        const source = sourceOf(row.body, this.#definition.source, this.#deps.templates, this.#call());
+        batch.add(row, source instanceof Promise ? await source : source, held.get(row.ordinal));
       }
       // Rendering and comparing must not hold the event loop for a whole page.
       await new Promise<void>((resolve) => setImmediate(resolve));

@@ -4,7 +4,7 @@ import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
 import { partDeleteBody } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
-import { sourceOf } from './derive-source.ts';
+import { type SourceTemplates, sourceOf } from './derive-source.ts';
 import { type Vector, vectorBody } from './embed-texts.ts';
 import { PartBatch, type PartOutcome } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
@@ -12,7 +12,7 @@ import type { PartDefinition } from './part-definition.ts';
 interface Precompute {
   readonly stored: RangeReader;
   readonly definitions: readonly PartDefinition[];
-  readonly render: (template: string, document: unknown) => readonly (string | object)[];
+  readonly templates: SourceTemplates;
   readonly caller: Caller;
 }
 
@@ -55,7 +55,7 @@ export async function precomputeParts(
 async function addParts(
   bytes: Uint8Array<ArrayBuffer>,
   definition: PartDefinition,
-  { stored, render, caller }: Precompute,
+  { stored, templates, caller }: Precompute,
   partRows: Map<number, PartRow[]>,
 ): Promise<void> {
   const frame = readFrame(bytes);
@@ -67,7 +67,8 @@ async function addParts(
       const body = frame.body(row);
       const held = heldHash(stored, frame.key(row), definition.partId);
       // The number of the row stands for that of the document, which it has yet to get.
-      const source = sourceOf(body, definition.source, render);
+      const derived = sourceOf(body, definition.source, templates, { caller, signal: caller.signal });
+      const source = derived instanceof Promise ? await derived : derived;
       batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held);
     }
     const outcomes = await batch.run({ caller, signal: caller.signal });

@@ -93,7 +93,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
         concurrentMax: config.inferenceConcurrency,
         edgeMax: config.imageEdgeMax,
       },
-      fetcher: mediaFetcher(config, clock, metrics),
+      fetcher: openMediaFetcher(config, clock, metrics),
       pool,
       settings,
     }),
@@ -107,21 +107,32 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
   };
 }
 
-/** Fetches media; what it takes to do so is loaded when the first one is asked for. */
-function mediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<MediaFetcher, 'fetch'> {
+/** Fetches media from addresses that requests name, as the operator allows it. */
+export function openMediaFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<MediaFetcher, 'fetch'> {
   const hosts = config.mediaHosts === 'any' ? [] : config.mediaHosts.split(',');
-  const policy = {
-    allowedHosts: hosts.map((host) => host.trim().toLowerCase()),
-    blockPrivateAddresses: config.blockPrivateMedia,
-    deadlineMs: config.mediaDeadlineMs,
-  };
+  const allowedHosts = hosts.map((host) => host.trim().toLowerCase());
+  return mediaFetcher({ allowedHosts, blockPrivateAddresses: config.blockPrivateMedia }, config, clock, metrics);
+}
+
+/** Fetches objects from the stores of the operator's own connections, wherever these are. */
+export function openObjectFetcher(config: Config, clock: Clock, metrics: Metrics): Pick<MediaFetcher, 'fetch'> {
+  return mediaFetcher({ allowedHosts: [], blockPrivateAddresses: false }, config, clock, metrics);
+}
+
+/** What it takes to fetch is loaded when the first medium is asked for. */
+function mediaFetcher(
+  policy: { readonly allowedHosts: readonly string[]; readonly blockPrivateAddresses: boolean },
+  { mediaDeadlineMs: deadlineMs }: Config,
+  clock: Clock,
+  metrics: Metrics,
+): Pick<MediaFetcher, 'fetch'> {
   const open = openOnce(async () => {
     const [{ MediaFetcher }, { lookup }] = await Promise.all([
       import('../inference/media/fetch-media.ts'),
       import('node:dns/promises'),
     ]);
     return new MediaFetcher({
-      policy,
+      policy: { ...policy, deadlineMs },
       clock,
       resolve: (host) => lookup(host, { all: true }),
       onBlocked: (reason) => metrics.increment('mediaBlocked', [reason]),

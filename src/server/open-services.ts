@@ -19,6 +19,7 @@ import { openInference, startInference } from './open-inference.ts';
 import { openPartner } from './open-partner.ts';
 import { openProviders } from './open-providers.ts';
 import { openSecrets, type Secrets } from './open-secrets.ts';
+import { openTemplateMedia } from './open-template-media.ts';
 import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
 
 interface ServicesStart {
@@ -51,7 +52,8 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   const inferenceDeps = { config: options, limits, clock, logger: logger.component('inference'), metrics };
   const inference = openInference(inferenceDeps);
   const providers = openProviders({ options: () => config.config, inference, secrets, clock, metrics });
-  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, providers });
+  const media = openTemplateMedia({ options: () => config.config, inference, secrets, clock, metrics });
+  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, providers, media });
   const access = await openAccess(database.access, {
     config: options,
     clock,

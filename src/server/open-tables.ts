@@ -41,6 +41,7 @@ export async function openTables(
       if (core.providers) return core.providers.embedder(config);
       throw new ServiceError('not_implemented', 'this database was opened without providers of models');
     },
+    media: core.media,
     log,
     clock,
     onFailed: ({ name: index }, error, attempt) =>
