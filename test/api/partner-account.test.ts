@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, settle } from '../support/fake-clock.ts';
 import { OAuthServer } from '../support/oauth-server.ts';
@@ -247,6 +247,22 @@ describe('a connected account', () => {
       expect((await server.send(method, '/db/v1/secrets/partner.mine', content)).status).toBe(400);
     }
     expect(readFileSync(join(options.directory, 'secret-store.json'), 'utf8')).toContain('refreshToken');
+  });
+
+  test('that was written by hand and is none has no login, and can be disconnected', async () => {
+    await using server = await startTestServer();
+    const file = join(server.directory, 'secret-store.json');
+    writeFileSync(
+      file,
+      '{"secrets":[{"key":"partner.odd","value":"not an account"},{"key":"partner.nil","value":"null"}]}',
+    );
+    expect(await accounts(server)).toMatchObject([
+      { connection_id: 'nil', connected: false },
+      { connection_id: 'odd', connected: false },
+    ]);
+    expect((await models(server, 'odd')).status).toBe(409);
+    expect((await disconnect(server, 'odd')).body).toEqual({ revocation_confirmed: false });
+    expect(await accounts(server)).toHaveLength(1);
   });
 
   test('is forgotten, and the partner confirms that its tokens are void', async () => {

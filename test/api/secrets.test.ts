@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const canary = 'canary-7f3a9c51';
@@ -113,6 +114,15 @@ test('a server starts with a file of secrets that is broken, in the place that t
   expect(body.secret_store).toMatchObject({ stale: true, generation: 0, reload_failures: 1 });
   writeFileSync(file, '{"secrets":[{"key":"k","value":"v"}]}');
   expect((await list(server)).map(({ key }) => key)).toEqual(['k']);
+});
+
+test('a file that was put in place before the first start is used', async () => {
+  using directory = new TemporaryDirectory();
+  directory.write('secret-store.json', '{"secrets":[{"key":"prepared","value":"v"}]}');
+  await using server = await startTestServer({ directory: directory.path });
+  expect((await list(server)).map(({ key }) => key)).toEqual(['prepared']);
+  // Only its owner is meant to read it.
+  expect(server.logLines.filter((line) => line.includes('can be read by others'))).toHaveLength(1);
 });
 
 test('values are in no answer, log line, metric or document of the interface', async () => {

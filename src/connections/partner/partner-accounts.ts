@@ -40,7 +40,7 @@ export class PartnerAccounts {
 
   find(connectionId: string): PartnerAccount | undefined {
     const record = this.#secrets.get(partnerPrefix + connectionId);
-    return record === undefined ? undefined : (JSON.parse(record.value) as PartnerAccount);
+    return record === undefined ? undefined : readAccount(record.value);
   }
 
   /** Durably, for no host: references of credentials do not reach these secrets. */
@@ -51,4 +51,22 @@ export class PartnerAccounts {
   remove(connectionId: string): void {
     this.#secrets.delete(partnerPrefix + connectionId);
   }
+}
+
+/** What was put there by hand, and is no account, is one without a login: it can be disconnected, and authorized again. */
+function readAccount(value: string): PartnerAccount {
+  let members: Partial<PartnerAccount> | null = null;
+  try {
+    members = JSON.parse(value) as Partial<PartnerAccount> | null;
+  } catch {
+    // The message of the parser would quote the value.
+  }
+  const { email = '', label = '', planEnabled = false, tokens } = members ?? {};
+  const isLogin = typeof tokens === 'object' && typeof tokens?.accessToken === 'string';
+  return {
+    email: String(email),
+    label: String(label),
+    planEnabled: planEnabled === true,
+    tokens: isLogin ? tokens : undefined,
+  };
 }

@@ -123,7 +123,9 @@ export class PartnerOAuth {
     if (typeof access_token !== 'string' || access_token === '') {
       throw new ServiceError('upstream_failed', 'the partner answers without an access token');
     }
-    const lifetime = typeof expires_in === 'number' && expires_in > 0 ? expires_in * 1_000 : undefined;
+    // Some servers write the number as a text.
+    const seconds = Number(expires_in ?? Number.NaN);
+    const lifetime = seconds > 0 ? seconds * 1_000 : undefined;
     return {
       accessToken: access_token,
       refreshToken: typeof refresh_token === 'string' && refresh_token !== '' ? refresh_token : refreshToken,
