@@ -1,4 +1,4 @@
-import type { Caller } from '../access/principal.ts';
+import { type Caller, serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
@@ -105,7 +105,9 @@ export class Enrichment {
   /** What the embedder makes; undefined when it does not answer now, and need not. */
   async #probe(config: CheckedIndexConfig, embedder: ProviderConfig, caller: Caller) {
     try {
-      return await probeEmbedder(this.#deps.embedderOf(embedder), { caller, signal: caller.signal });
+      // Whoever may change the table may have its index embed, without a grant for inference.
+      const call = { caller: serverCaller(caller.requestId, caller.signal), signal: caller.signal };
+      return await probeEmbedder(this.#deps.embedderOf(embedder), call);
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
       if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);

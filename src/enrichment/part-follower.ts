@@ -7,6 +7,7 @@ import { type Clock, pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { partDeleteBody } from '../lib/parts/part-body.ts';
+import { cursorKey } from '../lib/parts/part-notes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { BackfillLane } from './backfill-lane.ts';
@@ -15,7 +16,7 @@ import { type Vector, vectorBody } from './embed-texts.ts';
 import { Failures, type NoteChange } from './failures.ts';
 import { type DocumentRow, PartBatch, type PartOutcome } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
-import { type Cursor, cursorKey, noteBytes, openCursor } from './part-notes.ts';
+import { type Cursor, noteBytes, openCursor } from './part-notes.ts';
 import { backfillProgress, coveredThrough, nextWork, type Work } from './schedule.ts';
 
 interface FollowerDeps {
@@ -105,8 +106,8 @@ export class PartFollower implements PartProducer {
   }
 
   #nextWork(): Work | undefined {
-    const { nowMs } = { nowMs: this.#deps.clock.nowMs() };
-    return nextWork(this.#cursor, { head: this.#range.head(), nowMs, retryAtMs: this.#failures.retryAtMs });
+    const [head, nowMs] = [this.#range.head(), this.#deps.clock.nowMs()];
+    return nextWork(this.#cursor, { head, nowMs, retryAtMs: this.#failures.retryAtMs });
   }
 
   async #run(): Promise<void> {

@@ -1,3 +1,4 @@
+import { cursorKey } from '../lib/parts/part-notes.ts';
 import type { NoteStore } from '../storage/reader/note-store.ts';
 
 const encoder = new TextEncoder();
@@ -25,14 +26,6 @@ export interface FailureNote {
   reason: string;
   /** Of the document as it was then. */
   sequence: number;
-}
-
-export const cursorKey = (partId: number): string => `e/${partId}`;
-export const failureKey = (partId: number, ordinal: number): string => `${failurePrefix(partId)}${ordinal}`;
-export const failurePrefix = (partId: number): string => `f/${partId}/`;
-
-export function ordinalOfFailure(key: string): number {
-  return Number(key.slice(key.lastIndexOf('/') + 1));
 }
 
 export function noteBytes(note: Cursor | FailureNote): Uint8Array {

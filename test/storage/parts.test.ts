@@ -157,6 +157,15 @@ describe('a note of the server', () => {
     expect(notes.within('f/', 2, 'f/1/9').map(({ key }) => key)).toEqual(['f/1/é', 'f/2/1']);
   });
 
+  test('goes with the part that it is about', async () => {
+    await using place = await Place.make();
+    await place.append((frame) => {
+      for (const key of ['e/1', 'f/1/7', 'f/1/8', 'e/2', 'e/11', 'f/11/7', 'd/1']) addNote(frame, key, key);
+    });
+    await place.range.dropPart(1);
+    expect(place.range.notes.within('', 10).map(({ key }) => key)).toEqual(['d/1', 'e/11', 'e/2', 'f/11/7']);
+  });
+
   test('is undone with a request that fails', async () => {
     await using place = await Place.make();
     await write(place.storage, place.range.rangeId, { puts: { a: { n: 'x' } } });

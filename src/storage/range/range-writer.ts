@@ -2,6 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { assert } from '../../lib/assert.ts';
 import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
 import { partIdOfBody } from '../../lib/parts/part-body.ts';
+import { cursorKey, failurePrefix } from '../../lib/parts/part-notes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { PurgeReport } from '../storage-calls.ts';
 import type { RangeId } from '../write-request.ts';
@@ -291,11 +292,11 @@ export class RangeWriter {
     this.#writtenBytes += key.byteLength + value.byteLength;
   }
 
-  /** Forgets some rows of a part whose definition is gone, in a transaction of its own; `done` when none is left. */
+  /** Forgets some rows of a part whose definition is gone, and the notes on it, in a transaction of its own. */
   dropPart(partId: number, rowsMax: number): { removed: number; done: boolean } {
-    if (!this.state.partIds.includes(partId)) return { removed: 0, done: true };
     this.begin();
     try {
+      this.#statements.removeNotes.run(cursorKey(partId), failurePrefix(partId), `${failurePrefix(partId)}\u{10ffff}`);
       const { state } = this;
       const gone = this.#parts.removeSome(partId, rowsMax);
       for (const { sequence, bodyBytes } of gone) {
@@ -422,6 +423,9 @@ function prepare(database: Database) {
     bury: statement('UPDATE changes SET deleted = 1 WHERE sequence = ?'),
     setNote: statement('INSERT OR REPLACE INTO range_state (key, value) VALUES (?, ?)'),
     removeNote: statement('DELETE FROM range_state WHERE key = ?'),
+    removeNotes: statement(
+      'DELETE FROM range_state WHERE key = CAST(?1 AS BLOB) OR key BETWEEN CAST(?2 AS BLOB) AND CAST(?3 AS BLOB)',
+    ),
     saveState: statement(
       'UPDATE changes SET documents = ?, bytes = ?, next_ordinal = ?, entry_index = ?, transaction_id = ? ' +
         'WHERE sequence = ?',
