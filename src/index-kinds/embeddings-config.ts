@@ -40,14 +40,14 @@ function readDense(common: CommonIndexConfig, config: IndexConfig, managed: Mana
     if (config[member] === undefined) continue;
     throw refused(`\`${member}\` belongs to sparse indexes: set \`sparse\` to true, or leave it out`);
   }
-  // The embedder of a managed index tells.
-  const dimension = config.dimension ?? (managed && unknownDimension);
-  if (dimension === undefined) {
+  if (config.dimension === undefined && managed === undefined) {
     throw refused('`dimension` is missing: an external index of dense vectors needs the length of its vectors');
   }
-  if (dimension !== unknownDimension && !isIntegerWithin(dimension, 1, limits.vectorDimensionMax)) {
+  if (config.dimension !== undefined && !isIntegerWithin(config.dimension, 1, limits.vectorDimensionMax)) {
     throw refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}`);
   }
+  // The embedder of a managed index tells.
+  const dimension = config.dimension ?? unknownDimension;
   return {
     ...common,
     type: 'embeddings',

@@ -35,7 +35,7 @@ describe('configurations of embeddings indexes', () => {
 
   const dense = { type: 'embeddings', external: true, dimension: 3 };
   const sparse = { type: 'embeddings', external: true, sparse: true };
-  const managed = { type: 'embeddings', field: 'text', embedder: { provider: 'ollama' } };
+  const managed = { type: 'embeddings', field: 'text', embedder: { provider: 'ollama', model: 'bge-m3' } };
   test.each<[object, string]>([
     [{ type: 'embeddings', external: true }, '`dimension` is missing'],
     [{ ...dense, dimension: 0 }, '`dimension` must be an integer from 1 to 16384'],
@@ -60,8 +60,7 @@ describe('configurations of embeddings indexes', () => {
     [{ type: 'embeddings', sparse: true }, 'set `external` to true'],
     [{ type: 'embeddings', dimension: 3 }, 'give `field` or `template`'],
     [{ type: 'embeddings', field: 'text' }, '`embedder` is missing'],
-    [{ ...managed, embedder: {} }, '`embedder` must name its `provider`'],
-    [{ ...managed, embedder: { provider: 'olama' } }, 'Did you mean "ollama"?'],
+    [{ ...managed, embedder: {} }, '`embedder.provider` is missing'],
     [{ ...managed, dimension: -1 }, '`dimension` must be an integer from 1 to 16384'],
   ])('%j is refused: %s', (config, message) => {
     expect(refusal(config)).toEqual({ code: 'invalid_request', message: expect.stringContaining(message) });
@@ -72,7 +71,15 @@ describe('configurations of embeddings indexes', () => {
     expect(readIndexConfig('full_text', { type: 'full_text' }).name).toBe('full_text');
   });
 
-  test('a complete managed one is not built yet', () => {
-    expect(refusal(managed).code).toBe('not_implemented');
+  test('a managed one takes its dimension from its embedder unless told', () => {
+    const { embedder, field } = managed;
+    expect(readIndexConfig('v', managed) as object).toMatchObject({ external: false, embedder, field: `$.${field}` });
+    expect(readIndexConfig('v', { ...managed, dimension: 3 }) as object).toMatchObject({ dimension: 3 });
+  });
+
+  test('a provider that does not exist is refused with a code of its own', () => {
+    const { code, message } = refusal({ ...managed, embedder: { provider: 'olama' } });
+    expect(code).toBe('unknown_provider');
+    expect(message).toContain('Did you mean "ollama"?');
   });
 });

@@ -63,7 +63,7 @@ describe('an index of which', () => {
     expect(status.replay_catch_up_required).toBe(isBehind);
     expect(status.async_indexing.pending_entries > 0).toBe(isBehind);
     expect(status.replay_applied_sequence < status.replay_target_sequence).toBe(isBehind);
-    expect(status.backfill_progress < 1).toBe(isBehind);
+    expect(status.backfill_progress < 1).toBe(!complete);
     expect(status.milestones.complete.blockers).toEqual(status.readiness.pending_reasons);
     expect(status.fresh_groups + status.stale_groups + status.missing_groups).toBe(ranges.length);
   });

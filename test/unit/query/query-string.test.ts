@@ -257,7 +257,7 @@ describe('the query string', () => {
     ['quotes', '"'.repeat(100_000)],
   ];
   for (const [name, text] of hostile) {
-    test(`100 kB of ${name} take under 50 ms`, () => {
+    test(`100 kB of ${name} take a time in proportion: under half a second`, () => {
       const attempt = () => {
         const start = performance.now();
         try {
@@ -267,8 +267,8 @@ describe('the query string', () => {
         }
         return performance.now() - start;
       };
-      // The best of three: the machine may be busy with something else.
-      expect(Math.min(attempt(), attempt(), attempt())).toBeLessThan(50);
+      // Milliseconds on an idle machine, many seconds if a step looked at all others. The best of three: it may be busy.
+      expect(Math.min(attempt(), attempt(), attempt())).toBeLessThan(500);
     });
   }
 
