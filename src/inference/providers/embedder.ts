@@ -26,7 +26,45 @@ const probeText = 'The length of this vector is to be known.';
 export function embedderOf(provider: Provider, { provider: name, model, dimensions }: ProviderConfig): Embedder {
   return {
     fingerprint: JSON.stringify([name, model, dimensions ?? null]),
-    embed: (items, task, call) => provider.embed({ model, items, task, dimensions, keepGoing: true }, call),
+    embed: (texts, task, call) =>
+      survivingTexts(texts, (items) => provider.embed({ model, items, task, dimensions, keepGoing: true }, call)),
+  };
+}
+
+/**
+ * Embeds texts of which one may end the process of the model: what was interrupted is asked for in halves, and a text that
+ * ends the process twice by itself is at fault. Otherwise it would keep all others waiting for ever.
+ */
+async function survivingTexts(
+  texts: readonly string[],
+  embed: (texts: readonly string[]) => Promise<Embeddings>,
+  attempt = 1,
+): Promise<Embeddings> {
+  try {
+    return await embed(texts);
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'inference_interrupted') throw error;
+    if (texts.length > 1) {
+      const middle = Math.ceil(texts.length / 2);
+      const left = await survivingTexts(texts.slice(0, middle), embed);
+      return joined(left, await survivingTexts(texts.slice(middle), embed), middle);
+    }
+    if (attempt === 1) return await survivingTexts(texts, embed, 2);
+    const fault = new ServiceError('inference_failed', 'the process of the model ended on this text, twice', {
+      cause: error,
+    });
+    return { model: '', dimension: 0, vectors: [undefined], tokens: 0, faults: [{ index: 0, error: fault }] };
+  }
+}
+
+/** The answers to two pieces of a request as one; `offset` is the number of texts in the first. */
+function joined(left: Embeddings, right: Embeddings, offset: number): Embeddings {
+  return {
+    model: left.model || right.model,
+    dimension: left.dimension || right.dimension,
+    vectors: [...left.vectors, ...right.vectors],
+    tokens: left.tokens + right.tokens,
+    faults: [...left.faults, ...right.faults.map(({ index, error }) => ({ index: index + offset, error }))],
   };
 }
 

@@ -45,6 +45,33 @@ describe('an embedder', () => {
     expect(await probeEmbedder(mock, call)).toEqual({ sparse: false, dimension: 8 });
   });
 
+  test('finds the text that ends the process of its model, and embeds the others', async () => {
+    let requests = 0;
+    const own = ownWith(({ items }) => {
+      requests += 1;
+      if (items.includes('poison')) throw new ServiceError('inference_interrupted', 'the process ended');
+      const vectors = items.map((item) => Float32Array.of(String(item).length));
+      return Promise.resolve({ model: 'm', dimension: 1, vectors, tokens: items.length, faults: [] });
+    });
+    const embedder = openProviders({ own }).embedder(configOf({ provider: 'service' }));
+    const texts = ['a', 'bb', 'ccc', 'poison', 'eeeee', 'ffffff', 'ggggggg'];
+    const { vectors, faults, tokens } = await embedder.embed(texts, 'RETRIEVAL_DOCUMENT', call);
+    expect(vectors.map((vector) => (vector as Float32Array | undefined)?.[0])).toEqual([1, 2, 3, undefined, 5, 6, 7]);
+    expect(faults.map(({ index, error }) => [index, error.code])).toEqual([[3, 'inference_failed']]);
+    expect([tokens, requests]).toEqual([6, 8]);
+  });
+
+  test('goes on after a process that ended once', async () => {
+    let requests = 0;
+    const own = ownWith(() => {
+      requests += 1;
+      if (requests === 1) throw new ServiceError('inference_interrupted', 'the process ended');
+      return Promise.resolve({ model: 'm', dimension: 1, vectors: [Float32Array.of(1)], tokens: 1, faults: [] });
+    });
+    const embedder = openProviders({ own }).embedder(configOf({ provider: 'service' }));
+    expect((await embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call)).faults).toEqual([]);
+  });
+
   test('that refuses its probe says why', async () => {
     const error = new ServiceError('context_length_exceeded', 'one token is all it takes');
     const own = ownWith(() =>
