@@ -4,7 +4,7 @@ import { startTestServer, type TestServer } from '../support/test-server.ts';
 /** Queries that use the models of this server. */
 
 interface Answer {
-  responses: [{ hits: { hits: { _id: string; _score: number }[] } }];
+  responses: [{ hits: { hits: { _id: string; _score: number; _index_scores?: Record<string, number> }[] } }];
   code?: string;
 }
 
@@ -77,6 +77,37 @@ describe('an embedder of this server', () => {
       const words = { full_text_search: { match: 'dog', field: 'text' }, semantic_search, limit: 3 };
       expect((await server.send<Answer>('POST', path, words)).body.responses[0].hits.hits).toHaveLength(3);
     }
+  });
+
+  test('may make sparse vectors, beside another that makes dense ones', async () => {
+    const index = (model: string, more: object) => ({
+      type: 'embeddings',
+      field: 'text',
+      embedder: { provider: 'service', model },
+      ...more,
+    });
+    const indexes = { terms: index('tiny-sparse', { sparse: true }), meaning: index('tiny-bert', {}) };
+    const created = await server.send('POST', '/db/v1/tables/mixed', { indexes });
+    expect([created.status, created.body.error]).toEqual([200, undefined]);
+    const inserts = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, { text }]));
+    await server.send('POST', '/db/v1/tables/mixed/batch', { inserts, sync_level: 'enrichments' });
+    const asked = { semantic_search: texts.king, limit: 3 };
+    const both = { ...asked, indexes: ['terms', 'meaning'] };
+    const { body } = await server.send<Answer>('POST', '/db/v1/tables/mixed/query', both);
+    const { hits } = body.responses[0].hits;
+    const first = hits.find(({ _id }) => _id === 'king');
+    expect(Object.keys(first?._index_scores ?? {})).toEqual(['terms', 'meaning']);
+    const alone = { ...asked, indexes: ['terms'] };
+    const sparse = await server.send<Answer>('POST', '/db/v1/tables/mixed/query', alone);
+    // As with the vector that the model makes of the text when it is asked for it.
+    const input = { model: 'tiny-sparse', input: texts.king };
+    const made = await server.send<{ data: { embedding: object }[] }>('POST', '/ai/v1/embeddings', input);
+    const given = { embeddings: { terms: made.body.data[0]?.embedding }, limit: 3 };
+    const same = await server.send<Answer>('POST', '/db/v1/tables/mixed/query', given);
+    expect(sparse.body.responses[0].hits).toEqual(same.body.responses[0].hits);
+    expect(sparse.body.responses[0].hits.hits).toHaveLength(3);
+    const which = await server.send<Answer>('POST', '/db/v1/tables/mixed/query', asked);
+    expect([which.status, which.body.code]).toEqual([400, 'invalid_query']);
   });
 
   test('that is not installed is refused when the index is created', async () => {
