@@ -25,8 +25,21 @@ const tiers = [
   'fault',
   'crash',
 ] as const;
-/** Only by name: `real-models` fetches 122 MB of models, `clients` the libraries of other projects. */
-const tiersByName = ['real-models', 'clients'] as const;
+/**
+ * Only by name: `real-models` fetches 122 MB of models, `clients` the libraries of other projects, and `embedded` runs the tests
+ * of `api` once more, over the services in this process instead of a port.
+ */
+const tiersByName = ['real-models', 'clients', 'embedded'] as const;
+/** Tests of `api` that are about a port, or ask from another process, or lean on the order in which connections are read. */
+const needPort = [
+  'access/audit.test.ts',
+  'embedded/packaged-client.test.ts',
+  'guide-programs.test.ts',
+  'guide.test.ts',
+  'open-listener.test.ts',
+  'readme.test.ts',
+  'schemas.test.ts',
+];
 const allTiers = [...tiers, ...tiersByName];
 type Tier = (typeof allTiers)[number];
 
@@ -82,7 +95,9 @@ async function runNative(): Promise<Outcome> {
 /** A busy machine makes a test slow, not wrong. */
 const testTimeoutMs = 30_000;
 
-async function runBun(paths: string[]): Promise<Outcome> {
+async function runBun(tier: Tier, paths: string[]): Promise<Outcome> {
+  // Read by test/support/test-server.ts.
+  process.env.SUNDEW_TEST_TRANSPORT = tier === 'embedded' ? 'in-process' : 'port';
   const ended = await run([process.execPath, 'test', `--timeout=${testTimeoutMs}`, ...paths], root);
   const count = (word: string) => sum(ended.output, new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'));
   return outcome(count('pass'), count('fail'), ended);
@@ -90,10 +105,18 @@ async function runBun(paths: string[]): Promise<Outcome> {
 
 function pathsOf(tier: Tier): string[] {
   if (tier === 'tidy') return ['./test/tidy.test.ts'];
+  if (tier === 'embedded') return withoutPort();
   const folder = `${root}test/${tier}`;
   const hasTests =
     existsSync(folder) && readdirSync(folder, { recursive: true }).some((name) => String(name).endsWith('.test.ts'));
   return hasTests ? [`./test/${tier}/`] : [];
+}
+
+function withoutPort(): string[] {
+  const names = readdirSync(`${root}test/api`, { recursive: true }).map(String);
+  return names
+    .filter((name) => name.endsWith('.test.ts') && !needPort.includes(name))
+    .map((name) => `./test/api/${name}`);
 }
 
 function chosen(words: readonly string[]): Tier[] {
@@ -116,7 +139,7 @@ for (const tier of selected) {
   if (tier !== 'native' && paths.length === 0) continue;
   process.stderr.write(`\n== ${tier}\n`);
   const startedMs = performance.now();
-  const result = tier === 'native' ? await runNative() : await runBun(paths);
+  const result = tier === 'native' ? await runNative() : await runBun(tier, paths);
   const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
   lines.push(`${tier.padEnd(11)} ${result.passed} passed, ${result.failed} failed, ${seconds} s`);
   failures.push(...result.failures.map((failure) => `== ${tier}: a failure\n${failure}\n`));

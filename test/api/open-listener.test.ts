@@ -101,6 +101,10 @@ describe('the origin of a page', () => {
       const response = await fetch(server.url + path, { headers: { origin: page } });
       expect(response.headers.get('access-control-allow-origin')).toBe(page);
       expect(response.headers.get('vary')).toBe('Origin');
+      const readable = response.headers.get('access-control-expose-headers')?.split(', ');
+      expect(readable).toEqual(
+        expect.arrayContaining(['x-request-id', 'x-ratelimit-remaining-requests', 'retry-after-ms']),
+      );
     }
     const other = await fetch(`${server.url}/value`, { headers: { origin: `${page}.evil.example` } });
     expect(other.status).toBe(403);

@@ -8,6 +8,10 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/observability/line-logger.ts';
 import type { RunningServer } from '../../src/server/running-server.ts';
 import { startServer } from '../../src/server/start-server.ts';
+import { startInProcess } from './in-process-server.ts';
+
+/** `bun run test embedded` runs the API tests without a port. */
+const isInProcess = process.env.SUNDEW_TEST_TRANSPORT === 'in-process';
 
 export interface Answer<Body = unknown> {
   status: number;
@@ -86,12 +90,14 @@ export async function startTestServer(
   const { file } = options;
   const load = () => loadConfig({ flags, environment, file: file && 'sundew.yaml', readFile: () => file ?? '' });
   const logLines: string[] = [];
-  const running = await startServer({
+  const start = {
     config: new RunningConfig(load(), load),
-    listener: new ServerListener('127.0.0.1', 0),
     logger: createLogger({ level: 'debug', format: 'json', clock, write: (line) => void logLines.push(line) }),
     clock,
-  });
+  };
+  const running = isInProcess
+    ? await startInProcess(start)
+    : await startServer({ ...start, listener: new ServerListener('127.0.0.1', 0) });
   return new TestServer(running, directory, logLines, options.directory !== undefined);
 }
 
