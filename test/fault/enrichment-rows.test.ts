@@ -22,6 +22,10 @@ interface Details {
   };
 }
 
+interface Answered {
+  responses: { hits: { total: { value: number; relation: string } } }[];
+}
+
 const embedder = ({ url }: ModelService) => ({ provider: 'openai', model: 'words', dimensions: 8, url: `${url}/v1` });
 const managed = (service: ModelService) => ({ type: 'embeddings', field: 'text', embedder: embedder(service) });
 
@@ -87,6 +91,9 @@ describe('an embedder that is down', () => {
     const waiting = await statusOf(server.url);
     expect(waiting).toMatchObject({ readiness: { complete: false }, source_coverage: { retrying: 0, failed: 0 } });
     expect(waiting.error).not.toBe('');
+    const query = { table: 'notes', indexes: ['words'], embeddings: { words: [1, 0, 0, 0, 0, 0, 0, 0] } };
+    const answer = (await wire.expect(200, 'POST', '/db/v1/query', query)).body as unknown as Answered;
+    expect(answer.responses[0]?.hits.total).toMatchObject({ value: 0, relation: 'gte' });
     const late = { inserts: { late: { text: 'late' } }, sync_level: 'enrichments' };
     expect(await wire.send('POST', '/db/v1/tables/notes/batch', late)).toMatchObject({ status: 502 });
     service.always = () => undefined;

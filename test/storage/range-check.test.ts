@@ -79,7 +79,7 @@ const damages: [what: string, statement: string, finding: { problem: string; key
   [
     'a vector that the feed does not know',
     'DELETE FROM changes WHERE part_id = 1',
-    { problem: 'feed', message: '1 vectors are missing from the change feed' },
+    { problem: 'feed', message: '1 parts of documents are missing from the change feed' },
   ],
   [
     'a vector that is gone',

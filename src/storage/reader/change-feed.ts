@@ -2,6 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { FrameBuilder, type RowKind, rowIsAgain, rowKind } from '../../lib/document-frame.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { appendTombstone } from '../evaluation/row-writes.ts';
+import { partRowId } from '../range/part-rows.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
 import type { PostImages } from '../write-request.ts';
 
@@ -57,6 +58,7 @@ export class ChangeFeed {
   readonly #changes: Statement;
   readonly #document: Statement;
   readonly #part: Statement;
+  readonly #key: Statement;
   readonly #source: ReadSource;
 
   constructor(database: Database, source: ReadSource) {
@@ -67,10 +69,9 @@ export class ChangeFeed {
     this.#document = database.prepare(
       'SELECT sequence, key, crc, body, ttl_base_ms AS ttlBaseMs, written_ms AS writtenMs FROM documents WHERE ordinal = ?',
     );
-    this.#part = database.prepare(
-      'SELECT p.sequence, d.key, p.crc, p.body FROM parts p JOIN documents d ON d.ordinal = ?2 ' +
-        'WHERE p.id = ?1 * 4294967296 + ?2',
-    );
+    // Two statements, because a join of the two takes five times as long.
+    this.#part = database.prepare('SELECT sequence, crc, body FROM parts WHERE id = ?');
+    this.#key = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
   }
 
   /**
@@ -85,7 +86,7 @@ export class ChangeFeed {
   }
 
   close(): void {
-    for (const statement of [this.#changes, this.#document, this.#part]) statement.finalize();
+    for (const statement of [this.#changes, this.#document, this.#part, this.#key]) statement.finalize();
   }
 
   #page(afterSequence: number, wanted: FeedRows): FeedPage | undefined {
@@ -141,7 +142,9 @@ export class ChangeFeed {
 
   /** null: there is none. */
   #partOf(partId: number, ordinal: number): StoredRow | null {
-    return this.#part.get(partId, ordinal) as StoredRow | null;
+    const part = this.#part.get(partRowId(partId, ordinal)) as Omit<StoredRow, 'key'> | null;
+    const document = part && (this.#key.get(ordinal) as Pick<StoredRow, 'key'> | null);
+    return document && part && { ...part, key: document.key };
   }
 }
 
