@@ -1,4 +1,5 @@
 import type { BenchCase } from './case.ts';
+import { access } from './cases/access.ts';
 import { aggregations } from './cases/aggregations.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
@@ -29,6 +30,7 @@ import { visibleWrite } from './cases/visible-write.ts';
 export const benchCases: readonly BenchCase[] = [
   startUp,
   httpLayer,
+  access,
   durableWrite,
   visibleWrite,
   ingest,

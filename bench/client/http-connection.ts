@@ -76,10 +76,18 @@ export class HttpConnection {
 }
 
 /** A complete HTTP/1.1 request message. A body given as bytes is sent as JSON. */
-export function requestBytes(method: 'GET' | 'POST' | 'DELETE', path: string, body?: string | Uint8Array): Uint8Array {
+export function requestBytes(
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  body?: string | Uint8Array,
+  key?: string,
+): Uint8Array {
   const payload = body === undefined ? undefined : Buffer.from(body);
   const bodyHeaders = payload ? `content-type: application/json\r\ncontent-length: ${payload.length}\r\n` : '';
-  const head = Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n${bodyHeaders}\r\n`);
+  const keyHeader = key === undefined ? '' : `authorization: Bearer ${key}\r\n`;
+  const head = Buffer.from(
+    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n${keyHeader}${bodyHeaders}\r\n`,
+  );
   return payload ? Buffer.concat([head, payload]) : head;
 }
 

@@ -22,6 +22,14 @@ interface StartOptions {
   placement: Placement;
   role?: Role;
   program?: ServerProgram;
+  /** After those of every server. */
+  arguments?: readonly string[];
+  environment?: Readonly<Record<string, string>>;
+}
+
+interface RestartOptions extends StartOptions {
+  /** Works on the data directory while no server holds it. */
+  prepare?: (directory: string) => Promise<void>;
 }
 
 /** The arguments of a server with its own ports and data directory. */
@@ -66,9 +74,10 @@ export class SundewServer implements AsyncDisposable {
   }
 
   /** Stops the server and starts another process on the same data. When that is ready, answers when it was started. */
-  async restart(options: StartOptions): Promise<number> {
+  async restart(options: RestartOptions): Promise<number> {
     const { port } = this.#process;
     await this.#process[Symbol.asyncDispose]();
+    await options.prepare?.(this.#directory.path);
     const started = performance.now();
     this.#process = await startChild(this.#directory, port, this.metricsPort, options);
     return started;
@@ -141,12 +150,12 @@ function startChild(
   const { script, arguments: words } = options.program ?? { script: main, arguments: serveArguments };
   return ChildProcess.start({
     name: 'sundew',
-    command: [process.execPath, script, ...words(directory.path, port, metricsPort)],
+    command: [process.execPath, script, ...words(directory.path, port, metricsPort), ...(options.arguments ?? [])],
     port,
     readyPath: '/readyz',
     placement: options.placement,
     role: options.role ?? 'server',
-    environment: { SUNDEW__LOG__LEVEL: 'warn' },
+    environment: { SUNDEW__LOG__LEVEL: 'warn', ...options.environment },
   });
 }
 

@@ -26,14 +26,24 @@ function configurationOf(page: string): string {
   return [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, part = '']) => part).join('');
 }
 
-async function run(command: string, url: string): Promise<unknown> {
+async function run(command: string, url: string, variables: Record<string, string>): Promise<unknown> {
   // Only the port differs: the test's server has a free one.
   const script = command.replaceAll('http://127.0.0.1:8080', url);
-  const shell = Bun.spawn(['bash', '-c', script], { stdout: 'pipe', stderr: 'inherit' });
+  const shell = Bun.spawn(['bash', '-c', script], {
+    env: { ...process.env, ...variables },
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
   const answer = await new Response(shell.stdout).text();
   expect(await shell.exited).toBe(0);
   return JSON.parse(answer);
 }
+
+/** A page on who may do what needs a server that asks. */
+const guarded = {
+  set: { '--auth': 'true' },
+  environment: { SUNDEW__AUTH__ADMIN_PASSWORD: 'correct horse battery' },
+};
 
 const pages = readdirSync(guide).filter((page) => examplesOf(page).length > 0);
 
@@ -50,9 +60,11 @@ describe('the guide', () => {
       const file = configurationOf(page)
         .replaceAll('https://api.openai.com', models.url)
         .replaceAll('https://partner.example.org', partner.url);
-      await using server = await startTestServer({ file });
+      await using server = await startTestServer({ file, ...(page === 'access.md' ? guarded : {}) });
+      let key = '';
       for (const { command, shown } of examplesOf(page)) {
-        const answer = await run(command, server.url);
+        const answer = await run(command, server.url, { KEY: key });
+        key = (answer as { encoded?: string } | null)?.encoded ?? key;
         if (shown === undefined) continue;
         const expected: unknown = JSON.parse(shown);
         if (typeof expected === 'object' && expected !== null) expect(answer).toMatchObject(expected);
