@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { ConnectionEntry } from '../../src/protocol/database/connections.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { until } from '../support/fault/until.ts';
 import { ModelService } from '../support/providers/model-service.ts';
 import { type Answer, startTestServer, type TestServer } from '../support/test-server.ts';
 import { UpstreamServer } from '../support/upstream-server.ts';
@@ -93,7 +95,8 @@ describe('the list of connections', () => {
 
   test('asks services when it is told to, keeps what it found, and asks again with refresh', async () => {
     await using upstream = new UpstreamServer(modelList);
-    await using server = await startTestServer({ file: openAiFile(upstream.url) });
+    // A clock that stands still: nobody is given up on because the machine is busy.
+    await using server = await startTestServer({ file: openAiFile(upstream.url), clock: new FakeClock() });
     await server.send('PUT', '/db/v1/secrets/main.key', { value: canary });
     const { main, 'local-inference': own } = byId(await list(server, '?include=models,status'));
     expect(main).toMatchObject({ status: 'connected', error: null });
@@ -121,10 +124,10 @@ describe('the list of connections', () => {
       await release.promise;
       return modelList();
     });
-    await using server = await startTestServer({ file: openAiFile(upstream.url) });
+    await using server = await startTestServer({ file: openAiFile(upstream.url), clock: new FakeClock() });
     await server.send('PUT', '/db/v1/secrets/main.key', { value: canary });
     const asked = Promise.all(Array.from({ length: 8 }, () => list(server, '?include=status')));
-    while (upstream.requests.length === 0) await Bun.sleep(1);
+    await until(async () => upstream.requests.length === 1);
     release.resolve();
     for (const entries of await asked) expect(byId(entries).main?.status).toBe('connected');
     expect(upstream.requests).toHaveLength(1);
@@ -134,18 +137,16 @@ describe('the list of connections', () => {
     await using upstream = new UpstreamServer(({ authorization }) =>
       Response.json({ error: { message: `wrong key: ${authorization}` } }, { status: 401 }),
     );
-    await using silent = new UpstreamServer(() => new Promise<Response>(() => undefined));
     const file = openAiFile(
       upstream.url,
       `
-  silent: {kind: inference, inference: {provider: ollama, url: "${silent.url}"}}
   nobody: {kind: inference, inference: {provider: ollama, url: "http://127.0.0.1:1"}}
   unset: {kind: inference, inference: {provider: openai, api_key: "\${secret:never.stored}"}}
   files: {kind: external_io, external_io: {protocol: filesystem, root: /nowhere/at/all}}
   web: {kind: external_io, external_io: {protocol: http}}
 `,
     );
-    await using server = await startTestServer({ file });
+    await using server = await startTestServer({ file, clock: new FakeClock() });
     await server.send('PUT', '/db/v1/secrets/main.key', { value: canary });
     expect(byId(await list(server)).unset).toMatchObject({
       status: 'error',
@@ -158,12 +159,25 @@ describe('the list of connections', () => {
       'error',
       'the provider "openai" answered HTTP 401: wrong key: Bearer (secret)',
     ]);
-    expect(told).toContainEqual(['silent', 'error', 'the provider "ollama" did not answer within 2000 ms']);
     expect(told).toContainEqual(['nobody', 'error', expect.stringContaining('"ollama" could not be reached')]);
     expect(told).toContainEqual(['files', 'error', 'its root does not exist']);
     expect(told).toContainEqual(['web', 'configured', null]);
     expect(told).toContainEqual(['local-inference', 'connected', null]);
     expect(server.logLines.join('')).not.toContain(canary);
+  });
+
+  test('a service that does not answer is given two seconds', async () => {
+    await using silent = new UpstreamServer(() => new Promise<Response>(() => undefined));
+    const clock = new FakeClock();
+    const file = `connections: {silent: {kind: inference, inference: {provider: ollama, url: "${silent.url}"}}}`;
+    await using server = await startTestServer({ file, clock });
+    const asked = list(server, '?include=status');
+    await until(async () => silent.requests.length === 1);
+    await clock.advance(2_000);
+    expect(byId(await asked).silent).toMatchObject({
+      status: 'error',
+      error: 'the provider "ollama" did not answer within 2000 ms',
+    });
   });
 
   test('an object store is asked with its own keys', async () => {
@@ -184,7 +198,7 @@ connections:
       access_key_id: key-id
       secret_access_key: \${secret:store}
 `;
-    await using server = await startTestServer({ file });
+    await using server = await startTestServer({ file, clock: new FakeClock() });
     expect(byId(await list(server)).store).toMatchObject({ status: 'error' });
     await server.send('PUT', '/db/v1/secrets/store', { value: canary });
     expect(byId(await list(server, '?include=status')).store).toMatchObject({

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { FakeClock, settle } from '../support/fake-clock.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { until } from '../support/fault/until.ts';
 import { OAuthServer } from '../support/oauth-server.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -147,8 +148,12 @@ describe('a login at the partner', () => {
     expect(await attempt(server, begun.attempt_id)).toMatchObject({ status: 'pending' });
     await clock.advance(1_000);
     expect(await attempt(server, begun.attempt_id)).toMatchObject({ status: 'expired', error: '' });
-    await settle();
-    await expect(fetch(callback)).rejects.toThrow();
+    await until(() =>
+      fetch(callback).then(
+        () => false,
+        () => true,
+      ),
+    );
     await clock.advance(3_600_000);
     const gone = await server.send('GET', `${root}/partner/attempts/${begun.attempt_id}`);
     expect([gone.status, gone.body.code]).toEqual([404, 'attempt_not_found']);
