@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Database } from '../../src/server/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
+import { openProviders } from '../support/providers/model-service.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 /**
@@ -87,7 +88,7 @@ function randomRequest(): object {
   const aggregations = random.chance(0.5) ? { aggregations: randomAggregations() } : {};
   const more = { ...(random.chance(0.3) ? { exclusion_query: randomNode() } : {}), ...aggregations };
   const order_by = [{ field: random.pick(['order', 'n', 'tag']), desc: random.chance(0.5) }, { field: 'order' }];
-  switch (random.between(0, 4)) {
+  switch (random.between(0, 6)) {
     case 0:
       return { ...more, count: true, filter_query: randomNode() };
     case 1:
@@ -108,6 +109,14 @@ function randomRequest(): object {
         limit: random.between(1, 30),
         offset: random.between(0, 9),
       };
+    case 4: {
+      // All matches are candidates, whatever their scores by words.
+      const template = `{{order}} {{${random.pick(['text', 'tag'])}}}`;
+      const reranker = { provider: 'mock', model: 'words', template, top_n: random.between(1, 50) };
+      return { ...more, full_text_search: { query: `${pickWords(2)} OR order:>=0` }, reranker, limit: 500 };
+    }
+    case 5:
+      return { ...more, semantic_search: pickWords(3), filter_query: randomNode(), limit: random.between(1, 20) };
     default:
       return { ...more, filter_query: { ref: 'named' }, with: { named: randomNode() }, order_by, filter_prefix: 'k0' };
   }
@@ -131,7 +140,7 @@ function comparable({ hits, aggregations }: Result): object {
 }
 
 beforeAll(async () => {
-  database = await openTestDatabase(directory.path);
+  database = await openTestDatabase(directory.path, { providers: openProviders() });
   await create('everything');
   const documents = Array.from({ length: documentCount }, (_, at) => [
     `k${String(at).padStart(3, '0')}`,
@@ -149,18 +158,20 @@ async function create(table: string): Promise<void> {
   const indexes = {
     dense: { type: 'embeddings', external: true, dimension: 3 },
     sparse: { type: 'embeddings', external: true, sparse: true },
+    // Its vectors are of the table's own making.
+    meaning: { type: 'embeddings', field: 'text', embedder: { provider: 'mock', model: 'words', dimensions: 16 } },
   };
   await database.services.tables.create(table, { num_shards: random.between(1, 3), indexes }, testCaller());
 }
 
 async function insert(table: string, inserts: object): Promise<void> {
-  await database.services.writes.batch(table, bodyOf({ inserts, sync_level: 'full_index' }), testCaller());
+  await database.services.writes.batch(table, bodyOf({ inserts, sync_level: 'enrichments' }), testCaller());
 }
 
 /** A table of what the filter lets through in the table of everything. */
 async function tableOf(name: string, filter_query: object): Promise<void> {
   await create(name);
-  const lines = await scan('everything', { filter_query, fields: ['*', '_embeddings'] });
+  const lines = await scan('everything', { filter_query, fields: ['*', '_embeddings.dense', '_embeddings.sparse'] });
   const documents = lines.map((line) => {
     const { _id, key: _, ...document } = JSON.parse(line) as { _id: string; key: string };
     return [_id, document] as const;
