@@ -6,6 +6,7 @@ import type { GenerationOptions, GenerationOutput } from '../generation/generate
 import type { GenerationRequest } from '../generation/generation-request.ts';
 import type { OutputDelta } from '../generation/output-parser.ts';
 import type { Reranked } from '../reranking/rerank-texts.ts';
+import { readEmbeddings as readOpenAiEmbeddings } from './openai-provider.ts';
 import type { Provider, ReadRequest } from './provider.ts';
 import type { ProviderClient } from './provider-client.ts';
 import type { Answered } from './provider-gate.ts';
@@ -33,9 +34,18 @@ export class OllamaProvider implements Provider {
     const known = this.#embeddings.get(key);
     if (known !== undefined) return known.run(request, call);
     const options = { model, truncate: false, ...(dimensions !== undefined && { dimensions }) };
+    let isKnown = true;
     const embedding = new RemoteEmbedding(this.#batch, async (input, gateCall) => {
       const read = (answer: unknown) => readEmbeddings(answer, input.length);
-      return await this.#client.post('/api/embed', { ...options, input }, gateCall, read);
+      try {
+        if (isKnown) return await this.#client.post('/api/embed', { ...options, input }, gateCall, read);
+      } catch (error) {
+        if (!isUnknownRoute(error)) throw error;
+        isKnown = false;
+      }
+      const { truncate: _truncate, ...body } = options;
+      const readOther = (answer: unknown) => readOpenAiEmbeddings(answer, input.length);
+      return await this.#client.post('/v1/embeddings', { ...body, input }, gateCall, readOther);
     });
     this.#embeddings.set(key, embedding);
     return embedding.run(request, call);
@@ -75,6 +85,11 @@ export class OllamaProvider implements Provider {
     };
     return await Promise.all(Array.from({ length: request.choices }, (_, choice) => one(choice)));
   }
+}
+
+/** Servers that speak the protocol of OpenAI under the name of Ollama lack its own route; one that has it names the model. */
+function isUnknownRoute(error: unknown): boolean {
+  return error instanceof ServiceError && /HTTP 40[45](?!.*model)/s.test(error.message);
 }
 
 function readEmbeddings(answer: unknown, count: number): Answered<Answered<readonly unknown[]>> | undefined {

@@ -108,7 +108,7 @@ interface EmbeddingsAnswer {
 }
 
 /** The value carries the tokens as well: whoever batches counts them. */
-function readEmbeddings(answer: unknown, count: number): Answered<Answered<readonly unknown[]>> | undefined {
+export function readEmbeddings(answer: unknown, count: number): Answered<Answered<readonly unknown[]>> | undefined {
   const { data } = (answer ?? {}) as EmbeddingsAnswer;
   if (!Array.isArray(data) || data.length !== count) return undefined;
   const vectors = new Array<unknown>(count).fill(undefined);

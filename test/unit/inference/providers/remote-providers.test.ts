@@ -128,7 +128,7 @@ describe('an embedder of another service', () => {
 
   test.each([
     ['a key that is refused', () => new Response('{}', { status: 401 }), 'upstream_refused', 1],
-    ['a model that is not there', () => new Response('{}', { status: 404 }), 'upstream_refused', 1],
+    ['an address that is not there', () => new Response('{}', { status: 404 }), 'upstream_refused', 2],
     ['a redirect', () => Response.redirect('http://127.0.0.1:1/'), 'upstream_refused', 1],
     ['fewer vectors than texts', () => Response.json({ embeddings: [] }), 'upstream_failed', 3],
     ['what is not JSON', () => new Response('<html>'), 'upstream_failed', 3],
@@ -189,6 +189,28 @@ describe('an embedder of another service', () => {
     expect(String(error)).toContain('wrong key Bearer (secret)');
     expect(Bun.inspect(error, { depth: 10 })).not.toContain('sk-very-secret');
   });
+});
+
+test('a server without the embedding route of Ollama is asked at that of OpenAI from then on', async () => {
+  await using service = new ModelService('ollama');
+  const vectors = await service.vectorsOf(['a', 'b']);
+  service.always = ({ path }) =>
+    path === '/v1/embeddings'
+      ? Response.json({ data: vectors.map((embedding, index) => ({ index, embedding })) })
+      : new Response('404 page not found', { status: 404 });
+  const embedder = embedderOf('ollama', service);
+  const embedded = await embedder.embed(['a', 'b'], 'RETRIEVAL_DOCUMENT', call);
+  expect([...embedded.vectors]).toEqual(vectors.map((vector) => Float32Array.from(vector)));
+  await embedder.embed(['a', 'b'], 'RETRIEVAL_DOCUMENT', call);
+  expect(service.seen.map(({ path }) => path)).toEqual(['/api/embed', '/v1/embeddings', '/v1/embeddings']);
+});
+
+test('a model that Ollama does not have is not looked for elsewhere', async () => {
+  await using service = new ModelService('ollama');
+  service.always = () => Response.json({ error: 'model "m" not found, try pulling it first' }, { status: 404 });
+  const embedded = embedderOf('ollama', service).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+  await expect(embedded).rejects.toThrow('model "m" not found');
+  expect(service.seen).toHaveLength(1);
 });
 
 describe('where requests may go', () => {
