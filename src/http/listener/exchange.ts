@@ -13,7 +13,8 @@ const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 export interface ExchangeHost {
   /** Begins an answer that outlives its handler. */
   openStream(exchange: Exchange, onStop: (error: ServiceError) => void): OpenStream;
-  isAlone(request: Request): boolean;
+  /** Notes the connection of a request that queries; whether only its client waits for an answer. */
+  noteQuery(request: Request): boolean;
 }
 
 /** One request and what is known of it: the context that handlers get, filled stage by stage. */
@@ -45,6 +46,7 @@ export class Exchange
   /** The answer, once there is one. */
   response: Response | undefined = undefined;
   readonly #host: ExchangeHost;
+  #isAlone: boolean | undefined;
 
   constructor(request: Request, startedMs: number, by: Pick<Caller, 'principal' | 'requestId'>, host: ExchangeHost) {
     super(request, startedMs);
@@ -73,8 +75,10 @@ export class Exchange
     return this.route?.msgpack === true && namesMsgpack(this.request.headers.get('accept'));
   }
 
+  /** Found out by the first query of the request, and the same for all of them. */
   isAlone(): boolean {
-    return this.#host.isAlone(this.request);
+    this.#isAlone ??= this.#host.noteQuery(this.request);
+    return this.#isAlone;
   }
 
   addTiming(stage: string, durationMs: number): void {

@@ -124,10 +124,11 @@ export class InFlightRequests {
   }
 
   /**
-   * Whether only the client of this request waits: nothing else is being answered, and what asked this before came over
-   * the same connection. The requests of many clients may be answered one after another too, but not of one connection.
+   * Notes the connection of a request that queries. Returns whether only its client waits: nothing else is being answered,
+   * and the query before came over the same connection. Requests of many clients may be answered one after another too,
+   * but not over one connection.
    */
-  isAlone(request: Request): boolean {
+  noteQuery(request: Request): boolean {
     const connection = this.#connectionOf(request);
     const isSame = connection !== undefined && connection === this.#lastConnection;
     this.#lastConnection = connection;

@@ -142,8 +142,8 @@ export class RequestRules implements ExchangeHost {
     };
   }
 
-  isAlone(request: Request): boolean {
-    return this.inFlight.isAlone(request);
+  noteQuery(request: Request): boolean {
+    return this.inFlight.noteQuery(request);
   }
 
   /** Up to the body: what it takes to be heard at all, then by whom the request is made, then whether that one may. */

@@ -326,6 +326,16 @@ describe('admission and deadlines', () => {
     expect([await isAlone(), await isAlone()]).toEqual([false, false]);
   });
 
+  test('all queries of one request are told the same of being alone', async () => {
+    const twice = get('/twice', ({ caller }) => [caller.isAlone(), caller.isAlone()]);
+    const app = testApp({ routes: [twice], connectionOf: () => 1 });
+    const ask = async () => (await app.handle(new Request('http://localhost/twice'))).json();
+    expect([await ask(), await ask()]).toEqual([
+      [false, false],
+      [true, true],
+    ]);
+  });
+
   test('while draining only probes are answered, and connections are closed', async () => {
     const app = testApp({ routes: [get('/now', () => 1), get('/healthz', () => 2, { always: true })] });
     app.inFlight.refuseNew();
