@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { integerRows, maskRows, OnnxSession } from '../../src/model-host/backends/onnx/onnx-session.ts';
-import { TextTokenizer } from '../../src/model-host/backends/onnx/text-tokenizer.ts';
+import { TextTokenizer } from '../../src/model-host/backends/onnx/text/text-tokenizer.ts';
 import { specOfModel } from '../../src/model-host/model-spec.ts';
 import type { InstalledModel } from '../../src/models/installed-model.ts';
 import type { BenchCase, BenchContext } from '../case.ts';

@@ -10,8 +10,12 @@ import { openBinding } from '../../src/model-host/backends/llama/binding.ts';
  */
 test.each([
   ['@huggingface/jinja', '0.5.11', 'inference/templates/template-sandbox.ts changes its interpreter'],
-  ['@huggingface/tokenizers', '0.2.0', 'model-host/backends/onnx/text-tokenizer.ts adds to its model'],
-  ['@echogarden/kissfft-wasm', '0.2.0', 'model-host/backends/onnx/real-transform.ts calls its functions by address'],
+  ['@huggingface/tokenizers', '0.2.0', 'model-host/backends/onnx/text/text-tokenizer.ts adds to its model'],
+  [
+    '@echogarden/kissfft-wasm',
+    '0.2.0',
+    'model-host/backends/onnx/sound/real-transform.ts calls its functions by address',
+  ],
   ['node-llama-cpp', '3.22.1', 'model-host/backends/llama/binding.ts uses its native classes'],
   ['prom-client', '15.1.3', 'observability/metrics.ts loads four of its files'],
 ] as const)('%s is pinned at %s: %s', (name, version) => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import type { NativeContext } from '../../../src/model-host/backends/llama/binding.ts';
-import { DecodeLoop } from '../../../src/model-host/backends/llama/decode-loop.ts';
-import type { Generation } from '../../../src/model-host/backends/llama/generation.ts';
-import { type SequenceSlot, SequenceSlots } from '../../../src/model-host/backends/llama/sequence-slots.ts';
+import { DecodeLoop } from '../../../src/model-host/backends/llama/generation/decode-loop.ts';
+import type { Generation } from '../../../src/model-host/backends/llama/generation/generation.ts';
+import { type SequenceSlot, SequenceSlots } from '../../../src/model-host/backends/llama/generation/sequence-slots.ts';
 import { Threads } from '../../../src/model-host/backends/llama/threads.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { BatchQueue, type Sized } from '../../../src/model-host/backends/onnx/batch-queue.ts';
+import { BatchQueue, type Sized } from '../../../src/model-host/backends/onnx/text/batch-queue.ts';
 import { Lanes } from '../../../src/model-host/lanes.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { OutputText } from '../../../src/model-host/backends/llama/output-text.ts';
+import { OutputText } from '../../../src/model-host/backends/llama/generation/output-text.ts';
 import { SeededRandom } from '../../support/fault/seeded-random.ts';
 
 const encoder = new TextEncoder();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { batchWindow, planBatch } from '../../../src/model-host/backends/onnx/plan-batch.ts';
+import { batchWindow, planBatch } from '../../../src/model-host/backends/onnx/text/plan-batch.ts';
 
 describe('planBatch', () => {
   test('puts texts of like length beside the one that waits longest', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { TextTokenizer } from '../../../src/model-host/backends/onnx/text-tokenizer.ts';
+import { TextTokenizer } from '../../../src/model-host/backends/onnx/text/text-tokenizer.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const bert = new URL('../../fixtures/models/embedders/tiny-bert/', import.meta.url).pathname;

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { OutputGrammar } from '../../../src/engine/output-grammar.ts';
-import { grammarBudget, TimedGrammar } from '../../../src/model-host/backends/llama/timed-grammar.ts';
+import { grammarBudget, TimedGrammar } from '../../../src/model-host/backends/llama/generation/timed-grammar.ts';
 
 /** A grammar each of whose calls takes as long as it is told to. */
 function slowGrammar(callMs: { now: number }): TimedGrammar {

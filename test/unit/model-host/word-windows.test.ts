@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { wordWindows } from '../../../src/model-host/backends/onnx/text-words.ts';
+import { wordWindows } from '../../../src/model-host/backends/onnx/text/text-words.ts';
 
 describe('wordWindows', () => {
   test('one window where all fits, none for nothing', () => {

@@ -8,7 +8,7 @@ import type { ModelSpec } from '../../model-spec.ts';
 import { tokenHandlers } from '../../token-handlers.ts';
 import { type OpenBinding, openBinding, openModel } from './binding.ts';
 import { Embedder } from './embedder.ts';
-import { Generator, type GeneratorDeps } from './generator.ts';
+import { Generator, type GeneratorDeps } from './generation/generator.ts';
 import { PooledContext } from './pooled-context.ts';
 import { Reranker } from './reranker.ts';
 import { threadsFor } from './thread-probe.ts';

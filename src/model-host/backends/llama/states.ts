@@ -3,10 +3,10 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { CacheType } from '../../operations/generate.ts';
 import { stateLengths } from '../../state-lengths.ts';
 import type { NativeContext } from './binding.ts';
-import { DecodeLoop } from './decode-loop.ts';
+import { DecodeLoop } from './generation/decode-loop.ts';
+import { SequenceSlots } from './generation/sequence-slots.ts';
 import type { LazyPool, Lease, Opening } from './lazy-pool.ts';
 import { type ContextDeps, openContext } from './open-context.ts';
-import { SequenceSlots } from './sequence-slots.ts';
 import type { Threads } from './threads.ts';
 
 /** Room for the keys and values of some sequences, and the loop that decodes in it. */

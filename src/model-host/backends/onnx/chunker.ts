@@ -4,8 +4,8 @@ import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { FindBoundariesInput, FindBoundariesResult } from '../../operations/find-boundaries.ts';
 import { floats } from './onnx-session.ts';
-import { TextEncoder } from './text-encoder.ts';
-import { textWords, type WordWindow, wordWindows } from './text-words.ts';
+import { TextEncoder } from './text/text-encoder.ts';
+import { textWords, type WordWindow, wordWindows } from './text/text-words.ts';
 
 /** A model that labels tokens: a part of the text ends with a token that has another label than "nothing ends here". */
 export async function loadChunker(spec: ModelSpec): Promise<Backend> {

@@ -5,7 +5,7 @@ import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
 import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { floats } from './onnx-session.ts';
-import { TextEncoder } from './text-encoder.ts';
+import { TextEncoder } from './text/text-encoder.ts';
 
 /** A model that reads query and text together and answers how well they fit: the chance that they do, 0 to 1. */
 export async function loadCrossEncoder(spec: ModelSpec): Promise<Backend> {

@@ -8,9 +8,9 @@ import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
-import { normalize, poolRows, type SparseRow, sparseRows } from './pooling.ts';
-import { type EncodedBatch, TextEncoder } from './text-encoder.ts';
-import type { Encoded } from './text-tokenizer.ts';
+import { normalize, poolRows, type SparseRow, sparseRows } from './text/pooling.ts';
+import { type EncodedBatch, TextEncoder } from './text/text-encoder.ts';
+import type { Encoded } from './text/text-tokenizer.ts';
 
 /** Tokens that are made of texts before the event loop turns. */
 const tokensBetweenTurns = 16_384;

@@ -10,8 +10,8 @@ import type { TagEntitiesInput, TagEntitiesResult, TaggedEntity } from '../../op
 import { withoutConflicts } from './entity-spans.ts';
 import { floats, integerRows, maskRows, type OnnxSession, type OutputTensor } from './onnx-session.ts';
 import { openProbed } from './probed-session.ts';
-import { TextTokenizer } from './text-tokenizer.ts';
-import { type TextWords, type WordWindow, wordWindows } from './text-words.ts';
+import { TextTokenizer } from './text/text-tokenizer.ts';
+import { type TextWords, type WordWindow, wordWindows } from './text/text-words.ts';
 
 const spanInputs = ['input_ids', 'attention_mask', 'words_mask', 'text_lengths', 'span_idx', 'span_mask'];
 const words = /[\p{L}\p{M}\p{N}_]+(?:[-_][\p{L}\p{M}\p{N}_]+)*|\S/gu;

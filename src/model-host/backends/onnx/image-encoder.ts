@@ -3,8 +3,8 @@ import { Tensor } from 'onnxruntime-node';
 import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import type { Pixels } from '../../operations/pixels.ts';
-import type { QueueContext } from './batch-queue.ts';
 import { floats, OnnxSession, type OutputTensor } from './onnx-session.ts';
+import type { QueueContext } from './text/batch-queue.ts';
 
 /** The part of a model that looks at images, where it has one. Images are read one by one. */
 export class ImageEncoder {

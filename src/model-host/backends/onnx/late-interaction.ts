@@ -9,9 +9,9 @@ import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
-import { normalize } from './pooling.ts';
-import { TextEncoder } from './text-encoder.ts';
-import type { Encoded, TextTokenizer } from './text-tokenizer.ts';
+import { normalize } from './text/pooling.ts';
+import { TextEncoder } from './text/text-encoder.ts';
+import type { Encoded, TextTokenizer } from './text/text-tokenizer.ts';
 
 /** Vectors of length one, a row for each token that counts. */
 interface TokenVectors {

@@ -10,8 +10,8 @@ import { loadExtractor } from './extractor.ts';
 import { loadPredictor } from './predictor.ts';
 import { loadReranker } from './reranker.ts';
 import { loadSeq2Seq } from './seq2seq.ts';
-import { TextTokenizer } from './text-tokenizer.ts';
-import { loadTranscriber } from './transcriber.ts';
+import { loadTranscriber } from './sound/transcriber.ts';
+import { TextTokenizer } from './text/text-tokenizer.ts';
 
 const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Promise<Backend> } = {
   chunkers: loadChunker,

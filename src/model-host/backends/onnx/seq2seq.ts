@@ -11,7 +11,7 @@ import type { Seq2SeqInput, Seq2SeqResult } from '../../operations/seq2seq.ts';
 import { integerRows, maskRows, type OnnxSession } from './onnx-session.ts';
 import { openProbed } from './probed-session.ts';
 import { SequenceDecoder } from './sequence-decoder.ts';
-import { TextTokenizer } from './text-tokenizer.ts';
+import { TextTokenizer } from './text/text-tokenizer.ts';
 
 interface Seq2SeqModel {
   readonly encoder: OnnxSession;

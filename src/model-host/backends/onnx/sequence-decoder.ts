@@ -3,9 +3,9 @@ import type { Tensor } from 'onnxruntime-node';
 import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
-import type { QueueContext } from './batch-queue.ts';
 import { floats, integerRows, OnnxSession } from './onnx-session.ts';
-import type { TextTokenizer } from './text-tokenizer.ts';
+import type { QueueContext } from './text/batch-queue.ts';
+import type { TextTokenizer } from './text/text-tokenizer.ts';
 
 /** Which tokens outputs begin and end with, and which are never written. */
 interface Writing {

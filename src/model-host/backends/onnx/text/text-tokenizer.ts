@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
-import { must } from '../../../lib/assert.ts';
-import { readFolderJson } from '../../../models/model-folder.ts';
+import { must } from '../../../../lib/assert.ts';
+import { readFolderJson } from '../../../../models/model-folder.ts';
 
 /** Ids that a model reads, with the segment of each. */
 export interface Encoded {

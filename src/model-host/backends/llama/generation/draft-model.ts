@@ -1,12 +1,12 @@
 import { join } from 'node:path';
-import { KeyedMutex } from '../../../lib/keyed-mutex.ts';
-import { readGgufHeader } from '../../../models/headers/gguf-header.ts';
-import type { InstalledModel } from '../../../models/installed-model.ts';
-import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from './binding.ts';
+import { KeyedMutex } from '../../../../lib/keyed-mutex.ts';
+import { readGgufHeader } from '../../../../models/headers/gguf-header.ts';
+import type { InstalledModel } from '../../../../models/installed-model.ts';
+import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from '../binding.ts';
+import { openContext, sliceTokens } from '../open-context.ts';
+import type { Threads } from '../threads.ts';
 import type { Drafter } from './drafter.ts';
-import { openContext, sliceTokens } from './open-context.ts';
 import { type PromptCache, type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
-import type { Threads } from './threads.ts';
 
 interface DraftModelDeps {
   readonly binding: LlamaBinding;

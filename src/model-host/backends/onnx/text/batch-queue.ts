@@ -1,6 +1,6 @@
-import { must } from '../../../lib/assert.ts';
-import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
-import type { Priority } from '../../priority.ts';
+import { must } from '../../../../lib/assert.ts';
+import { yieldToEventLoop } from '../../../../lib/yield-to-event-loop.ts';
+import type { Priority } from '../../../priority.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
 
 /** What the queue has to know of an input. */

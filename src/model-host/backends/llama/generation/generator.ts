@@ -1,28 +1,28 @@
-import { systemClock } from '../../../lib/clock.ts';
-import { ServiceError } from '../../../protocol/service-error.ts';
-import type { OperationContext } from '../../backend.ts';
-import type { HostMemory } from '../../host-memory.ts';
-import type { HostSettings } from '../../model-spec.ts';
+import { systemClock } from '../../../../lib/clock.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { OperationContext } from '../../../backend.ts';
+import type { HostMemory } from '../../../host-memory.ts';
+import type { HostSettings } from '../../../model-spec.ts';
 import type {
   GenerateBatchInput,
   GenerateBatchResult,
   GenerateInput,
   GenerateResult,
-} from '../../operations/generate.ts';
-import { stateLengths } from '../../state-lengths.ts';
-import { contextOverflow } from '../context-overflow.ts';
-import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';
+} from '../../../operations/generate.ts';
+import { stateLengths } from '../../../state-lengths.ts';
+import { contextOverflow } from '../../context-overflow.ts';
+import type { LlamaBinding, NativeContext, NativeModel } from '../binding.ts';
+import { LazyPool, type Lease } from '../lazy-pool.ts';
+import { openContext } from '../open-context.ts';
+import { type OpenState, States } from '../states.ts';
+import { threadsFor } from '../thread-probe.ts';
+import type { Threads } from '../threads.ts';
+import type { Vocabulary } from '../vocabulary.ts';
 import { type Constrainer, Grammars } from './constrainer.ts';
 import type { GenerationGroup } from './decode-loop.ts';
 import { Generation } from './generation.ts';
-import { LazyPool, type Lease } from './lazy-pool.ts';
-import { openContext } from './open-context.ts';
 import { Speculator } from './speculator.ts';
-import { type OpenState, States } from './states.ts';
-import { threadsFor } from './thread-probe.ts';
-import type { Threads } from './threads.ts';
 import { TokenSampler } from './token-sampler.ts';
-import type { Vocabulary } from './vocabulary.ts';
 
 export interface GeneratorDeps {
   readonly name: string;

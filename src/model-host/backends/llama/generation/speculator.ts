@@ -1,16 +1,16 @@
 import { join } from 'node:path';
-import type { InstalledModel } from '../../../models/installed-model.ts';
-import { ServiceError } from '../../../protocol/service-error.ts';
-import type { Speculation } from '../../operations/generate.ts';
-import { stateLengths } from '../../state-lengths.ts';
-import type { LlamaBinding, NativeContext } from './binding.ts';
+import type { InstalledModel } from '../../../../models/installed-model.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { Speculation } from '../../../operations/generate.ts';
+import { stateLengths } from '../../../state-lengths.ts';
+import type { LlamaBinding, NativeContext } from '../binding.ts';
+import type { LazyPool } from '../lazy-pool.ts';
+import { draftTokensMax } from '../open-context.ts';
+import type { Threads } from '../threads.ts';
 import { DraftModel } from './draft-model.ts';
 import { type Drafter, promptLookup } from './drafter.ts';
 import type { RunningSpeculation } from './generation.ts';
-import type { LazyPool } from './lazy-pool.ts';
-import { draftTokensMax } from './open-context.ts';
 import type { PromptCache } from './sequence-slots.ts';
-import type { Threads } from './threads.ts';
 
 interface SpeculatorDeps {
   readonly name: string;

@@ -1,4 +1,4 @@
-import type { NativeContext } from './binding.ts';
+import type { NativeContext } from '../binding.ts';
 
 /** One sequence of a context: a place where one generation runs, and the state that the last one left there. */
 export interface SequenceSlot {

@@ -1,8 +1,8 @@
-import type { Sampling, TokenLogprob } from '../../operations/generate.ts';
-import type { LlamaBinding, NativeContext, NativeModel, NativeSampler, NativeSamplerConfig } from './binding.ts';
+import type { Sampling, TokenLogprob } from '../../../operations/generate.ts';
+import type { LlamaBinding, NativeContext, NativeModel, NativeSampler, NativeSamplerConfig } from '../binding.ts';
+import type { Vocabulary } from '../vocabulary.ts';
 import type { OutputLogprob } from './output-text.ts';
 import type { TimedGrammar } from './timed-grammar.ts';
-import type { Vocabulary } from './vocabulary.ts';
 
 interface TokenSamplerDeps {
   readonly binding: LlamaBinding;

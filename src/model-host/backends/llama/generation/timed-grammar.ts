@@ -1,5 +1,5 @@
-import type { OutputGrammar } from '../../../engine/output-grammar.ts';
-import { ServiceError } from '../../../protocol/service-error.ts';
+import type { OutputGrammar } from '../../../../engine/output-grammar.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
 
 /** Processor time that the grammar of one output may take: to begin with, and for each of its tokens, in milliseconds. */
 export const grammarBudget = { startMs: 2_000, tokenMs: 20 } as const;

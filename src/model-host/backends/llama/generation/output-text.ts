@@ -1,4 +1,4 @@
-import type { GenerateEvent } from '../../operations/generate.ts';
+import type { GenerateEvent } from '../../../operations/generate.ts';
 
 export type OutputLogprob = NonNullable<GenerateEvent['logprobs']>[number];
 

@@ -1,14 +1,14 @@
-import { must } from '../../../lib/assert.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import type { OperationContext } from '../../backend.ts';
-import type { GenerateEvent, GenerateInput, GenerateResult, SpeculationReport } from '../../operations/generate.ts';
-import type { NativeContext } from './binding.ts';
+import { must } from '../../../../lib/assert.ts';
+import type { Clock } from '../../../../lib/clock.ts';
+import type { OperationContext } from '../../../backend.ts';
+import type { GenerateEvent, GenerateInput, GenerateResult, SpeculationReport } from '../../../operations/generate.ts';
+import type { NativeContext } from '../binding.ts';
+import type { Vocabulary } from '../vocabulary.ts';
 import type { Constrainer } from './constrainer.ts';
 import type { Drafter } from './drafter.ts';
 import { OutputText } from './output-text.ts';
 import type { PromptCache, SequenceSlot } from './sequence-slots.ts';
 import type { TokenSampler } from './token-sampler.ts';
-import type { Vocabulary } from './vocabulary.ts';
 
 export interface RunningSpeculation {
   readonly drafter: Drafter | undefined;

@@ -1,7 +1,7 @@
-import { GrammarVocabulary } from '../../../engine/output-grammar.ts';
-import type { Constraint } from '../../operations/generate.ts';
+import { GrammarVocabulary } from '../../../../engine/output-grammar.ts';
+import type { Constraint } from '../../../operations/generate.ts';
+import type { Vocabulary } from '../vocabulary.ts';
 import { TimedGrammar } from './timed-grammar.ts';
-import type { Vocabulary } from './vocabulary.ts';
 
 /** Opens the grammars of one model's outputs. */
 export class Grammars {

@@ -1,10 +1,10 @@
-import type { Clock } from '../../../lib/clock.ts';
-import { ServiceError } from '../../../protocol/service-error.ts';
-import type { NativeContext } from './binding.ts';
+import type { Clock } from '../../../../lib/clock.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { NativeContext } from '../binding.ts';
+import { draftTokensMax, sliceTokens } from '../open-context.ts';
+import type { Threads } from '../threads.ts';
 import type { Generation } from './generation.ts';
-import { draftTokensMax, sliceTokens } from './open-context.ts';
 import type { SequenceSlot, SequenceSlots } from './sequence-slots.ts';
-import type { Threads } from './threads.ts';
 
 /** Items that belong to one request; counts how often some of them were started together. */
 export interface GenerationGroup {

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { Tensor } from 'onnxruntime-node';
-import { must } from '../../../lib/assert.ts';
-import type { InstalledModel } from '../../../models/installed-model.ts';
-import type { ModelSpec } from '../../model-spec.ts';
+import { must } from '../../../../lib/assert.ts';
+import type { InstalledModel } from '../../../../models/installed-model.ts';
+import type { ModelSpec } from '../../../model-spec.ts';
+import { integerRows, maskRows, type OnnxSession } from '../onnx-session.ts';
+import { openProbed } from '../probed-session.ts';
 import { BatchQueue, type QueueContext } from './batch-queue.ts';
-import { integerRows, maskRows, type OnnxSession } from './onnx-session.ts';
-import { openProbed } from './probed-session.ts';
 import { type Encoded, TextTokenizer } from './text-tokenizer.ts';
 
 /** Tokens of one run, filling included: what one has to wait for before a request can leave or another one join. */

@@ -1,4 +1,4 @@
-import type { OutputTensor } from './onnx-session.ts';
+import type { OutputTensor } from '../onnx-session.ts';
 
 type Pooling = 'mean' | 'cls' | 'last' | 'none';
 

@@ -1,17 +1,17 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
-import { must } from '../../../lib/assert.ts';
-import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
-import { readFolderJson } from '../../../models/model-folder.ts';
-import { ServiceError } from '../../../protocol/service-error.ts';
-import type { Backend, OperationContext } from '../../backend.ts';
-import type { ModelSpec } from '../../model-spec.ts';
-import type { SpokenSegment, TranscribeInput, TranscribeResult } from '../../operations/transcribe.ts';
+import { must } from '../../../../lib/assert.ts';
+import { yieldToEventLoop } from '../../../../lib/yield-to-event-loop.ts';
+import { readFolderJson } from '../../../../models/model-folder.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { Backend, OperationContext } from '../../../backend.ts';
+import type { ModelSpec } from '../../../model-spec.ts';
+import type { SpokenSegment, TranscribeInput, TranscribeResult } from '../../../operations/transcribe.ts';
+import { maskRows, type OnnxSession } from '../onnx-session.ts';
+import { openProbed } from '../probed-session.ts';
+import { SequenceDecoder } from '../sequence-decoder.ts';
+import { TextTokenizer } from '../text/text-tokenizer.ts';
 import { type MelOptions, MelSpectrogram } from './mel-spectrogram.ts';
-import { maskRows, type OnnxSession } from './onnx-session.ts';
-import { openProbed } from './probed-session.ts';
-import { SequenceDecoder } from './sequence-decoder.ts';
-import { TextTokenizer } from './text-tokenizer.ts';
 import { resampled, wavSamples } from './wav-samples.ts';
 
 interface Transcriber {

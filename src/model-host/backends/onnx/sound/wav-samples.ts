@@ -1,5 +1,5 @@
-import { ServiceError } from '../../../protocol/service-error.ts';
-import { readWavHeader, type WavHeader } from '../../wav-header.ts';
+import { ServiceError } from '../../../../protocol/service-error.ts';
+import { readWavHeader, type WavHeader } from '../../../wav-header.ts';
 
 /** Sound of one channel, -1 to 1. */
 export interface Samples {
