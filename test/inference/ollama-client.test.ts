@@ -183,6 +183,14 @@ test('embeds texts, with the older route as well', async () => {
   expect(embeddings[0]?.[0]).toBeCloseTo(dense.mean_pooled[0], 5);
   const { embedding } = await client.embeddings({ model: 'tiny-bert', prompt: dense.text });
   expect(embedding).toEqual(embeddings[0] ?? []);
+  // Without texts the model is loaded, and the time that it stays is that of the request.
+  const name = 'tiny-bert:latest';
+  const loaded = async () => (await client.ps()).models.find((each) => each.name === name);
+  expect((await client.embed({ model: name, input: [], keep_alive: '2h' })).embeddings).toEqual([]);
+  expect((new Date(String((await loaded())?.expires_at)).getTime() - Date.now()) / 60_000).toBeWithin(115, 121);
+  await client.embed({ model: name, input: 'a', keep_alive: 0 });
+  await until(async () => (await loaded()) === undefined);
+  expect(await told(client.embed({ model: 'gone', input: [] }))).toContain('model_not_found');
   // What is too long is cut unless told otherwise.
   const long = 'the '.repeat(100);
   expect((await client.embed({ model: 'tiny-bert', input: long })).embeddings).toHaveLength(1);

@@ -2,9 +2,11 @@ import { limits } from '../../../config/limits.ts';
 import type { Embeddings } from '../../../inference/embeddings/embed-items.ts';
 import type { Inference } from '../../../inference/inference.ts';
 import { OwnProvider } from '../../../inference/providers/own-provider.ts';
+import { specOfModel } from '../../../model-host/model-spec.ts';
 import { ollamaAnswerSchema, ollamaEmbeddingsSchema, ollamaEmbedSchema } from '../../../protocol/clients/ollama.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import { timed } from '../../inference/admitted.ts';
+import { admitted, timed } from '../../inference/admitted.ts';
+import { readKeepAlive } from '../../inference/chat-request.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { checkTexts } from '../../inference/texts-of-request.ts';
 import { defineRoute, type Route } from '../../routing/route.ts';
@@ -28,7 +30,8 @@ export function ollamaEmbedRoutes(inference: Inference): Route[] {
       body: inferenceBody(ollamaEmbedSchema, { bytesMax }),
       handler: (context) =>
         timed(inference, context, async () => {
-          const { model, input, truncate = true, dimensions } = context.body;
+          const { model, input, truncate = true, dimensions, keep_alive } = context.body;
+          const keepAliveMs = readKeepAlive(keep_alive);
           const items = typeof input === 'string' ? [input] : input;
           checkTexts(items);
           const startMs = inference.clock.monotonicMs();
@@ -39,6 +42,7 @@ export function ollamaEmbedRoutes(inference: Inference): Route[] {
             truncate: truncate ? ('end' as const) : undefined,
           };
           const embeddings = items.length === 0 ? undefined : await own.embed(request, context);
+          if (items.length === 0 || keepAliveMs !== undefined) await keep(inference, model, keepAliveMs, context);
           return {
             model,
             embeddings: embeddings === undefined ? [] : vectorsOf(embeddings),
@@ -55,14 +59,31 @@ export function ollamaEmbedRoutes(inference: Inference): Route[] {
       body: inferenceBody(ollamaEmbeddingsSchema, { bytesMax }),
       handler: (context) =>
         timed(inference, context, async () => {
-          const { model, prompt } = context.body;
-          if (prompt === '') return { embedding: [] };
-          checkTexts([prompt]);
+          const { model, prompt, keep_alive } = context.body;
+          const keepAliveMs = readKeepAlive(keep_alive);
+          if (prompt !== '') checkTexts([prompt]);
           const request = { model: plainName(model), items: [prompt], truncate: 'end' as const };
-          return { embedding: vectorsOf(await own.embed(request, context))[0] };
+          const [embedding = []] = prompt === '' ? [] : vectorsOf(await own.embed(request, context));
+          if (prompt === '' || keepAliveMs !== undefined) await keep(inference, model, keepAliveMs, context);
+          return { embedding };
         }),
     }),
   ];
+}
+
+/** Has the model loaded, to stay for so long; a time of 0 unloads it. */
+async function keep(
+  inference: Inference,
+  name: string,
+  keepAliveMs: number | undefined,
+  call: Parameters<typeof admitted>[2],
+): Promise<void> {
+  await admitted(inference, 'load', call, async () => {
+    const model = inference.models.require('embedders', plainName(name));
+    const staying = { signal: call.signal, keepAliveMs };
+    await inference.pool.use(specOfModel(model, inference.settings), () => Promise.resolve(), staying);
+    return { value: undefined, items: 0, tokens: 0 };
+  });
 }
 
 function vectorsOf({ model, vectors }: Embeddings): number[][] {
