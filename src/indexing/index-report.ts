@@ -88,7 +88,6 @@ export function progressOf(report: RangeIndexReport): number {
   const span = report.head - report.firstSequence + 1;
   if (span <= 0) return report.stats ? 1 : 0;
   const done = Math.max(0, report.published - report.firstSequence + 1);
-  const { production, head } = report;
-  if (done >= span && (!production || isCovered(production, head))) return 1;
-  return Math.min(progressMax, Math.min(1, done / span) * (production?.backfillProgress ?? 1));
+  const made = report.production?.backfillProgress ?? 1;
+  return done >= span && isComplete(report) ? 1 : Math.min(progressMax, Math.min(1, done / span) * made);
 }
