@@ -54,9 +54,13 @@ export class ConnectionCatalogue {
     });
   }
 
-  /** Throws `connection_not_found`. */
+  /**
+   * A connection to be asked through: one of the configuration is what it is there, whatever tables use of it. Throws
+   * `connection_not_found`.
+   */
   find(caller: Caller, id: string): Connection {
-    const found = this.#visible(caller).find((each) => each.id === id);
+    const byId = (each: Connection) => each.id === id;
+    const found = configuredConnections(this.#deps.options()).find(byId) ?? this.#visible(caller).find(byId);
     if (found !== undefined) return found;
     throw new ServiceError('connection_not_found', `there is no connection "${id.slice(0, 64)}"`);
   }
