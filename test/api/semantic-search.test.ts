@@ -229,6 +229,8 @@ test('what is wrong with a search by meaning is named', async () => {
   for (const [request, words] of refused) {
     expect(await failure(request)).toMatchObject({ code: 'invalid_query', message: expect.stringContaining(words) });
   }
+  const long = { semantic_search: 'x'.repeat(65_537), indexes };
+  expect(await failure(long)).toMatchObject({ code: 'limit_exceeded', message: expect.stringContaining('65536') });
   expect(reports.every(({ stages }) => stages.plan !== undefined)).toBe(true);
 });
 

@@ -43,7 +43,7 @@ describe('a reranker of this server', () => {
   });
 
   test('cuts what is too long for it', async () => {
-    const text = 'the king sat on the mat . '.repeat(400);
+    const text = 'the king sat on the mat . '.repeat(4_000);
     const inserts = { long: { text } };
     await server.send('POST', '/db/v1/tables/pairs/batch', { inserts, sync_level: 'full_index' });
     const { status } = await query({ full_text_search: { match: 'king mat', field: 'text' }, reranker });

@@ -1,4 +1,5 @@
 import type { Caller } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
 import type { Templates } from '../../enrichment/template/templates.ts';
 import type { Provider } from '../../inference/providers/provider.ts';
 import { textAt } from '../../lib/document-path.ts';
@@ -22,7 +23,7 @@ interface RerankDeps {
 }
 
 /** Documents that are read before the loop yields to other requests. */
-const sliceHits = 32;
+const sliceHits = 4;
 
 /**
  * Scores the hits of a search once more by a model that reads the query beside each document, orders them by that, and
@@ -60,8 +61,11 @@ async function comparedTexts(
   const texts: (string | undefined)[] = [];
   const read = (at: number) => {
     const document = hits[at]?.document.text ?? '{}';
-    if ('field' in source) texts.push(textAt(document, source.field));
-    else texts.push(renderedText(templates.render(source.template, JSON.parse(document)), 'reranker'));
+    const text =
+      'field' in source
+        ? textAt(document, source.field)
+        : renderedText(templates.render(source.template, JSON.parse(document)), 'reranker');
+    texts.push(text?.slice(0, limits.rerankTextCharsMax));
   };
   await forEachYielding(hits.length, read, sliceHits);
   return texts;

@@ -1,3 +1,5 @@
+import { limits } from '../../config/limits.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { invalidQuery, type Members, member, readString } from '../nodes/query-members.ts';
 
 const where = 'query request';
@@ -26,6 +28,11 @@ export function readSemanticText(request: Members, embedders: ReadonlySet<string
   }
   if (text === undefined) throw invalidQuery(where, '"embedding_template" needs a "semantic_search" to render');
   if (text.trim() === '') throw invalidQuery(where, '"semantic_search" is empty: give the words to search for');
+  const most = limits.queryTextCharsMax;
+  if (text.length > most || (template ?? '').length > most) {
+    const long = text.length > most ? 'semantic_search' : 'embedding_template';
+    throw new ServiceError('limit_exceeded', `"${long}" may have ${most} characters at most`);
+  }
   return { text, template };
 }
 
