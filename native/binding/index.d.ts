@@ -102,6 +102,14 @@ export declare function cancel(operation: number): void;
 /** Makes the last commit durable. Answers a JSON report. */
 export declare function checkpointIndex(handle: number): Promise<string>;
 
+/**
+ * Makes the last commits of many indexes durable with few syncs of their file system, and with them everything that was
+ * written there before. `disk` is the descriptor of one of its files or directories, opened before that was written and
+ * kept open until the promise settles. Checkpoints that have not begun `withinMs` from now are left out. Answers a JSON
+ * array: for each index `{done: report}`, `{failed: message}` or `"left"`.
+ */
+export declare function checkpointIndexes(handles: Array<number>, disk: number, withinMs: number): Promise<string>;
+
 export declare function closeGrammar(grammar: number): void;
 
 /** Gives the handle back at once. Queries that run finish; rows that were not committed are lost. */
@@ -130,6 +138,9 @@ export declare function grammarRefused(grammar: number): Uint32Array;
 
 /** For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options. */
 export declare function highlightDocuments(optionsJson: string, planJson: string, highlightJson: string, frame: Uint8Array): Promise<string>;
+
+/** Bytes of index files that are in memory and wait for a checkpoint. */
+export declare function indexMemoryBytes(handle: number): number;
 
 /** Numbers about the index, as JSON. */
 export declare function indexStats(handle: number): string;

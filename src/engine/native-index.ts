@@ -64,6 +64,11 @@ export class NativeIndex {
     };
   }
 
+  /** Bytes of index files that are in memory and wait for a checkpoint. */
+  memoryBytes(): number {
+    return callNative(() => nativeAddon().indexMemoryBytes(this.handle));
+  }
+
   /** Gives the writer's memory and threads back until the next apply. */
   async releaseWriter(): Promise<void> {
     await awaitNative(() => nativeAddon().releaseIndexWriter(this.handle));

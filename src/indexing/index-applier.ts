@@ -1,14 +1,19 @@
 import { IndexFaultError } from '../engine/engine-error.ts';
-import { assert, must } from '../lib/assert.ts';
 import { type Backoff, backoffMs } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
-import { takePages } from './coalesce-pages.ts';
-import { IndexProgress } from './index-progress.ts';
-import { type PublishOptions, PublishSchedule } from './publish-schedule.ts';
-import type { ChangePage, IndexSource, OpenRangeIndex, RangeIndex, RangeIndexStats } from './range-index.ts';
-import type { WriterBudget, WriterHolder } from './writer-budget.ts';
+import { Sleeper } from '../lib/sleeper.ts';
+import { AppliedIndex, type AppliedIndexEvents } from './applied-index.ts';
+import { ConditionWaiters } from './condition-waiters.ts';
+import { DamageWatch } from './damage-watch.ts';
+import { HeldWriter } from './held-writer.ts';
+import { isIndexDamage } from './index-damage.ts';
+import type { IndexProgress } from './index-progress.ts';
+import { PageQueue } from './page-queue.ts';
+import type { PublishOptions } from './publish-schedule.ts';
+import type { ChangePage, CheckpointReport, IndexSource, OpenRangeIndex, RangeIndex } from './range-index.ts';
+import type { WriterBudget } from './writer-budget.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
 export interface ApplierOptions extends PublishOptions {
@@ -20,7 +25,7 @@ export interface ApplierOptions extends PublishOptions {
   verifyDelayMs: number;
 }
 
-export interface ApplierEvents {
+export interface ApplierEvents extends AppliedIndexEvents {
   opened?(index: RangeIndex, headSequence: number): void;
   skipped?(documents: { key: string; reason: string }[]): void;
   failed?(error: unknown, attempt: number): void;
@@ -28,14 +33,9 @@ export interface ApplierEvents {
   live?(): void;
   /** Nothing follows: the index was closed for good. */
   closed?(): void;
-  checkpointed?(sequence: number): void;
   /** The index is about to be built from the documents again: `damage` or `failures`. */
   rebuilding?(reason: string): void;
-  /** How long one native call took. */
-  timed?(stage: IndexStage, durationMs: number): void;
 }
-
-export type IndexStage = 'apply' | 'commit' | 'checkpoint';
 
 export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'closed';
 
@@ -50,30 +50,23 @@ const noRows = new FrameBuilder(1, 1).finish();
  * at a time; a failure closes the index and starts again from its last checkpoint, so that replay is the only
  * recovery.
  */
-export class IndexApplier implements WriterHolder {
-  readonly progress = new IndexProgress();
+export class IndexApplier {
   readonly #open: OpenRangeIndex;
   readonly #source: IndexSource;
   readonly #clock: Clock;
   readonly #options: ApplierOptions;
   readonly #events: ApplierEvents;
-  readonly #writers: WriterBudget | undefined;
-  readonly #schedule: PublishSchedule;
+  readonly #applied: AppliedIndex;
+  readonly #queue: PageQueue;
+  readonly #writer: HeldWriter;
+  readonly #damage: DamageWatch;
+  readonly #sleeper: Sleeper;
+  readonly #waiters = new ConditionWaiters();
   readonly #stop = new AbortController();
-  readonly #finished: Promise<void>;
+  readonly #settled: Promise<void>;
+  #ended: Promise<void> | undefined;
 
   #state: ApplierState = 'opening';
-  #index: RangeIndex | undefined;
-  #queue: ChangePage[] = [];
-  #queuedBytes = 0;
-  /** Sequence given to the native index, visible or not. */
-  #applied = 0;
-  /** Sequence of the last row in the queue. */
-  #tail = 0;
-  /** Sequence of the native index's last commit; behind what is published when only rows of others came since. */
-  #committed = 0;
-  /** Sequence of its last durable commit. */
-  #checkpointed = 0;
   #backfilledRows = 0;
   #rebuilding = false;
   #hasBeenLive = false;
@@ -82,17 +75,9 @@ export class IndexApplier implements WriterHolder {
   #headAtStart: number | undefined;
   /** Head of the range when the index was last opened: what it may have shown before. */
   #replayTarget: number;
-  /** The background verification found damage in the open index. */
-  #suspect = false;
   #skippedCount = 0;
-  /** The writer was given back since the last row. */
-  #isReleased = false;
-  /** Others need the writer. */
-  #isReleaseWanted = false;
   /** What the index holds is not wanted any more. */
   #isDiscarded = false;
-  #wake: () => void = () => {};
-  #stateWaiters: { holds: () => boolean; resolve: (held: boolean) => void }[] = [];
 
   constructor(deps: {
     open: OpenRangeIndex;
@@ -103,40 +88,50 @@ export class IndexApplier implements WriterHolder {
     /** Shared by all indexes; without one, a writer is kept until it is idle. */
     writers?: WriterBudget;
   }) {
-    this.#writers = deps.writers;
+    const { clock, options } = deps;
     this.#open = deps.open;
     this.#source = deps.source;
-    this.#clock = deps.clock;
-    this.#options = deps.options;
-    this.#schedule = new PublishSchedule(deps.options);
+    this.#clock = clock;
+    this.#options = options;
     this.#events = deps.events ?? {};
+    this.#applied = new AppliedIndex({ clock, options, events: this.#events });
+    this.#queue = new PageQueue(options.queueBytesMax);
+    this.#sleeper = new Sleeper(clock);
+    const wake = () => this.#sleeper.wake();
+    this.#writer = new HeldWriter(deps.writers, wake);
+    const { signal } = this.#stop;
+    this.#damage = new DamageWatch({ clock, delayMs: options.verifyDelayMs, signal, onSuspect: wake });
     this.#headAtStart = deps.source.head();
     this.#replayTarget = this.#headAtStart;
-    this.#finished = this.#run();
+    this.#settled = this.#run();
   }
 
   get state(): ApplierState {
     return this.#state;
   }
 
+  get progress(): IndexProgress {
+    return this.#applied.progress;
+  }
+
   /** The open native index; undefined while it is opening or has failed. */
   get index(): RangeIndex | undefined {
-    return this.#index;
+    return this.#applied.index;
   }
 
   /** It has come up to its range since it was opened: what it lacks are the newest rows. */
   get isServing(): boolean {
-    return this.#hasBeenLive && this.#index !== undefined;
+    return this.#hasBeenLive && this.index !== undefined;
   }
 
   /** It shows everything that its range held when it was opened. Until then a search misses rows that were shown before. */
   get hasReplayed(): boolean {
-    return this.#index !== undefined && this.progress.published >= this.#replayTarget;
+    return this.index !== undefined && this.progress.published >= this.#replayTarget;
   }
 
   /** Everything that it was given is visible, and nothing more is to be done for it. */
   get isAtRest(): boolean {
-    return this.#state === 'live' && this.#queue.length === 0 && this.#applied === this.progress.published;
+    return this.#state === 'live' && this.#queue.isEmpty && this.#applied.isPublished;
   }
 
   /** It is built from the documents, and not up to the range yet. */
@@ -150,113 +145,99 @@ export class IndexApplier implements WriterHolder {
   }
 
   get backlogBytes(): number {
-    return this.#queuedBytes + this.#schedule.unpublishedBytes;
+    return this.#queue.bytes + this.#applied.unpublishedBytes;
   }
 
   /** Every row of its own up to this sequence is durable in the index, so the feed may forget it. */
   get checkpointedSequence(): number {
-    return this.#schedule.hasUndurable ? this.#checkpointed : Math.max(this.#checkpointed, this.progress.published);
+    return this.#applied.checkpointedSequence;
   }
 
   report() {
-    const stats: RangeIndexStats | undefined = this.#index?.stats();
     return {
       state: this.#state,
       rebuilding: this.#rebuilding,
-      applied: this.#applied,
+      applied: this.#applied.applied,
       published: this.progress.published,
       replayTarget: this.#replayTarget,
       hasReplayed: this.hasReplayed,
       checkpointed: this.checkpointedSequence,
       backfilledRows: this.#backfilledRows,
       skippedCount: this.#skippedCount,
-      queuedBytes: this.#queuedBytes,
+      queuedBytes: this.#queue.bytes,
       error: this.#lastError,
-      stats,
+      stats: this.index?.stats(),
     };
   }
 
   /** Rows just committed to the range. Dropped when the feed has to be read anyway. */
   offer(page: ChangePage): void {
-    if (this.#state !== 'live' || page.lastSequence <= this.#tail) return;
-    if (page.firstSequence !== this.#tail + 1 || this.#queuedBytes > this.#options.queueBytesMax) {
-      this.#fallBehind();
-    } else {
-      this.#queue.push(page);
-      this.#queuedBytes += page.frame.byteLength;
-      this.#tail = page.lastSequence;
+    if (this.#state !== 'live' || page.lastSequence <= this.#queue.tail) return;
+    if (!this.#queue.push(page)) {
+      this.#state = 'catching_up';
+      this.#queue.clear();
     }
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   /** As `offer`, for rows of which none concerns this index: its sequence moves, and nothing is woken for it. */
   pass(page: ChangePage): void {
-    if (this.#state !== 'live' || page.lastSequence <= this.#tail) return;
-    const nothingWaits = this.#tail === this.#applied && this.#applied === this.progress.published;
-    if (!nothingWaits || page.firstSequence !== this.#tail + 1) {
+    if (this.#state !== 'live' || page.lastSequence <= this.#queue.tail) return;
+    const nothingWaits = this.#queue.tail === this.#applied.applied && this.#applied.isPublished;
+    if (!nothingWaits || !this.#queue.continues(page)) {
       this.offer({ ...page, frame: noRows });
       return;
     }
-    this.#tail = page.lastSequence;
-    this.#applied = page.lastSequence;
+    this.#queue.skipTo(page.lastSequence);
+    this.#applied.skipTo(page.lastSequence);
     this.progress.publish(page.lastSequence);
   }
 
   /** Resolves when rows up to `sequence` are visible. */
   async waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
     const visible = this.progress.waitFor(sequence, signal);
-    this.#wake();
+    this.#sleeper.wake();
     await visible;
   }
 
   /** Resolves true when the index has come up to its range, false when it is closed or given up before. */
   whenLive(signal: AbortSignal): Promise<boolean> {
-    return this.#when(() => this.#state === 'live', signal);
+    return this.#waiters.when(() => this.#state === 'live', signal);
   }
 
   /** As `whenLive`, for `hasReplayed`. */
   whenReplayed(signal: AbortSignal): Promise<boolean> {
-    return this.#when(() => this.hasReplayed, signal);
+    return this.#waiters.when(() => this.hasReplayed, signal);
   }
 
-  releaseWriterSoon(): void {
-    this.#isReleaseWanted = true;
-    this.#wake();
-  }
-
-  /** Ends the loop, publishes and checkpoints what was applied, and closes the native index. */
-  async close(): Promise<void> {
+  /** Ends the loop and publishes what was applied. The native index stays open until `close`. */
+  async settle(): Promise<void> {
     this.#stop.abort();
-    this.#wake();
-    await this.#finished;
+    this.#sleeper.wake();
+    await this.#settled;
   }
 
-  /** As `close`, when the files are about to be removed: what was applied is neither published nor checkpointed. */
+  /** The native index of a settled applier, when its last commit is not durable. */
+  get undurable(): RangeIndex | undefined {
+    return this.#isDiscarded ? undefined : this.#applied.undurable;
+  }
+
+  /** The last commit of a settled applier was made durable, or could not be. */
+  checkpointed(outcome: CheckpointReport | Error): void {
+    if (outcome instanceof Error) this.#events.failed?.(outcome, 0);
+    else this.#applied.checkpointed(outcome);
+  }
+
+  /** Settles, makes durable what is not, and closes the native index. */
+  close(): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  /** As `close`, when the files are about to be removed or replayed: what was applied is neither published nor checkpointed. */
   async discard(): Promise<void> {
     this.#isDiscarded = true;
     await this.close();
-  }
-
-  #when(holds: () => boolean, signal: AbortSignal): Promise<boolean> {
-    if (holds()) return Promise.resolve(true);
-    if (this.#state === 'closed' || signal.aborted) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const waiter = { holds, resolve };
-      this.#stateWaiters.push(waiter);
-      const giveUp = () => {
-        this.#stateWaiters = this.#stateWaiters.filter((each) => each !== waiter);
-        resolve(false);
-      };
-      signal.addEventListener('abort', giveUp, { once: true });
-    });
-  }
-
-  /** Answers those who waited for what holds now. */
-  #wakeStateWaiters(): void {
-    if (this.#stateWaiters.length === 0) return;
-    const ready = this.#stateWaiters.filter(({ holds }) => holds());
-    this.#stateWaiters = this.#stateWaiters.filter((waiter) => !ready.includes(waiter));
-    for (const { resolve } of ready) resolve(true);
   }
 
   async #run(): Promise<void> {
@@ -268,11 +249,11 @@ export class IndexApplier implements WriterHolder {
           attempt = 0;
         });
       } catch (error) {
-        attempt = isDamage(error) ? attemptsBeforeRebuild : attempt + 1;
+        attempt = isIndexDamage(error) ? attemptsBeforeRebuild : attempt + 1;
         await this.#fail(error, attempt);
       }
     }
-    await this.#shutDown();
+    await this.#publishLast();
   }
 
   async #openIndex(wipe: boolean): Promise<void> {
@@ -280,29 +261,18 @@ export class IndexApplier implements WriterHolder {
     this.#hasBeenLive = false;
     if (wipe) {
       this.#rebuilding = true;
-      this.#events.rebuilding?.(isDamage(this.#lastError) ? 'damage' : 'failures');
+      this.#events.rebuilding?.(isIndexDamage(this.#lastError) ? 'damage' : 'failures');
     }
     const index = await this.#open(wipe);
-    this.#index = index;
-    this.#isReleased = false;
+    this.#writer.opened();
+    this.#applied.opened(index);
     this.#refuseFromTheFuture(index);
     this.#replayTarget = this.#source.head();
-    this.#standAt(index.openedAtSequence);
+    this.#queue.restartAt(index.openedAtSequence);
     if (index.openedAtSequence === 0) this.#rebuilding = true;
     this.#state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
-    this.#suspect = false;
-    if (index.openedAtSequence > 0) void this.#verifyBeside(index);
-  }
-
-  #standAt(sequence: number): void {
-    this.#applied = sequence;
-    this.#committed = sequence;
-    this.#checkpointed = sequence;
-    this.#tail = sequence;
-    this.#schedule.restart();
-    this.#clearQueue();
-    this.progress.restartAt(sequence);
+    void this.#damage.watch(index);
   }
 
   /** A range that lost the end of its log gives those sequences again, to other rows: such an index cannot be used. */
@@ -314,208 +284,108 @@ export class IndexApplier implements WriterHolder {
     throw new IndexFaultError('index_damaged', message);
   }
 
-  /**
-   * Looks for damage that no query has met yet while rows are applied and queries answered; a little later, because it
-   * reads all files and takes a core from the first queries after a start.
-   */
-  async #verifyBeside(index: RangeIndex): Promise<void> {
-    await pause(this.#clock, this.#options.verifyDelayMs, this.#stop.signal);
-    if (this.#index !== index || this.#stop.signal.aborted) return;
-    await index.verify().catch((error: unknown) => {
-      if (this.#index !== index || !isDamage(error)) return;
-      this.#suspect = true;
-      this.#wake();
-    });
-  }
-
   async #follow(madeProgress: () => void): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      // Asked again, because a merge may have removed a file under the first look. It throws when the damage is real.
-      if (this.#suspect) await must(this.#index, 'an open index').verify();
-      this.#suspect = false;
-      if (this.#state === 'catching_up') {
-        const page = this.#source.read(this.#applied);
-        if (page) {
-          this.#backfilledRows += await this.#apply(page);
-          madeProgress();
-        } else await this.#reachHead();
-      } else {
-        const taken = takePages(this.#queue);
-        if (taken) {
-          this.#queuedBytes -= taken.takenBytes;
-          await this.#apply(taken.page);
-          madeProgress();
-        }
-      }
-      await this.#publishWhenDue();
-      await this.#checkpointWhenDue();
-      if (this.#state === 'live' && this.#queue.length === 0) await this.#rest();
+      await this.#damage.confirm();
+      const isCatchingUp = this.#state === 'catching_up';
+      const page = isCatchingUp ? this.#source.read(this.#applied.applied) : this.#queue.take();
+      if (page) {
+        const rows = await this.#apply(page);
+        if (isCatchingUp) this.#backfilledRows += rows;
+        madeProgress();
+      } else if (isCatchingUp) await this.#reachHead();
+      const isIdle = this.#state === 'live' && this.#queue.isEmpty;
+      await this.#applied.publishWhenDue(isIdle, this.#writer.isWanted);
+      this.#waiters.changed();
+      await this.#applied.checkpointWhenDue();
+      if (this.#state === 'live' && this.#queue.isEmpty) await this.#rest();
     }
   }
 
   /** The feed is read to its end: what was found becomes visible, and rows are taken as they are offered. */
   async #reachHead(): Promise<void> {
-    const head = this.#source.head();
-    if (this.#applied < head) this.#applied = head;
-    await this.#publish();
-    if (this.#source.head() > this.#applied) return;
-    this.#tail = this.#applied;
+    this.#applied.skipTo(this.#source.head());
+    await this.#applied.publish();
+    if (this.#source.head() > this.#applied.applied) return;
+    this.#queue.restartAt(this.#applied.applied);
     this.#state = 'live';
     this.#hasBeenLive = true;
     this.#rebuilding = false;
     this.#lastError = undefined;
     this.#events.live?.();
-    this.#wakeStateWaiters();
   }
 
   async #apply(page: ChangePage): Promise<number> {
-    const index = must(this.#index, 'an open index');
-    assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
     if (readFrame(page.frame).rowCount === 0) {
-      this.#applied = page.lastSequence;
+      this.#applied.skipTo(page.lastSequence);
       // Skipping pages without rows for this index must not block the event loop.
       await new Promise<void>((resolve) => setImmediate(resolve));
       return 0;
     }
-    this.#isReleased = false;
-    this.#isReleaseWanted = false;
-    this.#writers?.use(this);
-    const report = await this.#timed('apply', index.apply(page.frame));
-    this.#applied = page.lastSequence;
-    this.#schedule.applied(page.frame.byteLength, this.#clock.monotonicMs());
-    const skipped = [...report.skipped, ...(page.damaged ?? [])];
+    this.#writer.use();
+    const { rows, skipped } = await this.#applied.apply(page);
     if (skipped.length > 0) {
       this.#skippedCount += skipped.length;
       this.#events.skipped?.(skipped);
     }
-    return report.rows;
-  }
-
-  async #publishWhenDue(): Promise<void> {
-    if (this.#applied === this.progress.published) return;
-    const isIdle = this.#state === 'live' && this.#queue.length === 0;
-    const isAwaited = this.progress.isAwaited(this.#applied);
-    const isDue = this.#schedule.isCommitDue(this.#clock.monotonicMs(), isIdle, isAwaited);
-    // What needs no commit is shown at once.
-    if (isDue || (isIdle && this.#isReleaseWanted) || !this.#schedule.hasUnpublished) await this.#publish();
-  }
-
-  async #publish(): Promise<void> {
-    if (this.#applied === this.progress.published) return;
-    const sequence = this.#applied;
-    if (this.#schedule.hasUnpublished) await this.#commit(sequence);
-    this.progress.publish(sequence);
-    this.#wakeStateWaiters();
-  }
-
-  async #commit(sequence: number): Promise<void> {
-    const startedMs = this.#clock.monotonicMs();
-    await this.#timed('commit', must(this.#index, 'an open index').commit(sequence));
-    this.#schedule.committed(this.#clock.monotonicMs() - startedMs);
-    this.#committed = sequence;
-  }
-
-  async #checkpointWhenDue(): Promise<void> {
-    if (this.#committed === this.#checkpointed) return;
-    if (this.#schedule.isCheckpointDue(this.#clock.monotonicMs())) await this.#checkpoint();
-  }
-
-  async #checkpoint(): Promise<void> {
-    const report = await this.#timed('checkpoint', must(this.#index, 'an open index').checkpoint());
-    this.#schedule.checkpointed();
-    this.#checkpointed = report.sequence;
-    this.#events.checkpointed?.(report.sequence);
-  }
-
-  async #timed<T>(stage: IndexStage, call: Promise<T>): Promise<T> {
-    const startedMs = this.#clock.monotonicMs();
-    const result = await call;
-    this.#events.timed?.(stage, this.#clock.monotonicMs() - startedMs);
-    return result;
+    return rows;
   }
 
   /** Waits for rows, a waiter, or the next deadline; gives the writer back when nothing came for long. */
   async #rest(): Promise<void> {
-    if (this.#stop.signal.aborted || this.#suspect) return;
-    if (this.progress.isAwaited(this.#applied)) return;
-    const dueMs = this.#schedule.restMs(this.#clock.monotonicMs()) ?? Number.POSITIVE_INFINITY;
-    if (!this.#isReleaseWanted) {
-      const idleMs = this.#isReleased ? Number.POSITIVE_INFINITY : this.#options.writerIdleMs;
-      const woken = await this.#sleep(Math.min(dueMs, idleMs));
-      if (woken || this.#isReleased || dueMs < idleMs) return;
+    if (this.#stop.signal.aborted || this.#damage.isSuspect) return;
+    if (this.progress.isAwaited(this.#applied.applied)) return;
+    const dueMs = this.#applied.restMs;
+    if (!this.#writer.isWanted) {
+      const idleMs = this.#writer.isHeld ? this.#options.writerIdleMs : Number.POSITIVE_INFINITY;
+      const woken = await this.#sleeper.sleep(Math.min(dueMs, idleMs));
+      if (woken || !this.#writer.isHeld || dueMs < idleMs) return;
     }
-    this.#isReleaseWanted = false;
-    if (this.#isReleased) return;
-    await this.#index?.releaseWriter();
-    this.#isReleased = true;
-    this.#writers?.released(this);
-  }
-
-  /** Resolves true when woken, false when `delayMs` has passed; infinity for no delay of its own. */
-  #sleep(delayMs: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const cancel =
-        delayMs === Number.POSITIVE_INFINITY ? undefined : this.#clock.after(delayMs, () => resolve(false));
-      this.#wake = () => {
-        cancel?.();
-        resolve(true);
-      };
-    });
+    await this.#writer.release(this.index);
   }
 
   async #fail(error: unknown, attempt: number): Promise<void> {
     this.#state = 'failed';
     this.#lastError = error;
-    this.#clearQueue();
+    this.#queue.clear();
     this.#events.failed?.(error, attempt);
     await this.#closeQuietly();
     // Waiters stay: their rows are durable, and the next attempt publishes them.
-    if (isDamage(error)) return;
+    if (isIndexDamage(error)) return;
     await pause(this.#clock, backoffMs(attempt, retries), this.#stop.signal);
   }
 
-  #fallBehind(): void {
-    this.#state = 'catching_up';
-    this.#clearQueue();
-  }
-
-  #clearQueue(): void {
-    this.#queue = [];
-    this.#queuedBytes = 0;
-  }
-
-  async #shutDown(): Promise<void> {
+  async #publishLast(): Promise<void> {
     this.#state = 'closed';
     this.progress.rejectAll(new Error('the index was closed'));
-    for (const { resolve } of this.#stateWaiters.splice(0)) resolve(false);
-    try {
-      if (this.#index && !this.#isDiscarded) {
-        await this.#publish();
-        // Rows of others are told as well, so that the next start need not look through them.
-        if (this.progress.published > this.#committed) await this.#commit(this.progress.published);
-        if (this.#committed > this.#checkpointed) await this.#checkpoint();
-      }
-    } catch (error) {
-      this.#events.failed?.(error, 0);
-    }
+    this.#waiters.end();
+    if (this.#isDiscarded || !this.index) return;
+    await this.#quietly(async () => {
+      await this.#applied.publish();
+      // Rows of others are told as well, so that the next start need not look through them.
+      await this.#applied.commitPublished();
+    });
+  }
+
+  async #end(): Promise<void> {
+    await this.settle();
+    if (!this.#isDiscarded) await this.#quietly(() => this.#applied.checkpoint());
     await this.#closeQuietly();
     this.#events.closed?.();
   }
 
   async #closeQuietly(): Promise<void> {
-    const index = this.#index;
-    this.#index = undefined;
-    this.#writers?.released(this);
+    this.#damage.end();
+    this.#writer.closed();
+    await this.#quietly(() => this.#applied.close());
+  }
+
+  /** A failure is told, and what it leaves undone is replayed at the next opening. */
+  async #quietly(work: () => Promise<void>): Promise<void> {
     try {
-      await index?.close();
+      await work();
     } catch (error) {
       this.#events.failed?.(error, 0);
     }
   }
-}
-
-/** The files do not hold what they should: only a rebuild helps. */
-function isDamage(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'index_damaged' || code === 'index_incompatible';
 }

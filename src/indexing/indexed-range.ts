@@ -64,6 +64,10 @@ export class IndexedRange {
   /** The parts that indexes are built from. */
   #followedParts: ReadonlySet<number> = new Set();
   #head: number;
+  /** Nothing may be written to the documents' file any more. */
+  #isPrepared = false;
+  /** States of the indexes before they were settled. */
+  #lastStates: ReadonlyMap<string, IndexApplier['state']> | undefined;
 
   constructor(deps: IndexedRangeDeps, definitions: IndexDefinition[]) {
     this.#deps = deps;
@@ -110,7 +114,7 @@ export class IndexedRange {
   /** Bytes of index files that are in memory and wait for a checkpoint. */
   indexMemoryBytes(): number {
     let bytes = 0;
-    for (const { applier } of this.#indexes.values()) bytes += applier.index?.stats().memoryBytes ?? 0;
+    for (const { applier } of this.#indexes.values()) bytes += applier.index?.memoryBytes() ?? 0;
     return bytes;
   }
 
@@ -140,7 +144,11 @@ export class IndexedRange {
     const rows = partId === undefined ? { documents: true } : { parts: [partId] };
     const applier = new IndexApplier({
       open: this.#deps.openIndex(indexesDirectory, definition),
-      source: { head: () => this.#head, read: (after) => stored.feed.read(after, rows) },
+      source: {
+        head: () => this.#head,
+        // An index that has everything needs no look at the file.
+        read: (after) => (after < this.#head ? stored.feed.read(after, rows) : undefined),
+      },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
       options: partId === undefined ? options : { ...options, writerIdleMs: options.vectorWriterIdleMs },
@@ -247,11 +255,31 @@ export class IndexedRange {
     return this.stored.fileBytes() + bytesBelow(this.#deps.indexesDirectory);
   }
 
-  /** Makes what the indexes hold durable, and tells what is true of the range until it is opened again. */
-  close(): Promise<RangeFacts> {
+  /**
+   * Ends the work of the indexes and copies the log into the documents' file without waiting for the disk. True when only
+   * `undurable` and a sync of the file system are missing for a `close` that syncs nothing.
+   */
+  async prepareClose(): Promise<boolean> {
+    this.#isPrepared = true;
+    this.#noteStates();
+    await this.#closeProducers();
+    await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.settle()));
+    return this.stored.copyLog();
+  }
+
+  /** The indexes of a range prepared to be closed whose last commit is not durable. */
+  undurable(): IndexApplier[] {
+    return [...this.#indexes.values()].flatMap(({ applier }) => (applier.undurable ? [applier] : []));
+  }
+
+  /**
+   * Makes what the indexes hold durable, and tells what is true of the range until it is opened again. `isSynced`: the
+   * file system was synced since `prepareClose`.
+   */
+  close(isSynced = false): Promise<RangeFacts> {
     return this.#end(
       (applier) => applier.close(),
-      (stored) => stored.close(),
+      (stored) => stored.close(isSynced),
     );
   }
 
@@ -267,7 +295,7 @@ export class IndexedRange {
     endIndex: (applier: IndexApplier) => Promise<void>,
     endStored: (stored: RangeReader) => Promise<void>,
   ): Promise<RangeFacts> {
-    const states = new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
+    const states = this.#noteStates();
     await this.#closeProducers();
     await Promise.all([...this.#indexes.values()].map(({ applier }) => endIndex(applier)));
     this.#unsubscribe();
@@ -280,6 +308,11 @@ export class IndexedRange {
       return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
     });
     return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), ...oldest, indexes };
+  }
+
+  #noteStates(): ReadonlyMap<string, IndexApplier['state']> {
+    this.#lastStates ??= new Map([...this.#indexes].map(([name, { applier }]) => [name, applier.state]));
+    return this.#lastStates;
   }
 
   /** Closes a range that is about to be removed. */
@@ -338,6 +371,8 @@ export class IndexedRange {
   }
 
   #purgeTombstones(): void {
+    // What the last checkpoint would let go is removed with the first one after the next opening.
+    if (this.#isPrepared) return;
     void this.stored.purgeTombstones(this.#consumers.purgeableThrough(this.#head)).catch(() => {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
     });

@@ -11,6 +11,8 @@ export interface RangeIndex {
   /** Writes the last commit durably; the feed below its sequence is no longer needed. */
   checkpoint(): Promise<CheckpointReport>;
   stats(): RangeIndexStats;
+  /** Bytes of index files that are in memory and wait for a checkpoint. */
+  memoryBytes(): number;
   /** Frees the writer's memory and threads until the next apply. */
   releaseWriter(): Promise<void>;
   /** Checks the checksums of all files. Fails with `index_damaged`. */
@@ -24,7 +26,7 @@ interface ApplyReport {
   skipped: { key: string; reason: string }[];
 }
 
-interface CheckpointReport {
+export interface CheckpointReport {
   sequence: number;
   bytes: number;
 }

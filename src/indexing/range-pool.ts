@@ -5,6 +5,7 @@ import { KeyedMutex } from '../lib/keyed-mutex.ts';
 import type { Service } from '../lib/supervise.ts';
 import type { ClosedRanges } from './closed-ranges.ts';
 import type { IndexedRange } from './indexed-range.ts';
+import { JointClosing, type JointDisk } from './joint-closing.ts';
 import type { RangeFacts } from './range-facts.ts';
 
 /** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
@@ -36,6 +37,8 @@ export interface PoolDeps {
   closed: ClosedRanges;
   options: PoolOptions;
   clock: Clock;
+  /** The disk of the ranges, for making many of them durable together. */
+  openDisk(): JointDisk;
   /** A range that nobody uses could not be closed cleanly. It is opened again when it is next used. */
   onCloseFailed(rangeId: number, error: unknown): void;
 }
@@ -54,6 +57,9 @@ interface Slot {
 
 /** Closings that may be under way before an opening waits for one of them: each still holds its files. */
 const closingsMax = 16;
+/** Idle ranges that are worth a sync of the whole file system, and how long they wait for one another, in milliseconds. */
+const togetherMin = 4;
+const idleClosingMs = 10_000;
 /** Ranges of which nothing is known yet that are opened side by side to look at them. */
 const looksAtOnce = 8;
 /** Facts that are saved together at most; a crash loses the others, and those ranges are looked at again. */
@@ -174,25 +180,38 @@ export class RangePool implements Service {
   }
 
   /**
-   * Closes all ranges, those used last first. What has not begun to close within so many milliseconds is left as it is:
-   * the next opening replays what its indexes lack.
+   * Closes all ranges. What is not durable after so many milliseconds is left as it is: the next opening replays what its
+   * indexes lack.
    */
   async closeAll(withinMs: number): Promise<void> {
-    const { clock, closed } = this.#deps;
-    const endMs = clock.monotonicMs() + withinMs;
-    const waiting = [...this.#slots.keys()].reverse();
-    const closeOne = async () => {
-      for (let rangeId = waiting.shift(); rangeId !== undefined; rangeId = waiting.shift()) {
-        if (clock.monotonicMs() < endMs) await this.close(rangeId);
-        else
-          await this.#end(
-            rangeId,
-            this.#noting(rangeId, (range) => range.leave()),
-          );
-      }
-    };
-    await Promise.all(Array.from({ length: closingsMax }, closeOne));
-    await closed.save();
+    const ended = await this.#closeTogether([...this.#slots.keys()], withinMs, (range) => range.leave());
+    await this.#deps.closed.save();
+    for (const outcome of ended) if (outcome.status === 'rejected') throw outcome.reason;
+  }
+
+  async #closeTogether(
+    rangeIds: readonly number[],
+    withinMs: number,
+    endLate: (range: IndexedRange) => Promise<RangeFacts>,
+  ): Promise<PromiseSettledResult<void>[]> {
+    if (rangeIds.length === 0) return [];
+    const { clock } = this.#deps;
+    using disk = this.#deps.openDisk();
+    const closing = new JointClosing({ ranges: rangeIds.length, withinMs, clock, disk, endLate });
+    return await Promise.allSettled(rangeIds.map((rangeId) => this.#closeAsOneOf(closing, rangeId)));
+  }
+
+  async #closeAsOneOf(closing: JointClosing, rangeId: number): Promise<void> {
+    let hasCome = false;
+    const close = this.#noting(rangeId, (range) => {
+      hasCome = true;
+      return closing.close(range);
+    });
+    try {
+      await this.#end(rangeId, close);
+    } finally {
+      if (!hasCome) closing.absent();
+    }
   }
 
   /** Closes what nobody uses, until the signal is aborted. */
@@ -209,8 +228,11 @@ export class RangePool implements Service {
     const { clock, options } = this.#deps;
     const before = clock.monotonicMs() - options.rangeIdleMs;
     const open = [...this.#slots].filter(([, { closed }]) => !closed);
-    const idle = open.slice(0, Math.max(0, open.length - options.warmRangesMax)).filter(([, slot]) => isAtRest(slot));
-    await Promise.all(idle.filter(([, slot]) => slot.usedMs <= before).map(([rangeId]) => this.#evict(rangeId)));
+    const idle = open.slice(0, Math.max(0, open.length - options.warmRangesMax));
+    for (let at = 0; at < idle.length; at += closingsMax) {
+      const resting = idle.slice(at, at + closingsMax).filter(([, slot]) => isAtRest(slot) && slot.usedMs <= before);
+      await this.#evictTogether(resting.map(([rangeId]) => rangeId));
+    }
     // A catalog that cannot be written now is written with the next call, or at the stop.
     await this.#deps.closed.save().catch(() => undefined);
   }
@@ -286,6 +308,18 @@ export class RangePool implements Service {
       .finally(() => this.#closings.delete(closing));
     this.#closings.add(closing);
     return closing;
+  }
+
+  async #evictTogether(rangeIds: readonly number[]): Promise<void> {
+    if (rangeIds.length < togetherMin) {
+      await Promise.all(rangeIds.map((rangeId) => this.#evict(rangeId)));
+      return;
+    }
+    this.#evicted += rangeIds.length;
+    const ended = await this.#closeTogether(rangeIds, idleClosingMs, (range) => range.close());
+    for (const [at, outcome] of ended.entries()) {
+      if (outcome.status === 'rejected') this.#deps.onCloseFailed(rangeIds[at] ?? 0, outcome.reason);
+    }
   }
 
   #release(slot: Slot, purpose: 'use' | 'upkeep'): void {

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LimitOptions } from '../config/limits.ts';
+import { JointDisk } from '../engine/joint-disk.ts';
 import { NativeIndex } from '../engine/native-index.ts';
 import { Enrichment } from '../enrichment/enrichment.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
@@ -32,6 +33,7 @@ export async function openTables(
     }),
     options: { ...limits, openRangesMax: openRangesFor(descriptorLimit(), limits) },
     clock,
+    openDisk: () => new JointDisk(storage.directory.root),
     onCloseFailed: (range_id, error) => logger.warn('a range at rest could not be closed', { range_id }, error),
   });
   // A range that is closed may still take what a full disk has kept from it.

@@ -18,7 +18,6 @@ import { checkFileHeaders } from './directory/file-headers.ts';
 import { Removals } from './directory/removals.ts';
 import { RangeReader } from './reader/range-reader.ts';
 import type { StorageCalls, StorageEvent } from './storage-calls.ts';
-import { reading } from './storage-error.ts';
 import { StorageFaults } from './storage-faults.ts';
 import { WalCheckpointer } from './wal/wal-checkpointer.ts';
 import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from './write-request.ts';
@@ -117,7 +116,7 @@ export class Storage {
     const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);
     const source = this.#faults.readsOf(rangeId);
     const onClose = () => this.#open.delete(rangeId);
-    const range = reading(source, () => new RangeReader(path, { opened, channel: this.#channel, source, onClose }));
+    const range = new RangeReader(path, { opened, channel: this.#channel, source, onClose });
     this.#open.set(rangeId, range);
     for (const partId of opened.goneParts) {
       // One that fails is tried again when the range is next opened; until then it costs only space.

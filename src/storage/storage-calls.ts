@@ -99,7 +99,10 @@ export type StorageCalls = {
   append: [WriteRequest, AppliedWrite[]];
   openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
   setTtl: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
-  closeRange: [{ rangeId: RangeId }, undefined];
+  /** Copies a range's log into its file without a sync of its own; `isWhole` when all of it was copied. */
+  copyLog: [{ rangeId: RangeId }, { isWhole: boolean }];
+  /** `isSynced`: the file system was synced since the range's last `copyLog`. */
+  closeRange: [{ rangeId: RangeId; isSynced: boolean }, undefined];
   /** The process ends soon: the range is left as after a crash. */
   leaveRange: [{ rangeId: RangeId }, undefined];
   purge: [{ rangeId: RangeId; throughSequence: number }, PurgeReport];

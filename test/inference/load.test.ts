@@ -7,6 +7,7 @@ import { fixtureModel, openTestPool } from '../support/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const chain = fixtureModel('generators', 'chain');
+const tinyBert = fixtureModel('embedders', 'tiny-bert');
 
 test('what a model turned out to be is told', async () => {
   await using host = openTestPool();
@@ -48,4 +49,25 @@ test('files that llama.cpp refuses, or that have changed since they were found, 
   expect(cut).toMatchObject({ code: 'model_load_failed', message: expect.stringMatching(/up to byte/) });
   expect(host.crashes).toEqual([]);
   expect(await host.pool.run(chain, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
+});
+
+test('files that ONNX Runtime refuses fail without its words, which are for the log', async () => {
+  using directory = new TemporaryDirectory();
+  const { path } = directory;
+  cpSync(tinyBert.model?.directory ?? '', path, { recursive: true });
+  const weights = join(path, 'onnx', 'model.onnx');
+  const described = describeModel('embedders', 'changed', path);
+  // The name of an operator that does not exist, as long as the one that does.
+  const bytes = readFileSync(weights);
+  bytes.write('MatNul', bytes.indexOf('MatMul'), 'latin1');
+  writeFileSync(weights, bytes);
+  await using host = openTestPool();
+  const refused = await host.pool
+    .info({ ...tinyBert, name: 'changed', model: described })
+    .catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    code: 'model_load_failed',
+    message: 'the model "changed" cannot be loaded: ONNX Runtime refuses its files; the log has the details',
+    cause: expect.objectContaining({ message: expect.stringMatching(/MatNul/) }),
+  });
 });

@@ -63,6 +63,7 @@ class KeepingIndex {
         diskBytes: 0,
         memoryBytes: 0,
       }),
+      memoryBytes: () => 0,
       releaseWriter: async () => {},
       verify: async () => {},
       close: async () => {},

@@ -12,6 +12,7 @@ use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::{Disk, EachFile, directories_of_checkpoint};
 use crate::error::{EngineError, damaged, io_failed};
 use crate::failpoint;
 
@@ -144,7 +145,8 @@ impl CheckpointFiles {
             draft.write_all(&text)?;
             draft.sync_all()?;
             // The names of the files must be durable before a checkpoint speaks of them.
-            self.sync_directory()?;
+            let is_first = !self.root.join(CHECKPOINT).exists();
+            EachFile.sync(&[], &directories_of_checkpoint(&self.root, is_first))?;
             failpoint::hit("checkpoint-files.before-rename");
             fs::rename(self.root.join(CHECKPOINT_DRAFT), self.root.join(CHECKPOINT))?;
             failpoint::hit("checkpoint-files.after-rename");

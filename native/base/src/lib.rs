@@ -3,6 +3,7 @@
 
 pub mod checkpoint_files;
 pub mod derived_index;
+pub mod disk;
 pub mod error;
 pub mod failpoint;
 pub mod frame;

@@ -1,15 +1,19 @@
 //! The life of an index of any kind: open, apply, commit, checkpoint, close. Options and reports cross as JSON, frames as
 //! bytes.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use napi::Env;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sundew_engine::base::derived_index::checkpoint_together;
+
 use sundew_engine::error::EngineError;
-use sundew_engine::full_text::{DerivedIndex, IndexOptions, TextIndex};
+use sundew_engine::full_text::{CheckpointReport, DerivedIndex, IndexOptions, TextIndex};
 use sundew_engine::retrieval::VectorIndex;
 use sundew_vector::dense::{DenseIndex, DenseOptions};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
@@ -97,6 +101,42 @@ pub fn checkpoint_index(env: Env, handle: u32) -> napi::Result<IndexTask<String>
     on_index(&env, handle, |index| to_json(&index.derived().checkpoint()?))
 }
 
+/// What became of one of many checkpoints.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum CheckpointOutcome {
+    Done(CheckpointReport),
+    Failed(String),
+    /// There was no time left for it.
+    Left,
+}
+
+/// Makes the last commits of many indexes durable with few syncs of their file system, and with them everything that was
+/// written there before. `disk` is the descriptor of one of its files or directories, opened before that was written and
+/// kept open until the promise settles. Checkpoints that have not begun `withinMs` from now are left out. Answers a JSON
+/// array: for each index `{done: report}`, `{failed: message}` or `"left"`.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn checkpoint_indexes(
+    env: Env,
+    handles: Vec<u32>,
+    disk: i32,
+    within_ms: f64,
+) -> napi::Result<Started<(Vec<OpenIndex>, i32, Instant), String>> {
+    let until = Instant::now() + Duration::from_millis(within_ms.max(0.0) as u64);
+    let indexes = call(&env, || handles.into_iter().map(|handle| INDEXES.get(handle)).collect())?;
+    Ok(EngineTask::start((indexes, disk, until), |(indexes, disk, until)| {
+        let derived: Vec<&dyn DerivedIndex> = indexes.iter().map(OpenIndex::derived).collect();
+        // SAFETY: the caller keeps the descriptor open.
+        let disk = unsafe { BorrowedFd::borrow_raw(*disk) };
+        let outcomes = checkpoint_together(&derived, disk, *until)?.into_iter().map(|report| match report {
+            Some(Ok(report)) => CheckpointOutcome::Done(report),
+            Some(Err(error)) => CheckpointOutcome::Failed(error.message),
+            None => CheckpointOutcome::Left,
+        });
+        to_json(&outcomes.collect::<Vec<_>>())
+    }))
+}
+
 /// Gives the writer's memory and threads back until the next apply.
 #[napi(ts_return_type = "Promise<void>")]
 pub fn release_index_writer(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
@@ -107,6 +147,12 @@ pub fn release_index_writer(env: Env, handle: u32) -> napi::Result<IndexTask<()>
 #[napi]
 pub fn index_stats(env: Env, handle: u32) -> napi::Result<String> {
     call(&env, || to_json(&INDEXES.get(handle)?.derived().stats()))
+}
+
+/// Bytes of index files that are in memory and wait for a checkpoint.
+#[napi]
+pub fn index_memory_bytes(env: Env, handle: u32) -> napi::Result<f64> {
+    call(&env, || Ok(INDEXES.get(handle)?.derived().memory_bytes() as f64))
 }
 
 /// Compares the checksums of all files of the last commit; an error with the code `index_damaged` names those that

@@ -2,6 +2,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, rmS
 import { join } from 'node:path';
 import type { RangeId } from '../write-request.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
+import { fileBytes } from './disk-usage.ts';
 
 /** Paths inside a data directory. */
 export class DataDirectory {
@@ -62,10 +63,10 @@ export class DataDirectory {
     return join(this.generationDirectory(rangeId, generation), 'indexes');
   }
 
-  /** Of these, the ranges that were not closed cleanly: a clean close leaves no write-ahead log. */
+  /** Of these, the ranges that were not closed cleanly: a clean close leaves no write-ahead log, a mere look an empty one. */
   uncleanRanges(current: ReadonlyMap<RangeId, number>): RangeId[] {
     const hasLog = ([rangeId, generation]: [RangeId, number]) =>
-      existsSync(`${this.documentsFile(rangeId, generation)}-wal`);
+      fileBytes(`${this.documentsFile(rangeId, generation)}-wal`) > 0;
     return [...current].filter(hasLog).map(([rangeId]) => rangeId);
   }
 

@@ -1,29 +1,28 @@
+import { assert } from '../../lib/assert.ts';
 import type { WorkerChannel } from '../../runtime/worker-channel.ts';
 import { fileBytes } from '../directory/disk-usage.ts';
 import type { RangeSnapshot } from '../range/range-snapshot.ts';
-import { RequestAnswers } from '../range/request-answers.ts';
+import type { RequestAnswers } from '../range/request-answers.ts';
 import type { StorageCalls } from '../storage-calls.ts';
 import type { ReadSource } from '../storage-error.ts';
 import type { AppliedWrite, RangeId } from '../write-request.ts';
-import { ChangeFeed } from './change-feed.ts';
-import { DocumentStore } from './document-store.ts';
-import { NoteStore } from './note-store.ts';
-import { PartStore } from './part-store.ts';
+import type { ChangeFeed } from './change-feed.ts';
+import type { DocumentStore } from './document-store.ts';
+import type { NoteStore } from './note-store.ts';
+import type { PartStore } from './part-store.ts';
+import { RangeStores } from './range-stores.ts';
 
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
 export class RangeReader {
   readonly rangeId: RangeId;
-  readonly documents: DocumentStore;
-  readonly parts: PartStore;
-  readonly notes: NoteStore;
-  readonly feed: ChangeFeed;
-  /** What keyed requests did. */
-  readonly answers: RequestAnswers;
   /** What opening found that an operator should read. */
   readonly warnings: readonly string[];
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #onClose: () => void;
   readonly #path: string;
+  readonly #source: ReadSource;
+  /** Opened with the first read: what is only written needs no second connection. */
+  #stores: RangeStores | undefined;
   #snapshot: RangeSnapshot;
   #isClosed = false;
 
@@ -39,15 +38,38 @@ export class RangeReader {
     const { opened, channel, source, onClose } = how;
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
-    this.documents = new DocumentStore(path, source);
-    this.parts = new PartStore(this.documents.database, source);
-    this.notes = new NoteStore(this.documents.database, source);
-    this.feed = new ChangeFeed(this.documents.database, source);
-    this.answers = new RequestAnswers(this.documents.database);
+    this.#source = source;
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
     this.#channel = channel;
     this.#onClose = onClose;
+  }
+
+  get documents(): DocumentStore {
+    return this.#open().documents;
+  }
+
+  get parts(): PartStore {
+    return this.#open().parts;
+  }
+
+  get notes(): NoteStore {
+    return this.#open().notes;
+  }
+
+  get feed(): ChangeFeed {
+    return this.#open().feed;
+  }
+
+  /** What keyed requests did. */
+  get answers(): RequestAnswers {
+    return this.#open().answers;
+  }
+
+  #open(): RangeStores {
+    assert(!this.#isClosed, 'a read of a range that was closed');
+    this.#stores ??= new RangeStores(this.#path, this.#source);
+    return this.#stores;
   }
 
   /** As of the last answered write. */
@@ -100,9 +122,18 @@ export class RangeReader {
     }
   }
 
-  async close(): Promise<void> {
+  /**
+   * Copies the write-ahead log into the file without waiting for the disk: the file system has to be synced before the
+   * range is closed. False when not all of it could be copied.
+   */
+  async copyLog(): Promise<boolean> {
+    return (await this.#channel.call('copyLog', { rangeId: this.rangeId })).isWhole;
+  }
+
+  /** `isSynced`: the file system was synced since `copyLog`. */
+  async close(isSynced = false): Promise<void> {
     this.#closeReaders();
-    await this.#channel.call('closeRange', { rangeId: this.rangeId });
+    await this.#channel.call('closeRange', { rangeId: this.rangeId, isSynced });
   }
 
   /** As `close` when the process ends soon: the log is copied into the file when the range is next opened. */
@@ -119,9 +150,7 @@ export class RangeReader {
   #closeReaders(): void {
     this.#isClosed = true;
     this.#onClose();
-    this.parts.close();
-    this.notes.close();
-    this.feed.close();
-    this.documents.close();
+    this.#stores?.close();
+    this.#stores = undefined;
   }
 }

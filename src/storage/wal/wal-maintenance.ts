@@ -51,6 +51,8 @@ export class WalMaintenance {
   /** Frames beyond which `maintain` has something to do. */
   #framesDue = 0;
   #isCopying = false;
+  /** What was copied from the log may be lost: the log must not begin again. */
+  #hasUnsyncedCopy = false;
 
   private constructor(database: Database, path: string) {
     this.#database = database;
@@ -139,6 +141,33 @@ export class WalMaintenance {
   }
 
   /**
+   * As `checkpoint`, without waiting for the disk. The log has to stay as it is until the file is synced: by `syncCopy`,
+   * which is to come before any other use of the file, or together with other files (`finish`). False when something kept
+   * it from copying all.
+   */
+  copyUnsynced(): boolean {
+    this.#hasUnsyncedCopy = true;
+    this.#database.run('PRAGMA synchronous = OFF');
+    try {
+      return this.checkpoint() === 'nothing';
+    } finally {
+      this.#database.run('PRAGMA synchronous = FULL');
+    }
+  }
+
+  /** Makes durable what `copyUnsynced` has copied, if it has. */
+  syncCopy(): void {
+    if (!this.#hasUnsyncedCopy) return;
+    const descriptor = openSync(this.#path, 'r+');
+    try {
+      fdatasyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    this.#hasUnsyncedCopy = false;
+  }
+
+  /**
    * Writes wait here until the log is short: what comes in faster than it can be copied would fill the disk. The other
    * thread may hold the copy's lock, for which SQLite itself does not wait. A reader that pins the log is not waited for
    * before the log has reached its bound: it may need long.
@@ -152,8 +181,9 @@ export class WalMaintenance {
     }
   }
 
-  /** Copies everything and empties the log, before a clean close. */
-  finish(): void {
+  /** Copies everything and empties the log, before a clean close. `isSynced`: the file was synced after `copyUnsynced`. */
+  finish(isSynced = false): void {
+    if (!isSynced) this.syncCopy();
     emptyLog(this.#database, this.#path);
   }
 

@@ -37,6 +37,7 @@ const freeingCalls: ReadonlySet<ControlName> = new Set([
   'purge',
   'checkpoint',
   'walCheckpointed',
+  'copyLog',
   'closeRange',
 ]);
 
@@ -142,8 +143,9 @@ export class StorageWriter {
       range.ttlDurationMs = ttlDurationMs;
       if (ttlDurationMs !== undefined) range.file.indexTtlBases();
     },
-    closeRange: ({ rangeId }) => {
-      this.#live().ranges.close(rangeId);
+    copyLog: ({ rangeId }) => ({ isWhole: this.#live().ranges.get(rangeId).wal.copyUnsynced() }),
+    closeRange: ({ rangeId, isSynced }) => {
+      this.#live().ranges.close(rangeId, isSynced);
     },
     leaveRange: ({ rangeId }) => {
       this.#live().ranges.leave(rangeId);

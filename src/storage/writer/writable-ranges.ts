@@ -58,6 +58,7 @@ export class WritableRanges {
 
   get(rangeId: RangeId): WritableRange {
     const open = this.#open.get(rangeId);
+    open?.wal.syncCopy();
     if (open) return open;
     const record = this.#catalog.range(rangeId);
     if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
@@ -87,11 +88,12 @@ export class WritableRanges {
     return this.#open.values();
   }
 
-  close(rangeId: RangeId): void {
+  /** `isSynced`: the file system was synced after the log was copied. */
+  close(rangeId: RangeId, isSynced = false): void {
     const range = this.#open.get(rangeId);
     if (!range) return;
     this.#open.delete(rangeId);
-    range.wal.finish();
+    range.wal.finish(isSynced);
     range.file.close();
   }
 

@@ -20,6 +20,7 @@ const callBits = {
   mkdir: 128,
   directorySync: 256,
   read: 512,
+  fileSystemSync: 1024,
 } as const;
 export type FaultCall = keyof typeof callBits;
 

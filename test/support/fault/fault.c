@@ -41,7 +41,7 @@
 #define MAGIC 0x544c4146u /* "FALT" */
 #define RULES_MAX 16
 
-enum { OP_WRITE = 1, OP_SYNC = 2, OP_TRUNCATE = 4, OP_CREATE = 8, OP_RENAME = 16, OP_OPEN = 32, OP_UNLINK = 64, OP_MKDIR = 128, OP_DIRSYNC = 256, OP_READ = 512 };
+enum { OP_WRITE = 1, OP_SYNC = 2, OP_TRUNCATE = 4, OP_CREATE = 8, OP_RENAME = 16, OP_OPEN = 32, OP_UNLINK = 64, OP_MKDIR = 128, OP_DIRSYNC = 256, OP_READ = 512, OP_FSSYNC = 1024 };
 enum { ACTION_FAIL = 0, ACTION_DROP = 1, ACTION_KILL = 2 };
 
 struct rule {
@@ -219,21 +219,54 @@ static void shadow_directory(int fd, const char *name) {
   if (syscall(SYS_renameat2, AT_FDCWD, temporary, AT_FDCWD, target, 0) < 0) shadow_failed("rename");
 }
 
+/* Of one file or directory; `below`: of everything in it, too. */
+static void shadow_of(int fd, const char *path, int below) {
+  struct statx info;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &info) < 0) return;
+  char name[128];
+  identity(&info, name, sizeof name);
+  if (S_ISREG(info.stx_mode)) shadow_file(fd, name);
+  if (!S_ISDIR(info.stx_mode)) return;
+  shadow_directory(fd, name);
+  DIR *directory = below ? opendir(path) : NULL;
+  if (!directory) return;
+  struct dirent *entry;
+  while ((entry = readdir(directory))) {
+    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+    char child[PATH_MAX * 2];
+    snprintf(child, sizeof child, "%s/%s", path, entry->d_name);
+    /* It may be gone by now. */
+    int in = open_real(child, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (in < 0) continue;
+    shadow_of(in, child, 1);
+    close(in);
+  }
+  closedir(directory);
+}
+
 static void shadow(int fd) {
   if (!shadow_from_length) return;
   int saved = errno;
   char path[PATH_MAX];
   if (path_of(fd, path, sizeof path) && !strncmp(path, shadow_from, shadow_from_length) &&
       (path[shadow_from_length] == '/' || !path[shadow_from_length])) {
-    struct statx info;
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &info) == 0) {
-      char name[128];
-      identity(&info, name, sizeof name);
-      pthread_mutex_lock(&shadow_lock);
-      if (S_ISDIR(info.stx_mode)) shadow_directory(fd, name);
-      else if (S_ISREG(info.stx_mode)) shadow_file(fd, name);
-      pthread_mutex_unlock(&shadow_lock);
-    }
+    pthread_mutex_lock(&shadow_lock);
+    shadow_of(fd, path, 0);
+    pthread_mutex_unlock(&shadow_lock);
+  }
+  errno = saved;
+}
+
+/* A sync of the whole file system. */
+static void shadow_all(void) {
+  if (!shadow_from_length) return;
+  int saved = errno;
+  int root = open_real(shadow_from, O_RDONLY | O_CLOEXEC, 0);
+  if (root >= 0) {
+    pthread_mutex_lock(&shadow_lock);
+    shadow_of(root, shadow_from, 1);
+    pthread_mutex_unlock(&shadow_lock);
+    close(root);
   }
   errno = saved;
 }
@@ -265,6 +298,7 @@ static uint32_t sync_op(int fd) {
 }
 int fsync(int fd) { REAL(fsync); GUARD_FD(sync_op(fd), fd, 0); int result = real(fd); if (result == 0) shadow(fd); return result; }
 int fdatasync(int fd) { REAL(fdatasync); GUARD_FD(sync_op(fd), fd, 0); int result = real(fd); if (result == 0) shadow(fd); return result; }
+int syncfs(int fd) { REAL(syncfs); GUARD_FD(OP_FSSYNC, fd, 0); int result = real(fd); if (result == 0) shadow_all(); return result; }
 
 int ftruncate(int fd, off_t size) { REAL(ftruncate); GUARD_FD(OP_TRUNCATE, fd, 0); return real(fd, size); }
 int ftruncate64(int fd, off64_t size) { REAL(ftruncate64); GUARD_FD(OP_TRUNCATE, fd, 0); return real(fd, size); }

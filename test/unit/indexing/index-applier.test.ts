@@ -96,6 +96,7 @@ class Bench {
         diskBytes: 0,
         memoryBytes: 0,
       }),
+      memoryBytes: () => 0,
       releaseWriter: async () => {
         this.released += 1;
       },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { ClosedRanges, type SavedRangeFacts } from '../../../src/indexing/closed-ranges.ts';
 import type { IndexedRange } from '../../../src/indexing/indexed-range.ts';
+import type { JointDisk } from '../../../src/indexing/joint-closing.ts';
 import type { RangeFacts } from '../../../src/indexing/range-facts.ts';
 import { openRangesFor, RangePool } from '../../../src/indexing/range-pool.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
@@ -12,16 +13,39 @@ function factsOf(documents: number): RangeFacts {
 /** A pool of ranges that open at once and close when told to, or at once. Ranges in `busy` are not at rest. */
 function poolOf(
   openRangesMax: number,
-  parts: { holdsClosings?: boolean; closingMs?: number; saved?: SavedRangeFacts[] } = {},
+  parts: {
+    holdsClosings?: boolean;
+    /** How long a range takes to be prepared for its closing, in milliseconds. */
+    preparingMs?: (rangeId: number) => number;
+    /** The outcome of the checkpoint of the range's index; it has none without this. */
+    checkpoint?: (rangeId: number) => Promise<'done' | 'failed' | 'left'>;
+    saved?: SavedRangeFacts[];
+  } = {},
 ) {
   const opened: number[] = [];
   const closed: number[] = [];
   const left: number[] = [];
+  const checkpointed: number[] = [];
+  /** Closed without a sync of their own. */
+  const synced: number[] = [];
+  /** Indexes that were made durable together. */
+  const together: number[][] = [];
   const closings: (() => void)[] = [];
   const busy = new Set<number>();
   const stamps = new Map<number, string>();
   const saves: SavedRangeFacts[][] = [];
   const clock = new FakeClock();
+  const disk: JointDisk = {
+    async checkpoint(indexes) {
+      together.push(indexes.map(({ handle }) => handle));
+      const outcomes = await Promise.all(indexes.map(({ handle }) => parts.checkpoint?.(handle)));
+      return outcomes.map((outcome) => {
+        if (outcome === 'failed') return new Error('no room');
+        return outcome === 'done' ? { sequence: 7, bytes: 1 } : undefined;
+      });
+    },
+    [Symbol.dispose]() {},
+  };
   const pool = new RangePool({
     async open(rangeId) {
       opened.push(rangeId);
@@ -32,10 +56,17 @@ function poolOf(
           return !busy.has(rangeId);
         },
         facts: () => factsOf(100 + rangeId),
-        async close() {
+        async prepareClose() {
+          const ms = parts.preparingMs?.(rangeId) ?? 0;
+          if (ms > 0) await new Promise<void>((resolve) => clock.after(ms, resolve));
+          return true;
+        },
+        undurable: () =>
+          parts.checkpoint ? [{ undurable: { handle: rangeId }, checkpointed: () => checkpointed.push(rangeId) }] : [],
+        async close(isSynced = false) {
           if (parts.holdsClosings) await new Promise<void>((resolve) => closings.push(resolve));
           closed.push(rangeId);
-          if (parts.closingMs) await clock.advance(parts.closingMs);
+          if (isSynced) synced.push(rangeId);
           return factsOf(rangeId);
         },
         discard: async () => void closed.push(rangeId),
@@ -52,6 +83,7 @@ function poolOf(
     }),
     options: { openRangesMax, warmRangesMax: 1, rangeIdleMs: 60_000 },
     clock,
+    openDisk: () => disk,
     onCloseFailed: () => undefined,
   });
   const use = async (...rangeIds: number[]) => {
@@ -60,7 +92,7 @@ function poolOf(
       await settle();
     }
   };
-  return { pool, opened, closed, left, closings, busy, stamps, saves, clock, use };
+  return { pool, opened, closed, left, checkpointed, synced, together, closings, busy, stamps, saves, clock, use };
 }
 
 describe('a bound on open ranges', () => {
@@ -183,15 +215,59 @@ describe('what an earlier process saved', () => {
   });
 });
 
-test('a stop leaves what it has no time to close, and tells of it as of the rest', async () => {
-  const { pool, closed, left, saves, use } = poolOf(100, { closingMs: 500 });
-  await use(...Array.from({ length: 40 }, (_, at) => at + 1));
-  await pool.closeAll(1_000);
-  // Those used last come first; none is closed after the time has passed, but for those that had begun.
-  expect(closed[0]).toBe(40);
-  expect(closed).toHaveLength(2 * 16);
-  expect([...closed, ...left].sort((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, at) => at + 1));
-  expect(saves.flat()).toHaveLength(40);
+describe('ranges that are closed together', () => {
+  test('at a stop are made durable with one sync, and closed without any of their own', async () => {
+    const { pool, together, synced, left, saves, use } = poolOf(100, { checkpoint: async () => 'done' });
+    await use(1, 2, 3);
+    await pool.closeAll(1_000);
+    expect([together, synced, left]).toEqual([[[1, 2, 3]], [1, 2, 3], []]);
+    expect(saves.flat()).toHaveLength(3);
+  });
+
+  test('at a stop are left as they are when they are not ready in time', async () => {
+    const { pool, together, closed, left, saves, clock, use } = poolOf(100, {
+      preparingMs: (rangeId) => (rangeId === 2 ? 1_500 : 0),
+      checkpoint: async () => 'done',
+    });
+    await use(1, 2, 3);
+    const stop = pool.closeAll(1_000);
+    await settle();
+    expect(together).toEqual([]);
+    await clock.advance(1_000);
+    await clock.advance(500);
+    await stop;
+    expect([together, closed, left]).toEqual([[[1, 3]], [1, 3], [2]]);
+    // What is told of it later is what is known now.
+    expect(saves.flat()).toHaveLength(3);
+  });
+
+  test('at a stop are left as they are when their index could not be made durable', async () => {
+    const outcomes = ['done', 'failed', 'left'] as const;
+    const { pool, closed, left, checkpointed, use } = poolOf(100, {
+      checkpoint: async (rangeId) => outcomes[rangeId - 1] ?? 'left',
+    });
+    await use(1, 2, 3);
+    await pool.closeAll(1_000);
+    // A failure is told to the index.
+    expect([closed, left, checkpointed]).toEqual([[1], [2, 3], [1, 2]]);
+  });
+
+  test('are all left when the disk cannot be synced', async () => {
+    const { pool, closed, left, use } = poolOf(100, { checkpoint: () => Promise.reject(new Error('no room')) });
+    await use(1, 2);
+    await pool.closeAll(1_000);
+    expect([closed, left]).toEqual([[], [1, 2]]);
+  });
+
+  test('because nobody uses them are closed by themselves when they could not be made durable together', async () => {
+    const { pool, together, closed, synced, left, clock, use } = poolOf(100, {
+      checkpoint: async (rangeId) => (rangeId === 2 ? 'failed' : 'done'),
+    });
+    await use(1, 2, 3, 4, 5);
+    await clock.advance(60_000);
+    await pool.closeIdle();
+    expect([together, synced, closed.sort(), left]).toEqual([[[1, 2, 3, 4]], [1, 3, 4], [1, 2, 3, 4], []]);
+  });
 });
 
 test('a range that was written while it was closed is looked at again', async () => {

@@ -11,7 +11,7 @@ use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Ter
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, IndexWriter, Score, SegmentReader, Term};
 
-use super::document::IndexedDocument;
+use super::document::{IndexedDocument, QueuedDocument};
 use super::fields::Fields;
 
 /// A commit of more documents, or more bytes of text, goes to the indexing thread.
@@ -37,18 +37,18 @@ pub struct PendingDocuments {
     /// The documents of this commit go to the indexing thread.
     is_large: bool,
     /// Of a large commit: what comes next, in order.
-    operations: Vec<UserOperation<IndexedDocument>>,
+    operations: Vec<UserOperation<QueuedDocument>>,
 }
 
 impl PendingDocuments {
     pub fn add(
         &mut self,
-        writer: &IndexWriter<IndexedDocument>,
+        writer: &IndexWriter<QueuedDocument>,
         fields: &Fields,
         document: IndexedDocument,
     ) -> tantivy::Result<()> {
         if self.is_large {
-            return self.hand_over(writer, UserOperation::Add(document));
+            return self.hand_over(writer, UserOperation::Add(document.into()));
         }
         self.text_bytes += document.text.len();
         self.documents.push(document);
@@ -57,7 +57,7 @@ impl PendingDocuments {
             self.text_bytes = 0;
             self.hand_over_deletes(writer, fields, None)?;
             for document in std::mem::take(&mut self.documents) {
-                self.hand_over(writer, UserOperation::Add(document))?;
+                self.hand_over(writer, UserOperation::Add(document.into()))?;
             }
         }
         Ok(())
@@ -65,11 +65,11 @@ impl PendingDocuments {
 
     fn hand_over(
         &mut self,
-        writer: &IndexWriter<IndexedDocument>,
-        operation: UserOperation<IndexedDocument>,
+        writer: &IndexWriter<QueuedDocument>,
+        operation: UserOperation<QueuedDocument>,
     ) -> tantivy::Result<()> {
         if let UserOperation::Add(document) = &operation {
-            self.text_bytes += document.text.len();
+            self.text_bytes += document.0.text.len();
         }
         self.operations.push(operation);
         if self.operations.len() >= HANDED_OVER_MAX || self.text_bytes > TEXT_BYTES_MAX {
@@ -78,7 +78,7 @@ impl PendingDocuments {
         Ok(())
     }
 
-    fn hand_over_all(&mut self, writer: &IndexWriter<IndexedDocument>) -> tantivy::Result<()> {
+    fn hand_over_all(&mut self, writer: &IndexWriter<QueuedDocument>) -> tantivy::Result<()> {
         self.text_bytes = 0;
         writer.run(self.operations.drain(..)).map(|_| ())
     }
@@ -86,7 +86,7 @@ impl PendingDocuments {
     /// A newer version of the document comes, or it is deleted.
     pub fn delete(
         &mut self,
-        writer: &IndexWriter<IndexedDocument>,
+        writer: &IndexWriter<QueuedDocument>,
         fields: &Fields,
         ordinal: u32,
     ) -> tantivy::Result<()> {
@@ -100,7 +100,7 @@ impl PendingDocuments {
 
     fn hand_over_deletes(
         &mut self,
-        writer: &IndexWriter<IndexedDocument>,
+        writer: &IndexWriter<QueuedDocument>,
         fields: &Fields,
         except: Option<SegmentId>,
     ) -> tantivy::Result<()> {
@@ -111,7 +111,7 @@ impl PendingDocuments {
     }
 
     /// Writes what is held back as a segment of the commit that follows.
-    pub fn write_segment(&mut self, writer: &IndexWriter<IndexedDocument>, fields: &Fields) -> tantivy::Result<()> {
+    pub fn write_segment(&mut self, writer: &IndexWriter<QueuedDocument>, fields: &Fields) -> tantivy::Result<()> {
         if std::mem::take(&mut self.is_large) {
             return self.hand_over_all(writer);
         }

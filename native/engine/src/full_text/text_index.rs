@@ -14,7 +14,7 @@ use tantivy::store::Compressor;
 use tantivy::{FutureResult, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher, SegmentMeta};
 
 use super::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
-use super::document::IndexedDocument;
+use super::document::QueuedDocument;
 use super::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
@@ -31,6 +31,7 @@ use crate::failpoint;
 use crate::frame::{Frame, Row, RowKind};
 use crate::retrieval::OrdinalCache;
 use sundew_base::derived_index::DerivedIndex;
+use sundew_base::disk::Disk;
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 
 /// Skipped rows that a report names.
@@ -68,6 +69,8 @@ pub struct TextIndex {
     pub(super) columns: ColumnCache,
     pub(super) filters: Arc<FilterCache>,
     ordinals: Arc<OrdinalCache>,
+    /// Of which generation of the searcher, and how many.
+    term_count: Mutex<Option<(u64, u64)>>,
     writing: Mutex<TextWriter>,
     /// Files of the last durable checkpoint.
     durable: Mutex<HashSet<PathBuf>>,
@@ -84,7 +87,7 @@ pub struct TextIndex {
 
 struct TextWriter {
     /// Open from the first row until `release_writer`.
-    writer: Option<IndexWriter<IndexedDocument>>,
+    writer: Option<IndexWriter<QueuedDocument>>,
     /// Documents of a commit that is small so far.
     pending: PendingDocuments,
     documents: DocumentReader,
@@ -153,6 +156,7 @@ impl TextIndex {
             columns: ColumnCache::default(),
             filters: Arc::default(),
             ordinals: Arc::default(),
+            term_count: Mutex::default(),
             writing: Mutex::new(TextWriter {
                 writer: None,
                 pending: PendingDocuments::default(),
@@ -283,8 +287,17 @@ impl TextIndex {
         }
     }
 
-    /// Terms of analysed text and of values, counted once for each segment.
+    /// Terms of analysed text and of values, counted once for each segment, and once for each commit.
     fn term_count(&self, searcher: &Searcher) -> u64 {
+        let mut counted = self.term_count.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let generation = searcher.generation().generation_id();
+        match *counted {
+            Some((known, count)) if known == generation => count,
+            _ => counted.insert((generation, self.count_terms(searcher))).1,
+        }
+    }
+
+    fn count_terms(&self, searcher: &Searcher) -> u64 {
         let used = self.slots.snapshot().len();
         let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
         let terms = |field: &tantivy::schema::Field| -> u64 {
@@ -366,20 +379,22 @@ impl DerivedIndex for TextIndex {
         })
     }
 
-    fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
+    fn checkpoint_on(&self, disk: &dyn Disk, is_last: bool) -> Result<CheckpointReport, EngineError> {
         let started = Instant::now();
         let mut durable = self.durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if self.closed.load(Ordering::Relaxed) {
             return Err(EngineError::internal("the index was closed"));
         }
-        let Some(work) = write_checkpoint(&self.directory, &self.options, &mut durable)? else {
+        let Some(work) = write_checkpoint(&self.directory, &self.options, &mut durable, disk)? else {
             return Ok(CheckpointReport::default());
         };
         let sequence = sequence_of(&work.meta)?;
         self.checkpoint_sequence.store(sequence, Ordering::Release);
-        // Readers of files that were in memory now read the disk's.
-        self.reload(&self.writing())?;
-        self.columns.clear();
+        if !is_last {
+            // Readers of files that were in memory now read the disk's.
+            self.reload(&self.writing())?;
+            self.columns.clear();
+        }
         Ok(CheckpointReport {
             sequence,
             files_written: work.files,
@@ -422,6 +437,10 @@ impl DerivedIndex for TextIndex {
         }
     }
 
+    fn memory_bytes(&self) -> u64 {
+        self.directory.bytes().1
+    }
+
     fn verify(&self) -> Result<(), EngineError> {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.index.validate_checksum()));
         let failed =
@@ -450,7 +469,7 @@ impl DerivedIndex for TextIndex {
 
 /// The inner error is the reason for which the row is left out.
 fn add_row(
-    writer: &IndexWriter<IndexedDocument>,
+    writer: &IndexWriter<QueuedDocument>,
     pending: &mut PendingDocuments,
     fields: &Fields,
     documents: &mut DocumentReader,

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
+use sundew_base::disk::Disk;
 use sundew_base::error::EngineError;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
@@ -372,7 +373,7 @@ impl DerivedIndex for DenseIndex {
         Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
     }
 
-    fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
+    fn checkpoint_on(&self, _: &dyn Disk, _: bool) -> Result<CheckpointReport, EngineError> {
         let started = Instant::now();
         let Some(checkpoints) = &self.checkpoints else { return Ok(CheckpointReport::default()) };
         let mut checkpoints = checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

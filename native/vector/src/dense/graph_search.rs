@@ -7,7 +7,7 @@ use super::nearest::Neighbour;
 use super::rescoring::{Rescoring, Wanted};
 use super::search_cost::{
     STARTS_MAX, SURE_EFFORT, around, candidates_worth, rescored_for, scanned_among, scanned_for, starts_for,
-    steps_among, wider_starts_for,
+    steps_among, walked_at_most, wider_starts_for,
 };
 use super::search_state::{Candidates, DenseSearch};
 use crate::bit_set::BitSet;
@@ -188,12 +188,18 @@ impl<'s> GraphSearch<'s, '_> {
         let mut next = self.next(count, candidates);
         loop {
             match (end, next) {
-                (WalkEnd::OverBudget, _) => {
+                (WalkEnd::OverBudget, _) if self.may_step(count) => {
                     if let Some(found) = self.walk_over(allowed) {
                         return found;
                     }
                     break;
                 }
+                // Nodes that the walk has met are not compared again. A distance bound asks for all rows, which were not kept.
+                (WalkEnd::OverBudget, _) if self.search.distance.is_open() => {
+                    self.search.took("exact_fallback");
+                    (end, next) = (WalkEnd::Done, Next::Scan);
+                }
+                (WalkEnd::OverBudget, _) => break,
                 (WalkEnd::Due, _) | (_, Next::Answer) => {
                     let (found, is_complete) = self.rescore(Walked::Kept, wanted);
                     let is_enough = is_complete || found.len() >= limit.min(allowed.rows().len());
@@ -230,8 +236,20 @@ impl<'s> GraphSearch<'s, '_> {
             ball_max: candidates_worth(count),
             thin_ball_max: candidates_worth(count.min(steps_among(count, self.search.candidates.full).1)),
             kept: rescored_for(limit),
-            budget: count as u64 / 3,
+            budget: self.left_to_walk(count),
         }
+    }
+
+    /// Costs that walks among `count` allowed nodes may still compute, all walks of a search together. They are lost when a
+    /// scan has to follow.
+    fn left_to_walk(&self, count: usize) -> u64 {
+        walked_at_most(count).saturating_sub(self.scratch.visits)
+    }
+
+    /// Whether a walk on allowed nodes only costs less than a scan.
+    fn may_step(&self, count: usize) -> bool {
+        let (starts, scanned) = steps_among(count, self.search.candidates.full);
+        count > scanned && self.left_to_walk(count) > 2 * starts as u64
     }
 
     /// A walk on all nodes that fills `kept`; or the same walk again, to go on with more candidates.
@@ -242,13 +260,12 @@ impl<'s> GraphSearch<'s, '_> {
             let share = allowed.len() as f32 / self.rows.node_count() as f32;
             let told_by = (STARTS_TELL / share).min(STARTS_MAX as f32) as usize;
             graph.descend(self.query, 0, starts_for(candidates).max(told_by), self.scratch);
-            self.scratch.kept.reset(walk.kept);
             let near = self.scratch.starts.iter().filter(|(_, node)| allowed.contains(*node)).count();
+            graph.begin_until_kept(&walk, self.scratch);
             if near == 0 && share * self.scratch.starts.len() as f32 >= STARTS_TELL {
                 return WalkEnd::OverBudget;
             }
             self.start_at_equal();
-            graph.begin_until_kept(&walk, self.scratch);
         } else {
             graph.more_starts(self.query, wider_starts_for(candidates), self.scratch);
         }
@@ -256,13 +273,10 @@ impl<'s> GraphSearch<'s, '_> {
         graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due())
     }
 
-    /// What a walk on allowed nodes only finds, if it finds enough and costs less than a scan.
+    /// What a walk on allowed nodes only finds, if it finds enough.
     fn walk_over(&mut self, allowed: &Allowed) -> Option<Vec<Neighbour>> {
         let count = allowed.nodes.len();
-        let (starts, scanned) = steps_among(count, self.search.candidates.full);
-        if count <= scanned {
-            return None;
-        }
+        let (starts, _) = steps_among(count, self.search.candidates.full);
         self.search.took("filtered_steps");
         let mut starts_at: Vec<u32> = self.scratch.kept.iter().map(|(_, node)| node).collect();
         starts_at.extend(allowed.nodes.iter().step_by(count.div_ceil(starts)));

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
+use sundew_base::disk::Disk;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
@@ -165,7 +166,7 @@ impl DerivedIndex for SparseIndex {
         })
     }
 
-    fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
+    fn checkpoint_on(&self, _: &dyn Disk, _: bool) -> Result<CheckpointReport, EngineError> {
         let started = Instant::now();
         let Some(durable) = &self.durable else { return Ok(CheckpointReport::default()) };
         let mut durable = durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -54,9 +54,7 @@ export const load: LoadBackend = async (spec) => {
     return { ...backend, handlers: { ...tokensOf(spec), ...backend.handlers } };
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ServiceError('model_load_failed', `the model "${spec.name}" cannot be loaded: ${reason}`, {
-      cause: error,
-    });
+    const message = `the model "${spec.name}" cannot be loaded: ONNX Runtime refuses its files; the log has the details`;
+    throw new ServiceError('model_load_failed', message, { cause: error });
   }
 };

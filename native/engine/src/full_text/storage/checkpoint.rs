@@ -4,11 +4,12 @@
 //! It is replaced by a rename after all of them are synced, so the directory always holds one whole commit.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sundew_base::disk::{Disk, directories_of_checkpoint};
 
 use super::directory::{CheckpointPlan, IndexDirectory, RestoredCheckpoint, remove_if_there};
 use crate::error::EngineError;
@@ -164,23 +165,25 @@ pub fn write_checkpoint(
     directory: &IndexDirectory,
     options: &IndexOptions,
     durable: &mut HashSet<PathBuf>,
+    disk: &dyn Disk,
 ) -> Result<Option<CheckpointWork>, EngineError> {
     let (Some(root), Some(plan)) = (directory.root(), directory.begin_checkpoint(files_of_commit)) else {
         return Ok(None);
     };
     let failed = |error| io_failed("write a checkpoint")(error);
+    let (draft, checkpoint) = (root.join(CHECKPOINT_DRAFT), root.join(CHECKPOINT_FILE));
     failpoint::hit("index.checkpoint.before-files");
     let mut work = CheckpointWork { files: 0, bytes: 0, meta: Vec::new() };
-    sync_files(root, &plan, durable, &mut work).map_err(failed)?;
-    failpoint::hit("index.checkpoint.before-directory-sync");
-    sync_directory(root).map_err(failed)?;
+    let mut unsynced = write_files(root, &plan, durable, &mut work).map_err(failed)?;
     failpoint::hit("index.checkpoint.before-draft");
-    let checkpoint = describe(&plan, options)?;
-    write_synced(&root.join(CHECKPOINT_DRAFT), &checkpoint).map_err(failed)?;
+    fs::write(&draft, describe(&plan, options)?).map_err(failed)?;
+    unsynced.push(draft.clone());
+    failpoint::hit("index.checkpoint.before-directory-sync");
+    disk.sync(&unsynced, &directories_of_checkpoint(root, !checkpoint.exists())).map_err(failed)?;
     failpoint::hit("index.checkpoint.before-rename");
-    fs::rename(root.join(CHECKPOINT_DRAFT), root.join(CHECKPOINT_FILE)).map_err(failed)?;
+    fs::rename(&draft, &checkpoint).map_err(failed)?;
     failpoint::hit("index.checkpoint.after-rename");
-    sync_directory(root).map_err(failed)?;
+    disk.sync(&[], &[root]).map_err(failed)?;
     failpoint::hit("index.checkpoint.before-release");
     for (name, bytes) in &plan.in_memory {
         directory.moved_to_disk(name, bytes.len() as u64);
@@ -193,26 +196,28 @@ pub fn write_checkpoint(
     Ok(Some(work))
 }
 
-fn sync_files(
+/// Writes the files that are only in memory. Answers all files that may not be on the disk yet.
+fn write_files(
     root: &Path,
     plan: &CheckpointPlan,
     durable: &HashSet<PathBuf>,
     work: &mut CheckpointWork,
-) -> io::Result<()> {
+) -> io::Result<Vec<PathBuf>> {
+    let mut unsynced = Vec::new();
     for (name, bytes) in &plan.in_memory {
-        // A checkpoint that failed half way may have left the file.
-        remove_if_there(&root.join(name))?;
-        write_synced(&root.join(name), bytes)?;
-        work.files += 1;
+        let path = root.join(name);
+        // A checkpoint that failed half way may have left a part of the file.
+        fs::write(&path, bytes.as_slice())?;
+        unsynced.push(path);
         work.bytes += bytes.len() as u64;
         failpoint::hit("index.checkpoint.after-file");
     }
     for (name, bytes) in plan.on_disk.iter().filter(|(name, _)| !durable.contains(name)) {
-        File::open(root.join(name))?.sync_all()?;
-        work.files += 1;
+        unsynced.push(root.join(name));
         work.bytes += bytes;
     }
-    Ok(())
+    work.files += unsynced.len();
+    Ok(unsynced)
 }
 
 fn describe(plan: &CheckpointPlan, options: &IndexOptions) -> Result<Vec<u8>, EngineError> {
@@ -228,14 +233,4 @@ fn describe(plan: &CheckpointPlan, options: &IndexOptions) -> Result<Vec<u8>, En
     let checkpoint =
         CheckpointFile { format: CHECKPOINT_FORMAT, fingerprint: options.fingerprint(), meta, managed, crc, files };
     serde_json::to_vec(&checkpoint).map_err(|error| EngineError::internal(format!("checkpoint: {error}")))
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn sync_directory(root: &Path) -> io::Result<()> {
-    File::open(root)?.sync_all()
 }

@@ -1,0 +1,30 @@
+import { RequestAnswers } from '../range/request-answers.ts';
+import { type ReadSource, reading } from '../storage-error.ts';
+import { ChangeFeed } from './change-feed.ts';
+import { DocumentStore } from './document-store.ts';
+import { NoteStore } from './note-store.ts';
+import { PartStore } from './part-store.ts';
+
+/** What is read of one range's file, over one connection. */
+export class RangeStores {
+  readonly documents: DocumentStore;
+  readonly parts: PartStore;
+  readonly notes: NoteStore;
+  readonly feed: ChangeFeed;
+  readonly answers: RequestAnswers;
+
+  constructor(path: string, source: ReadSource) {
+    this.documents = reading(source, () => new DocumentStore(path, source));
+    this.parts = new PartStore(this.documents.database, source);
+    this.notes = new NoteStore(this.documents.database, source);
+    this.feed = new ChangeFeed(this.documents.database, source);
+    this.answers = new RequestAnswers(this.documents.database);
+  }
+
+  close(): void {
+    this.parts.close();
+    this.notes.close();
+    this.feed.close();
+    this.documents.close();
+  }
+}
