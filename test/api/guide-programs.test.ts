@@ -6,6 +6,8 @@ import { startTestServer } from '../support/test-server.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const fixtures = join(root, 'test/fixtures/models');
+/** Ten processes, on a busy machine. */
+const programsMs = 180_000;
 /** Programs lie inside of the package, which finds itself by its name. */
 const folder = join(root, 'build/guide-programs');
 
@@ -39,25 +41,37 @@ async function run(code: string, directory: string): Promise<string> {
 }
 
 describe('the programs of the guide print what it shows', () => {
-  test('client.md', async () => {
-    using models = new TemporaryDirectory();
-    // The small models of the tests under the names of the page.
-    cpSync(`${fixtures}/generators/chain`, join(models.path, 'generators/smollm2-135m-instruct'), { recursive: true });
-    cpSync(`${fixtures}/embedders/tiny-bert`, join(models.path, 'embedders/all-minilm-l6-v2'), { recursive: true });
-    await using server = await startTestServer({ set: { '--models-dir': models.path, '--allow-downloads': 'false' } });
-    const programs = programsOf('client.md');
-    expect(programs.length).toBeGreaterThan(6);
-    for (const { code, printed } of programs) {
-      const found = await run(code.replaceAll('http://127.0.0.1:8080', server.url), models.path);
-      expect(found).toBe(printed ?? found);
-      expect(found).not.toBe('');
-    }
-  });
+  test(
+    'client.md',
+    async () => {
+      using models = new TemporaryDirectory();
+      // The small models of the tests under the names of the page.
+      cpSync(`${fixtures}/generators/chain`, join(models.path, 'generators/smollm2-135m-instruct'), {
+        recursive: true,
+      });
+      cpSync(`${fixtures}/embedders/tiny-bert`, join(models.path, 'embedders/all-minilm-l6-v2'), { recursive: true });
+      await using server = await startTestServer({
+        set: { '--models-dir': models.path, '--allow-downloads': 'false' },
+      });
+      const programs = programsOf('client.md');
+      expect(programs.length).toBeGreaterThan(6);
+      for (const { code, printed } of programs) {
+        const found = await run(code.replaceAll('http://127.0.0.1:8080', server.url), models.path);
+        expect(found).toBe(printed ?? found);
+        expect(found).not.toBe('');
+      }
+    },
+    programsMs,
+  );
 
-  test('embedding.md', async () => {
-    using directory = new TemporaryDirectory();
-    const programs = programsOf('embedding.md');
-    expect(programs).toHaveLength(3);
-    for (const { code, printed } of programs) expect(await run(code, directory.path)).toBe(printed ?? 'nothing');
-  });
+  test(
+    'embedding.md',
+    async () => {
+      using directory = new TemporaryDirectory();
+      const programs = programsOf('embedding.md');
+      expect(programs).toHaveLength(3);
+      for (const { code, printed } of programs) expect(await run(code, directory.path)).toBe(printed ?? 'nothing');
+    },
+    programsMs,
+  );
 });
