@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { serverCaller } from '../../src/access/principal.ts';
 import { ollamaGenerationRoutes } from '../../src/http/clients/ollama/generate.ts';
 import { generateRoutes } from '../../src/http/inference/generate.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
+import type { Finished } from '../../src/inference/admission.ts';
 import type { Inference } from '../../src/inference/inference.ts';
-import { until } from '../support/fault/until.ts';
 import { chatListener } from '../support/inference/chat-listener.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { type Environment, nodeEnvironment, pythonEnvironment } from './install-libraries.ts';
@@ -28,6 +29,7 @@ let server: TestServer;
 let slow: ReturnType<typeof chatListener>;
 /** A server whose only permit is taken. */
 let busy: ReturnType<typeof chatListener>;
+const held = Promise.withResolvers<Finished<void>>();
 const worked: Library[] = [];
 
 function puppetRoutes(inference: Inference) {
@@ -56,14 +58,17 @@ beforeAll(async () => {
   await server.send('POST', '/db/v1/tables/dishes/batch', { inserts, sync_level: 'full_text' });
   slow = chatListener({ routes: puppetRoutes });
   busy = chatListener({ concurrentMax: 1, routes: puppetRoutes });
-  busy.chat('wait').catch(() => undefined);
-  await until(async () => busy.admission.taken === 1);
+  // Held by nobody that could be found to be stuck.
+  const { signal } = new AbortController();
+  const call = { caller: serverCaller('test', signal), signal };
+  void busy.admission.run('hold', call, () => held.promise);
 }, installMs);
 
 afterAll(async () => {
   if (worked.length === libraries.length) await writeVersions();
   await server?.[Symbol.asyncDispose]();
   await slow?.[Symbol.asyncDispose]();
+  held.resolve({ value: undefined, items: 0, tokens: 0 });
   await busy?.[Symbol.asyncDispose]();
 });
 
