@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 5150d4f2366ca01772698f9d033fe2bb51f4b1b7c4326fc426a2700665545c4f
+// SHA-256 of its sources: 770dbc3cfce3367f318955aa99e9ac3940ed196c46283716704505c722c17b73
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
