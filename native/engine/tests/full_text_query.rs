@@ -128,7 +128,8 @@ fn a_text_without_tokens_is_left_out_of_the_bool_around_it() {
     assert_eq!(run(&index, &filtered).total, 0);
 
     // A scan finds as little as a query does. Beside a search by vectors, which asks for something, the filter is left out.
-    let mut scan: QueryPlan = serde_json::from_value(json!({"limit": 0, "filter": [title("the")]})).expect("a plan");
+    let nothing = json!({"kind": "match", "text": "the"});
+    let mut scan: QueryPlan = serde_json::from_value(json!({"limit": 0, "filter": [nothing]})).expect("a plan");
     assert_eq!(matching_ordinals(&index, &scan, &CancelFlag::default()).expect("ordinals"), [0u8; 0]);
     let frame = frame(&[put("k", 0, json!({"title": "soup"}))], 1);
     let stored = |plan: &QueryPlan| match_documents(&memory_options(Value::Null), plan, &frame).expect("matched");
