@@ -2,11 +2,9 @@ import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { checkTemplate } from '../../../fuzz/check-template.ts';
+import { corpusFile, readCorpus } from '../../../fuzz/corpus.ts';
 
-const corpusFile = new URL('../../../fuzz/corpus/template.jsonl', import.meta.url).pathname;
-const corpus = readFileSync(corpusFile, 'utf8')
-  .split('\n')
-  .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as string]));
+const corpus = readCorpus(readFileSync(corpusFile('template'), 'utf8'));
 
 test('every kept template is rendered or refused, and the same way each time', () => {
   expect(corpus.length).toBeGreaterThan(50);
