@@ -1,4 +1,4 @@
-//! Named points at which a test can make the process die, to see what a crash there leaves behind.
+//! Named points at which a test can make the process die, to see what a crash there leaves behind, or a call panic.
 //!
 //! `SUNDEW_FAILPOINT=name` aborts at the first hit of `name`, `SUNDEW_FAILPOINT=name:3` at the third. Without the
 //! variable a hit costs one relaxed load.
@@ -20,20 +20,30 @@ static ARMED_FAILPOINT: OnceLock<Option<ArmedFailpoint>> = OnceLock::new();
 
 /// Aborts the process when the failpoint `name` is armed and this is the hit that was asked for.
 pub fn hit(name: &str) {
+    if is_due(name) {
+        std::process::abort();
+    }
+}
+
+/// Panics where `hit` aborts, without the hook that prints: a trace in the log of a run that passed misleads its reader.
+pub fn hit_panic(name: &str) {
+    if is_due(name) {
+        std::panic::resume_unwind(Box::new("provoked by a test"));
+    }
+}
+
+fn is_due(name: &str) -> bool {
     if STATE.load(Ordering::Relaxed) == DISARMED {
-        return;
+        return false;
     }
     let armed = ARMED_FAILPOINT.get_or_init(|| {
         let parsed = std::env::var("SUNDEW_FAILPOINT").ok().and_then(|text| parse(&text));
         STATE.store(if parsed.is_some() { ARMED } else { DISARMED }, Ordering::Relaxed);
         parsed
     });
-    if let Some(failpoint) = armed
-        && failpoint.name == name
-        && failpoint.hits_left.fetch_sub(1, Ordering::Relaxed) == 1
-    {
-        std::process::abort();
-    }
+    armed
+        .as_ref()
+        .is_some_and(|failpoint| failpoint.name == name && failpoint.hits_left.fetch_sub(1, Ordering::Relaxed) == 1)
 }
 
 fn parse(text: &str) -> Option<ArmedFailpoint> {

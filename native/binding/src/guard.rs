@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use napi::bindgen_prelude::{AsyncTask, JsObjectValue, JsValue, ToNapiValue, TypeName};
 use napi::{Env, Status, Task};
+use sundew_base::failpoint;
 use sundew_engine::error::EngineError;
 
 /// Runs `work`; a panic becomes an error with the code `engine_panic`.
@@ -17,7 +18,11 @@ pub fn guard<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, Engi
 
 /// A guarded call on the JavaScript thread.
 pub fn call<T>(env: &Env, work: impl FnOnce() -> Result<T, EngineError>) -> napi::Result<T> {
-    guard(work).map_err(|error| js_error(env, error))
+    let guarded = guard(|| {
+        failpoint::hit_panic("engine.call");
+        work()
+    });
+    guarded.map_err(|error| js_error(env, error))
 }
 
 /// The JavaScript error with `message` and `code`. napi's own status is a closed list, so the code is set here.
@@ -60,7 +65,10 @@ where
     type JsValue = T;
 
     fn compute(&mut self) -> napi::Result<Self::Output> {
-        Ok(guard(|| (self.work)(&mut self.input)))
+        Ok(guard(|| {
+            failpoint::hit_panic("engine.task");
+            (self.work)(&mut self.input)
+        }))
     }
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> napi::Result<Self::JsValue> {

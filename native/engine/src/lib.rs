@@ -16,6 +16,3 @@ pub mod write_frame;
 pub mod write_scan;
 
 pub use sundew_base::{self as base, error, failpoint, frame};
-
-/// The version of this crate.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { awaitNative, callNative } from '../../../src/engine/engine-error.ts';
 import { scanJson } from '../../../src/engine/json-scan.ts';
-import { nativeAddon } from '../../../src/engine/native-addon.ts';
 import { TableSchema } from '../../../src/engine/table-schema.ts';
 import { renderVector } from '../../../src/engine/vector-text.ts';
 import {
@@ -42,18 +40,6 @@ async function refusal(work: () => unknown): Promise<ServiceError> {
 }
 
 describe('the native boundary', () => {
-  test('a panic arrives as an error and leaves the process alive', async () => {
-    for (const work of [
-      () => callNative(() => nativeAddon().provokePanic()),
-      () => awaitNative(() => nativeAddon().provokePanicAsync()),
-    ]) {
-      const error = await refusal(work);
-      expect(error.code).toBe('engine_panic');
-      expect(error.message).not.toContain('provoked');
-      expect(error.details).toEqual({ panic: 'the engine panicked: provoked by a test' });
-    }
-  });
-
   test('a fault of ours is an assertion, not an answer', async () => {
     const bytes = bytesOf('{}');
     const outside = new Uint32Array([0, 1, 0, 1, 50, 10, 0, 0, 0]);

@@ -182,34 +182,18 @@ fn compile(context: &CompileContext<'_>, node: &Node) -> Result<Option<Box<dyn Q
         Node::MatchAll { boost } => boosted(every_document(), *boost),
         Node::MatchNone {} => Box::new(EmptyQuery),
         Node::Match { field, text, operator, analyzer, fuzziness, prefix_length, boost } => {
-            let analyzer = named_analyzer(analyzer)?;
-            if asks_for_nothing(context, field.as_deref(), text, analyzer) {
-                return Ok(None);
-            }
-            let words = Words {
-                context,
-                text,
-                analyzer,
-                near: FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length },
-            };
-            words.check()?;
-            let on_texts = |texts: &[TextField]| match_query(texts, words, *operator);
-            boosted(on_text_or_values(index, field.as_deref(), text, analyzer, on_texts), *boost)
+            let near = FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length };
+            let query = words_node(context, field.as_deref(), text, analyzer, near, |texts, words| {
+                match_query(texts, words, *operator)
+            })?;
+            return Ok(query.map(|query| boosted(query, *boost)));
         }
         Node::Phrase { field, text, slop, analyzer, fuzziness, prefix_length, boost } => {
-            let analyzer = named_analyzer(analyzer)?;
-            if asks_for_nothing(context, field.as_deref(), text, analyzer) {
-                return Ok(None);
-            }
-            let words = Words {
-                context,
-                text,
-                analyzer,
-                near: FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length },
-            };
-            words.check()?;
-            let on_texts = |texts: &[TextField]| phrase_query(texts, words, *slop);
-            boosted(on_text_or_values(index, field.as_deref(), text, analyzer, on_texts), *boost)
+            let near = FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length };
+            let query = words_node(context, field.as_deref(), text, analyzer, near, |texts, words| {
+                phrase_query(texts, words, *slop)
+            })?;
+            return Ok(query.map(|query| boosted(query, *boost)));
         }
         Node::Fuzzy { field, value, fuzziness, prefix_length, boost } => {
             let near = FuzzyOptions { fuzziness: *fuzziness, prefix_length: *prefix_length };
@@ -255,6 +239,24 @@ fn compile(context: &CompileContext<'_>, node: &Node) -> Result<Option<Box<dyn Q
         }
     };
     Ok(Some(query))
+}
+
+/// A text that is read by an analyzer, and what `on_texts` makes of its words; `None` when it asks for nothing.
+fn words_node(
+    context: &CompileContext<'_>,
+    field: Option<&str>,
+    text: &str,
+    analyzer: &Option<String>,
+    near: FuzzyOptions,
+    on_texts: impl Fn(&[TextField], Words<'_>) -> Box<dyn Query>,
+) -> Result<Option<Box<dyn Query>>, EngineError> {
+    let analyzer = named_analyzer(analyzer)?;
+    if asks_for_nothing(context, field, text, analyzer) {
+        return Ok(None);
+    }
+    let words = Words { context, text, analyzer, near };
+    words.check()?;
+    Ok(Some(on_text_or_values(context.index, field, text, analyzer, |texts| on_texts(texts, words))))
 }
 
 fn geo_query(path: &str, test: GeoTest, deadline: &Deadline) -> Box<dyn Query> {
