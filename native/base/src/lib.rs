@@ -1,6 +1,7 @@
-//! What the native crates share: the error, the document frame, failpoints, and what every index of a range promises,
-//! and its files on disk.
+//! What the native crates share: the error, sets of numbers, the document frame, failpoints, and what every index of a
+//! range promises, and its files on disk.
 
+pub mod bit_set;
 pub mod checkpoint_files;
 pub mod derived_index;
 pub mod disk;

@@ -11,10 +11,10 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use sundew_base::bit_set::BitSet;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::part::{PartForm, part_head};
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
 use sundew_vector::search::{SearchBounds, SearchReport};
 

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use sundew_base::bit_set::BitSet;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::part::{PartForm, part_head};
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 

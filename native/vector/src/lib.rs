@@ -1,6 +1,5 @@
 //! Vector indexes: dense by graph segments, sparse by inverted lists. They know documents by their ordinals only.
 
-pub mod bit_set;
 pub mod dense;
 mod errors;
 pub mod plain_bytes;

@@ -1,6 +1,6 @@
 //! What a search of a vector index is given and what it answers; the same for dense and sparse.
 
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 /// What holds for every search.
 #[derive(Clone, Copy)]

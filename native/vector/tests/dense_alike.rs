@@ -4,8 +4,8 @@
 mod dense_support;
 
 use dense_support::{Dice, INDEX_ID, Tested, cost, search};
+use sundew_base::bit_set::BitSet;
 use sundew_base::derived_index::DerivedIndex;
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseOptions, Metric};
 
 const DIMENSION: usize = 64;

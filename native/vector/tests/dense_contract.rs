@@ -3,10 +3,10 @@
 mod dense_support;
 
 use dense_support::{Change, Clusters, Dice, INDEX_ID, Tested, cost, frame, search};
+use sundew_base::bit_set::BitSet;
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::part::{PartForm, part_head};
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
 use sundew_vector::search::SearchBounds;
 

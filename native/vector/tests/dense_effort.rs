@@ -4,7 +4,7 @@
 mod dense_support;
 
 use dense_support::{Clusters, Dice, INDEX_ID, Tested, search_with};
-use sundew_vector::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 use sundew_vector::dense::{DenseOptions, Metric};
 
 const WIDE: usize = 96;

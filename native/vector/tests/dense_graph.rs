@@ -4,8 +4,8 @@
 mod dense_support;
 
 use dense_support::{Change, Clusters, Dice, INDEX_ID, Tested, search, search_with};
+use sundew_base::bit_set::BitSet;
 use sundew_base::derived_index::DerivedIndex;
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::dense::{DenseOptions, DistanceBounds, Metric};
 use sundew_vector::search::SearchBounds;
 

@@ -5,8 +5,8 @@ mod sparse_support;
 use std::sync::Arc;
 
 use sparse_support::*;
+use sundew_base::bit_set::BitSet;
 use sundew_base::derived_index::DerivedIndex;
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::sparse::SparseIndex;
 
 struct Run {

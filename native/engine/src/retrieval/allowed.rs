@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use sundew_vector::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 use tantivy::SegmentReader;
 
 use super::cost_model::filter_nanos;
 use super::ordinal_cache::{SetName, all_values};
 use super::ranges::Ranges;
 use crate::error::EngineError;
-use crate::full_text::{Deadline, DocBits, QueryPlan, damaged, filter_bits, filter_name, is_filtered};
+use crate::full_text::{Deadline, QueryPlan, damaged, filter_bits, filter_name, is_filtered};
 
 /// Segments of fewer documents are gone through again whenever another segment has changed.
 const KEPT_DOCS_MIN: u32 = 20_000;
@@ -52,7 +52,7 @@ pub fn allowed_ordinals(
 fn live_set(
     ranges: &Ranges,
     range: usize,
-    bits: Option<&[Arc<DocBits>]>,
+    bits: Option<&[Arc<BitSet>]>,
     filter: &Arc<str>,
 ) -> Result<Arc<BitSet>, EngineError> {
     let cache = &ranges.caches[range];
@@ -86,7 +86,7 @@ fn insert_segment(
     ranges: &Ranges,
     range: usize,
     segment: usize,
-    bits: Option<&[Arc<DocBits>]>,
+    bits: Option<&[Arc<BitSet>]>,
     set: &mut BitSet,
 ) -> Result<(), EngineError> {
     let view = &ranges.views[range];

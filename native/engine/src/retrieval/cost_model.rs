@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sundew_vector::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 use super::legs::VectorIndex;
 use crate::full_text::{Fuzziness, Node, QueryPlan, TextIndex, is_filtered};

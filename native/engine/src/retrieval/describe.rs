@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use sundew_vector::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 use super::fuse::{Fused, LegScore, LegScores};
 use super::legs::{LegAnswer, LegHit};

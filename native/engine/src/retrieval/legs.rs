@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sundew_vector::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DistanceBounds};
 use sundew_vector::search::{SearchBounds, SearchReport, VectorHits};
 use sundew_vector::sparse::SparseIndex;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use sundew_vector::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 use tantivy::columnar::{Cardinality, Column};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, Searcher, SegmentReader};

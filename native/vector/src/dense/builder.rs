@@ -14,7 +14,7 @@ use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows};
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 /// A graph is copied to take in rows when it has at most so many times their number: copying a row costs some hundredths
 /// of linking one.

@@ -17,7 +17,7 @@ use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows, Snapshot};
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
 use sundew_base::error::{damaged, io_failed};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 #[derive(Debug, Default)]
 pub struct FlatRows {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::graph::{Graph, prefetch};
 use super::row_store::RowStore;
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 const PREFETCHED_BYTES: usize = 512;
 

@@ -10,7 +10,7 @@ use super::search_cost::{
     steps_among, walked_at_most, wider_starts_for,
 };
 use super::search_state::{Candidates, DenseSearch};
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 /// Nodes that are compared exactly rather than by their codes first.
 const EXACT_NODES_MAX: usize = 256;

@@ -6,7 +6,7 @@ use super::metric::Metric;
 use super::nearest::{Neighbour, TIES_MAX};
 use super::search_cost::rescored_for;
 use super::search_state::DenseSearch;
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 /// Copies that are compared exactly rather than by their codes first.
 const EXACT_COPIES_MAX: usize = 256;

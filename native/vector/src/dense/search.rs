@@ -12,9 +12,9 @@ use super::options::DistanceBounds;
 use super::search_cost::{SURE_EFFORT, candidates_for, candidates_in, scanned_among, scanned_for};
 use super::search_state::{Candidates, DenseSearch};
 use super::segment::{Segment, SegmentRows};
-use crate::bit_set::BitSet;
 use crate::errors::invalid_query;
 use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
+use sundew_base::bit_set::BitSet;
 
 /// Rows between two looks at the clock.
 const ROWS_BETWEEN_LOOKS: usize = 4096;

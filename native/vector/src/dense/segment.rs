@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::flat_rows::FlatRows;
 use super::graph_rows::GraphRows;
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 #[derive(Debug, Clone)]
 pub enum SegmentRows {

@@ -10,8 +10,8 @@ use sundew_base::report::CheckpointReport;
 use super::segment::Segment;
 use super::segment_list::SegmentList;
 use super::snapshot::{LiveSegment, Snapshot};
-use crate::bit_set::BitSet;
 use crate::plain_bytes::{PlainBytes, bytes_of};
+use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
 use sundew_base::error::damaged;
 

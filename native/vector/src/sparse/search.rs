@@ -6,8 +6,8 @@ use super::query_terms::{QueryTerms, upper};
 use super::segment::{Sections, WINDOW_BITS, WINDOW_DOCUMENTS};
 use super::snapshot::{LiveSegment, Snapshot};
 use super::top_hits::TopHits;
-use crate::bit_set::BitSet;
 use crate::search::{SearchBounds, SearchReport, VectorHits};
+use sundew_base::bit_set::BitSet;
 
 /// Adding up so many postings costs as much as looking one up.
 const LOOKUP_POSTINGS: usize = 16;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::segment::Segment;
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 #[derive(Clone)]
 pub struct LiveSegment {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use sundew_base::bit_set::BitSet;
 use sundew_base::frame::{FrameWriter, RowKind};
 use sundew_base::part::{PartForm, part_head};
-use sundew_vector::bit_set::BitSet;
 use sundew_vector::search::{SearchBounds, VectorHits};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use sundew_base::bit_set::BitSet;
 
 use rayon::prelude::*;
 use tantivy::query::{EnableScoring, Query, Weight};
@@ -18,9 +19,7 @@ use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Aggregation, AggregationKind, AggregationPlan, Background};
 use crate::full_text::plan::{Node, QueryPlan};
-use crate::full_text::query::{
-    BitsQuery, Deadline, DocBits, IndexFields, RangeView, Visible, filtered_query, query_pool,
-};
+use crate::full_text::query::{BitsQuery, Deadline, IndexFields, RangeView, Visible, filtered_query, query_pool};
 
 /// Documents that the collectors take at a time.
 const BLOCK_DOCS: usize = 2048;
@@ -63,7 +62,7 @@ pub fn aggregate_documents(
         let mut bits = Vec::new();
         for (segment, reader) in view.searcher.segment_readers().iter().enumerate() {
             let docs = by_segment.remove(&(range, segment)).unwrap_or_default();
-            bits.push(Arc::new(DocBits::collect(reader.max_doc(), |take| {
+            bits.push(Arc::new(BitSet::collect(reader.max_doc(), |take| {
                 docs.into_iter().for_each(take);
                 Ok(())
             })?));

@@ -1,8 +1,8 @@
 //! Queries: a plan is compiled for each range's index, run over all of them, and merged.
 
 mod compile;
+mod constant_docs;
 mod deadline;
-mod doc_bits;
 mod geo;
 mod run;
 mod terms;
@@ -10,7 +10,6 @@ mod words;
 
 pub(super) use compile::index_fields::{IndexFields, column_name};
 pub(crate) use deadline::Deadline;
-pub(crate) use doc_bits::DocBits;
 pub(super) use run::collect::Visible;
 pub(crate) use run::explain::{Explained, explain_hits};
 pub(super) use run::filter_bits::BitsQuery;

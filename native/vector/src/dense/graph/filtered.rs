@@ -9,7 +9,7 @@
 use super::codes::CodedQuery;
 use super::storage::Graph;
 use super::walk::{NEAREST, Progress, Scratch};
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 /// Neighbours that a step of `walk_over` gathers before it stops looking behind those that are not allowed.
 const GATHERED_ENOUGH: usize = 32;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::beam::Beam;
 use super::codes::CodedQuery;
 use super::storage::Graph;
-use crate::bit_set::BitSet;
+use sundew_base::bit_set::BitSet;
 
 /// Steps between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: u64 = 256;

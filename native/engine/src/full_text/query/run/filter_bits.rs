@@ -14,10 +14,11 @@ use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::compile_plan::compile_filter;
+use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
 use crate::full_text::query::run::collect::visit_all;
 use crate::full_text::query::run::range_view::RangeView;
+use sundew_base::bit_set::BitSet;
 
 /// What tells the filters of plans apart. A condition without a field means the fields that there are.
 pub fn filter_name(view: &RangeView, plan: &QueryPlan) -> Result<Arc<str>, EngineError> {
@@ -41,7 +42,7 @@ pub fn filter_bits(
     view: &RangeView,
     plan: &QueryPlan,
     deadline: &Deadline,
-) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
+) -> Result<Option<Vec<Arc<BitSet>>>, EngineError> {
     if !is_filtered(plan) {
         return Ok(None);
     }
@@ -53,7 +54,7 @@ pub fn known_filter_bits(
     view: &RangeView,
     plan: &QueryPlan,
     deadline: &Deadline,
-) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
+) -> Result<Option<Vec<Arc<BitSet>>>, EngineError> {
     let Some(first) = view.searcher.segment_readers().first().filter(|_| is_filtered(plan)) else { return Ok(None) };
     let name = filter_name(view, plan)?;
     if !view.filters.held().is_known(&name, first.segment_id()) {
@@ -67,7 +68,7 @@ fn bits_of(
     plan: &QueryPlan,
     name: &Arc<str>,
     deadline: &Deadline,
-) -> Result<Option<Vec<Arc<DocBits>>>, EngineError> {
+) -> Result<Option<Vec<Arc<BitSet>>>, EngineError> {
     let readers = view.searcher.segment_readers();
     let mut weight: Option<Box<dyn Weight>> = None;
     let mut all = Vec::with_capacity(readers.len());
@@ -85,7 +86,7 @@ fn bits_of(
             }
         };
         let visit = |take: &mut dyn FnMut(DocId)| visit_all(reader, &**weight, deadline, |doc, _| take(doc));
-        let bits = Arc::new(DocBits::collect(reader.max_doc(), visit)?);
+        let bits = Arc::new(BitSet::collect(reader.max_doc(), visit)?);
         view.filters.held().keep(reader.segment_id(), name, Arc::clone(&bits));
         all.push(bits);
     }
@@ -94,11 +95,11 @@ fn bits_of(
 
 /// A condition whose documents are known.
 #[derive(Debug, Clone)]
-pub struct BitsQuery(Arc<HashMap<SegmentId, Arc<DocBits>>>);
+pub struct BitsQuery(Arc<HashMap<SegmentId, Arc<BitSet>>>);
 
 impl BitsQuery {
     /// `bits` are of the segments of `view`, in order.
-    pub fn new(view: &RangeView, bits: Vec<Arc<DocBits>>) -> Self {
+    pub fn new(view: &RangeView, bits: Vec<Arc<BitSet>>) -> Self {
         let segments = view.searcher.segment_readers().iter().map(SegmentReader::segment_id);
         Self(Arc::new(segments.zip(bits).collect()))
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tantivy::index::SegmentId;
 
-use crate::full_text::query::doc_bits::DocBits;
+use sundew_base::bit_set::BitSet;
 
 /// Bits of one index that are kept: 128 filters over a million documents.
 const BYTES_MAX: usize = 16 << 20;
@@ -17,7 +17,7 @@ const ENTRY_BYTES: usize = 128;
 const ASKED_ONCE_MAX: usize = 1_024;
 
 struct Kept {
-    bits: Arc<DocBits>,
+    bits: Arc<BitSet>,
     bytes: usize,
     used_at: u64,
 }
@@ -32,18 +32,18 @@ pub struct Held {
 }
 
 impl Held {
-    pub fn find(&mut self, segment: SegmentId, filter: &Arc<str>) -> Option<Arc<DocBits>> {
+    pub fn find(&mut self, segment: SegmentId, filter: &Arc<str>) -> Option<Arc<BitSet>> {
         self.now += 1;
         let kept = self.kept.get_mut(&(segment, Arc::clone(filter)))?;
         kept.used_at = self.now;
         Some(Arc::clone(&kept.bits))
     }
 
-    pub fn keep(&mut self, segment: SegmentId, filter: &Arc<str>, bits: Arc<DocBits>) {
+    pub fn keep(&mut self, segment: SegmentId, filter: &Arc<str>, bits: Arc<BitSet>) {
         self.keep_within(segment, filter, bits, BYTES_MAX);
     }
 
-    fn keep_within(&mut self, segment: SegmentId, filter: &Arc<str>, bits: Arc<DocBits>, bytes_max: usize) {
+    fn keep_within(&mut self, segment: SegmentId, filter: &Arc<str>, bits: Arc<BitSet>, bytes_max: usize) {
         let bytes = bits.bytes() + filter.len() + ENTRY_BYTES;
         self.now += 1;
         let kept = Kept { bits, bytes, used_at: self.now };
@@ -104,10 +104,10 @@ mod tests {
         let names: Vec<Arc<str>> = (0..8).map(|at| Arc::from(at.to_string())).collect();
         let entry = 1024 / 8 + 1 + ENTRY_BYTES;
         for name in &names[..4] {
-            held.keep_within(segment, name, Arc::new(DocBits::of_words(vec![0; 16].into())), 4 * entry);
+            held.keep_within(segment, name, Arc::new(BitSet::from_words(vec![0; 16].into())), 4 * entry);
         }
         assert!(held.find(segment, &names[0]).is_some());
-        held.keep_within(segment, &names[4], Arc::new(DocBits::of_words(vec![0; 16].into())), 4 * entry);
+        held.keep_within(segment, &names[4], Arc::new(BitSet::from_words(vec![0; 16].into())), 4 * entry);
         let left: Vec<bool> = names.iter().map(|name| held.find(segment, name).is_some()).collect();
         assert_eq!(left, [true, false, false, true, true, false, false, false]);
         assert_eq!(held.bytes, 3 * entry);

@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 
 use tantivy::{DocId, Score};
 
-use crate::full_text::query::doc_bits::DocBits;
 use crate::full_text::query::run::collect::{Scored, rounded};
 use crate::full_text::segment_columns::SegmentColumns;
+use sundew_base::bit_set::BitSet;
 
 /// Ties of one segment whose keys are looked up; for more, the least keys of blocks are worth their reading.
 const TIES_READ: u32 = 256;
@@ -91,7 +91,7 @@ impl<'a> SegmentTop<'a> {
     }
 
     /// Takes visible matches of one score.
-    pub fn take_alike(&mut self, docs: &DocBits, score: Score) {
+    pub fn take_alike(&mut self, docs: &BitSet, score: Score) {
         if docs.len() <= TIES_READ {
             docs.iter().for_each(|doc| self.take(doc, score));
             return;

@@ -11,13 +11,13 @@ use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::compile_plan::compile_parts;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::doc_bits::DocBits;
 use crate::full_text::query::run::cost_model::expected_nanos;
 use crate::full_text::query::run::filter_bits::{BitsQuery, known_filter_bits};
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::seek_scorer::SeekWeight;
 use crate::full_text::query::run::statistics::RangeStatistics;
 use crate::full_text::query::words::word_search::{FoundWords, KnownFrequencies, WordSearch};
+use sundew_base::bit_set::BitSet;
 
 /// A plan's query over one index.
 pub struct TopKQuery {
@@ -30,7 +30,7 @@ pub enum HitSource {
     Words {
         words: WordSearch,
         /// Of each segment: all that the plan's conditions let through.
-        bits: Option<Vec<Arc<DocBits>>>,
+        bits: Option<Vec<Arc<BitSet>>>,
     },
     Weight {
         /// With the plan's conditions, unless they are apart.
@@ -52,7 +52,7 @@ pub struct Apart {
 
 pub enum Conditions {
     /// Of each segment.
-    Known(Vec<Arc<DocBits>>),
+    Known(Vec<Arc<BitSet>>),
     New(Box<dyn Weight>),
 }
 
@@ -146,7 +146,7 @@ impl TopKBuilder<'_, '_, '_> {
 }
 
 /// How many documents what is known lets through, and of how many.
-fn let_through(view: &RangeView, known: Option<&[Arc<DocBits>]>) -> (u64, u64) {
+fn let_through(view: &RangeView, known: Option<&[Arc<BitSet>]>) -> (u64, u64) {
     let all = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
     (known.map_or(all, |bits| bits.iter().map(|bits| u64::from(bits.len())).sum()), all)
 }

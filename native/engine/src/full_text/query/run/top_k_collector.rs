@@ -8,12 +8,13 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::QueryPlan;
+use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
 use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, visit_scorer};
 use crate::full_text::query::run::seek_scorer::SeekScorer;
 use crate::full_text::query::run::segment_top::SegmentTop;
 use crate::full_text::query::run::top_k::{Apart, Conditions, HitSource, TopKQuery};
+use sundew_base::bit_set::BitSet;
 
 /// Scoring one document by itself costs about as much as this many steps of a walk.
 const POINT_COST: u64 = 8;
@@ -197,8 +198,8 @@ impl SegmentSearch<'_> {
         Ok(())
     }
 
-    fn shown(&self, docs: &DocBits) -> Result<DocBits, EngineError> {
-        DocBits::collect(self.reader.max_doc(), |take| {
+    fn shown(&self, docs: &BitSet) -> Result<BitSet, EngineError> {
+        BitSet::collect(self.reader.max_doc(), |take| {
             for (at, doc) in docs.iter().enumerate() {
                 if self.deadline.is_due_at(at as u64 + 1) {
                     return Err(self.deadline.error());

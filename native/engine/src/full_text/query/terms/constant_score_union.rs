@@ -6,12 +6,13 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, Score, SegmentReader, TantivyError};
 
-use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
+use crate::full_text::query::constant_docs::ConstantDocs;
+use sundew_base::bit_set::BitSet;
 
 /// A condition whose documents are found all at once.
 pub trait BitsOfSegment: std::fmt::Debug + Send + Sync {
     /// Deleted documents too.
-    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits>;
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<BitSet>;
 }
 
 #[derive(Debug, Clone)]

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use tantivy::columnar::{Dictionary, StrColumn};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::{BitSet, DocId, DocSet, Score, SegmentReader, TantivyError};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError};
 
 use crate::full_text::errors::carried;
+use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
 use crate::full_text::query::terms::term_expansion::{NearestScorer, Tokens};
 use crate::full_text::query::terms::term_range::end_of_prefix;
+use sundew_base::bit_set::BitSet;
 
 /// Documents between two looks at the clock: a power of two.
 const DOCUMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
@@ -61,8 +62,8 @@ impl Query for StringRangeQuery {
 }
 
 impl BitsOfSegment for StringRangeQuery {
-    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
-        let mut documents = DocBits::no_words(reader.max_doc());
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<BitSet> {
+        let mut documents = BitSet::words_for(reader.max_doc());
         if let Some(strings) = reader.fast_fields().str(&self.column)? {
             let (first, end) = self.ordinals(strings.dictionary())?;
             let mut found = Vec::new();
@@ -73,7 +74,7 @@ impl BitsOfSegment for StringRangeQuery {
                 documents[document as usize / 64] |= 1 << (document % 64);
             }
         }
-        Ok(DocBits::of_words(documents))
+        Ok(BitSet::from_words(documents))
     }
 }
 
@@ -97,9 +98,9 @@ pub struct ExpandedStringsQuery {
 
 impl ExpandedStringsQuery {
     /// For each distance, the ordinals in the dictionary of the strings that are so far from what is wanted.
-    fn ordinals(&self, strings: &StrColumn) -> tantivy::Result<Option<Vec<BitSet>>> {
-        let empty = || BitSet::with_max_value(strings.dictionary().num_terms() as u32);
-        let mut by_distance: Vec<BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
+    fn ordinals(&self, strings: &StrColumn) -> tantivy::Result<Option<Vec<tantivy::BitSet>>> {
+        let empty = || tantivy::BitSet::with_max_value(strings.dictionary().num_terms() as u32);
+        let mut by_distance: Vec<tantivy::BitSet> = (0..=self.tokens.distance_max()).map(|_| empty()).collect();
         let mut found = false;
         self.tokens.walk(strings.dictionary(), &[], &self.deadline, &mut |_, ordinal, distance| {
             by_distance[distance].insert(*ordinal as u32);
@@ -120,7 +121,8 @@ impl Weight for ExpandedStringsQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let Some(strings) = reader.fast_fields().str(&self.column)? else { return Ok(Box::new(EmptyScorer)) };
         let Some(ordinals) = self.ordinals(&strings)? else { return Ok(Box::new(EmptyScorer)) };
-        let mut by_distance: Vec<BitSet> = ordinals.iter().map(|_| BitSet::with_max_value(reader.max_doc())).collect();
+        let mut by_distance: Vec<tantivy::BitSet> =
+            ordinals.iter().map(|_| tantivy::BitSet::with_max_value(reader.max_doc())).collect();
         for document in 0..reader.max_doc() {
             if document & (DOCUMENTS_BETWEEN_LOOKS - 1) == 0 && self.deadline.is_due() {
                 return Err(carried(self.deadline.error()));

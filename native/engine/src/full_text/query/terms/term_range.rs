@@ -7,8 +7,9 @@ use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
-use crate::full_text::query::doc_bits::{ConstantDocs, DocBits};
+use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+use sundew_base::bit_set::BitSet;
 
 /// Bounds are serialised term values, without the field.
 #[derive(Debug, Clone)]
@@ -49,7 +50,7 @@ impl Query for TermRangeQuery {
 }
 
 impl BitsOfSegment for TermRangeQuery {
-    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<DocBits> {
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<BitSet> {
         let inverted_index = reader.inverted_index(self.field)?;
         let mut range = inverted_index.terms().range();
         range = match &self.lower {
@@ -63,7 +64,7 @@ impl BitsOfSegment for TermRangeQuery {
             Bound::Unbounded => range,
         };
         let mut terms = range.without_keys().into_stream()?;
-        let mut documents = DocBits::no_words(reader.max_doc());
+        let mut documents = BitSet::words_for(reader.max_doc());
         let mut reused = None;
         while terms.advance() {
             let term = terms.value();
@@ -88,7 +89,7 @@ impl BitsOfSegment for TermRangeQuery {
                 postings.advance();
             }
         }
-        Ok(DocBits::of_words(documents))
+        Ok(BitSet::from_words(documents))
     }
 }
 

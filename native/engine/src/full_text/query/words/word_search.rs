@@ -16,11 +16,11 @@ use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::doc_bits::DocBits;
 use crate::full_text::query::run::cost_model::nanos_of_words;
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::statistics::RangeStatistics;
 use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each};
+use sundew_base::bit_set::BitSet;
 
 /// Unions of so many matches are gathered as a whole.
 const GATHERED_MAX: f64 = 2_048.0;
@@ -154,7 +154,7 @@ impl WordSearch {
         reader: &SegmentReader,
         segment: usize,
         threshold: Score,
-        bits: Option<&DocBits>,
+        bits: Option<&BitSet>,
         deadline: &Deadline,
         visit: Visit<'_>,
     ) -> Result<(), EngineError> {

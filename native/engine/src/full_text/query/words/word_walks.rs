@@ -10,7 +10,7 @@ use tantivy::{DocId, Score};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::doc_bits::DocBits;
+use sundew_base::bit_set::BitSet;
 
 /// Documents of a full block of postings.
 const BLOCK_DOCS: usize = 128;
@@ -71,7 +71,7 @@ impl Watch<'_> {
 pub fn seek_each(
     cursors: &mut [WordCursor<'_>],
     every: bool,
-    docs: &DocBits,
+    docs: &BitSet,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,

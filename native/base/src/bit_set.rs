@@ -1,4 +1,7 @@
-//! A set of small numbers: the ordinals of the documents that a filter allows, or the rows of a part that are dead.
+//! A set of small numbers: the ordinals of the documents that a filter allows, the documents of a segment that a condition
+//! holds for, the rows of a segment that are dead.
+
+use std::ops::Range;
 
 /// A bit for each number; room grows with the greatest one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +30,18 @@ impl BitSet {
     pub fn from_words(words: Vec<u64>) -> Self {
         let len = words.iter().map(|word| word.count_ones() as usize).sum();
         Self { words, len }
+    }
+
+    /// The numbers below `end` that `visit` gives, in any order, each as often as it likes.
+    pub fn collect<E>(end: u32, visit: impl FnOnce(&mut dyn FnMut(u32)) -> Result<(), E>) -> Result<Self, E> {
+        let mut words = Self::words_for(end);
+        visit(&mut |number| words[number as usize / 64] |= 1 << (number % 64))?;
+        Ok(Self::from_words(words))
+    }
+
+    /// Words without any number, with room for those below `end`: to be filled and given to `from_words`.
+    pub fn words_for(end: u32) -> Vec<u64> {
+        vec![0; (end as usize).div_ceil(64)]
     }
 
     /// 64 numbers each, the first in the lowest bit of the first word.
@@ -91,6 +106,45 @@ impl BitSet {
         low | high
     }
 
+    /// The least number of the set from `number` on.
+    #[inline]
+    pub fn next_from(&self, number: u32) -> Option<u32> {
+        let mut at = number as usize / 64;
+        let mut word = self.words.get(at)? & (u64::MAX << (number % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.words.get(at)?;
+        }
+        Some(at as u32 * 64 + word.trailing_zeros())
+    }
+
+    /// Those of `numbers`, ascending.
+    pub fn within(&self, numbers: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let end = (numbers.end as usize).div_ceil(64).min(self.words.len());
+        let first = (numbers.start as usize / 64).min(end);
+        ones(&self.words[first..end], first).filter(move |number| numbers.contains(number))
+    }
+
+    /// The numbers that are not in `other`, which has at least as much room.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self::from_words(self.words.iter().zip(&other.words).map(|(word, other)| word & !other).collect())
+    }
+
+    /// The numbers that are in both.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self::from_words(self.words.iter().zip(&other.words).map(|(word, other)| word & other).collect())
+    }
+
+    /// Leaves the numbers of either set in this one and those of both in the other; both have the same room.
+    pub fn carry(&mut self, other: &mut Self) {
+        for (word, other) in self.words.iter_mut().zip(&mut other.words) {
+            (*word, *other) = (*word | *other, *word & *other);
+        }
+        let held = self.len + other.len;
+        self.len = self.words.iter().map(|word| word.count_ones() as usize).sum();
+        other.len = held - self.len;
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -106,14 +160,19 @@ impl BitSet {
 
     /// Ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.words.iter().enumerate().flat_map(|(at, &word)| {
-            std::iter::successors((word != 0).then_some(word), |left| {
-                let rest = left & (left - 1);
-                (rest != 0).then_some(rest)
-            })
-            .map(move |left| at as u32 * 64 + left.trailing_zeros())
-        })
+        ones(&self.words, 0)
     }
+}
+
+/// The numbers of the bits that are set, where the first word is the `first` of a set.
+fn ones(words: &[u64], first: usize) -> impl Iterator<Item = u32> + '_ {
+    words.iter().enumerate().flat_map(move |(at, &word)| {
+        std::iter::successors((word != 0).then_some(word), |left| {
+            let rest = left & (left - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |left| (first + at) as u32 * 64 + left.trailing_zeros())
+    })
 }
 
 impl FromIterator<u32> for BitSet {
@@ -146,6 +205,37 @@ mod tests {
         assert!(set.has_any(5, 5) && set.has_any(0, 5) && set.has_any(65, 200) && set.has_any(64, u32::MAX));
         assert!(!set.has_any(6, 63) && !set.has_any(0, 4) && !set.has_any(65, 199) && !set.has_any(201, u32::MAX));
         assert!(!set.has_any(6, 5) && !BitSet::default().has_any(0, u32::MAX));
+    }
+
+    #[test]
+    fn numbers_are_found_from_anywhere() {
+        let numbers = [0, 63, 64, 200];
+        let visit = |take: &mut dyn FnMut(u32)| {
+            numbers.iter().for_each(|number| take(*number));
+            Ok::<(), ()>(())
+        };
+        let set = BitSet::collect(201, visit).expect("a set");
+        assert_eq!((set.iter().collect::<Vec<_>>(), set.len()), (numbers.to_vec(), 4));
+        assert_eq!(
+            [1, 64, 65, 201, u32::MAX].map(|from| set.next_from(from)),
+            [Some(63), Some(64), Some(200), None, None]
+        );
+        assert_eq!(set.within(1..200).collect::<Vec<_>>(), [63, 64]);
+    }
+
+    #[test]
+    fn sets_are_joined_and_told_apart() {
+        let of = |numbers: &[u32]| {
+            BitSet::collect::<()>(130, |take| {
+                numbers.iter().for_each(|number| take(*number));
+                Ok(())
+            })
+        };
+        let (mut a, mut b) = (of(&[1, 2, 129]).expect("a set"), of(&[2, 3]).expect("a set"));
+        let numbers = |set: &BitSet| set.iter().collect::<Vec<_>>();
+        assert_eq!((numbers(&a.difference(&b)), numbers(&a.intersection(&b))), (vec![1, 129], vec![2]));
+        a.carry(&mut b);
+        assert_eq!((numbers(&a), a.len(), numbers(&b), b.len()), (vec![1, 2, 3, 129], 4, vec![2], 1));
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! Documents of a segment that have their score in common.
+
+use std::sync::Arc;
+
+use sundew_base::bit_set::BitSet;
+use tantivy::query::{EmptyScorer, Scorer};
+use tantivy::{DocId, DocSet, Score, TERMINATED};
+
+/// Documents whose score is as many times a constant as conditions hold for them.
+pub struct ConstantDocs {
+    /// `levels[n]`: more than `n` conditions hold.
+    levels: Vec<Arc<BitSet>>,
+    doc: DocId,
+    score: Score,
+}
+
+impl ConstantDocs {
+    /// For one condition.
+    pub fn scorer(bits: Arc<BitSet>, score: Score) -> Box<dyn Scorer> {
+        Self::with_levels(vec![bits], score)
+    }
+
+    /// For conditions of the same segment, of which each holds for its documents.
+    pub fn scorer_of_all(mut conditions: Vec<BitSet>, score: Score) -> Box<dyn Scorer> {
+        for last in 1..conditions.len() {
+            // The last condition's documents climb one level; who leaves a level's bits is carried to the next.
+            let (levels, rest) = conditions.split_at_mut(last);
+            levels.iter_mut().for_each(|level| level.carry(&mut rest[0]));
+        }
+        conditions.retain(|level| !level.is_empty());
+        Self::with_levels(conditions.into_iter().map(Arc::new).collect(), score)
+    }
+
+    fn with_levels(levels: Vec<Arc<BitSet>>, score: Score) -> Box<dyn Scorer> {
+        match levels.first().map_or(TERMINATED, |all| first_from(all, 0)) {
+            // Tantivy leaves this one out of unions.
+            TERMINATED => Box::new(EmptyScorer),
+            doc => Box::new(Self { levels, doc, score }),
+        }
+    }
+
+    pub fn all(&self) -> &BitSet {
+        &self.levels[0]
+    }
+
+    fn score_of(&self, level: usize) -> Score {
+        (level + 1) as Score * self.score
+    }
+
+    /// The documents of each score, those for which most conditions hold first.
+    pub fn by_score(&self) -> impl Iterator<Item = (Score, Arc<BitSet>)> + '_ {
+        self.levels.iter().enumerate().rev().map(|(level, docs)| {
+            let docs = match self.levels.get(level + 1) {
+                Some(above) => Arc::new(docs.difference(above)),
+                None => Arc::clone(docs),
+            };
+            (self.score_of(level), docs)
+        })
+    }
+}
+
+/// The first document at or after `doc`; `TERMINATED` when there is none.
+fn first_from(docs: &BitSet, doc: DocId) -> DocId {
+    docs.next_from(doc).unwrap_or(TERMINATED)
+}
+
+impl Scorer for ConstantDocs {
+    fn score(&mut self) -> Score {
+        let above = self.levels[1..].iter().take_while(|level| level.contains(self.doc)).count();
+        self.score_of(above)
+    }
+}
+
+impl DocSet for ConstantDocs {
+    fn advance(&mut self) -> DocId {
+        if self.doc != TERMINATED {
+            self.doc = first_from(&self.levels[0], self.doc + 1);
+        }
+        self.doc
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            self.doc = first_from(&self.levels[0], target);
+        }
+        self.doc
+    }
+
+    fn doc(&self) -> DocId {
+        self.doc
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.levels[0].len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(max_doc: u32, docs: &[DocId]) -> BitSet {
+        let visit = |take: &mut dyn FnMut(DocId)| {
+            docs.iter().for_each(|doc| take(*doc));
+            Ok::<(), ()>(())
+        };
+        BitSet::collect(max_doc, visit).expect("bits")
+    }
+
+    #[test]
+    fn conditions_that_hold_add_up() {
+        let conditions = || vec![bits(130, &[1, 2, 129]), bits(130, &[2, 3]), bits(130, &[2, 129])];
+        let mut scorer = ConstantDocs::scorer_of_all(conditions(), 0.5);
+        let mut scores = Vec::new();
+        while scorer.doc() != TERMINATED {
+            scores.push((scorer.doc(), scorer.score()));
+            scorer.advance();
+        }
+        assert_eq!(scores, [(1, 0.5), (2, 1.5), (3, 0.5), (129, 1.0)]);
+        let Ok(docs) = ConstantDocs::scorer_of_all(conditions(), 0.5).downcast::<ConstantDocs>() else {
+            panic!("documents");
+        };
+        let by_score: Vec<(Score, Vec<DocId>)> =
+            docs.by_score().map(|(score, docs)| (score, docs.iter().collect())).collect();
+        assert_eq!(by_score, [(1.5, vec![2]), (1.0, vec![129]), (0.5, vec![1, 3])]);
+    }
+}
