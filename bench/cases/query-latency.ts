@@ -14,7 +14,7 @@ const indexed = { smoke: 20_000, full: 100_000, scale: 1_000_000 } as const;
 const queriesPerClass = { smoke: 12, full: 20, scale: 20 } as const;
 /** Each query is asked so often in one turn; its median counts. */
 const repeats = 5;
-/** The peer indexes the whole file anew for each turn, and its times vary little. */
+/** The peer indexes the whole file again for each turn, and its times vary little. */
 const pairsMax = 2;
 
 export const queryLatency: BenchCase = {

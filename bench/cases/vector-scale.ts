@@ -79,7 +79,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
       ours: [(anonymous + mapped) / 1e9],
       // A smaller set says nothing about a million: the process itself is most of it.
       ...(tier === 'scale' ? { aim: { kind: 'at_most', value: memoryAimGb } } : {}),
-      notes: { ...notes, anonymousGb: anonymous / 1e9, graphGb: mapped / 1e9, of: 'the whole server, started anew' },
+      notes: { ...notes, anonymousGb: anonymous / 1e9, graphGb: mapped / 1e9, of: 'the whole server, restarted' },
     }),
     compare({
       name: 'growth-of-p50',

@@ -66,7 +66,7 @@ async function generate({ prompts, tokens, cache }: GenerateCommand): Promise<Ge
   };
 }
 
-/** The likeliest tokens after a text, and as many as are wanted. */
+/** The likeliest tokens after a text, up to the number asked for. */
 function inputOf(text: string, tokensMax: number, cache: boolean): GenerateInput {
   const promptCache = cache ? { key: undefined } : undefined;
   return generateInput('', {

@@ -2,7 +2,7 @@ import { cachedJson } from './document-file.ts';
 import { neighbours } from './exact-neighbours.ts';
 import { Xorshift32 } from './xorshift32.ts';
 
-/** Made anew from the seed wherever it is needed: it takes a second. */
+/** Made from the seed wherever it is needed: it takes a second. */
 export interface SparseSet {
   rows: number;
   queries: number;

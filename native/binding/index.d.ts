@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 770dbc3cfce3367f318955aa99e9ac3940ed196c46283716704505c722c17b73
+// SHA-256 of its sources: 54d7b8650e532d847c54ba5d44b591701bf02351ac0c6bc98680fbdcdb73cee4
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -121,9 +121,6 @@ export declare function closeTableSchema(schemaHandle: number): void;
 /** Shows what was applied; `sequence` is the last one of it. Answers a JSON report. */
 export declare function commitIndex(handle: number, sequence: number): Promise<string>;
 
-/** The version of the engine's crate. */
-export declare function engineVersion(): string;
-
 /** Whether the token may come next. Throws `unsupported_response_format` where the grammar is too ambiguous. */
 export declare function grammarAccepts(grammar: number, token: number): boolean;
 
@@ -188,12 +185,6 @@ export declare function openVocabulary(bytes: Uint8Array, lengths: Uint32Array, 
  * the frame for a document that has changed since it was indexed, else null; by the mapping of these options.
  */
 export declare function orderPage(optionsJson: string, planJson: string, hitsJson: string, frame: Uint8Array): Promise<string>;
-
-/** Panics inside the guard, so that a test can prove that a panic arrives as an error with the code `engine_panic`. */
-export declare function provokePanic(): void;
-
-/** `provokePanic` on the thread pool. */
-export declare function provokePanicAsync(): Promise<void>;
 
 /**
  * Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each

@@ -3,7 +3,7 @@ export type Credential =
   | { readonly kind: 'key'; readonly keyId: string; readonly secret: string }
   | { readonly kind: 'password'; readonly user: string; readonly password: string };
 
-/** Longer headers are no credential of ours. */
+/** Longer headers are not credentials of ours. */
 const headerCharsMax = 1_024;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 

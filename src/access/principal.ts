@@ -1,7 +1,7 @@
 import { ServiceError } from '../protocol/service-error.ts';
 import { type AccessLevel, covers, coversEverything, coversInference, type Grant, includesGrant } from './grants.ts';
 
-/** Who asks: somebody with grants, or, while there is no authentication, everyone. */
+/** The caller: a subject with grants, or, while there is no authentication, everyone. */
 export type Principal =
   | { readonly kind: 'everyone' }
   | {
@@ -62,7 +62,7 @@ export function rowFiltersOf({ rowFilter }: Caller, table: string): readonly obj
   });
 }
 
-/** Throws `forbidden` where the grants for a table are too small. Who sees only some of its documents may only read. */
+/** Throws `forbidden` where the grants for a table are too small. A caller that sees only some of its documents may only read. */
 export function requireTable(caller: Caller, table: string, level: AccessLevel): void {
   const { principal } = caller;
   caller.noteTable?.(table, level);
@@ -83,14 +83,14 @@ export function requireInference({ principal }: Caller, level: 'read' | 'write')
   throw forbidden(`${level} access to inference`);
 }
 
-/** Who sees only some documents could give itself the others. */
+/** A caller that sees only some documents could give itself the others. */
 export function requireAdmin({ principal, rowFilter }: Caller): void {
   const isAdmin = principal.kind === 'everyone' || coversEverything(principal.grants);
   if (!isAdmin || rowFilter !== undefined) throw forbidden('an administrator');
 }
 
 /**
- * Throws `forbidden` where the grants for a user are too small. Who gave a password may see itself (`read`) and change
+ * Throws `forbidden` where the grants for a user are too small. A caller that gave a password may see itself (`read`) and change
  * its own password and keys (`write`); a key may not, or it could make itself a larger one.
  */
 export function requireUser({ principal, rowFilter }: Caller, user: string, level: AccessLevel): void {

@@ -10,10 +10,10 @@ import { checkSubject, checkUserName, kindOfSubject, type SubjectKind, shownRole
 
 const usersMax = 100_000;
 
-/** Throws `invalid_query` for what is no query node. */
+/** Throws `invalid_query` for what is not a query node. */
 export type CheckFilter = (filter: object) => void;
 
-/** Users, and what is granted to users, roles and groups. Who may call what stands with the routes. */
+/** Users, and what is granted to users, roles and groups. The routes say which callers may use it. */
 export class UserService {
   readonly #changes: AccessChanges;
   readonly #passwords: Passwords;
@@ -82,7 +82,7 @@ export class UserService {
     });
   }
 
-  /** Whoever sets the password of a user is that user, so the caller must have all that it has. */
+  /** Setting the password of a user gives all its grants, so the caller must have them. */
   async setPassword(name: string, password: string, caller: Caller): Promise<void> {
     requireGrants(caller, this.#changes.state.effectiveGrants(this.get(name).name));
     const passwordHash = await this.#passwords.hash(password);

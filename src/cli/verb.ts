@@ -8,7 +8,7 @@ export interface VerbContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Data, and nothing but data. */
   readonly print: (text: string) => void;
-  /** Everything for eyes. */
+  /** Everything that a person reads. */
   readonly explain: (text: string) => void;
 }
 

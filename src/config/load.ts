@@ -173,6 +173,6 @@ export function limitsOf(config: Config): LimitOptions {
   }
   const bounds = { ...limits, ...moved };
   const broken = brokenRelation(bounds);
-  if (broken !== undefined) throw new ConfigError(`the limits do not fit each other: it must hold that ${broken}`);
+  if (broken !== undefined) throw new ConfigError(`the limits conflict: ${broken} must hold`);
   return bounds;
 }

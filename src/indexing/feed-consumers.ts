@@ -10,7 +10,7 @@ export interface FeedPin extends Disposable {
   advance(sequence: number): void;
 }
 
-/** Who reads the change feed of a range: it is purged below the one that stands lowest. */
+/** The consumers of a range's change feed, which is purged below the lowest of them. */
 export class FeedConsumers {
   readonly #consumers = new Set<FeedConsumer>();
 

@@ -180,7 +180,7 @@ export class RangePool implements Service {
   }
 
   /**
-   * Closes all ranges. What is not durable after so many milliseconds is left as it is: the next opening replays what its
+   * Closes all ranges. What is not durable after `withinMs` is left as it is: the next opening replays what its
    * indexes lack.
    */
   async closeAll(withinMs: number): Promise<void> {

@@ -6,7 +6,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 /** After which time a request that got no permit may try again, in milliseconds. */
 export const permitRetryAfterMs = 500;
 
-/** Who asks for work with models. */
+/** The caller of work with models. */
 export interface InferenceCall {
   readonly caller: Caller;
   /** Aborted when nobody waits for the answer any more. */

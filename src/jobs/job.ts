@@ -16,7 +16,7 @@ export interface RunningJob {
 
 export interface JobRequest {
   kind: string;
-  /** Who asked; empty for the server itself. */
+  /** The subject that asked for it; empty for the server itself. */
   principal: string;
   /** A request with the same key, kind and principal is the same job. */
   idempotencyKey?: string;

@@ -12,6 +12,6 @@ export function base64Bytes(text: string): number | undefined {
  * times as fast as the runtime's strict decoder.
  */
 export function decodeBase64Into(target: Uint8Array, text: string): boolean {
-  // The decoder skips what is no base64, which is then missing at the end.
+  // The decoder skips invalid characters, so the result is too short.
   return Buffer.from(target.buffer, target.byteOffset, target.byteLength).write(text, 'base64') === target.byteLength;
 }

@@ -16,7 +16,7 @@ const memoryDirectory = '/dev/shm';
 
 /**
  * Opens an empty file without a name, in memory where the system has a place for that, for one process to write and
- * another that inherits it to read. It is gone with the last of them, however they end. Undefined where none can be had.
+ * another that inherits it to read. It is gone with the last of them, however they end. Undefined where the system has none.
  */
 export function openMemoryFile(): number | undefined {
   for (const directory of [memoryDirectory, tmpdir()]) {
@@ -86,7 +86,7 @@ export class RegionWriter {
   }
 }
 
-/** What a region holds. Throws where the file has not so much. */
+/** What a region holds. Throws where the file is shorter. */
 export function readRegion(file: number, { at, bytes }: Region): Uint8Array<ArrayBuffer> {
   if (bytes > fileBytesMax) throw new Error('a region is longer than its file may be');
   const into = new Uint8Array(bytes);

@@ -35,7 +35,7 @@ export function modelDirectory({ modelsDirectory, kind, name }: ModelPlace): str
 /** Throws `ModelFileError` when no model can be put there. */
 export function checkFreePlace(place: ModelPlace): void {
   const target = modelDirectory(place);
-  if (!isModelName(place.name)) throw new ModelFileError(`"${place.name}" is no name: letters, digits, . _ and -`);
+  if (!isModelName(place.name)) throw new ModelFileError(`"${place.name}" is not a name: letters, digits, . _ and -`);
   if (existsSync(target)) throw new ModelFileError(`${target} exists already; remove it first, or give another --name`);
 }
 
@@ -96,7 +96,7 @@ export function removeModel(place: ModelPlace): void {
 function endingOf(file: string): string {
   const ending = /\.(?:gguf|onnx)$/.exec(file)?.[0];
   if (ending === undefined)
-    throw new ModelFileError(`${file} is no folder, no archive (.zip, .tar, .tar.gz) and no .gguf or .onnx file`);
+    throw new ModelFileError(`${file} is not a folder, an archive (.zip, .tar, .tar.gz) or a .gguf or .onnx file`);
   return ending;
 }
 

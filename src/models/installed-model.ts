@@ -13,7 +13,7 @@ export interface InstalledModel {
   readonly kind: ModelKind;
   readonly name: string;
   readonly directory: string;
-  /** Who loads it: `native` is llama.cpp. */
+  /** The backend that loads it: `native` is llama.cpp. */
   readonly backend: 'native' | 'onnx';
   /** Path below the directory of the weights that are used. */
   readonly weights: string;

@@ -6,7 +6,7 @@ const rank: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, e
 
 interface LineLoggerOptions {
   readonly level: LogLevel;
-  /** `json`: one object a line; `text`: for eyes. */
+  /** `json`: one object a line; `text`: for a terminal. */
   readonly format: 'json' | 'text';
   readonly clock: Clock;
   /** Takes one whole line with its line feed. */

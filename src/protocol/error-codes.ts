@@ -63,7 +63,7 @@ export const errorCodes = {
   unsupported_media_type: [415, false, 'The content encoding or type is not supported.'],
   too_many_attempts: [429, true, 'Too many wrong credentials came from this address; retry after the given time.'],
   internal: [500, false, 'A fault of ours; the log has the details under the request id.'],
-  engine_panic: [500, false, 'The native engine met a fault of ours; the request was undone.'],
+  engine_panic: [500, false, 'The native engine panicked; the request was undone.'],
   model_load_failed: [500, false, 'A model could not be loaded, or its files are refused; the reason is given.'],
   inference_failed: [500, false, 'A model failed on this input; the reason is given.'],
   data_corrupted: [500, false, 'Stored bytes do not match their checksum; the key or range is named.'],

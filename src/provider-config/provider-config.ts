@@ -165,7 +165,7 @@ class Reader {
   region(): string | undefined {
     const value = this.text('region');
     if (value === undefined || regionForm.test(value)) return value;
-    throw this.refused('region', 'is no name of a region, such as "us-east-1"');
+    throw this.refused('region', 'is not the name of a region, such as "us-east-1"');
   }
 
   credential(member: string): string | undefined {

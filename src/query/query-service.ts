@@ -190,7 +190,7 @@ interface BroughtFor {
   times: StageTimes;
 }
 
-/** Who names a model and where it is may use models; who names a stored credential may change the table. */
+/** Naming a model and its address needs the grant to use models; naming a stored credential, that to change the table. */
 function checkReranker({ after }: PlannedQuery, table: string, caller: Caller): void {
   if (!after) return;
   requireInference(caller, 'read');

@@ -115,7 +115,7 @@ export type StorageCalls = {
   addJob: [NewJob, JobRecord];
   changeJob: [JobChange, { changed: boolean }];
   removeExpiredJobs: [{ nowMs: number }, undefined];
-  /** Who may do what. */
+  /** Subjects and their grants. */
   changeAccess: [AccessChange, undefined];
   /** Raises the high-water mark of the wall clock. */
   noteWallClock: [{ nowMs: number }, undefined];

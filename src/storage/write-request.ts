@@ -3,7 +3,7 @@ export type RangeId = number;
 
 /** Names a request, so that it takes effect once however often it is sent. */
 export interface RequestKey {
-  /** Who chose the key; keys of different clients never meet. */
+  /** The client that chose the key; keys of different clients never collide. */
   client: string;
   key: string;
   /** SHA-256 of what was asked for. */

@@ -116,7 +116,7 @@ export class Table implements TableView {
   }
 
   /**
-   * Opens what is not open yet. Use with `using`: the ranges stay open until the lease is disposed. Whoever holds one
+   * Opens what is not open yet. Use with `using`: the ranges stay open until the lease is disposed. The holder of a lease
    * must not wait for a change of the table: a drop waits for all leases. Fails with `table_not_found` after a drop.
    */
   async lease(): Promise<TableLease> {

@@ -137,7 +137,7 @@ test('a refused vector refuses the whole batch, and says where', async () => {
     [{ taste: [8e30, 1, 0] }, '`_embeddings.taste` is too long'],
     [{ angle: [0, 0] }, '`_embeddings.angle` is the zero vector'],
     [{ 'my.tags': { indices: [1, 1], values: [1, 2] } }, '`_embeddings.my.tags` has the index 1 twice'],
-    [{ full_text_index_v0: [1] }, '`_embeddings.full_text_index_v0` names an index that is no embeddings index'],
+    [{ full_text_index_v0: [1] }, '`_embeddings.full_text_index_v0` names an index that is not an embeddings index'],
     [{ nothing: null }, '`_embeddings.nothing` names no index of the table'],
     [[1], '`_embeddings` must be an object'],
   ];

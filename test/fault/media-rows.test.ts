@@ -155,7 +155,7 @@ describe('M02: names that lead elsewhere', () => {
     expect([resolved, asked]).toEqual([1, [`pictures.example:${port}/a.png`]]);
   });
 
-  test('every redirect is checked anew, and there is an end to them', async () => {
+  test('every redirect is checked, and their number is bounded', async () => {
     const hop = (location: string) => {
       const from = fetcher({ 'pictures.example': ['127.0.0.1'], 'sly.example': ['10.0.0.1'] });
       answer = (_request, response) => response.writeHead(302, { location }).end();

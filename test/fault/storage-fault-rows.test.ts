@@ -285,7 +285,7 @@ describe('S11 the wall clock jumps', () => {
   );
 
   test(
-    'forward a day: expired documents are hidden, not deleted, until the jump has been believed',
+    'forward a day: expired documents are hidden, not deleted, until the jump is accepted',
     async () => {
       using place = new FaultPlace();
       const environment = { SUNDEW__TTL__SWEEP_INTERVAL: '100ms', SUNDEW__TTL__GRACE: '0s' };

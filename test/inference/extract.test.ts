@@ -127,7 +127,7 @@ describe('what cannot be asked', () => {
       [{ schema: { entities: ['x'] } }, 400, 'one of "inputs" and "texts"'],
       [{ inputs, schema: { relations: [{ type: 'r' }] } }, 400, 'needs schema.entities'],
       [{ inputs, schema: { structures: { a: { fields: {} } } } }, 400, 'schema.structures.a has no fields'],
-      [{ texts: ['a'], schema: { a: ['::'] } }, 400, 'is no field'],
+      [{ texts: ['a'], schema: { a: ['::'] } }, 400, 'is not a field'],
       [
         { inputs: [{ content: [{ type: 'image_url', image_url: 'data:,' }] }], schema: { entities: ['x'] } },
         400,

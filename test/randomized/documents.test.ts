@@ -130,7 +130,7 @@ class Twin implements AsyncDisposable {
         const property = { type: 'string', 'x-service-types': step.types };
         const schema = { type: 'object', properties: { word: property }, additionalProperties: true };
         const request = { default_type: 'd', document_schemas: { d: { schema } } };
-        // Searches go on while the index is built anew, whatever follows.
+        // Searches go on while the index is rebuilt, whatever follows.
         await wire.expect(200, 'PUT', '/db/v1/tables/t/schema', request);
         return;
       }

@@ -185,7 +185,7 @@ test('a failed sync ends all writing, whatever comes after it', async () => {
   expect(answers).toEqual(['done', 'armed', failed, failed, failed, { n: 1 }, ['storage_failed']]);
 });
 
-test('a read-only disk refuses writes, keeps reads, and is believed when it recovers', async () => {
+test('a read-only disk refuses writes, keeps reads, and takes writes again when it recovers', async () => {
   using directory = temporaryDirectory();
   const answers = await answersTo(directory.path, [
     { do: 'append', places: [0], key: 'a' },

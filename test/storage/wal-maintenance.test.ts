@@ -26,7 +26,7 @@ function keptFile(directory: string) {
 }
 
 test(
-  'a log gets space ahead, is handed on when it is long, and begins anew after the copy',
+  'a log gets space ahead, is handed on when it is long, and restarts after the checkpoint',
   () => {
     using directory = temporaryDirectory();
     using kept = keptFile(directory.path);

@@ -29,7 +29,7 @@ impl Drop for Operation {
     }
 }
 
-/// Tells the query to stop soon; one that has ended already is no error.
+/// Tells the query to stop soon; one that has ended already is ignored.
 pub fn cancel(number: u32) {
     if let Some(flag) = running().get(&number) {
         flag.cancel();

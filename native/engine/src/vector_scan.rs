@@ -47,7 +47,7 @@ pub enum VectorsTaken {
     Sparse,
     /// Its embedder makes the vectors.
     Managed,
-    /// It is no embeddings index.
+    /// Not an embeddings index.
     None,
 }
 
@@ -74,7 +74,7 @@ impl VectorRows {
         let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
         let mut scanner = Scanner::new(member, &limits)?;
         if scanner.peek() != Some(b'"') {
-            return Err(EngineError::internal("a scan entry whose vectors are no member"));
+            return Err(EngineError::internal("a scan entry whose vectors are not a member"));
         }
         scanner.string()?;
         scanner.jump(skip_whitespace(member, skip_whitespace(member, scanner.position()) + 1));
@@ -99,7 +99,7 @@ impl VectorRows {
             return refuse("names no index of the table; create an embeddings index of this name first");
         };
         match index.takes {
-            VectorsTaken::None => return refuse("names an index that is no embeddings index and holds no vectors"),
+            VectorsTaken::None => return refuse("names an index that is not an embeddings index and holds no vectors"),
             VectorsTaken::Managed => {
                 return refuse("cannot be written: the vectors of a managed index are made by its embedder");
             }
@@ -315,7 +315,7 @@ fn decode_words(scanner: &mut Scanner<'_>, bytes: &mut Vec<u8>) -> Result<(), Fa
     if (bytes.len() - start).is_multiple_of(4) {
         return Ok(());
     }
-    refuse("is base64 of bytes that are no whole number of four-byte little-endian words")
+    refuse("is base64 of bytes whose length is not a multiple of four")
 }
 
 /// The number at the cursor; an overflow becomes an infinity.
@@ -402,7 +402,7 @@ pub fn render_vector(body: &[u8]) -> Result<String, EngineError> {
             })
         }
         PartForm::Edges | PartForm::ChunkSet | PartForm::Asset => {
-            return Err(EngineError::internal("a part that is no vector"));
+            return Err(EngineError::internal("a part that is not a vector"));
         }
     };
     json.map_err(|error| EngineError::internal(format!("a vector that cannot be written as JSON: {error}")))

@@ -125,7 +125,7 @@ fn what_cannot_be_a_vector_is_refused_with_its_place() {
         (format!(r#"{{"taste":[{}1]}}"#, "1,".repeat(99_999)), "taste", "has dimension 100000"),
         (r#"{"taste":[]}"#.into(), "taste", "has dimension 0"),
         (format!(r#"{{"taste":"{zeros}"}}"#), "taste", "has dimension 2"),
-        (r#"{"taste":"AAAAAAA="}"#.into(), "taste", "no whole number"),
+        (r#"{"taste":"AAAAAAA="}"#.into(), "taste", "not a multiple of four"),
         (r#"{"taste":"not base64"}"#.into(), "taste", "not base64"),
         (format!(r#"{{"taste":"{nan}"}}"#), "taste", "NaN"),
         (format!(r#"{{"taste":"{infinite}"}}"#), "taste", "infinite"),
@@ -155,7 +155,7 @@ fn what_cannot_be_a_vector_is_refused_with_its_place() {
         (format!(r#"{{"tags":{{{}}}}}"#, &many[1..]), "tags", "more than 65536 entries"),
         (r#"{"made":[1]}"#.into(), "made", "made by its embedder"),
         (r#"{"made":null}"#.into(), "made", "made by its embedder"),
-        (r#"{"full_text_index_v0":[1]}"#.into(), "full_text_index_v0", "no embeddings index"),
+        (r#"{"full_text_index_v0":[1]}"#.into(), "full_text_index_v0", "not an embeddings index"),
         (r#"{"elsewhere":null}"#.into(), "elsewhere", "names no index"),
     ];
     for (embeddings, index, expected) in rows {

@@ -111,7 +111,7 @@ fn terminal(character: char) -> String {
     }
 }
 
-/// Halves of surrogate pairs are no characters: no output has them.
+/// Surrogates are not characters: no output has them.
 fn class(ranges: &[(u32, u32)]) -> String {
     let mut inside = String::new();
     for &(low, high) in ranges {

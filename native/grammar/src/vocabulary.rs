@@ -20,7 +20,7 @@ pub struct Vocabulary {
     pub(crate) env: TokEnv,
     /// Tokens that end an output.
     pub(crate) ends: Vec<u32>,
-    /// Sorted. Tokens that are no text of an output unless a request says so.
+    /// Sorted. Control tokens: not text of an output unless a request says so.
     pub(crate) control: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Vocabulary {
             words.push(word.to_vec());
             rest = behind;
         }
-        // An end is no text, and what begins with this byte means something else to the trie.
+        // An end has no text, and what begins with this byte means something else to the trie.
         for &end in &ends {
             if let Some(word) = words.get_mut(end as usize) {
                 word.clear();

@@ -38,7 +38,7 @@ fn work(tested: &Tested, query: &[f32], effort: f32, allowed: Option<&BitSet>) -
     report.visited + report.candidates
 }
 
-/// Upper layers have a sixteenth of the nodes, are passed twice at most, and so many nodes are compared exactly.
+/// Upper layers have a sixteenth of the nodes, are passed twice at most, and this many nodes are compared exactly.
 fn most(rows: usize) -> u64 {
     (rows + ROWS as usize / 8 + 3 * LIMIT + 20) as u64
 }

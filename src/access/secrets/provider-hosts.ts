@@ -14,7 +14,7 @@ type HostOptions = Pick<Config, 'providerHosts' | 'connections' | 'providers' | 
 
 /**
  * The hosts that providers of models may be called at: those of the option, and those that the operator's own entries
- * name. Whoever may create an index names an address in it, and must not send secrets anywhere.
+ * name. A caller that may create an index names an address in it, and must not send secrets anywhere.
  */
 export class ProviderHosts {
   readonly #options: () => HostOptions;

@@ -22,7 +22,7 @@ interface RenderBounds {
 
 const usualBounds: RenderBounds = { stepsMax: 300_000, outputCharsMax: 1024 * 1024 };
 const mediaMax = 64;
-/** A helper that reads a text of so many characters takes one step more. */
+/** Characters that a helper reads for one more step. */
 const charsPerStep = 4;
 
 /**

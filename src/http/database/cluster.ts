@@ -13,7 +13,7 @@ import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { notBuilt, singleNode, storageEngine } from './constant-members.ts';
 
-/** Where status and topology come from; every answer is read anew. */
+/** Where status and topology come from; every answer is read afresh. */
 export interface ClusterSource {
   tables(): Table[];
   /** Of the tables that `sees` is true of; faults of others are told without their names. */

@@ -116,7 +116,7 @@ function itemOf(item: string | number | readonly number[] | ContentPart, at: num
   const part = typeof item === 'string' ? partOfText(item) : item;
   if (!('type' in part)) return part;
   if (part.type === 'text') return part.text;
-  return must(mediaReference(part, `input[${at}]`), 'what is no text refers to media');
+  return must(mediaReference(part, `input[${at}]`), 'a part that is not text refers to media');
 }
 
 function taskOf({ task_type, input_type }: EmbeddingsRequest): EmbedTask | undefined {

@@ -117,7 +117,7 @@ async function textsOf(
     return partsOf(content).map((part, at) => {
       if (part.type === 'text') return part.text;
       const image = mediaReference(part, `inputs[${input}].content[${at}]`);
-      return images.push(must(image, 'what is no text refers to media')) - 1;
+      return images.push(must(image, 'a part that is not text refers to media')) - 1;
     });
   });
   const read = await readTexts(inference, images, options?.reader?.model, call);

@@ -100,8 +100,7 @@ function seq2seqRoute<Schema extends TSchema>(
     summary,
     body: inferenceBody(request, { bytesMax }),
     responses: { 200: response },
-    handler: (context) =>
-      admitted(inference, operation, context, () => work(context.body as Static<Schema>, context)),
+    handler: (context) => admitted(inference, operation, context, () => work(context.body as Static<Schema>, context)),
   });
 }
 

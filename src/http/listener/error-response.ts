@@ -21,7 +21,7 @@ interface ErrorBody {
 /** Whatever was thrown, as the only error that a caller may see. A fault of ours says nothing but that. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
-  const message = 'the server met a fault of its own; its log has the details under the request id';
+  const message = 'internal error; the log of the server has the details under the request id';
   return new ServiceError('internal', message, { cause: thrown });
 }
 

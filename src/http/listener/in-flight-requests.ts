@@ -10,7 +10,7 @@ interface InFlightOptions {
   readonly keepAliveMs: number;
 }
 
-/** Keeps the connection of a slow request open for so many seconds more. */
+/** Keeps the connection of a slow request open for this many seconds more. */
 export type ExtendIdle = (request: Request, seconds: number) => void;
 
 /** Tells connections apart; undefined where one cannot be told. */

@@ -158,7 +158,7 @@ class JsonWriter {
     return this.#in.readUIntBE(this.#skip(width), width);
   }
 
-  /** Goes so many bytes on, and returns where they begin. */
+  /** Moves on by `bytes`, and returns where they begin. */
   #skip(length: number): number {
     const start = this.#position;
     if (length > this.#in.length - start) throw endedEarly();

@@ -36,7 +36,7 @@ export function readBody(request: Request, length: number | undefined, options: 
   });
 }
 
-/** Whether a body that announces so many bytes is read whole, and its caller has to keep its deadline. */
+/** Whether a body that announces `length` bytes is read whole, and its caller has to keep its deadline. */
 export function isReadWhole(length: number | undefined): boolean {
   return length !== undefined && length <= wholeReadBytesMax;
 }

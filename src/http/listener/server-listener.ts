@@ -93,7 +93,7 @@ export class ServerListener {
     this.#server.reload({ fetch: answerWhileStarting, ...this.#handlers(), error: answerFault });
   }
 
-  /** Keeps the connection of a request open for so many seconds of silence more. */
+  /** Keeps the connection of a request open for this many more seconds of silence. */
   extendIdle(request: Request, seconds: number): void {
     this.#server.timeout(request, seconds);
   }
@@ -164,7 +164,7 @@ function answerWhileStarting(request: Request): Response {
 
 /** Nothing of ours should reach this; whatever does is answered without a word about it. */
 function answerFault(): Response {
-  return rendered(new ServiceError('internal', 'the server met a fault of its own'));
+  return rendered(new ServiceError('internal', 'internal error of the server'));
 }
 
 function rendered(error: ServiceError): Response {

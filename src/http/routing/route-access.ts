@@ -9,7 +9,7 @@ import {
 } from '../../access/principal.ts';
 import { tableNotFound } from '../../tables/table.ts';
 
-/** Who may call a route. */
+/** The callers that a route admits. */
 export type RouteAccess =
   /** Anybody, without a credential: probes and documentation. */
   | 'open'

@@ -64,7 +64,7 @@ export function flatSchema(body: FlatSchema): ExtractionSchema {
       if (parts?.name === undefined) {
         throw new ServiceError(
           'invalid_request',
-          `schema.${name}: "${form.slice(0, 80)}" is no field; write name, name::str, name::list or name::[a|b]::str`,
+          `schema.${name}: "${form.slice(0, 80)}" is not a field; write name, name::str, name::list or name::[a|b]::str`,
         );
       }
       return { name: parts.name, list: parts.kind === 'list', choices: parts.choices?.split('|') };

@@ -27,7 +27,7 @@ interface LoadedSound {
 
 export type LoadedMedia = LoadedImage | LoadedSound;
 
-/** Told which of the media cannot be had, and why. What it throws ends the whole. */
+/** Called for each of the media that cannot be loaded, with the reason. What it throws ends the request. */
 export type OnMediaFault = (at: number, error: ServiceError) => void;
 
 export const throwMediaFault: OnMediaFault = (_at, error) => {

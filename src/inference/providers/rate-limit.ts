@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 const minuteMs = 60_000;
 
 /**
- * A token bucket: `perMinute` units flow in evenly, up to `burst`. Who takes more than there is goes into debt and waits
+ * A token bucket: `perMinute` units flow in evenly, up to `burst`. A caller that takes more than there is goes into debt and waits
  * until it is paid, so that requests go out in the order in which they came.
  */
 export class RateLimit {

@@ -23,7 +23,7 @@ interface Text {
   readonly text: string;
 }
 
-/** About so many bytes of UTF-8 make a token. */
+/** Bytes of UTF-8 that make a token, about. */
 const bytesPerToken = 4;
 /** Any provider that works takes this. */
 const plainText = 'a';

@@ -56,7 +56,7 @@ export class TemplateForms {
     return { foldsSystem, argumentsAsText };
   }
 
-  /** Whether the template does not refuse the context. Throws what is no refusal. */
+  /** Whether the template does not refuse the context. Throws every error that is not a refusal. */
   async #takes(template: string, context: object): Promise<boolean> {
     try {
       await this.#render(template, context);

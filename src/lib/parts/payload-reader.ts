@@ -2,7 +2,7 @@ import { assert } from '../assert.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Reads a payload piece by piece; every length is checked before it is believed. */
+/** Reads a payload piece by piece; every length is checked before it is used. */
 export class PayloadReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;

@@ -54,7 +54,7 @@ export interface GenerateInput {
   readonly prompt: readonly PromptPiece[];
   /** Tokens that may be generated, at least 1. */
   readonly tokensMax: number;
-  /** Texts that end the output and are no part of it. */
+  /** Texts that end the output and are not part of it. */
   readonly stop: readonly string[];
   readonly ignoreEos: boolean;
   readonly sampling: Sampling;

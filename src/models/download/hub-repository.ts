@@ -55,7 +55,7 @@ export async function hubEntry(
 ): Promise<PullEntry> {
   const [, repository, revision = 'main', path] = repositoryAddress.exec(address) ?? [];
   if (repository === undefined) {
-    throw new DownloadError(`"${address}" is no address: hub:OWNER/NAME, with @REVISION and #PATH where wanted`);
+    throw new DownloadError(`"${address}" is not an address: hub:OWNER/NAME, with @REVISION and #PATH where wanted`);
   }
   const api = `${hubUrl.replace(/\/+$/, '')}/api/models/${repository}`;
   const { sha } = (await askHub(`${api}/revision/${revision}`, revisionSchema, clock)).value;

@@ -59,7 +59,7 @@ async function readZip(path: string, receive: ReceiveEntry, isEnough: () => bool
     if (isEnough()) return;
   }
   unzip.push(new Uint8Array(), true);
-  if (entries === 0) throw new DownloadError(`${path} is no zip archive`);
+  if (entries === 0) throw new DownloadError(`${path} is not a zip archive`);
   if (open > 0) throw new DownloadError(`${path} ends inside an entry`);
 }
 

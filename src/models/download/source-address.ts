@@ -27,7 +27,7 @@ export function parseSource(text: string): SourceAddress {
   const found = address.exec(text);
   const [, , repository, , name, revision = '', path = ''] = found ?? [];
   if (found === null || !isInnerPath(path)) {
-    throw new DownloadError(`"${text}" is no source: hub:OWNER/NAME@REVISION#PATH or pypi:NAME@VERSION#PATH`);
+    throw new DownloadError(`"${text}" is not a source: hub:OWNER/NAME@REVISION#PATH or pypi:NAME@VERSION#PATH`);
   }
   return repository === undefined
     ? { type: 'pypi', name: name ?? '', version: revision, path }

@@ -16,7 +16,7 @@ export class BoundedFile implements Disposable {
   #windowStart = 0;
   #windowEnd = 0;
 
-  /** Throws `ModelFileError` when the path is no regular file. */
+  /** Throws `ModelFileError` when the path is not a regular file. */
   constructor(path: string) {
     this.name = basename(path);
     this.#descriptor = openSync(path, 'r');

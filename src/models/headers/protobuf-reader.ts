@@ -11,7 +11,7 @@ export interface ProtobufField {
   readonly delimited: boolean;
 }
 
-/** Fields and packed numbers of one file: what takes longer to walk than this is no model. */
+/** Fields and packed numbers of one file: a file with more of them is not a model. */
 const stepsMax = 50_000_000;
 /** A varint of at most this many bytes is a safe integer. */
 const safeVarintBytes = 7;
@@ -50,7 +50,7 @@ export class ProtobufReader {
   text(field: ProtobufField, what: string, bytesMax: number): string {
     const length = field.end - field.start;
     if (!field.delimited || length > bytesMax)
-      throw this.#file.error(`has ${what} that is no text of ${bytesMax} bytes`);
+      throw this.#file.error(`has ${what} that is not a text of at most ${bytesMax} bytes`);
     try {
       return utf8.decode(this.#file.bytes(field.start, length, what));
     } catch {

@@ -126,7 +126,7 @@ interface QueriedIndexes {
   vectors: Uint8Array;
 }
 
-/** Who waits for an answer. */
+/** The caller that waits for an answer. */
 export interface QueryCaller {
   /** Aborted when nobody waits any more. */
   readonly signal: AbortSignal;

@@ -85,7 +85,7 @@ export class QueryEmbeddings {
     const end = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
-    // Who comes after everybody has left begins again.
+    // A caller that comes after all others have left begins again.
     stop.signal.addEventListener('abort', end, { once: true });
     const vector = start(stop.signal).then((made) => {
       this.#known.set(key, made);

@@ -10,7 +10,7 @@ export interface Projection {
   isEmpty: boolean;
   /** The JSON text of the document with only the chosen members, each spelled as it was. */
   apply(document: string): string;
-  /** Whether the time of the write is shown of documents that do not say it themselves: it is no part of them. */
+  /** Whether the time of the write is shown of documents that do not say it themselves: it is not part of them. */
   showsTimestamp: boolean;
   /** Whether the vectors for this embeddings index are shown; they are not part of the stored document. */
   showsVectors(indexName: string): boolean;

@@ -81,7 +81,7 @@ export const catalogMigrations: readonly Migration[] = [
     ) STRICT`);
   },
   (database) => {
-    // Who may do what. A subject is a user's name, `role:NAME` or `group:NAME`. Secrets of keys are kept as digests only.
+    // Grants. A subject is a user's name, `role:NAME` or `group:NAME`. Secrets of keys are kept as digests only.
     database.run(`CREATE TABLE principals (
       name TEXT PRIMARY KEY,
       password_hash TEXT,

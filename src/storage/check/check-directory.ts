@@ -33,7 +33,7 @@ type IndexVerdict =
   | { kind: 'sound'; sequence: number }
   /** Its files do not hold what they should. */
   | { kind: 'damaged'; message: string }
-  /** Its files are of another format or definition; that is no fault. */
+  /** Its files are of another format or definition; that is not damage. */
   | { kind: 'outdated'; message: string };
 
 /** What only the owner of the indexes knows of them. */

@@ -6,7 +6,7 @@ type WalFindings =
   | { state: 'empty' }
   /** Whole transactions only. */
   | { state: 'whole'; transactions: number }
-  /** The end of the log is no whole transaction; SQLite will leave it out, rightly: it was never acknowledged. */
+  /** The log ends in the middle of a transaction; SQLite will leave it out, rightly: it was never acknowledged. */
   | { state: 'torn'; transactions: number }
   /** A bad frame with a whole transaction behind it; SQLite would silently drop that one, too. */
   | { state: 'damaged'; damagedAtByte: number };
@@ -97,7 +97,7 @@ function frameBytesOf(header: Buffer): number {
   return frameHeaderBytes + pageBytesOf(header);
 }
 
-/** All frames that the file has room for, in order. `seed` undefined: the header is not believed. */
+/** All frames that the file has room for, in order. `seed` undefined: the header is not trusted. */
 function* frames(
   descriptor: number,
   header: Buffer,

@@ -28,7 +28,7 @@ interface TtlRewriteDeps {
 
 const noOperations = new TextEncoder().encode('{"operations":[],"upsert":false}');
 
-/** Pages after which the place is saved: a kill reads so many again, and writes nothing for them. */
+/** Pages after which the position is saved: after a kill at most this many are read again, and nothing is written for them. */
 const pagesBetweenSaves = 16;
 
 /**

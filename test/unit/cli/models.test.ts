@@ -81,7 +81,7 @@ describe('sundew models import', () => {
     expect((await again()).code).toBe(0);
     expect((await again()).err).toMatch(/exists already/);
     const escaping = await sundew(directory.path, 'import', embedder, '--kind', 'embedders', '--name', '../up');
-    expect(escaping.err).toMatch(/is no name/);
+    expect(escaping.err).toMatch(/is not a name/);
     expect((await sundew(directory.path, 'import', embedder)).err).toMatch(/--kind is missing/);
     expect((await sundew(directory.path, 'import', embedder, '--kind', 'embedder')).code).toBe(2);
   });

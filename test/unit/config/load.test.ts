@@ -99,7 +99,7 @@ describe('what is refused, in one sentence', () => {
     expect(() => loadConfig(unreadable)).toThrow('sundew.yaml cannot be read: no such file');
   });
 
-  test('limits that do not fit each other', () => {
+  test('limits that conflict', () => {
     const { config } = loadConfig(sources({ flags: {}, file: 'limits:\n  request_deadline: 20s\n' }));
     expect(() => limitsOf(config)).toThrow(ConfigError);
   });

@@ -207,7 +207,7 @@ describe('an index applier', () => {
     await bench.applier.close();
   });
 
-  test('files that lie damaged are found after the first queries, and the index is built anew', async () => {
+  test('files that lie damaged are found after the first queries, and the index is rebuilt', async () => {
     const bench = new Bench(2, true);
     await bench.clock.advance(bounds.verifyDelayMs - 1);
     expect([bench.applier.state, bench.verified]).toEqual(['live', 0]);

@@ -192,7 +192,7 @@ describe('what an earlier process saved', () => {
     expect([await pool.facts(1), opened]).toEqual([factsOf(1), []]);
   });
 
-  test('is not believed when the file has changed: the range is opened', async () => {
+  test('is not used when the file has changed: the range is opened', async () => {
     const { pool, opened, stamps } = poolOf(10, { saved });
     stamps.set(1, 'written since');
     expect([await pool.facts(1), opened]).toEqual([factsOf(101), [1]]);

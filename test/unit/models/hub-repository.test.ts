@@ -110,7 +110,7 @@ describe('a model of the hub by its address', () => {
       hubEntry(address, { hubUrl: server.url, kind: 'embedders', name: 'x', clock: systemClock });
     await expect(ask('hub:acme/gone')).rejects.toThrow(/no such model/);
     await expect(ask('hub:acme/tiny')).rejects.toThrow(/something else than a hub/);
-    await expect(ask('hub:../../etc')).rejects.toThrow(/is no address/);
+    await expect(ask('hub:../../etc')).rejects.toThrow(/is not an address/);
   });
 
   test('has one file that can be meant, or says which there are', () => {

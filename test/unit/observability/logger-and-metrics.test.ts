@@ -56,7 +56,7 @@ describe('logger', () => {
     expect(part.level).toBe('error');
   });
 
-  test('text is for eyes', () => {
+  test('text is one line for a terminal', () => {
     const { lines, logger: log } = logger('text');
     log.warn('slow query', { table: 'books', note: 'two words', none: undefined });
     expect(lines).toEqual(['2026-02-03T04:05:06.007Z WARN  slow query table=books note="two words"\n']);

@@ -15,7 +15,7 @@ use crate::error::EngineError;
 pub const EDGES_MAX: usize = 1 << 20;
 const IS_DERIVED: u8 = 1;
 
-/// Who has drawn an edge. Two edges of the same type and target differ by it.
+/// The origin of an edge. Two edges of the same type and target differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeOrigin {
     /// A write, in the member `_edges`.

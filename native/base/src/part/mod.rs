@@ -7,7 +7,7 @@
 //!   payload, by its form: 0 a deletion (empty), 1 `dense`, 2 `sparse`, 3 `dense_set`, 4 `edges`, 5 `chunk_set`, 6 `asset`
 //! ```
 //!
-//! Whoever reads a row compares the part id first: the rest of the body is no business of other indexes, and may have a
+//! Readers compare the part id first: the rest of the body does not concern other indexes, and may have a
 //! form that they do not know.
 
 pub mod asset;

@@ -1,4 +1,4 @@
-//! Reading payloads piece by piece: every length is checked before it is believed.
+//! Reading payloads piece by piece: every length is checked before it is used.
 
 use crate::error::EngineError;
 

@@ -10,7 +10,7 @@ use super::analysis::Analyzer;
 
 pub const ANALYZED_TOKENIZER: &str = "analyzed";
 
-/// The last code point before those that are no characters.
+/// The last code point before the surrogates.
 const NUMBER_MAX: usize = 0xd7ff;
 
 fn number_character(number: usize) -> char {

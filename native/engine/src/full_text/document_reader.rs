@@ -143,7 +143,7 @@ impl Target<'_> {
         self.take_text(node, text);
     }
 
-    /// A string that is no date, or the literal of a number or boolean whose path is declared to hold text.
+    /// A string that is not a date, or the literal of a number or boolean whose path is declared to hold text.
     fn take_text(&mut self, node: u32, text: &str) {
         let plan = self.table.string_plan(node, self.slots, self.fields);
         let has_column = text.len() <= EXACT_BYTES_MAX;

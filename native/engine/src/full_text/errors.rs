@@ -7,7 +7,7 @@ use tantivy::TantivyError;
 
 use crate::error::EngineError;
 
-/// The index does not hold what it promised; it is to be deleted and built anew.
+/// The index does not hold what it promised; delete and rebuild it.
 pub fn damaged(message: String) -> EngineError {
     EngineError::new("index_damaged", message)
 }

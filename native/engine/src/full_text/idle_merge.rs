@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use tantivy::SegmentMeta;
 use tantivy::index::SegmentId;
 
-/// A segment so many times as large as all smaller ones together stays as it is: what trickles in is merged again and
+/// A segment this many times as large as all smaller ones together is not merged: what trickles in is merged again and
 /// again, what it trickles into is not. A document is so written about this many times more on its index's way to any
 /// size.
 const REST_SHARE_MIN: u64 = 8;
@@ -22,7 +22,7 @@ impl IdleMerger {
         self.0.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Nothing happens when the thread cannot be had: the next time will do.
+    /// When the thread cannot be started, the next commit tries again.
     pub fn start(&mut self, work: impl FnOnce() + Send + 'static) {
         self.0 = std::thread::Builder::new().name("idle-merge".to_owned()).spawn(work).ok();
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The layout of what an index writes: fields, terms, commit payload. An index of another format is built anew.
+/// The layout of what an index writes: fields, terms, commit payload. An index of another format is rebuilt.
 const INDEX_FORMAT: u32 = 4;
 
 /// Tantivy's own lower bound for one indexing thread, in bytes.

@@ -230,7 +230,7 @@ impl TextIndex {
         self.index.searchable_segment_metas().map_err(tantivy_failed)
     }
 
-    /// Shows the newest commit. Who reloads holds the lock of who writes: of two at once the one with the older commit
+    /// Shows the newest commit. Called with the writer's lock held: of two at once the one with the older commit
     /// might come last.
     fn reload(&self, _: &TextWriter) -> Result<(), EngineError> {
         self.reader.reload().map_err(tantivy_failed)

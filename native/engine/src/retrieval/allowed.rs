@@ -92,7 +92,9 @@ fn insert_segment(
     let view = &ranges.views[range];
     let reader = &view.searcher.segment_readers()[segment];
     let column = &view.columns[segment].ordinal;
-    if let Some(bits) = bits.map(|bits| &bits[segment]).filter(|bits| bits.len() < reader.max_doc() / FEW_DOCS_SHARE) {
+    if let Some(bits) =
+        bits.map(|bits| &bits[segment]).filter(|bits| (bits.len() as u32) < reader.max_doc() / FEW_DOCS_SHARE)
+    {
         for doc in bits.iter().filter(|doc| !reader.is_deleted(*doc)) {
             let ordinal = column.first(doc).ok_or_else(|| damaged("a document has no ordinal".to_owned()))?;
             set.insert(ordinal as u32);

@@ -16,14 +16,14 @@ use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows};
 use sundew_base::bit_set::BitSet;
 
-/// A graph is copied to take in rows when it has at most so many times their number: copying a row costs some hundredths
+/// A graph is copied to take in rows when it has at most this many times their number: copying a row costs some hundredths
 /// of linking one.
 const GROWN_ROWS_RATIO: usize = 32;
 
-/// A graph with a greater share of dead rows is written anew.
+/// A graph with a greater share of dead rows is rebuilt.
 const DEAD_SHARE_MAX: f64 = 0.25;
 
-/// A graph with a greater share of dead rows is written anew before rows without a graph get one.
+/// A graph with a greater share of dead rows is rebuilt before rows without a graph get one.
 const DEAD_SHARE_URGENT: f64 = 0.4;
 
 /// Threads that build when the options leave it open, at most.

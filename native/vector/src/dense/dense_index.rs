@@ -60,9 +60,9 @@ struct DenseWriter {
     next_segment_id: u64,
     /// Parts that are being built from; they stay as they are but for their dead rows.
     busy: HashSet<u64>,
-    /// Threads that build graphs now; two when rows wait while a large graph is being written anew.
+    /// Threads that build graphs now; two when rows wait while a large graph is being rebuilt.
     builders: usize,
-    /// One of them links more rows anew than it takes in.
+    /// One of them relinks more rows than it adds.
     is_rewriting: bool,
     /// No row was committed since the writer was released.
     is_idle: bool,

@@ -8,7 +8,7 @@ use sundew_base::bit_set::BitSet;
 
 const PREFETCHED_BYTES: usize = 512;
 
-/// Looking for the row of an ordinal costs as much as looking up so many rows.
+/// Looking for the row of an ordinal costs as much as scanning this many rows.
 const SEARCH_COST: usize = 16;
 
 pub struct GraphRows {
@@ -19,7 +19,7 @@ pub struct GraphRows {
     /// Blocks of 64 rows whose ordinals follow one another without a gap, as those of rows that were written one after
     /// another do; made when it is first needed.
     runs: OnceLock<BitSet>,
-    /// The rows that are no nodes; made when it is first needed.
+    /// The rows that are copies; made when it is first needed.
     copies: OnceLock<BitSet>,
 }
 

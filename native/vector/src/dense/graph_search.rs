@@ -18,22 +18,22 @@ const EXACT_NODES_MAX: usize = 256;
 /// Nodes between two looks at the clock.
 const NODES_BETWEEN_LOOKS: usize = 4096;
 
-/// How doubtful a walk has to be not to be believed, as `doubt` tells. In sets of 100,000 rows this holds for nearly all
+/// How doubtful the result of a walk must be to be rejected, as `doubt` measures it. In sets of 100,000 rows this holds for nearly all
 /// queries where rows lie anywhere in 128 dimensions and for eight in ten in 64; among clustered rows for nearly all queries
 /// off the clusters and one in ten of the others; among word vectors for one in a hundred.
 const DOUBTFUL: f32 = 500.0;
 
-/// Such a walk is followed by a scan of at most so many rows for each node whose cost it has computed, fewer where there is
+/// Such a walk is followed by a scan of at most this many rows for each node whose cost it has computed, fewer where there is
 /// less doubt and more with more effort. That takes six times as long as the walk.
 const SCANNED_PER_VISIT: f32 = 18.0;
 
-/// Where more rows are left, the walk goes on to so many times as many candidates.
+/// Where more rows are left, the walk goes on to this many times as many candidates.
 const WIDER: usize = 4;
 
 /// Candidates of a walk that goes on, at most: to keep more in order costs more than to find them.
 const WIDER_MAX: usize = 4096;
 
-/// Where so many of the starts would be allowed if the allowed ones lay everywhere, and none is, a walk among all nodes
+/// Where this many of the starts would be allowed if the allowed ones lay everywhere, and none is, a walk among all nodes
 /// would find next to none.
 const STARTS_TELL: f32 = 3.0;
 
@@ -57,7 +57,7 @@ impl Walked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Answer,
-    /// Go on with so many candidates.
+    /// Go on with this many candidates.
     Widen(usize),
     Scan,
 }
@@ -328,7 +328,7 @@ impl<'s> GraphSearch<'s, '_> {
     /// times the local dimension, by which the nodes within a distance grow (Levina and Bickel, "Maximum likelihood
     /// estimation of intrinsic dimension", 2004, from two distances), times how little the walk tells of the nodes around
     /// the query. That is the nodes it met for each that it kept, few where neighbours share their neighbours; or more,
-    /// where a query off all clusters has filled the beam with one of them. From 1 on the walk is not believed.
+    /// where a query off all clusters has filled the beam with one of them. From 1 on its result is rejected.
     fn doubt(&self) -> f32 {
         const INNER: usize = 16;
         const UNTOLD_DIMENSIONS: f32 = 6.0;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
 
-/// The layout of what a dense index writes. An index of another format is built anew.
+/// The layout of what a dense index writes. An index of another format is rebuilt.
 const DENSE_FORMAT: u32 = 4;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

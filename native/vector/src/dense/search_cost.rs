@@ -2,7 +2,7 @@
 
 use super::metric::Metric;
 
-/// Efforts from which on a walk that is likely to have missed rows is not believed; the default one is among them.
+/// Efforts from which on the result of a walk that has probably missed rows is rejected; the default effort is one of them.
 pub const SURE_EFFORT: f32 = 0.5;
 
 /// What a walk costs for each candidate that it keeps, and before it has kept any: a scan knows where it goes next.
@@ -12,7 +12,7 @@ const COST_PER_WALK: usize = 1200;
 /// Allowed rows from all over the graph at which a walk starts when it finds none near the query.
 const SAMPLED_STARTS: usize = 2048;
 
-/// Of so many allowed rows one is such a start, at most.
+/// At most one in this many allowed rows is such a start.
 const ROWS_PER_START: usize = 16;
 
 /// Nodes of the upper layers that a walk begins at, at most.
@@ -40,7 +40,7 @@ pub fn rescored_for(limit: usize) -> usize {
     3 * limit + 20
 }
 
-/// Nodes of the upper layers that a walk with so many candidates begins at: a way that begins at the nearest alone ends in
+/// Nodes of the upper layers that a walk with `candidates` begins at: a way that begins at the nearest alone ends in
 /// the cluster of that one, however near others are.
 pub fn starts_for(candidates: usize) -> usize {
     (candidates / 8).clamp(1, STARTS_MAX)
@@ -50,12 +50,12 @@ pub fn wider_starts_for(candidates: usize) -> usize {
     (candidates / 2).min(WIDER_STARTS_MAX)
 }
 
-/// Rows whose scan costs what a walk with so many candidates costs.
+/// Rows whose scan costs as much as a walk with `candidates`.
 pub fn scanned_for(candidates: usize) -> usize {
     COST_PER_WALK + COST_PER_CANDIDATE * candidates
 }
 
-/// Candidates of a walk that costs what the scan of so many rows costs.
+/// Candidates of a walk that costs as much as the scan of `rows`.
 pub fn candidates_worth(scanned: usize) -> usize {
     scanned.saturating_sub(COST_PER_WALK) / COST_PER_CANDIDATE
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// The layout of what an index writes. An index of another format is built anew.
+/// The layout of what an index writes. An index of another format is rebuilt.
 const INDEX_FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -20,7 +20,7 @@ pub struct SparseOptions {
     /// Weights nearer to zero than this are left out of the index.
     #[serde(default)]
     pub min_weight: f32,
-    /// Segments of so many postings together are merged by the commit itself, larger ones on a thread beside it.
+    /// Segments with up to this many postings together are merged by the commit itself, larger ones on a thread beside it.
     #[serde(default = "default_commit_merge_postings_max")]
     pub commit_merge_postings_max: usize,
 }

@@ -9,7 +9,7 @@ use super::top_hits::TopHits;
 use crate::search::{SearchBounds, SearchReport, VectorHits};
 use sundew_base::bit_set::BitSet;
 
-/// Adding up so many postings costs as much as looking one up.
+/// Adding up this many postings costs as much as looking one up.
 const LOOKUP_POSTINGS: usize = 16;
 /// With fewer postings than this in a window, its documents are found by reading them again.
 const SPARSE_WINDOW_POSTINGS: usize = WINDOW_DOCUMENTS / 8;

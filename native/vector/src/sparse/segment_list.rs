@@ -26,7 +26,7 @@ pub struct SegmentList {
     merging: Mutex<Option<JoinHandle<()>>>,
     is_merging: AtomicBool,
     is_closed: AtomicBool,
-    /// Segments of so many postings together are merged by the commit itself, larger ones beside it.
+    /// Segments with up to this many postings together are merged by the commit itself, larger ones beside it.
     commit_merge_postings_max: usize,
 }
 

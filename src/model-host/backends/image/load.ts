@@ -74,5 +74,5 @@ function planes(rgb: Uint8Array, mean: readonly number[], deviation: readonly nu
 
 function refusal(name: string, error: unknown): string {
   const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  return `${name} is no image that can be read: ${reason.slice(0, 200)}`;
+  return `${name} is not an image that can be read: ${reason.slice(0, 200)}`;
 }

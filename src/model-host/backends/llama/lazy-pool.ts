@@ -98,7 +98,7 @@ export class LazyPool {
     });
   }
 
-  /** `isUse` starts the time of idleness anew when the lease is released. */
+  /** `isUse` restarts the idle time when the lease is released. */
   async #hold(key: string, entry: Entry, isUse = true): Promise<Lease<unknown>> {
     if (isUse) this.#stopIdle(entry);
     entry.users += 1;

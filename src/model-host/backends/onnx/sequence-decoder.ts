@@ -53,7 +53,7 @@ export class SequenceDecoder {
     return data.subarray(data.length - (dims.at(-1) ?? 0));
   }
 
-  /** The likeliest tokens behind `start`, to the end or as many as are wanted. */
+  /** The likeliest tokens behind `start`, to the end or to the limit. */
   async write(
     feeds: Readonly<Record<string, Tensor>>,
     start: readonly number[],

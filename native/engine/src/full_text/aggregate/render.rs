@@ -248,7 +248,7 @@ impl Renderer<'_> {
         }
         let rendered = found.into_iter().map(|(key, bucket)| {
             let BucketKey::Numbered(number) = key else {
-                return Err(EngineError::internal("a key that is no interval"));
+                return Err(EngineError::internal("a key that is not an interval"));
             };
             let (key, shown) = key_of(number);
             let mut members = Map::new();

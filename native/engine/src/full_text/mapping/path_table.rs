@@ -16,7 +16,7 @@ use crate::full_text::slots::{Slot, SlotTable};
 
 use tantivy::schema::Field;
 
-/// Above this many paths the table begins anew.
+/// Above this many paths the table is cleared.
 const PATHS_MAX: usize = 100_000;
 
 /// Longer paths are not indexed, bytes.

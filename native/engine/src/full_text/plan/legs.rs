@@ -64,7 +64,7 @@ pub struct Pruner {
     pub min_absolute_score: Option<f64>,
     /// Keeps scores of at least this share of the best one.
     pub min_score_ratio: Option<f64>,
-    /// Keeps scores of at least the mean less so many standard deviations.
+    /// Keeps scores of at least the mean less this many standard deviations.
     pub std_dev_threshold: Option<f64>,
     /// Cuts at the first gap of more than this share, in percent, of the way from the best score to the worst.
     pub max_score_gap_percent: Option<f64>,

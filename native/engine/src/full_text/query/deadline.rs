@@ -74,7 +74,7 @@ impl Deadline {
         self.at_once.as_ref().is_none_or(is_much)
     }
 
-    /// Announces about so many nanoseconds of work, rather too many. Fails when the query is to end at once and will not.
+    /// Announces about `nanos` of work, rather too many. Fails when the query is to end at once and will not.
     pub fn expect(&self, nanos: u64) -> Result<(), EngineError> {
         let Some(AtOnce { max, expected }) = self.at_once.as_deref() else { return Ok(()) };
         let add = |before: u64| before.checked_add(nanos).filter(|sum| sum <= max);

@@ -53,7 +53,7 @@ pub struct NodeHead {
 
 const NO_UPPER: u32 = u32::MAX;
 
-/// Set in `upper` of a row that is no node but a copy of one, beside the row of that one.
+/// Set in `upper` of a row that is a copy of a node, beside the row of that one.
 const IS_COPY: u32 = 1 << 31;
 
 /// A row whose vector equals that of a node, its leader, or lies next to it. It has no links: who finds the leader finds it.
@@ -311,7 +311,7 @@ impl Graph {
         }
     }
 
-    /// All rows that are no nodes, by leader, then by distance.
+    /// All rows that are copies, by leader, then by distance.
     pub fn copies(&self) -> &[Copied] {
         // SAFETY: `copies` records of three numbers of four bytes lie at `copies_at`, aligned to 4; whatever is written
         // there has the graph for itself.

@@ -54,7 +54,7 @@ impl Progress {
         Self { reach: f32::INFINITY, ..Self::default() }
     }
 
-    /// After a step that has computed the cost of so many nodes, with what the last of the nearest costs now.
+    /// After a step that has computed the cost of `visits` nodes, with what the last of the nearest costs now.
     #[inline(always)]
     pub fn step(&mut self, visits: usize, reach: f32) {
         self.steps += 1;

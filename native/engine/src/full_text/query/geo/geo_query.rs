@@ -97,7 +97,7 @@ impl GeoTest {
         Ok(Self::Polygon { polygon: Box::new(polygon), bounds })
     }
 
-    /// Errors: `invalid_query` when `geometry` is no shape.
+    /// Errors: `invalid_query` when `geometry` is not a shape.
     pub fn related_to(geometry: &Value, relation: ShapeRelation) -> Result<Self, EngineError> {
         let shape = shape_of(geometry).ok_or_else(|| {
             EngineError::new(

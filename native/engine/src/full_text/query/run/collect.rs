@@ -38,7 +38,7 @@ pub struct Collected<T> {
     pub matches: Vec<T>,
     pub total: u64,
     pub total_is_exact: bool,
-    /// When the total is not exact: at least so many documents match, over all ranges.
+    /// When the total is not exact: at least this many documents match, over all ranges.
     pub matches_at_least: u64,
     /// The time was over before all documents were looked at.
     pub is_partial: bool,

@@ -92,7 +92,7 @@ impl<'a> SegmentTop<'a> {
 
     /// Takes visible matches of one score.
     pub fn take_alike(&mut self, docs: &BitSet, score: Score) {
-        if docs.len() <= TIES_READ {
+        if docs.len() <= TIES_READ as usize {
             docs.iter().for_each(|doc| self.take(doc, score));
             return;
         }

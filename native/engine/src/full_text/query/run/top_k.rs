@@ -22,7 +22,7 @@ use sundew_base::bit_set::BitSet;
 /// A plan's query over one index.
 pub struct TopKQuery {
     pub search: HitSource,
-    /// At least so many documents match, deleted ones too, over all ranges.
+    /// At least this many documents match, deleted ones too, over all ranges.
     pub matches_at_least: u64,
 }
 
@@ -148,7 +148,7 @@ impl TopKBuilder<'_, '_, '_> {
 /// How many documents what is known lets through, and of how many.
 fn let_through(view: &RangeView, known: Option<&[Arc<BitSet>]>) -> (u64, u64) {
     let all = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
-    (known.map_or(all, |bits| bits.iter().map(|bits| u64::from(bits.len())).sum()), all)
+    (known.map_or(all, |bits| bits.iter().map(|bits| bits.len() as u64).sum()), all)
 }
 
 /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.

@@ -135,7 +135,7 @@ impl SegmentSearch<'_> {
         let (scored, conditions) = match &apart.conditions {
             Conditions::Known(bits) => {
                 let bits = &bits[segment];
-                let scored = match self.way(weight, apart, u64::from(bits.len()))? {
+                let scored = match self.way(weight, apart, bits.len() as u64)? {
                     Way::Points(points) => return self.score_each(bits.iter(), points, top, collected),
                     Way::Walk(scored) => scored,
                 };
@@ -188,10 +188,10 @@ impl SegmentSearch<'_> {
         collected: &mut Collected<Scored>,
     ) -> Result<(), EngineError> {
         let shown = if self.visible.shows_all() { None } else { Some(self.shown(docs.all())?) };
-        collected.total += u64::from(shown.as_ref().unwrap_or(docs.all()).len());
+        collected.total += shown.as_ref().unwrap_or(docs.all()).len() as u64;
         for (score, docs) in docs.by_score() {
             match &shown {
-                Some(shown) => top.take_alike(&docs.and(shown), score),
+                Some(shown) => top.take_alike(&docs.intersection(shown), score),
                 None => top.take_alike(&docs, score),
             }
         }
@@ -248,8 +248,8 @@ impl SegmentSearch<'_> {
         Ok(())
     }
 
-    /// Counts exactly up to `count_up_to`, then lets `walk` skip: it is given the score that matches have to exceed at
-    /// first and whom it is to tell of each, who answers that score anew.
+    /// Counts exactly up to `count_up_to`, then lets `walk` skip: it is given the score that matches have to exceed
+    /// at first, and a callback for each, which returns the new one.
     fn skip(
         &self,
         lets_through: impl Fn(DocId) -> bool,

@@ -26,7 +26,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Errors: `invalid_query` when `expression` is no regular expression, `limit_exceeded` when it is too large.
+    /// Errors: `invalid_query` when `expression` is not a regular expression, `limit_exceeded` when it is too large.
     pub fn from_expression(expression: &str) -> Result<Self, EngineError> {
         Self::from_expression_with(expression, false)
     }

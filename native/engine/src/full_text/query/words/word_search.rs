@@ -22,10 +22,10 @@ use crate::full_text::query::run::statistics::RangeStatistics;
 use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each};
 use sundew_base::bit_set::BitSet;
 
-/// Unions of so many matches are gathered as a whole.
+/// Unions of at most this many matches are gathered as a whole.
 const GATHERED_MAX: f64 = 2_048.0;
 
-/// Looking for one document in a word's postings costs about as much as reading so many of them.
+/// Looking for one document in a word's postings costs about as much as reading this many of them.
 const SEEK_COST: u64 = 6;
 
 /// Words that are looked for one after another, where their frequency is asked.
@@ -52,7 +52,7 @@ struct WordPostings {
 }
 
 impl<'q> FoundWords<'q> {
-    /// `None` when `query` is no union or intersection of words of texts.
+    /// `None` when `query` is not a union or intersection of words of texts.
     pub fn of(
         query: &'q dyn Query,
         view: &RangeView,
@@ -75,7 +75,7 @@ impl<'q> FoundWords<'q> {
         nanos_of_words(self.every, &documents)
     }
 
-    /// Whether a `WordSearch` is the way to search where so many of all documents are let through.
+    /// Whether a `WordSearch` is the cheapest search where `through` of all documents are let through.
     pub fn is_better_than_wand(&self, through: u64, all: u64) -> bool {
         let documents: u64 = self.words.iter().map(|word| word.documents).sum();
         let gathered = documents as f64 * through as f64 / all.max(1) as f64;
@@ -147,8 +147,8 @@ struct Word {
 }
 
 impl WordSearch {
-    /// Visits, in order, the documents that `lets_through` and whose score exceeds `threshold`, which every visit sets
-    /// anew. `bits`, where they are known, hold all that is let through.
+    /// Visits, in order, the documents that `lets_through` and whose score exceeds `threshold`, which every visit
+    /// raises. `bits`, where they are known, hold all that is let through.
     pub fn for_each(
         &self,
         reader: &SegmentReader,
@@ -167,7 +167,7 @@ impl WordSearch {
         }
         let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
         let read = if self.every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
-        if let Some(bits) = bits.filter(|bits| u64::from(bits.len()) * SEEK_COST <= read) {
+        if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
             return seek_each(&mut cursors, self.every, bits, threshold, deadline, visit);
         }
         let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));

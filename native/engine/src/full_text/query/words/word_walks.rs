@@ -15,7 +15,7 @@ use sundew_base::bit_set::BitSet;
 /// Documents of a full block of postings.
 const BLOCK_DOCS: usize = 128;
 
-/// Of words so many times rarer than the next, each document is looked for by itself.
+/// Of words this many times rarer than the next, each document is looked for by itself.
 const SEEK_RATIO: u32 = 8;
 
 /// Documents that blocks of two words are compared over at once: a power of two.
