@@ -106,13 +106,15 @@ const targets: Readonly<Record<string, Target>> = {
   template: {
     pieces: templatePieces,
     charsMax: 400,
-    check: (text) => [
-      checkTemplate(text)
-        .replace(/line \d+, column \d+|"[^"]*"|\d+/g, '_')
-        .slice(0, 80),
-    ],
+    check: (text) => [templateShape(checkTemplate(text))],
   },
 };
+
+/** What was refused and why, or which parts were rendered. */
+function templateShape(outcome: string): string {
+  if (!outcome.startsWith('[')) return outcome.replace(/line \d+, column \d+|"[^"]*"|\d+/g, '_').slice(0, 80);
+  return (JSON.parse(outcome) as (string | object)[]).map((part) => typeof part).join(' ');
+}
 
 const { values, positionals } = parseArgs({
   options: { seconds: { type: 'string' }, seed: { type: 'string' } },
