@@ -200,7 +200,7 @@ export const limits = {
   // Stopping
   drainDeadlineMs: 25 * secondMs,
   /** For making indexes durable; what an index lacks then is replayed when its range is next opened. */
-  stopCheckpointsMs: 1 * secondMs,
+  stopCheckpointsMs: 5 * secondMs,
   /** For what follows the drain: indexes, files and models are closed. */
   closeDeadlineMs: 20 * secondMs,
   /** Kubernetes kills thirty seconds after it asks. */

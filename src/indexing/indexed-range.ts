@@ -147,7 +147,7 @@ export class IndexedRange {
       source: {
         head: () => this.#head,
         // An index that has everything needs no look at the file.
-        read: (after) => (after < this.#head ? stored.feed.read(after, rows) : undefined),
+        read: (after) => (this.#lag(after) > 0 ? stored.feed.read(after, rows) : undefined),
       },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
