@@ -46,7 +46,7 @@ describe('S02 the power fails', () => {
       const run = new CrashRun(place.directory, new SeededRandom(1));
       const openShadow = (dataDir: string) => new DurableShadow(dataDir, join(place.directory, 'shadow'));
       const liar: FaultRule = { calls: ['sync'], path: '.db-wal', action: 'drop' };
-      await expect(run.powerFailure(openShadow, 500, liar)).rejects.toBeInstanceOf(Violation);
+      await expect(run.powerFailure(openShadow, 2_000, liar)).rejects.toBeInstanceOf(Violation);
     },
     timeout,
   );
