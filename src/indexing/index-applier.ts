@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
 import { Sleeper } from '../lib/sleeper.ts';
+import { type Service, supervise } from '../lib/supervise.ts';
 import { AppliedIndex, type AppliedIndexEvents } from './applied-index.ts';
 import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
@@ -50,7 +51,8 @@ const noRows = new FrameBuilder(1, 1).finish();
  * at a time; a failure closes the index and starts again from its last checkpoint, so that replay is the only
  * recovery.
  */
-export class IndexApplier {
+export class IndexApplier implements Service {
+  readonly name = 'index applier';
   readonly #open: OpenRangeIndex;
   readonly #source: IndexSource;
   readonly #clock: Clock;
@@ -103,7 +105,11 @@ export class IndexApplier {
     this.#damage = new DamageWatch({ clock, delayMs: options.verifyDelayMs, signal, onSuspect: wake });
     this.#headAtStart = deps.source.head();
     this.#replayTarget = this.#headAtStart;
-    this.#settled = this.#run();
+    this.#settled = supervise(this, {
+      clock,
+      signal,
+      onFailed: (_name, error, attempt) => this.#events.failed?.(error, attempt),
+    }).finally(() => this.#publishLast());
   }
 
   get state(): ApplierState {
@@ -240,9 +246,11 @@ export class IndexApplier {
     await this.close();
   }
 
-  async #run(): Promise<void> {
+  /** Follows the range until the signal is aborted. A fault of the index is met here; what throws is a fault of ours. */
+  async run(signal: AbortSignal): Promise<void> {
     let attempt = 0;
-    while (!this.#stop.signal.aborted) {
+    if (this.index) await this.#closeQuietly();
+    while (!signal.aborted) {
       try {
         await this.#openIndex(attempt >= attemptsBeforeRebuild);
         await this.#follow(() => {
@@ -253,7 +261,6 @@ export class IndexApplier {
         await this.#fail(error, attempt);
       }
     }
-    await this.#publishLast();
   }
 
   async #openIndex(wipe: boolean): Promise<void> {

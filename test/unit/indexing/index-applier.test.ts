@@ -29,6 +29,8 @@ class Bench {
   commits = 0;
   verified = 0;
   failNextApply: Error | undefined;
+  /** What hears of failures has a fault of its own. */
+  listenerFails = false;
   readonly damaged: boolean;
   readonly applier: IndexApplier;
 
@@ -45,7 +47,15 @@ class Bench {
       },
       clock: this.clock,
       options: bounds,
-      events: { failed: (error) => this.failures.push(error) },
+      events: {
+        failed: (error) => {
+          this.failures.push(error);
+          if (this.listenerFails) {
+            this.listenerFails = false;
+            throw new Error('a fault of the listener');
+          }
+        },
+      },
     });
   }
 
@@ -193,6 +203,21 @@ describe('an index applier', () => {
     await waited;
     expect(bench.visible).toBe(1);
     expect(bench.wipes).toEqual([false, false]);
+    await bench.applier.close();
+  });
+
+  test('a fault in what hears of a failure does not end it', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.failNextApply = new Error('out of luck');
+    bench.listenerFails = true;
+    bench.write();
+    const waited = bench.applier.waitFor(1);
+    await settle();
+    await bench.clock.advance(1_000);
+    await waited;
+    expect(bench.visible).toBe(1);
+    expect(bench.failures).toHaveLength(2);
     await bench.applier.close();
   });
 
