@@ -1,5 +1,5 @@
 import type { ServiceError } from '../../../protocol/service-error.ts';
-import { GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
+import { type GrammarWriter, literal, oneOf, repeated } from './grammar-writer.ts';
 import { colon, objectRule, spaceRule, valueRule } from './json-rules.ts';
 import { multipleExpression } from './multiple-grammar.ts';
 import { integerExpression, numberExpression } from './number-grammar.ts';
@@ -30,18 +30,6 @@ const schemaBounds = { nesting: 32, schemas: 4_096, enumValues: 2_048, enumChars
 
 /** A schema that gets these wrong is none. */
 const essential: readonly string[] = ['type', 'properties', 'required', '$ref'];
-
-/** A grammar whose output is JSON that satisfies the schema. Throws `unsupported_response_format`. */
-export function schemaGrammar(schema: unknown, strict = true): string {
-  const writer = new GrammarWriter();
-  return writer.text(schemaExpression(schema, writer, strict));
-}
-
-/** A grammar of any JSON object. */
-export function jsonGrammar(): string {
-  const writer = new GrammarWriter();
-  return writer.text(objectRule(writer));
-}
 
 /**
  * An expression for JSON that satisfies the schema, its rules added to `writer`. Unless it is `strict`, keywords that
