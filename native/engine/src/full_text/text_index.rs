@@ -221,6 +221,9 @@ impl TextIndex {
         merge_policy.set_min_layer_size(SMALLEST_LAYER_DOCUMENTS);
         merge_policy.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
         writer.set_merge_policy(Box::new(merge_policy));
+        // A new writer gives its first operation the opstamp of the last commit. A merge of that commit would take such a
+        // delete for one of the commit's own, and lose it for the segments that have deletes by then.
+        writer.run([]).map_err(tantivy_failed)?;
         writing.writer = Some(writer);
         self.writer_is_open.store(true, Ordering::Relaxed);
         Ok(())
@@ -498,5 +501,50 @@ fn sequence_of(meta: &[u8]) -> Result<u64, EngineError> {
     match meta.payload {
         Some(payload) => Ok(serde_json::from_str::<CommitPayload>(&payload).map_err(broken)?.sequence),
         None => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sundew_base::frame::FrameWriter;
+
+    use super::*;
+
+    fn frame(kind: RowKind, ordinals: std::ops::Range<u32>) -> Vec<u8> {
+        let mut writer = FrameWriter::new(ordinals.len(), 64 * ordinals.len()).expect("a small frame");
+        let body: &[u8] = if kind == RowKind::Put { br#"{"text":"soup"}"# } else { b"" };
+        for (at, ordinal) in ordinals.enumerate() {
+            writer.push(kind, 0, format!("k{ordinal}").as_bytes(), &[body]);
+            writer.set_position(at, ordinal, u64::from(ordinal) + 1, 0);
+        }
+        writer.finish()
+    }
+
+    #[test]
+    fn a_delete_that_comes_to_a_new_writer_is_kept_by_a_merge_of_the_last_commit() {
+        let options = IndexOptions { mem_only: true, ..IndexOptions::named("test") };
+        let index = TextIndex::open(Path::new("unused"), options).expect("an index in memory");
+        let step = |sequence: u64, kind: RowKind, ordinals: std::ops::Range<u32>| {
+            index.apply(&frame(kind, ordinals)).expect("rows are applied");
+            index.commit(sequence).expect("a commit");
+        };
+        step(1, RowKind::Put, 0..30);
+        let first = index.segments().expect("segments")[0].id();
+        step(2, RowKind::Put, 30..33);
+        step(3, RowKind::Delete, 0..1);
+        index.drop_writer(&mut index.writing()).expect("the writer is released");
+
+        index.apply(&frame(RowKind::Delete, 1..2)).expect("rows are applied");
+        let merge = {
+            let mut writing = index.writing();
+            let TextWriter { writer: Some(writer), pending, .. } = &mut *writing else { panic!("a writer") };
+            pending.write_segment(writer, &index.fields).expect("the delete is queued");
+            let mut ids: Vec<_> = index.segments().expect("segments").iter().map(SegmentMeta::id).collect();
+            ids.sort_by_key(|id| *id == first);
+            writer.merge(&ids)
+        };
+        merge.wait().expect("a merge");
+        index.commit(4).expect("a commit");
+        assert_eq!(index.document_count(), 31);
     }
 }

@@ -104,10 +104,10 @@ mod tests {
         let names: Vec<Arc<str>> = (0..8).map(|at| Arc::from(at.to_string())).collect();
         let entry = 1024 / 8 + 1 + ENTRY_BYTES;
         for name in &names[..4] {
-            held.keep_within(segment, name, Arc::new(BitSet::from_words(vec![0; 16].into())), 4 * entry);
+            held.keep_within(segment, name, Arc::new(BitSet::from_words(vec![0; 16])), 4 * entry);
         }
         assert!(held.find(segment, &names[0]).is_some());
-        held.keep_within(segment, &names[4], Arc::new(BitSet::from_words(vec![0; 16].into())), 4 * entry);
+        held.keep_within(segment, &names[4], Arc::new(BitSet::from_words(vec![0; 16])), 4 * entry);
         let left: Vec<bool> = names.iter().map(|name| held.find(segment, name).is_some()).collect();
         assert_eq!(left, [true, false, false, true, true, false, false, false]);
         assert_eq!(held.bytes, 3 * entry);
