@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 54d7b8650e532d847c54ba5d44b591701bf02351ac0c6bc98680fbdcdb73cee4
+// SHA-256 of its sources: 62a3a9a8af362582f7f81380ce7bc9e05e15714525e458ad8718e2a29d013ab3
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */

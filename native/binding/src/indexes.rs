@@ -111,6 +111,9 @@ enum CheckpointOutcome {
     Left,
 }
 
+/// The indexes, the descriptor of their disk, and the time at which none begins any more.
+type JointCheckpoint = (Vec<OpenIndex>, i32, Instant);
+
 /// Makes the last commits of many indexes durable with few syncs of their file system, and with them everything that was
 /// written there before. `disk` is the descriptor of one of its files or directories, opened before that was written and
 /// kept open until the promise settles. Checkpoints that have not begun `withinMs` from now are left out. Answers a JSON
@@ -121,7 +124,7 @@ pub fn checkpoint_indexes(
     handles: Vec<u32>,
     disk: i32,
     within_ms: f64,
-) -> napi::Result<Started<(Vec<OpenIndex>, i32, Instant), String>> {
+) -> napi::Result<Started<JointCheckpoint, String>> {
     let until = Instant::now() + Duration::from_millis(within_ms.max(0.0) as u64);
     let indexes = call(&env, || handles.into_iter().map(|handle| INDEXES.get(handle)).collect())?;
     Ok(EngineTask::start((indexes, disk, until), |(indexes, disk, until)| {
