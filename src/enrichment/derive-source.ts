@@ -5,7 +5,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { TemplateContent } from './media/template-media.ts';
 import type { RenderedPart } from './template/render-template.ts';
 
-/** What of a document is to be embedded: a text, nothing, or something that cannot be. */
+/** The source of a vector in a document: a text, nothing, or a value that cannot be embedded. */
 export type Source =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'none' }

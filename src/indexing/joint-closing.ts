@@ -10,7 +10,7 @@ type CheckpointOutcome = CheckpointReport | Error | undefined;
 export interface JointDisk extends Disposable {
   /**
    * Makes the last commits of these indexes durable, and everything else that was written since the disk was opened.
-   * Checkpoints that have not begun within so many milliseconds are left out.
+   * `withinMs`: milliseconds within which a checkpoint has to begin; later ones are left out.
    */
   checkpoint(indexes: readonly RangeIndex[], withinMs: number): Promise<CheckpointOutcome[]>;
 }

@@ -223,7 +223,7 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>): N
   return plan;
 }
 
-/** What of a plan the table and the caller say, and no request can. */
+/** The members of a plan that the table and the caller determine, never the request. */
 function restrict(plan: NativePlan, context: Omit<PlanContext, 'name'>): void {
   const { hasTextIndex, rowFilters = [], ttlDurationMs, nowMs } = context;
   if (hasTextIndex === false) plan.has_text_index = false;

@@ -5,7 +5,7 @@ import { readQueryNode } from '../nodes/query-nodes.ts';
 import type { NativePlan } from './native-plan.ts';
 import type { PlanNode } from './plan-nodes.ts';
 
-/** What of a table a caller may see, as plans hold it; empty for all of it. Fails with `invalid_query`. */
+/** The rows of a table that a caller may see, as plans hold it; empty for all of it. Fails with `invalid_query`. */
 export function readRowFilters(caller: Caller, table: string): PlanNode[] {
   return rowFiltersOf(caller, table).map(readRowFilter);
 }

@@ -11,7 +11,7 @@ export interface RerankPlan {
   config: ProviderConfig;
   /** What the documents are compared with. */
   query: string;
-  /** What of a document is compared: the text at a dotted path, or what a template makes of it. */
+  /** The text that is compared: the text at a dotted path, or what a template makes of it. */
   source: { field: string } | { template: string };
   /** Hits that are left. */
   topN: number;

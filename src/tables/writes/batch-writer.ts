@@ -44,7 +44,7 @@ interface TableWrites {
   writes: RangeWrite[];
 }
 
-/** What a write did. `error` says what of a committed write cannot be seen yet. */
+/** What a write did. `error` says which part of a committed write cannot be seen yet. */
 export interface WriteOutcome<Counts> {
   status: 'committed' | 'committed_repair_required';
   counts: Counts;

@@ -189,7 +189,8 @@ impl Checkpoints {
         Ok((file_count, byte_count))
     }
 
-    /// Writes and syncs what of a segment is not durable. Files of earlier checkpoints go to `files`, others to `fresh`.
+    /// Writes and syncs the files of a segment that are not durable yet.
+    /// Files of earlier checkpoints go to `files`, others to `fresh`.
     fn write_segment<'a>(
         &self,
         segment: &'a Segment,

@@ -23,7 +23,7 @@ impl ConstantDocs {
     /// For conditions of the same segment, of which each holds for its documents.
     pub fn scorer_of_all(mut conditions: Vec<BitSet>, score: Score) -> Box<dyn Scorer> {
         for last in 1..conditions.len() {
-            // The last condition's documents climb one level; who leaves a level's bits is carried to the next.
+            // The last condition's documents move up one level; those already on a level are carried to the next.
             let (levels, rest) = conditions.split_at_mut(last);
             levels.iter_mut().for_each(|level| level.carry(&mut rest[0]));
         }

@@ -56,7 +56,8 @@ const NO_UPPER: u32 = u32::MAX;
 /// Set in `upper` of a row that is a copy of a node, beside the row of that one.
 const IS_COPY: u32 = 1 << 31;
 
-/// A row whose vector equals that of a node, its leader, or lies next to it. It has no links: who finds the leader finds it.
+/// A row whose vector equals that of a node, its leader, or lies next to it. It has no links:
+/// a search reaches it through its leader.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
 pub struct Copied {
