@@ -117,6 +117,15 @@ export class RangePool implements Service {
     }
   }
 
+  /** A lease of a range that is open already; undefined where `lease` would have to wait. */
+  leaseOpen(rangeId: number): RangeLease | undefined {
+    const slot = this.#slots.get(rangeId);
+    if (slot?.range === undefined || slot.closed) return undefined;
+    slot.leases += 1;
+    this.#moveToEnd(rangeId, slot);
+    return { range: slot.range, [Symbol.dispose]: () => this.#release(slot, 'use') };
+  }
+
   #moveToEnd(rangeId: number, slot: Slot): void {
     this.#slots.delete(rangeId);
     this.#slots.set(rangeId, slot);

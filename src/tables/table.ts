@@ -10,6 +10,7 @@ import { isValuesOnly } from './indexes/index-record.ts';
 import type { TableIndex } from './indexes/table-index.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './schema/document-schema.ts';
 import type { TableSettings, TableTotals, TableView } from './table-view.ts';
+import { intervalOf } from './writes/frame-split.ts';
 
 /** All ranges of a table, held open together. */
 export interface TableLease extends Disposable {
@@ -134,6 +135,21 @@ export class Table implements TableView {
         for (const lease of leases) lease[Symbol.dispose]();
       },
     };
+  }
+
+  /** A lease of the range that holds a key, under the rules of `lease`; a promise of one that is not open. */
+  leaseOf(key: string): RangeLease | Promise<RangeLease> {
+    if (this.#dropped) throw tableNotFound(this.name);
+    const { rangeId } = must(this.ranges[intervalOf(key, this.ranges)], 'intervals cover every key');
+    return this.#pool.leaseOpen(rangeId) ?? this.#opened(rangeId);
+  }
+
+  async #opened(rangeId: number): Promise<RangeLease> {
+    try {
+      return await this.#pool.lease(rangeId);
+    } catch (error) {
+      throw withDetails(error, { table: this.name });
+    }
   }
 
   /** Opens one range for upkeep, under the rules of `lease`. */

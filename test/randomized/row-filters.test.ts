@@ -211,7 +211,8 @@ async function compareLookups(only: string, caller: ReturnType<typeof testCaller
   const { documents } = database.services;
   const found = async (table: string, key: string, by: typeof caller) => {
     const fields = ['*', '_embeddings'];
-    const answer = await documents.lookup(table, key, fields, by).catch((error: { code: string }) => error.code);
+    const lookup = async () => documents.lookup(table, key, fields, by);
+    const answer = await lookup().catch((error: { code: string }) => error.code);
     return typeof answer === 'string' ? answer : JSON.parse(answer.json as string);
   };
   for (let at = 0; at < documentCount; at += 7) {

@@ -2,10 +2,10 @@ import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
-import type { DocumentReads } from '../../tables/reads/document-reads.ts';
+import type { DocumentReads, FoundDocument } from '../../tables/reads/document-reads.ts';
 import { refuseMisspelledMembers } from '../../tables/writes/unknown-members.ts';
 import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack-answer.ts';
-import { rawJson } from '../listener/reply.ts';
+import { type Reply, rawJson } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
 const lookupQuery = Type.Object({ fields: Type.Optional(Type.String()) });
@@ -22,11 +22,10 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       tag: 'documents',
       query: lookupQuery,
       responses: { 200: { description: 'The document', schema: jsonObject } },
-      handler: async ({ params, query, caller }) => {
-        const fields = (query.fields ?? '').split(',').filter((field) => field !== '');
-        const found = await reads.lookup(params.table, params.key, fields.length === 0 ? undefined : fields, caller);
-        const version = String(found.version);
-        return rawJson(200, found.json, { 'x-service-version': version, 'x-antfly-version': version });
+      handler: ({ params, query, caller }) => {
+        const fields = query.fields?.split(',').filter((field) => field !== '');
+        const found = reads.lookup(params.table, params.key, fields?.length === 0 ? undefined : fields, caller);
+        return found instanceof Promise ? found.then(documentReply) : documentReply(found);
       },
     }),
     defineRoute({
@@ -50,6 +49,11 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       },
     }),
   ]);
+}
+
+function documentReply({ json, version }: FoundDocument): Reply {
+  const header = String(version);
+  return rawJson(200, json, { 'x-service-version': header, 'x-antfly-version': header });
 }
 
 /** Reads the first page at once: what fails there is answered with its own status, not with a stream that is cut. */

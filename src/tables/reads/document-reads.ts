@@ -1,6 +1,7 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { RangeLease } from '../../indexing/range-pool.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { onOneLine } from '../../lib/json-text.ts';
@@ -19,7 +20,6 @@ import type { DocumentPage, StoredDocument } from '../../storage/reader/document
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
-import { intervalOf } from '../writes/frame-split.ts';
 import { isIndexed, type ScanFilter, scanFilterOf } from './scan-filter.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -43,6 +43,26 @@ interface ScanLines {
   signal: AbortSignal;
 }
 
+/** A document as JSON, text or UTF-8. */
+export interface FoundDocument {
+  readonly json: string | Uint8Array<ArrayBuffer>;
+  readonly version: number;
+}
+
+/** What a lookup is to find. */
+interface Wanted {
+  readonly table: Table;
+  readonly key: string;
+  readonly projection: Projection;
+  /** What the document must match to be seen; undefined where all may be. */
+  readonly permitted: NativePlan | undefined;
+}
+
+interface ReadDocument {
+  readonly document: StoredDocument;
+  readonly vectors: RenderedVectors | undefined;
+}
+
 /** Reads by key: one document, or all of an interval. */
 export class DocumentReads {
   readonly #tables: TableLookup;
@@ -53,50 +73,49 @@ export class DocumentReads {
     this.#clock = clock;
   }
 
-  /** The document as JSON, text or UTF-8, with its version. Fails with `key_not_found`; an expired document is absent. */
-  async lookup(
+  /**
+   * The document as JSON, text or UTF-8, with its version. Fails with `key_not_found`; an expired document is absent. At
+   * once where the range is open and the caller may see every document: promises took a quarter of the time of a lookup.
+   */
+  lookup(
     tableName: string,
     key: string,
     fields: readonly string[] | undefined,
     caller: Caller,
-  ): Promise<{ json: string | Uint8Array<ArrayBuffer>; version: number }> {
+  ): FoundDocument | Promise<FoundDocument> {
     const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
-    const projection = compileProjection(fields);
-    using lease = await table.lease();
-    const range = must(lease.ranges[intervalOf(key, table.ranges)], 'intervals cover every key');
-    const { document, vectors } = await this.#visible(table, range, { key, projection, caller });
-    if (vectors?.damaged.has(document.ordinal)) {
-      throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
-    }
-    // A whole document leaves as the bytes that were stored.
-    if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
-    const beside = { writtenMs: document.writtenMs, embeddings: vectors?.shown.get(document.ordinal) };
-    return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
+    const permitted = planFilter(undefined, this.#filterContext(table, caller));
+    const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };
+    const lease = table.leaseOf(key);
+    if (lease instanceof Promise || permitted !== undefined) return this.#lookup(wanted, lease, caller.signal);
+    using held = lease;
+    return rendered(wanted, this.#read(wanted, held.range));
   }
 
-  /** A document with its vectors, both as of one moment. Fails with `key_not_found`, also for one that is hidden. */
-  async #visible(
-    table: Table,
-    range: IndexedRange,
-    { key, projection, caller }: { key: string; projection: Projection; caller: Caller },
-  ): Promise<{ document: StoredDocument; vectors: RenderedVectors | undefined }> {
-    const permitted = planFilter(undefined, this.#filterContext(table, caller));
-    const notFound = () =>
-      new ServiceError('key_not_found', `table ${JSON.stringify(table.name)} has no document of this key`);
-    let document: StoredDocument | undefined;
+  async #lookup(wanted: Wanted, lease: RangeLease | Promise<RangeLease>, signal: AbortSignal): Promise<FoundDocument> {
+    using held = await lease;
+    const { range } = held;
+    const { table, key, permitted } = wanted;
+    if (permitted === undefined) return rendered(wanted, this.#read(wanted, range));
+    let read: ReadDocument;
     try {
-      document = range.stored.documents.get(key);
+      read = this.#read(wanted, range);
     } catch (error) {
       // That the document is damaged tells that it is there.
-      if (permitted && !(await isIndexed(key, table, range, permitted, caller.signal))) throw notFound();
+      if (!(await isIndexed(key, table, range, permitted, signal))) throw keyNotFound(table);
       throw error;
     }
-    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw notFound();
+    if (!(await matchStored(table, permitted, [read.document]))[0]) throw keyNotFound(table);
+    return rendered(wanted, read);
+  }
+
+  /** A document with its vectors, both as of one moment. Fails with `key_not_found`. */
+  #read({ table, key, projection, permitted }: Wanted, range: IndexedRange): ReadDocument {
+    const document = range.stored.documents.get(key);
+    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw keyNotFound(table);
     const shown = VectorProjection.of(projection, table.indexes, permitted !== undefined);
-    const vectors = shown?.read(range.stored, [document]);
-    if (permitted && !(await matchStored(table, permitted, [document]))[0]) throw notFound();
-    return { document, vectors };
+    return { document, vectors: shown?.read(range.stored, [document]) };
   }
 
   #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {
@@ -235,4 +254,18 @@ function renderLine(
 
 function hasMember(document: string, name: string): boolean {
   return document.includes(`"${name}"`) && Object.hasOwn(JSON.parse(document) as object, name);
+}
+
+function rendered({ key, projection }: Wanted, { document, vectors }: ReadDocument): FoundDocument {
+  if (vectors?.damaged.has(document.ordinal)) {
+    throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
+  }
+  // A whole document leaves as the bytes that were stored.
+  if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
+  const beside = { writtenMs: document.writtenMs, embeddings: vectors?.shown.get(document.ordinal) };
+  return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
+}
+
+function keyNotFound(table: Table): ServiceError {
+  return new ServiceError('key_not_found', `table ${JSON.stringify(table.name)} has no document of this key`);
 }
