@@ -52,6 +52,13 @@ export const limits = {
   transformPathSegmentsMax: 32,
   readSetKeysMax: 100_000,
   idempotencyKeyCharsMax: 255,
+  /** Transactions that are put together over several requests: how many at a time, and what one and all of them hold. */
+  transactionsMax: 1_024,
+  transactionBytesMax: 64 * MiB,
+  allTransactionsBytesMax: 512 * MiB,
+  /** One that nobody has used for so long is lost. */
+  transactionLeaseMs: minuteMs,
+  savepointsMax: 64,
 
   // Tables
   tablesMax: 10_000,
@@ -220,6 +227,7 @@ const relations: readonly Relation[] = [
   [(b) => b.documentBytesMax <= b.batchBodyBytesMax, 'the largest document fits in a batch'],
   [(b) => b.memberNameBytesMax < b.documentBytesMax, 'the longest member name fits in a document'],
   [(b) => b.bodiesInFlightBytesMax >= 2 * b.batchBodyBytesMax, 'two of the largest bodies are read at a time'],
+  [(b) => b.transactionBytesMax <= b.allTransactionsBytesMax, 'one transaction leaves room for itself'],
   [(b) => b.batchBodyBytesMax < b.backlogBytesMax, 'one batch does not fill the backlog'],
   [(b) => b.visibilityBytesMax <= b.checkpointBytesMax, 'an index commits at least once a checkpoint'],
   [(b) => b.visibilityDelayMs < b.checkpointIntervalMs, 'an index commits at least once a checkpoint'],

@@ -225,6 +225,24 @@ export const options = {
     default: limits.concurrentRequestsMax,
     help: 'Requests in flight; more are answered 503.',
   }),
+  transactionsMax: option({
+    key: 'transactions.max_open',
+    kind: integer(1, 10_000),
+    default: limits.transactionsMax,
+    help: 'Transaction sessions that are open at one time; more are answered 429.',
+  }),
+  allTransactionsBytesMax: option({
+    key: 'transactions.memory_limit',
+    kind: size(limits.transactionBytesMax, 1024 * 1024 * mebibyte),
+    default: limits.allTransactionsBytesMax,
+    help: 'Memory that all open transaction sessions may take together; one takes at most 64 MiB.',
+  }),
+  transactionLeaseMs: option({
+    key: 'transactions.lease',
+    kind: duration(second, hour),
+    default: limits.transactionLeaseMs,
+    help: 'How long a transaction session is kept after it was last used.',
+  }),
   backlogBytesMax: option({
     key: 'limits.backlog',
     kind: size(mebibyte, 64 * 1024 * mebibyte),

@@ -53,6 +53,21 @@ export function skipValue(text: string, position: number): number {
   return -1;
 }
 
+/** The texts of the members of an object, by name. The text has been checked to be one JSON object. */
+export function memberTexts(text: string): Map<string, string> {
+  const members = new Map<string, string>();
+  let position = skipSpace(text, skipSpace(text, 0) + 1);
+  while (text[position] === '"') {
+    const nameEnd = skipString(text, position);
+    const start = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const end = skipValue(text, start);
+    members.set(JSON.parse(text.slice(position, nameEnd)) as string, text.slice(start, end));
+    position = skipSpace(text, end);
+    if (text[position] === ',') position = skipSpace(text, position + 1);
+  }
+  return members;
+}
+
 /** The text on one line, its meaning unchanged: inside strings line ends are always escaped. */
 export function onOneLine(json: string): string {
   return /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;

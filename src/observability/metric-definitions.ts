@@ -144,6 +144,9 @@ export const metricDefinitions = {
   mediaBlocked: counter('sundew_media_blocked_total', 'Addresses of media that were not asked, by reason.', ['reason']),
   inferenceRefused: counter('sundew_inference_refused_total', 'Requests turned away because all permits were taken.'),
 
+  transactions: gauge('sundew_transactions_open', 'Transaction sessions that are kept.'),
+  transactionBytes: gauge('sundew_transactions_bytes', 'Memory that transaction sessions hold.'),
+
   diskFree: gauge('sundew_disk_free_bytes', 'Space that is left for the data directory.'),
   diskSize: gauge('sundew_disk_size_bytes', 'Size of the file system of the data directory.'),
   walBytes: gauge('sundew_wal_bytes', 'Write-ahead logs of the catalog and of open key ranges, with space kept ahead.'),

@@ -17,6 +17,7 @@ import type { AccessStore } from '../storage/catalog/access-store.ts';
 import { IndexService } from '../tables/indexes/index-service.ts';
 import { DocumentReads } from '../tables/reads/document-reads.ts';
 import type { TableService } from '../tables/table-service.ts';
+import { TransactionSessions } from '../tables/transactions/transaction-sessions.ts';
 import type { TtlSweeper } from '../tables/upkeep/ttl-sweeper.ts';
 import { BatchWriter } from '../tables/writes/batch-writer.ts';
 import { buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
@@ -31,6 +32,7 @@ export interface Database {
     readonly tables: TableService;
     readonly writes: BatchWriter;
     readonly documents: DocumentReads;
+    readonly transactions: TransactionSessions;
     readonly queries: QueryService;
     readonly indexes: IndexService;
   };
@@ -57,13 +59,17 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const sweeper = buildSweeper(core, tables);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
-  const services: Service[] = [replay, sweeper, buildScrubber(core, tables), pool, jobs];
+  const writes = buildWrites(core, tables, enrichment);
+  const documents = new DocumentReads(tables, core.clock);
+  const transactions = buildTransactions(core, writes, documents);
+  const services: Service[] = [replay, sweeper, buildScrubber(core, tables), pool, jobs, transactions];
   const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
   return {
     services: {
       tables,
-      writes: buildWrites(core, tables, enrichment),
-      documents: new DocumentReads(tables, core.clock),
+      writes,
+      documents,
+      transactions,
       queries: buildQueries(core, tables),
       indexes: new IndexService(tables, core.storage, enrichment),
     },
@@ -120,6 +126,20 @@ function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService
       refused: () => metrics.increment('backpressure'),
     },
   );
+}
+
+function buildTransactions(
+  { clock, limits, metrics }: DatabaseCore,
+  writer: BatchWriter,
+  documents: DocumentReads,
+): TransactionSessions {
+  const freshId = () => crypto.randomUUID().replaceAll('-', '');
+  const sessions = new TransactionSessions({ writer, documents, clock, bounds: limits, freshId });
+  metrics.onCollect(() => {
+    metrics.set('transactions', [], sessions.size.sessions);
+    metrics.set('transactionBytes', [], sessions.size.bytes);
+  });
+  return sessions;
 }
 
 /** Table and range of an error, as far as it names them. */

@@ -62,9 +62,11 @@ describe('the guide', () => {
         .replaceAll('https://partner.example.org', partner.url);
       await using server = await startTestServer({ file, ...(page === 'access.md' ? guarded : {}) });
       let key = '';
+      let transaction = '';
       for (const { command, shown } of examplesOf(page)) {
-        const answer = await run(command, server.url, { KEY: key });
+        const answer = await run(command, server.url, { KEY: key, TRANSACTION: transaction });
         key = (answer as { encoded?: string } | null)?.encoded ?? key;
+        transaction = (answer as { transaction_id?: string } | null)?.transaction_id ?? transaction;
         if (shown === undefined) continue;
         const expected: unknown = JSON.parse(shown);
         if (typeof expected === 'object' && expected !== null) expect(answer).toMatchObject(expected);

@@ -2,14 +2,11 @@ import { limits } from '../../config/limits.ts';
 import {
   batchRequest,
   batchResponse,
-  commitConflict,
-  commitRequest,
   mergeRequest,
   mergeResponse,
   multiBatchRequest,
   multiBatchResponse,
 } from '../../protocol/database/writes.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import type { BatchWriter, WriteOutcome } from '../../tables/writes/batch-writer.ts';
 import { reply } from '../listener/reply.ts';
 import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
@@ -55,31 +52,6 @@ export function writeRoutes(writer: BatchWriter): Route[] {
     }),
     defineRoute({
       method: 'POST',
-      path: '/db/v1/transactions/commit',
-      access: 'tables',
-      summary: 'Write to several tables if what was read has not changed since',
-      description: idempotencyKeyHelp,
-      tag: 'documents',
-      body: { kind: 'bytes', schema: commitRequest, bytesMax, gzip: true },
-      msgpack: true,
-      responses: {
-        200: { description: 'Committed', schema: multiBatchResponse },
-        202: { ...later, schema: multiBatchResponse },
-        409: { description: 'Aborted: a document of the read set has changed', schema: commitConflict },
-      },
-      handler: async ({ body, request, caller }) => {
-        try {
-          const outcome = await writer.commit(body, caller, idempotencyKeyOf(request));
-          return committed(200, outcome, { tables: outcome.counts });
-        } catch (error) {
-          if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') throw error;
-          const { table = '', key = '' } = error.details ?? {};
-          return reply(409, { status: 'aborted', conflict: { table, key, message: error.message } });
-        }
-      },
-    }),
-    defineRoute({
-      method: 'POST',
       path: '/db/v1/tables/:table/merge',
       access: { table: 'write' },
       summary: 'Make a range of keys equal to a page of an outside source',
@@ -95,7 +67,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
 }
 
 /** 202 says that the write is durable and must not be sent again, although not all of it can be seen yet. */
-function committed(usual: number, { status, error }: WriteOutcome<unknown>, counts: object) {
+export function committed(usual: number, { status, error }: WriteOutcome<unknown>, counts: object) {
   if (status === 'committed') return reply(usual, { status, ...counts });
   return reply(202, { status, ...counts, ...(error === undefined ? {} : { error }) });
 }

@@ -11,6 +11,7 @@ import { type PartnerRoutesDeps, partnerRoutes } from '../database/partner.ts';
 import { queryRoutes } from '../database/query.ts';
 import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
 import { tableRoutes } from '../database/tables.ts';
+import { transactionRoutes } from '../database/transactions.ts';
 import { writeRoutes } from '../database/writes.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { docsRoutes } from './docs-page.ts';
@@ -22,6 +23,7 @@ import { unimplementedRoutes } from './unimplemented-routes.ts';
 export interface RouteServices {
   readonly tables: Parameters<typeof tableRoutes>[0];
   readonly writes: Parameters<typeof writeRoutes>[0];
+  readonly transactions: Parameters<typeof transactionRoutes>[1];
   readonly documents: Parameters<typeof documentRoutes>[0];
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
@@ -40,6 +42,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
   const described = [
     ...tableRoutes(services.tables),
     ...writeRoutes(services.writes),
+    ...transactionRoutes(services.writes, services.transactions),
     ...documentRoutes(services.documents),
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),

@@ -35,23 +35,6 @@ export const unimplementedParts: readonly Part[] = [
     ],
   },
   {
-    name: 'Transaction sessions',
-    routes: [
-      'POST /db/v1/transactions/begin',
-      'GET /db/v1/transactions',
-      'GET /db/v1/transactions/:transaction',
-      'POST /db/v1/transactions/:transaction/stage',
-      'POST /db/v1/transactions/:transaction/read',
-      'POST /db/v1/transactions/:transaction/write',
-      'POST /db/v1/transactions/:transaction/delete',
-      'POST /db/v1/transactions/:transaction/savepoints',
-      'POST /db/v1/transactions/:transaction/savepoints/:savepoint/rollback',
-      'POST /db/v1/transactions/:transaction/commit',
-      'POST /db/v1/transactions/:transaction/abort',
-      'POST /db/v1/transactions/cleanup',
-    ],
-  },
-  {
     name: 'Agents and evaluation',
     routes: ['POST /db/v1/agents/retrieval', 'POST /db/v1/agents/query-builder', 'POST /db/v1/eval'],
   },

@@ -68,7 +68,15 @@ export const commitRequest = Type.Object({
 
 export const commitConflict = Type.Object({
   status: Type.Literal('aborted'),
-  conflict: Type.Object({ table: Type.String(), key: Type.String(), message: Type.String() }),
+  conflict: Type.Object({
+    table: Type.String(),
+    key: Type.String(),
+    message: Type.String(),
+    kind: Type.Literal('version_mismatch'),
+    expected_version: Type.String({ description: 'The version that was read' }),
+    current_version: Type.String(),
+    retryable: Type.Literal(true),
+  }),
 });
 
 export const mergeRequest = Type.Object({

@@ -35,7 +35,12 @@ export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, 
   const version = row && !hasExpired(row, context) ? row.sequence : 0;
   if (version === assertion.version) return;
   throw new ServiceError('transaction_conflict', `the document "${key}" has changed since it was read`, {
-    details: { key, ...(table === undefined ? {} : { table }) },
+    details: {
+      key,
+      ...(table === undefined ? {} : { table }),
+      expected_version: String(assertion.version),
+      current_version: String(version),
+    },
   });
 }
 

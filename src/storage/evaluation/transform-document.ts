@@ -61,7 +61,7 @@ export function transformDocument(
     );
   }
   // Without an operation the document stays as it was written, to the byte.
-  const body = held && operations.length === 0 ? held.body : encoder.encode(jsonOf(document));
+  const body = held && operations.length === 0 ? held.body : encoder.encode(documentJson(document));
   if (body.byteLength > bodyBytesMax) {
     throw new ServiceError(
       'limit_exceeded',
@@ -110,7 +110,7 @@ function instantMs(value: unknown): number | undefined {
 }
 
 /** A number beyond 2^53 keeps its exponent: as digits alone it would be an integer, which a document may not have. */
-function jsonOf(document: unknown): string {
+export function documentJson(document: unknown): string {
   if (!hasLargeNumber(document)) return JSON.stringify(document);
   return JSON.stringify(document, (_name, value: unknown) =>
     isLargeNumber(value) ? JSON.rawJSON(value.toExponential()) : value,

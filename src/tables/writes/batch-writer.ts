@@ -17,9 +17,7 @@ import { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import {
   type BatchCounts,
   batchRequest,
-  commitRequest,
   type MergeResponse,
-  multiBatchRequest,
   type ReadSetItem,
 } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
@@ -32,11 +30,10 @@ import type { TableLookup } from '../table-lookup.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
+import { readTablesRequest, type TablesRequest } from './tables-request.ts';
 import { refuseMisspelledMembers } from './unknown-members.ts';
 
 const batchMembers = Object.keys(batchRequest.properties);
-const multiBatchMembers = Object.keys(multiBatchRequest.properties);
-const commitMembers = Object.keys(commitRequest.properties);
 
 interface TableWrites {
   table: Table;
@@ -117,6 +114,20 @@ export class BatchWriter {
     return this.#once('commit', body, { caller, idempotencyKey }, run);
   }
 
+  /**
+   * Refuses what a commit of this body would refuse whatever is stored: its shape, keys, documents that do not match their
+   * schema, tables that are not there or not the caller's. `read_set` may be absent. Writes nothing.
+   */
+  async check(body: Uint8Array, caller: Caller): Promise<TablesRequest> {
+    const request = await readTablesRequest(body, 'optional');
+    for (const [section, name] of request.scanned.sections.entries()) {
+      const table = this.#tables.get(name, caller, 'write');
+      await this.#frame(table, body, sectionEntries(request.scanned, section), this.#stamp());
+    }
+    for (const item of request.readSet) this.#assertion(item, caller);
+    return request;
+  }
+
   /** Makes a range of keys equal to the records of a page. */
   merge(tableName: string, body: Uint8Array, caller: Caller, idempotencyKey?: string): Promise<MergeResponse> {
     const run = (request: NamedRequest) => this.#merge(tableName, body, caller, request);
@@ -157,16 +168,7 @@ export class BatchWriter {
   }
 
   async #writeTables(body: Uint8Array, caller: Caller, request: NamedRequest, withReadSet: boolean) {
-    const scanned = await scanWrite(body, 'tables');
-    const envelope = JSON.parse(scanned.envelopeJson) as TablesEnvelope;
-    refuseMisspelledMembers(envelope, withReadSet ? commitMembers : multiBatchMembers, 'The body');
-    for (const each of Object.values(envelope.tables ?? {}))
-      refuseMisspelledMembers(each ?? {}, batchMembers, 'A batch');
-    const wait = strongest([
-      readSyncLevel(envelope.sync_level, 'propose'),
-      ...Object.values(envelope.tables ?? {}).map((each) => readSyncLevel(each?.sync_level, 'propose')),
-    ]);
-    const readSet = withReadSet ? readReadSet(envelope.read_set) : [];
+    const { scanned, wait, readSet } = await readTablesRequest(body, withReadSet ? 'required' : 'none');
     // A read set alone asks whether what was read still stands.
     if (scanned.entries.length === 0 && readSet.length === 0) throw noOperations();
     const at = this.#stamp();
@@ -333,12 +335,6 @@ interface Stamp {
   timestamp: string;
 }
 
-interface TablesEnvelope {
-  sync_level?: unknown;
-  read_set?: unknown;
-  tables?: Record<string, { sync_level?: unknown } | undefined>;
-}
-
 function noOperations(): ServiceError {
   const message = 'the request holds no operations; give `inserts`, `deletes` or `transforms`';
   return new ServiceError('invalid_request', message);
@@ -346,12 +342,6 @@ function noOperations(): ServiceError {
 
 function rangesOf(parts: TableWrites[]): Map<number, IndexedRange> {
   return new Map(parts.flatMap(({ lease }) => lease.ranges.map((range) => [range.rangeId, range] as const)));
-}
-
-const waitsByStrength: readonly IndexWait[] = ['enrichments', 'all', 'full_text'];
-
-function strongest(waits: IndexWait[]): IndexWait {
-  return waitsByStrength.find((wait) => waits.includes(wait)) ?? 'none';
 }
 
 /** Documents of a write that a managed index could not be given the vector of. */
@@ -372,21 +362,6 @@ function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {
     total.transformed += counts.transformed;
   }
   return failed === 0 ? total : { ...total, failed };
-}
-
-function readReadSet(value: unknown): ReadSetItem[] {
-  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '`read_set` must be an array');
-  if (value.length > limits.readSetKeysMax) {
-    throw new ServiceError('limit_exceeded', `\`read_set\` may name at most ${limits.readSetKeysMax} documents`);
-  }
-  return value.map((item: unknown) => {
-    const { table, key, version } = (item ?? {}) as Record<string, unknown>;
-    if (typeof table !== 'string' || typeof key !== 'string' || typeof version !== 'string') {
-      const message = 'each entry of `read_set` must be {table, key, version}, all strings';
-      throw new ServiceError('invalid_request', message);
-    }
-    return { table, key, version };
-  });
 }
 
 /** Another index may take over while the serving one is waited for: then the new one has to show the rows. */

@@ -7,6 +7,13 @@ import { ServiceError } from '../../protocol/service-error.ts';
  */
 export type IndexWait = 'none' | 'full_text' | 'all' | 'enrichments';
 
+/** From the one that waits longest. */
+const waitsByStrength: readonly IndexWait[] = ['enrichments', 'all', 'full_text'];
+
+export function strongest(waits: readonly IndexWait[]): IndexWait {
+  return waitsByStrength.find((wait) => waits.includes(wait)) ?? 'none';
+}
+
 /** Reads `sync_level`. */
 export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
   const level = value ?? fallback;
@@ -24,5 +31,17 @@ export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
     case 'full_index':
     case 'aknn':
       return 'all';
+  }
+}
+
+/** What `readSyncLevel` reads as this. */
+export function syncLevelOf(wait: IndexWait): SyncLevel {
+  switch (wait) {
+    case 'none':
+      return 'propose';
+    case 'all':
+      return 'full_index';
+    default:
+      return wait;
   }
 }

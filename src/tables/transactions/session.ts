@@ -1,0 +1,122 @@
+import type { ReadSetItem, SyncLevel } from '../../protocol/database/writes.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { StagedWrites } from './staged-writes.ts';
+
+/** How a session has ended; one that was aborted is gone. */
+export interface SessionAnswer {
+  readonly status: 'committed' | 'committed_repair_required';
+  readonly tables: Readonly<Record<string, object>>;
+  readonly error?: string;
+}
+
+const readOverheadBytes = 128;
+
+/** A transaction that is being put together: what it has read, and what it is to write. */
+export class Session {
+  readonly id: string;
+  /** The credential that has begun it, and that alone may use it. */
+  readonly owner: string;
+  /** Wall time, milliseconds since 1970. */
+  readonly beganMs: number;
+  touchedMs: number;
+  /** Monotonic time. */
+  leaseUntilMs: number;
+  syncLevel: SyncLevel;
+  /** Requests that work with it now; meanwhile its lease does not run out. */
+  inUse = 0;
+  answer: SessionAnswer | undefined;
+  writes = new StagedWrites();
+  readonly #reads = new Map<string, ReadSetItem>();
+  /** Keys of `#reads` that the session has read itself. */
+  readonly #snapshots = new Set<string>();
+  /** Marks in the staged writes, by savepoint. */
+  readonly #savepoints = new Map<number, number>();
+  #readBytes = 0;
+
+  constructor(id: string, owner: string, syncLevel: SyncLevel, at: { wallMs: number; leaseUntilMs: number }) {
+    this.id = id;
+    this.owner = owner;
+    this.syncLevel = syncLevel;
+    this.beganMs = at.wallMs;
+    this.touchedMs = at.wallMs;
+    this.leaseUntilMs = at.leaseUntilMs;
+  }
+
+  get bytes(): number {
+    return this.writes.size.bytes + this.#readBytes;
+  }
+
+  get savepointIds(): number[] {
+    return [...this.#savepoints.keys()];
+  }
+
+  /** Every version that the commit checks. */
+  get reads(): ReadSetItem[] {
+    return [...this.#reads.values()];
+  }
+
+  /** The versions that the session has read itself. */
+  get snapshots(): ReadSetItem[] {
+    return [...this.#reads].filter(([name]) => this.#snapshots.has(name)).map(([, item]) => item);
+  }
+
+  /** The version at which the session knows a document. */
+  versionOf(table: string, key: string): string | undefined {
+    return this.#reads.get(nameOf(table, key))?.version;
+  }
+
+  /** Has the commit check a version. Fails with `transaction_conflict` where the session knows another one. */
+  noteRead(item: ReadSetItem, isOwn: boolean): void {
+    const known = this.versionOf(item.table, item.key);
+    if (known !== undefined && known !== item.version) throw versionConflict(item, known, item.version);
+    const name = nameOf(item.table, item.key);
+    if (known === undefined) this.#readBytes += readOverheadBytes + 2 * name.length;
+    this.#reads.set(name, item);
+    if (isOwn) this.#snapshots.add(name);
+  }
+
+  addSavepoint(): number {
+    const id = this.#savepoints.size + 1;
+    this.#savepoints.set(id, this.writes.mark());
+    return id;
+  }
+
+  /**
+   * Forgets what was staged after the savepoint. Later savepoints stay and mean the same place; what was read stays as well:
+   * its caller has seen it.
+   */
+  rollback(savepointId: number): void {
+    const mark = this.#savepoints.get(savepointId);
+    if (mark === undefined) {
+      throw new ServiceError('savepoint_not_found', `transaction "${this.id}" has no savepoint ${savepointId}`);
+    }
+    this.writes.rollback(mark);
+    for (const [id, later] of this.#savepoints) this.#savepoints.set(id, Math.min(mark, later));
+  }
+
+  /** Keeps the answer alone, for repetitions of the commit. */
+  end(answer: SessionAnswer): void {
+    this.answer = answer;
+    this.writes = new StagedWrites();
+    this.#reads.clear();
+    this.#snapshots.clear();
+    this.#savepoints.clear();
+    this.#readBytes = 0;
+  }
+}
+
+/** The document has another version than the one that a caller depends on. */
+export function versionConflict(
+  { table, key }: Pick<ReadSetItem, 'table' | 'key'>,
+  expected: string,
+  current: string,
+): ServiceError {
+  const message = `the document "${key}" has changed since it was read; abort the transaction and begin again`;
+  return new ServiceError('transaction_conflict', message, {
+    details: { table, key, expected_version: expected, current_version: current },
+  });
+}
+
+function nameOf(table: string, key: string): string {
+  return `${table}\0${key}`;
+}

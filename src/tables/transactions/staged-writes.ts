@@ -1,0 +1,126 @@
+import { must } from '../../lib/assert.ts';
+
+/** A transform as it was sent. */
+interface StagedTransform {
+  /** JSON array. */
+  readonly operations: Uint8Array;
+  readonly upsert: boolean;
+}
+
+/** What is staged for one key. */
+export interface StagedKey {
+  /** JSON object to be put; null: the document is deleted; undefined: it stays what is stored. */
+  readonly base: Uint8Array | null | undefined;
+  /** In the order in which they are applied to that. */
+  readonly transforms: readonly StagedTransform[];
+}
+
+/** One operation, as a request has it. */
+export interface StagedOperation {
+  readonly table: string;
+  readonly key: string;
+  readonly change: { readonly base: Uint8Array | null } | { readonly transform: StagedTransform };
+}
+
+/** A `StagedKey` that grows in place. */
+interface Entry {
+  readonly base: Uint8Array | null | undefined;
+  readonly transforms: StagedTransform[];
+  size: StagedSize;
+}
+
+/** What staged writes take. */
+interface StagedSize {
+  readonly operations: number;
+  /** Of memory. */
+  readonly bytes: number;
+}
+
+/** What is staged between two savepoints, by table and key. */
+type Layer = Map<string, Map<string, Entry>>;
+
+const nothing: StagedSize = { operations: 0, bytes: 0 };
+
+/** What an operation costs beside its bytes. */
+const overheadBytes = 128;
+
+/**
+ * The writes of a session, one entry a key: what a later operation replaces is forgotten at once. A savepoint closes the
+ * layer that is written to and opens another above it; a rollback drops layers.
+ */
+export class StagedWrites {
+  #layers: Layer[] = [new Map()];
+  #sizes: StagedSize[] = [nothing];
+
+  /** Of everything that is staged, what a rollback could bring back included. */
+  get size(): StagedSize {
+    return this.#sizes.reduce(sum, nothing);
+  }
+
+  stage(operation: StagedOperation): void {
+    const { table, key, change } = operation;
+    const layer = must(this.#layers.at(-1), 'a layer to write to');
+    const keys = layer.get(table) ?? new Map<string, Entry>();
+    layer.set(table, keys);
+    const held = keys.get(key);
+    const size = sizeOf(operation);
+    if ('base' in change) keys.set(key, { base: change.base, transforms: [], size });
+    else if (held) {
+      held.transforms.push(change.transform);
+      held.size = sum(held.size, size);
+    } else keys.set(key, { base: undefined, transforms: [change.transform], size });
+    const replaced = 'base' in change && held ? held.size : nothing;
+    const before = this.#sizes.at(-1) ?? nothing;
+    this.#sizes[this.#sizes.length - 1] = {
+      operations: before.operations + size.operations - replaced.operations,
+      bytes: before.bytes + size.bytes - replaced.bytes,
+    };
+  }
+
+  /** A place to return to. */
+  mark(): number {
+    this.#layers.push(new Map());
+    this.#sizes.push(nothing);
+    return this.#layers.length - 1;
+  }
+
+  /** Forgets what was staged after the mark. */
+  rollback(mark: number): void {
+    this.#layers = [...this.#layers.slice(0, mark), new Map()];
+    this.#sizes = [...this.#sizes.slice(0, mark), nothing];
+  }
+
+  of(table: string, key: string): StagedKey | undefined {
+    const none: StagedKey | undefined = undefined;
+    return this.#layers.map((layer): StagedKey | undefined => layer.get(table)?.get(key)).reduce(over, none);
+  }
+
+  /** All tables and keys. */
+  all(): Map<string, Map<string, StagedKey>> {
+    const all = new Map<string, Map<string, StagedKey>>();
+    for (const layer of this.#layers) {
+      for (const [table, keys] of layer) {
+        const merged = all.get(table) ?? new Map<string, StagedKey>();
+        all.set(table, merged);
+        for (const [key, staged] of keys) merged.set(key, over(merged.get(key), staged) ?? staged);
+      }
+    }
+    return all;
+  }
+}
+
+/** A later entry on top of an earlier one. */
+function over(below: StagedKey | undefined, above: StagedKey | undefined): StagedKey | undefined {
+  if (!below || !above || above.base !== undefined) return above ?? below;
+  return { base: below.base, transforms: [...below.transforms, ...above.transforms] };
+}
+
+/** What an operation takes. */
+export function sizeOf({ key, change }: StagedOperation): StagedSize {
+  const body = 'base' in change ? change.base : change.transform.operations;
+  return { operations: 1, bytes: overheadBytes + 2 * key.length + (body?.byteLength ?? 0) };
+}
+
+export function sum(left: StagedSize, right: StagedSize): StagedSize {
+  return { operations: left.operations + right.operations, bytes: left.bytes + right.bytes };
+}
