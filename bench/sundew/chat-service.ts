@@ -5,8 +5,8 @@
  */
 import { limitsOf, loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
-import { readChatRequest } from '../../src/http/inference/chat-request.ts';
-import { generateRoutes } from '../../src/http/inference/generate.ts';
+import { readChatRequest } from '../../src/http/inference/generation/chat-request.ts';
+import { generateRoutes } from '../../src/http/inference/generation/generate.ts';
 import { ServerListener } from '../../src/http/listener/server-listener.ts';
 import { checkValue } from '../../src/http/routing/json-reader.ts';
 import { generate } from '../../src/inference/generation/generate.ts';
@@ -17,7 +17,7 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import { Readiness } from '../../src/observability/readiness.ts';
 import { generateRequestSchema } from '../../src/protocol/inference/generate.ts';
 import { createApp } from '../../src/server/create-app.ts';
-import { openInference, startInference } from '../../src/server/open-inference.ts';
+import { openInference, startInference } from '../../src/server/inference/open-inference.ts';
 import { scriptArguments } from '../engines/script-arguments.ts';
 import type { ChatCommand, ChatTurn } from '../processes/chat-service.ts';
 import { jsonLines } from '../processes/line-process.ts';

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/config-error.ts';
 import type { Option } from '../config/option.ts';
 import { type OptionName, options } from '../config/options.ts';
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { didYouMean } from '../lib/text/did-you-mean.ts';
 
 /** A verb's own flags, besides those of the option table. */
 export interface FlagSpec {

@@ -1,6 +1,6 @@
 import { ConfigError } from '../config/config-error.ts';
 import { commandClock } from '../lib/clock.ts';
-import { suggestion } from '../lib/did-you-mean.ts';
+import { suggestion } from '../lib/text/did-you-mean.ts';
 import { DownloadStopped } from '../models/download/download-error.ts';
 import { hubEntry, isHubRepository } from '../models/download/hub-repository.ts';
 import { modelCatalogue, pullEntryOf } from '../models/download/model-catalogue.ts';

@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { formatSize } from '../config/value-kind.ts';
 import { must } from '../lib/assert.ts';
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { digestFaults } from '../models/file-digests.ts';
 import { importModel, modelDirectory, removeModel } from '../models/install-model.ts';
 import type { InstalledModel } from '../models/installed-model.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/config-error.ts';
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { DataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';

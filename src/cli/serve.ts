@@ -4,7 +4,7 @@ import { type LoadedConfig, limitsOf } from '../config/load.ts';
 import type { Config } from '../config/options.ts';
 import { RunningConfig } from '../config/reload.ts';
 import { ServerListener } from '../http/listener/server-listener.ts';
-import type { TlsFiles, TlsMaterial } from '../http/listener/tls-files.ts';
+import type { TlsFiles, TlsMaterial } from '../http/listener/tls/tls-files.ts';
 import { type Clock, systemClock, within } from '../lib/clock.ts';
 import { createLogger, writeToStandardError } from '../observability/line-logger.ts';
 import type { Logger } from '../observability/logger.ts';

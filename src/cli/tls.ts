@@ -1,6 +1,6 @@
 import type { ServerListener } from '../http/listener/server-listener.ts';
-import { readTls, type TlsFiles, type TlsMaterial } from '../http/listener/tls-files.ts';
-import { TlsReload } from '../http/listener/tls-reload.ts';
+import { readTls, type TlsFiles, type TlsMaterial } from '../http/listener/tls/tls-files.ts';
+import { TlsReload } from '../http/listener/tls/tls-reload.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 

@@ -1,4 +1,4 @@
-import { parseReferences } from '../lib/credential-references.ts';
+import { parseReferences } from '../lib/text/credential-references.ts';
 import { isHostPattern } from './host-pattern.ts';
 import { list, type ValueKind } from './value-kind.ts';
 

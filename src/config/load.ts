@@ -1,5 +1,5 @@
-import { shownCredential } from '../lib/credential-references.ts';
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { shownCredential } from '../lib/text/credential-references.ts';
+import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { ConfigError } from './config-error.ts';
 import { readConfigFile, readText } from './config-file.ts';
 import { brokenRelation, type LimitOptions, limits } from './limits.ts';

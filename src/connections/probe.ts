@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { S3Client } from 'bun';
-import type { ProviderHttp } from '../inference/providers/provider-http.ts';
+import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import { type Clock, within } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Connection, OtherConnection } from './connection.ts';

@@ -1,6 +1,6 @@
 import type { ManagedSource } from '../index-kinds/managed-source.ts';
 import type { InferenceCall } from '../inference/admission.ts';
-import { faultOf } from '../inference/providers/fault.ts';
+import { faultOf } from '../inference/providers/client/fault.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { TemplateContent } from './media/template-media.ts';
 import type { RenderedPart } from './template/render-template.ts';

@@ -1,7 +1,7 @@
 import type { InferenceCall } from '../inference/admission.ts';
 import type { SparseVector } from '../inference/embeddings/embed-items.ts';
+import { faultOf } from '../inference/providers/client/fault.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
-import { faultOf } from '../inference/providers/fault.ts';
 import { denseBody } from '../lib/parts/dense-part.ts';
 import { sparseBody } from '../lib/parts/sparse-part.ts';
 import { ServiceError } from '../protocol/service-error.ts';

@@ -4,8 +4,8 @@ import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kin
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
 import { managedSourceOf } from '../index-kinds/managed-source.ts';
 import type { OpenPartProducer } from '../indexing/part-producer.ts';
+import { faultOf } from '../inference/providers/client/fault.ts';
 import { type Embedder, probeEmbedder } from '../inference/providers/embedder.ts';
-import { faultOf } from '../inference/providers/fault.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { ProviderConfig } from '../provider-config/provider-config.ts';

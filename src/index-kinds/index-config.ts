@@ -1,4 +1,4 @@
-import { didYouMean, suggestion } from '../lib/did-you-mean.ts';
+import { didYouMean, suggestion } from '../lib/text/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { CheckedIndexConfig } from './all-kinds.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { Errors } from '@sinclair/typebox/errors';
-import { didYouMean } from '../lib/did-you-mean.ts';
+import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { type ModelManifest, modelManifestSchema } from '../protocol/inference/model-manifest.ts';
 import { ModelFileError } from './model-file-error.ts';
 

@@ -1,4 +1,4 @@
-import { suggestion } from '../lib/did-you-mean.ts';
+import { suggestion } from '../lib/text/did-you-mean.ts';
 import type { ModelKind } from '../protocol/inference/model-kinds.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { InstalledModel } from './installed-model.ts';

@@ -1,5 +1,5 @@
-import { parseReferences, shownCredential } from '../lib/credential-references.ts';
-import { suggestion } from '../lib/did-you-mean.ts';
+import { parseReferences, shownCredential } from '../lib/text/credential-references.ts';
+import { suggestion } from '../lib/text/did-you-mean.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import {
   type ProviderName,

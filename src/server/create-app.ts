@@ -6,7 +6,7 @@ import { OriginGuard } from '../http/listener/origin-guard.ts';
 import type { ServerListener } from '../http/listener/server-listener.ts';
 import type { Route } from '../http/routing/route.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { HttpMetrics } from './http-metrics.ts';
+import { HttpMetrics } from './observability/http-metrics.ts';
 import type { ServerStart } from './running-server.ts';
 
 /** Where requests come in: what is known of their connections. */

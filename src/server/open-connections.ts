@@ -6,14 +6,14 @@ import { type ProbeDeps, probe } from '../connections/probe.ts';
 import { providerUses } from '../connections/table-connections.ts';
 import type { ConnectionRoutesDeps } from '../http/database/connections.ts';
 import type { Inference } from '../inference/inference.ts';
-import { ProviderHttp } from '../inference/providers/provider-http.ts';
+import { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import type { Providers } from '../inference/providers/providers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { fixedChunker } from '../models/model-registry.ts';
 import type { Logger } from '../observability/logger.ts';
 import { modelKinds } from '../protocol/inference/model-kinds.ts';
 import type { TableService } from '../tables/table-service.ts';
-import type { Secrets } from './open-secrets.ts';
+import type { Secrets } from './access/open-secrets.ts';
 
 interface ConnectionParts {
   readonly config: RunningConfig;

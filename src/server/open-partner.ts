@@ -5,10 +5,10 @@ import { PartnerAttempts } from '../connections/partner/partner-attempts.ts';
 import { PartnerConnections } from '../connections/partner/partner-connections.ts';
 import { PartnerOAuth } from '../connections/partner/partner-oauth.ts';
 import type { PartnerRoutesDeps } from '../http/database/partner.ts';
-import type { ProviderHttp } from '../inference/providers/provider-http.ts';
+import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { Secrets } from './open-secrets.ts';
+import type { Secrets } from './access/open-secrets.ts';
 
 interface PartnerParts {
   readonly config: RunningConfig;

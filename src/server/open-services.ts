@@ -10,17 +10,17 @@ import type { Logger } from '../observability/logger.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
 import { readRowFilter } from '../query/plan/row-filter.ts';
+import { openAccess } from './access/open-access.ts';
+import { openAudit } from './access/open-audit.ts';
+import { openSecrets, type Secrets } from './access/open-secrets.ts';
 import { createApp, type Socket } from './create-app.ts';
-import { openAccess } from './open-access.ts';
-import { openAudit } from './open-audit.ts';
+import { type Database, openDatabase } from './database/open-database.ts';
+import { openInference, startInference } from './inference/open-inference.ts';
+import { openProviders } from './inference/open-providers.ts';
+import { openTemplateMedia } from './inference/open-template-media.ts';
+import { addHealthChecks, addReplayCheck, nodeHealth } from './observability/service-health.ts';
 import { openConnections } from './open-connections.ts';
-import { type Database, openDatabase } from './open-database.ts';
-import { openInference, startInference } from './open-inference.ts';
 import { openPartner } from './open-partner.ts';
-import { openProviders } from './open-providers.ts';
-import { openSecrets, type Secrets } from './open-secrets.ts';
-import { openTemplateMedia } from './open-template-media.ts';
-import { addHealthChecks, addReplayCheck, nodeHealth } from './service-health.ts';
 
 interface ServicesStart {
   readonly config: RunningConfig;

@@ -8,7 +8,7 @@ import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
-import { openInference, startInference } from './open-inference.ts';
+import { openInference, startInference } from './inference/open-inference.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 
 /** A server of inference alone: no storage is opened, nothing asks for a credential. */

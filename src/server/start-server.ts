@@ -4,9 +4,9 @@ import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
+import { collectServiceMetrics } from './observability/service-metrics.ts';
 import { openServices } from './open-services.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
-import { collectServiceMetrics } from './service-metrics.ts';
 
 /** The database and inference behind the listener, with the second listener for metrics. */
 export async function startServer(start: ServerStart): Promise<RunningServer> {

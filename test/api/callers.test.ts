@@ -3,7 +3,7 @@ import type { AccessLevel, Grant } from '../../src/access/grants.ts';
 import { everyone, type Principal } from '../../src/access/principal.ts';
 import { allRoutes, type RouteServices } from '../../src/http/routing/all-routes.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
-import type { Database } from '../../src/server/open-database.ts';
+import type { Database } from '../../src/server/database/open-database.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { testApp } from '../support/test-app.ts';

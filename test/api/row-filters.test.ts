@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { RowFilters } from '../../src/access/principal.ts';
 import { clusterRoutes } from '../../src/http/database/cluster.ts';
 import { tableRoutes } from '../../src/http/database/tables.ts';
-import type { Database } from '../../src/server/open-database.ts';
+import type { Database } from '../../src/server/database/open-database.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 

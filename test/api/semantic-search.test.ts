@@ -11,7 +11,7 @@ import { CursorSeal } from '../../src/query/execution/page-cursor.ts';
 import { QueryEmbeddings } from '../../src/query/inputs/query-embeddings.ts';
 import { type QueryReport, QueryService } from '../../src/query/query-service.ts';
 import type { SearchableTable } from '../../src/query/searchable-table.ts';
-import type { Database } from '../../src/server/open-database.ts';
+import type { Database } from '../../src/server/database/open-database.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 

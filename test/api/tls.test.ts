@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readTls, type TlsMaterial } from '../../src/http/listener/tls-files.ts';
-import { TlsReload } from '../../src/http/listener/tls-reload.ts';
+import { readTls, type TlsMaterial } from '../../src/http/listener/tls/tls-files.ts';
+import { TlsReload } from '../../src/http/listener/tls/tls-reload.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { serverCaller } from '../../src/access/principal.ts';
 import { ollamaGenerationRoutes } from '../../src/http/clients/ollama/generate.ts';
-import { generateRoutes } from '../../src/http/inference/generate.ts';
+import { generateRoutes } from '../../src/http/inference/generation/generate.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
 import type { Finished } from '../../src/inference/admission.ts';
 import type { Inference } from '../../src/inference/inference.ts';

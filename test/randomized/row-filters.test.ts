@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import type { Database } from '../../src/server/open-database.ts';
+import type { Database } from '../../src/server/database/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { openProviders } from '../support/providers/model-service.ts';

@@ -3,8 +3,8 @@ import { type Caller, everyone } from '../../src/access/principal.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
-import type { DatabaseOptions } from '../../src/server/database-core.ts';
-import { type Database, openDatabase } from '../../src/server/open-database.ts';
+import type { DatabaseOptions } from '../../src/server/database/database-core.ts';
+import { type Database, openDatabase } from '../../src/server/database/open-database.ts';
 import { keepingLogger } from './test-app.ts';
 
 /** A database of its own below the directory, without a listener. */

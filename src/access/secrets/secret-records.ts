@@ -1,5 +1,5 @@
 import { isHostPattern } from '../../config/host-pattern.ts';
-import { isSecretKey } from '../../lib/credential-references.ts';
+import { isSecretKey } from '../../lib/text/credential-references.ts';
 
 /** One secret as the file has it. */
 export interface SecretRecord {

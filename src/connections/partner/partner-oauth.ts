@@ -1,5 +1,5 @@
 import type { Config } from '../../config/options.ts';
-import type { ProviderHttp, ProviderRequest } from '../../inference/providers/provider-http.ts';
+import type { ProviderHttp, ProviderRequest } from '../../inference/providers/client/provider-http.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { PartnerTokens } from './partner-accounts.ts';

@@ -2,7 +2,7 @@ import { textMessage } from '../../inference/generation/chat-message.ts';
 import { generationRequest, usualSampling } from '../../inference/generation/generation-request.ts';
 import type { MediaReference } from '../../inference/media/media-reference.ts';
 import type { Provider } from '../../inference/providers/provider.ts';
-import { contentOf } from '../../inference/providers/remote-output.ts';
+import { contentOf } from '../../inference/providers/remote/remote-output.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { TemplateMedium } from '../media/template-media.ts';
 import type { Producer } from './producer.ts';

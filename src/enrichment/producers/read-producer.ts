@@ -1,7 +1,7 @@
 import { Value } from '@sinclair/typebox/value';
 import { extractionSchema, flatSchema, isFlat } from '../../inference/extraction/requested-schema.ts';
 import type { Provider } from '../../inference/providers/provider.ts';
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { extractRequestSchema } from '../../protocol/inference/extract.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type ProviderConfig, readProviderConfig } from '../../provider-config/provider-config.ts';

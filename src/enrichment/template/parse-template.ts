@@ -1,5 +1,5 @@
 import { type AST, parse } from '@handlebars/parser';
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { helpers, mediaHelper, mediaOptions } from './builtins.ts';
 import { templateError } from './template-error.ts';

@@ -8,10 +8,10 @@ import {
   completionsResponseSchema,
 } from '../../protocol/clients/completions.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { readFormat, readSharedMembers } from '../inference/chat-request.ts';
-import { newHead } from '../inference/completion-body.ts';
+import { readFormat, readSharedMembers } from '../inference/generation/chat-request.ts';
+import { newHead } from '../inference/generation/completion-body.ts';
+import { streamedAnswer } from '../inference/generation/streamed-answer.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
-import { streamedAnswer } from '../inference/streamed-answer.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { type TextCompletion, TextCompletionChunks, textCompletionBody } from './text-completion.ts';
 

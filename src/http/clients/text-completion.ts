@@ -3,8 +3,8 @@ import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { GenerateEvent, TokenLogprob } from '../../model-host/operations/generate.ts';
 import type { CompletionLogprobs, CompletionsResponse } from '../../protocol/clients/completions.ts';
 import type { FinishReason, Usage } from '../../protocol/inference/generate.ts';
-import { type CompletionHead, usageOfOutputs } from '../inference/completion-body.ts';
-import type { ChunkWriter } from '../inference/streamed-answer.ts';
+import { type CompletionHead, usageOfOutputs } from '../inference/generation/completion-body.ts';
+import type { ChunkWriter } from '../inference/generation/streamed-answer.ts';
 
 /** What the choices of an answer share. */
 export interface TextCompletion {

@@ -2,14 +2,14 @@ import { type Connection, type InferenceConnection, isOwn } from '../../connecti
 import { type Operation, requireOperation } from '../../connections/operations.ts';
 import { scanJson } from '../../engine/json-scan.ts';
 import type { Inference } from '../../inference/inference.ts';
-import type { ProviderHttp } from '../../inference/providers/provider-http.ts';
+import type { ProviderHttp } from '../../inference/providers/client/provider-http.ts';
 import type { Providers } from '../../inference/providers/providers.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readProviderConfig } from '../../provider-config/provider-config.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { embeddingRoutes } from '../inference/embeddings.ts';
-import { generateRoutes } from '../inference/generate.ts';
+import { generateRoutes } from '../inference/generation/generate.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { checkValue, readJson } from '../routing/json-reader.ts';
 import type { Route, RouteAnswer, RouteContext } from '../routing/route.ts';

@@ -4,7 +4,7 @@ import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
 import type { DocumentReads, FoundDocument } from '../../tables/reads/document-reads.ts';
 import { refuseMisspelledMembers } from '../../tables/writes/unknown-members.ts';
-import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack-answer.ts';
+import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack/msgpack-answer.ts';
 import { type Reply, rawJson } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 

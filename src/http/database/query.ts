@@ -1,7 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { queryRequest, queryResponse } from '../../protocol/database/query.ts';
 import type { QueryService } from '../../query/query-service.ts';
-import { msgpackReply, packedResult } from '../listener/msgpack-answer.ts';
+import { msgpackReply, packedResult } from '../listener/msgpack/msgpack-answer.ts';
 import { rawJson } from '../listener/reply.ts';
 import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 

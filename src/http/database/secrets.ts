@@ -3,7 +3,7 @@ import type { SecretStore } from '../../access/secrets/secret-store.ts';
 import { isHostPattern } from '../../config/host-pattern.ts';
 import { limits } from '../../config/limits.ts';
 import { partnerPrefix } from '../../connections/partner/partner-accounts.ts';
-import { isSecretKey, variableOfSecret } from '../../lib/credential-references.ts';
+import { isSecretKey, variableOfSecret } from '../../lib/text/credential-references.ts';
 import {
   putSecretSchema,
   type SecretEntry,

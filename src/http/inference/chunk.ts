@@ -1,7 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { type Chunked, type ChunkRequest, chunkText } from '../../inference/chunking/chunk-text.ts';
 import type { Inference } from '../../inference/inference.ts';
-import { CodePointPlaces } from '../../lib/code-points.ts';
+import { CodePointPlaces } from '../../lib/text/code-points.ts';
 import { fixedChunker } from '../../models/model-registry.ts';
 import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';

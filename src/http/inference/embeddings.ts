@@ -14,7 +14,7 @@ import {
 } from '../../protocol/inference/embeddings.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { errorBody } from '../listener/error-response.ts';
-import { bytesOf } from '../listener/msgpack-answer.ts';
+import { bytesOf } from '../listener/msgpack/msgpack-answer.ts';
 import { Reply } from '../listener/reply.ts';
 import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 import { timed } from './admitted.ts';

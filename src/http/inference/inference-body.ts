@@ -1,5 +1,5 @@
 import { type TSchema, TypeGuard } from '@sinclair/typebox';
-import { didYouMean, memberMeant } from '../../lib/did-you-mean.ts';
+import { didYouMean, memberMeant } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JsonBody } from '../routing/route.ts';
 

@@ -5,7 +5,7 @@ import { loadModelSchema, modelSchema, unloadModelSchema } from '../../protocol/
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';
-import { readKeepAlive } from './chat-request.ts';
+import { readKeepAlive } from './generation/chat-request.ts';
 import { inferenceBody } from './inference-body.ts';
 import { modelEntry } from './models.ts';
 

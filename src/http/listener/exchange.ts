@@ -4,7 +4,7 @@ import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { OpenStream, Route, RouteAnswer, RouteContext } from '../routing/route.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
-import { namesMsgpack } from './msgpack-answer.ts';
+import { namesMsgpack } from './msgpack/msgpack-answer.ts';
 
 const noTables: readonly string[] = [];
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;

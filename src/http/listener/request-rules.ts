@@ -14,8 +14,8 @@ import { errorReply, inferenceErrorReply, isFault, openAiErrorReply, toServiceEr
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
 import { addInferenceHeaders, type Permits } from './inference-headers.ts';
-import { msgpackReply, namesMsgpack } from './msgpack-answer.ts';
-import { msgpackToJson } from './msgpack-to-json.ts';
+import { msgpackReply, namesMsgpack } from './msgpack/msgpack-answer.ts';
+import { msgpackToJson } from './msgpack/msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
 import { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, lengthOfCall, readBody } from './request-body.ts';

@@ -4,7 +4,7 @@ import { pause, within } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
-import type { TlsMaterial } from './tls-files.ts';
+import type { TlsMaterial } from './tls/tls-files.ts';
 
 type Server = ReturnType<typeof Bun.serve<undefined>>;
 

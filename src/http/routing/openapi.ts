@@ -21,7 +21,7 @@ import * as predict from '../../protocol/inference/predict.ts';
 import * as rerank from '../../protocol/inference/rerank.ts';
 import * as seq2seq from '../../protocol/inference/seq2seq.ts';
 import * as usage from '../../protocol/inference/usage.ts';
-import { msgpackType } from '../listener/msgpack-answer.ts';
+import { msgpackType } from '../listener/msgpack/msgpack-answer.ts';
 import { OpenApiSchemas, pascalCase } from './openapi-schemas.ts';
 import type { Route } from './route.ts';
 

@@ -1,4 +1,4 @@
-import { CodePointPlaces } from '../../lib/code-points.ts';
+import { CodePointPlaces } from '../../lib/text/code-points.ts';
 import type { Extraction, ExtractionSchema, FoundText } from './extraction-schema.ts';
 
 interface ShownParts {

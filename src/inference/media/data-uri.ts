@@ -1,4 +1,4 @@
-import { base64Bytes, decodeBase64Into } from '../../lib/base64.ts';
+import { base64Bytes, decodeBase64Into } from '../../lib/text/base64.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 const headCharsMax = 256;

@@ -1,4 +1,4 @@
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { specOfPredictor } from '../../model-host/model-spec.ts';
 import type { InstalledPredictor } from '../../models/installed-predictor.ts';
 import type { ModelRegistry } from '../../models/model-registry.ts';

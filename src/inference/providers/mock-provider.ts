@@ -4,7 +4,7 @@ import type { GenerationOutput } from '../generation/generate.ts';
 import type { GenerationRequest } from '../generation/generation-request.ts';
 import type { Reranked, RerankRequest } from '../reranking/rerank-texts.ts';
 import type { Provider } from './provider.ts';
-import { plainOutput } from './remote-output.ts';
+import { plainOutput } from './remote/remote-output.ts';
 
 const usualDimension = 64;
 

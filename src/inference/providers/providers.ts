@@ -3,19 +3,19 @@ import type { ProviderOptions } from '../../config/provider-options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ProviderConfig, SigningConfig } from '../../provider-config/provider-config.ts';
 import { type ProviderName, providerTraits } from '../../provider-config/provider-names.ts';
-import { BedrockProvider } from './bedrock-provider.ts';
-import type { BreakerState } from './circuit-breaker.ts';
-import { CohereProvider, cohereBatch } from './cohere-provider.ts';
+import type { BreakerState } from './client/circuit-breaker.ts';
+import { type Authorization, ProviderClient } from './client/provider-client.ts';
+import { type GateCounts, ProviderGate } from './client/provider-gate.ts';
+import { ProviderHttp, type ProviderHttpDeps, usualHttpBounds } from './client/provider-http.ts';
 import { type Embedder, embedderOf } from './embedder.ts';
 import { MockProvider } from './mock-provider.ts';
-import { OllamaProvider, ollamaBatch } from './ollama-provider.ts';
-import { OpenAiProvider, openAiBatch } from './openai-provider.ts';
 import type { Provider } from './provider.ts';
-import { type Authorization, ProviderClient } from './provider-client.ts';
-import { type GateCounts, ProviderGate } from './provider-gate.ts';
-import { ProviderHttp, type ProviderHttpDeps, usualHttpBounds } from './provider-http.ts';
-import type { BatchBounds } from './remote-embedding.ts';
-import { signedHeaders } from './sign-request.ts';
+import { BedrockProvider } from './remote/bedrock-provider.ts';
+import { CohereProvider, cohereBatch } from './remote/cohere-provider.ts';
+import { OllamaProvider, ollamaBatch } from './remote/ollama-provider.ts';
+import { OpenAiProvider, openAiBatch } from './remote/openai-provider.ts';
+import type { BatchBounds } from './remote/remote-embedding.ts';
+import { signedHeaders } from './remote/sign-request.ts';
 
 interface ProvidersDeps extends ProviderHttpDeps {
   /** The models of this server. */

@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { DateMathError, readDateMath } from '../nodes/date-math.ts';
 import type { NamedFilters } from '../nodes/named-filters.ts';

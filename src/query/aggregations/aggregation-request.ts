@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member, readString } from '../nodes/query-members.ts';
 import { type AggregationKindReader, type AggregationScope, aggregationReaders } from './aggregation-kinds.ts';

@@ -1,6 +1,6 @@
 import type { Templates } from '../../enrichment/template/templates.ts';
 import { isVectorIndex, type VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
-import { faultOf } from '../../inference/providers/fault.ts';
+import { faultOf } from '../../inference/providers/client/fault.ts';
 import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { CursorScope, CursorSeal } from '../execution/page-cursor.ts';

@@ -1,4 +1,4 @@
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { PlanNode } from '../plan/plan-nodes.ts';
 import type { NodeScope } from './node-scope.ts';

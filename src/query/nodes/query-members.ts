@@ -1,4 +1,4 @@
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** An object of a request that has been parsed from JSON and not yet understood. */

@@ -1,4 +1,4 @@
-import { didYouMean } from '../../lib/did-you-mean.ts';
+import { didYouMean } from '../../lib/text/did-you-mean.ts';
 import { allOf, anyOf, boolNode, matchAll, matchNone, type PlanNode, withBoost } from '../plan/plan-nodes.ts';
 import { parseQueryString } from '../query-string/query-string.ts';
 import type { NodeScope } from './node-scope.ts';

@@ -1,4 +1,4 @@
-import { isDateText } from '../../lib/date-text.ts';
+import { isDateText } from '../../lib/text/date-text.ts';
 import type { PlanNode, RangeBounds, RangeNode } from '../plan/plan-nodes.ts';
 import type { NodeScope } from './node-scope.ts';
 import {

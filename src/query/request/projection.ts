@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts';
-import { skipSpace, skipString, skipValue } from '../../lib/json-text.ts';
+import { skipSpace, skipString, skipValue } from '../../lib/text/json-text.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** Which members of a document an answer shows. */

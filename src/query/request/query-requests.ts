@@ -1,7 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { scanJson } from '../../engine/json-scan.ts';
 import { must } from '../../lib/assert.ts';
-import { skipSpace, skipValue } from '../../lib/json-text.ts';
+import { skipSpace, skipValue } from '../../lib/text/json-text.ts';
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 

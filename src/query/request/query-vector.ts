@@ -3,7 +3,7 @@ import type { VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
 import type { DenseDefinition } from '../../index-kinds/dense.ts';
 import type { SparseDefinition } from '../../index-kinds/sparse.ts';
 import type { SparseVector } from '../../inference/embeddings/embed-items.ts';
-import { base64Bytes, decodeBase64Into } from '../../lib/base64.ts';
+import { base64Bytes, decodeBase64Into } from '../../lib/text/base64.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { checkMembers, invalidQuery, isObject, type Members, member } from '../nodes/query-members.ts';
 

@@ -6,7 +6,7 @@ import {
   type VectorIndexDefinition,
 } from '../../index-kinds/all-kinds.ts';
 import { textLegName } from '../../index-kinds/full-text.ts';
-import { suggestion } from '../../lib/did-you-mean.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { invalidQuery, isObject, type Members, member, readNumber, readStrings } from '../nodes/query-members.ts';
 import type { PlanLeg, PlanVectorSearch } from '../plan/native-plan.ts';
 import { readFusion, readPruner } from './fusion-request.ts';

@@ -1,5 +1,5 @@
 import { scanJson } from '../../engine/json-scan.ts';
-import { memberTexts } from '../../lib/json-text.ts';
+import { memberTexts } from '../../lib/text/json-text.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { refuseMisspelledMembers } from '../writes/unknown-members.ts';
 

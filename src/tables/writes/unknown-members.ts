@@ -1,4 +1,4 @@
-import { memberMeant } from '../../lib/did-you-mean.ts';
+import { memberMeant } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { generateRoutes } from '../../../src/http/inference/generate.ts';
+import { generateRoutes } from '../../../src/http/inference/generation/generate.ts';
 import type { Route } from '../../../src/http/routing/route.ts';
 import { Admission } from '../../../src/inference/admission.ts';
 import { GenerationMetrics } from '../../../src/inference/generation/generation-metrics.ts';

@@ -10,7 +10,7 @@ import {
   parseReferences,
   shownCredential,
   variableOfSecret,
-} from '../../../src/lib/credential-references.ts';
+} from '../../../src/lib/text/credential-references.ts';
 import { providerTraits } from '../../../src/provider-config/provider-names.ts';
 
 function load(file: string, environment: Record<string, string> = {}, secretFile = '') {

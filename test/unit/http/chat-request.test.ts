@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { readChatRequest } from '../../../src/http/inference/chat-request.ts';
+import { readChatRequest } from '../../../src/http/inference/generation/chat-request.ts';
 import { checkValue } from '../../../src/http/routing/json-reader.ts';
 import { generateRequestSchema } from '../../../src/protocol/inference/generate.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { encode } from '@msgpack/msgpack';
 import fc from 'fast-check';
-import { msgpackToJson } from '../../../src/http/listener/msgpack-to-json.ts';
+import { msgpackToJson } from '../../../src/http/listener/msgpack/msgpack-to-json.ts';
 
 const bounds = { bytesMax: 1024 * 1024, depthMax: 64 };
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
-import { SseStream } from '../../../src/http/listener/sse.ts';
+import { SseStream } from '../../../src/http/listener/streams/sse.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 const open: { stop(closeAll: boolean): Promise<void> }[] = [];

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ChunkCache } from '../../../src/inference/chunking/chunk-cache.ts';
 import { type FixedOptions, fixedChunks } from '../../../src/inference/chunking/fixed-chunks.ts';
 import { wordTokens } from '../../../src/inference/chunking/word-tokens.ts';
-import { CodePointPlaces } from '../../../src/lib/code-points.ts';
+import { CodePointPlaces } from '../../../src/lib/text/code-points.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 const tokensOf = (text: string) => {

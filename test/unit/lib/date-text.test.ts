@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { isDateText } from '../../../src/lib/date-text.ts';
+import { isDateText } from '../../../src/lib/text/date-text.ts';
 
 describe('dates as text', () => {
   const dates = [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { didYouMean, suggestion } from '../../../src/lib/did-you-mean.ts';
+import { didYouMean, suggestion } from '../../../src/lib/text/did-you-mean.ts';
 
 const names = ['limit', 'offset', 'filter_query', 'fields', 'field', 'order_by', 'gte', 'gt', 'lt', 'lte'];
 

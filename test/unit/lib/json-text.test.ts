@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { onOneLine, skipSpace, skipString, skipValue } from '../../../src/lib/json-text.ts';
+import { onOneLine, skipSpace, skipString, skipValue } from '../../../src/lib/text/json-text.ts';
 
 describe('walking JSON text', () => {
   test('a value ends where it ends, whatever follows', () => {

@@ -5,7 +5,7 @@ import type { MetricDefinition } from '../../../src/observability/metric-definit
 import { metricDefinitions } from '../../../src/observability/metric-definitions.ts';
 import { Metrics } from '../../../src/observability/metrics.ts';
 import { connectionsIn } from '../../../src/observability/open-connections.ts';
-import { logSlowQuery } from '../../../src/server/slow-query-log.ts';
+import { logSlowQuery } from '../../../src/server/observability/slow-query-log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 function logger(format: 'json' | 'text', level: 'debug' | 'info' = 'info') {

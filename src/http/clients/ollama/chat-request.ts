@@ -2,7 +2,7 @@ import type { GenerationRequest } from '../../../inference/generation/generation
 import type { OllamaChat, OllamaGenerate, OllamaMessage, OllamaOptions } from '../../../protocol/clients/ollama.ts';
 import type { GenerateBody, MessageBody, MessagePart } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import { readChatRequest } from '../../inference/chat-request.ts';
+import { readChatRequest } from '../../inference/generation/chat-request.ts';
 import { plainName } from './model-names.ts';
 
 /** How Ollama chooses tokens where a request does not say. */

@@ -6,7 +6,7 @@ import { specOfModel } from '../../../model-host/model-spec.ts';
 import { ollamaAnswerSchema, ollamaEmbeddingsSchema, ollamaEmbedSchema } from '../../../protocol/clients/ollama.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { admitted, timed } from '../../inference/admitted.ts';
-import { readKeepAlive } from '../../inference/chat-request.ts';
+import { readKeepAlive } from '../../inference/generation/chat-request.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { checkTexts } from '../../inference/texts-of-request.ts';
 import { defineRoute, type Route } from '../../routing/route.ts';

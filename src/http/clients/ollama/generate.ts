@@ -13,7 +13,7 @@ import {
 } from '../../../protocol/clients/ollama.ts';
 import { admitted } from '../../inference/admitted.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
-import { LateStream } from '../../listener/late-stream.ts';
+import { LateStream } from '../../listener/streams/late-stream.ts';
 import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
 import { readOllamaChat, readOllamaPrompt } from './chat-request.ts';
 import { GenerationLines, type GenerationShape } from './generation-lines.ts';

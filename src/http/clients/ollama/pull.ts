@@ -3,7 +3,7 @@ import { modelCatalogue } from '../../../models/download/model-catalogue.ts';
 import type { DownloadProgress } from '../../../models/download/model-downloads.ts';
 import type { ModelKind } from '../../../protocol/inference/model-kinds.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import { LateStream } from '../../listener/late-stream.ts';
+import { LateStream } from '../../listener/streams/late-stream.ts';
 
 /**
  * Fetches a model of the catalogue where it is not installed, and tells how far it is in lines of JSON unless the answer is

@@ -2,7 +2,7 @@ import type { GenerationRequest } from '../../../inference/generation/generation
 import type { ResponseInputItem, ResponsesRequest } from '../../../protocol/clients/responses.ts';
 import type { GenerateBody, MessageBody, MessagePart } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import { readChatRequest } from '../../inference/chat-request.ts';
+import { readChatRequest } from '../../inference/generation/chat-request.ts';
 
 type Part = Exclude<Extract<ResponseInputItem, { role: string }>['content'], string>[number];
 

@@ -12,7 +12,7 @@ import {
 import { inferenceReason } from '../../../protocol/inference/error-body.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
-import { LateStream } from '../../listener/late-stream.ts';
+import { LateStream } from '../../listener/streams/late-stream.ts';
 import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
 import { ResponseEvents } from './response-events.ts';
 import { type ReadResponse, readResponseRequest } from './response-request.ts';

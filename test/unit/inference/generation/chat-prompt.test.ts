@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
+import { readChatRequest } from '../../../../src/http/inference/generation/chat-request.ts';
 import { checkValue } from '../../../../src/http/routing/json-reader.ts';
 import { chatPrompt } from '../../../../src/inference/generation/chat-prompt.ts';
 import { type RenderTemplate, TemplateForms } from '../../../../src/inference/templates/template-forms.ts';

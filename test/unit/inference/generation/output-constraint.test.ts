@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { readChatRequest } from '../../../../src/http/inference/chat-request.ts';
+import { readChatRequest } from '../../../../src/http/inference/generation/chat-request.ts';
 import { checkValue } from '../../../../src/http/routing/json-reader.ts';
 import type { Thinking } from '../../../../src/inference/generation/chat-prompt.ts';
 import { outputConstraint } from '../../../../src/inference/generation/output-constraint.ts';

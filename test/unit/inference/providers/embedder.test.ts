@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { serverCaller } from '../../../../src/access/principal.ts';
+import { faultOf } from '../../../../src/inference/providers/client/fault.ts';
 import { probeEmbedder } from '../../../../src/inference/providers/embedder.ts';
-import { faultOf } from '../../../../src/inference/providers/fault.ts';
 import type { Provider } from '../../../../src/inference/providers/provider.ts';
 import { ServiceError } from '../../../../src/protocol/service-error.ts';
 import { readProviderConfig } from '../../../../src/provider-config/provider-config.ts';

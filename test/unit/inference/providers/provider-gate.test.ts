@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import { CircuitBreaker } from '../../../../src/inference/providers/circuit-breaker.ts';
-import { type GateBounds, ProviderFailure, ProviderGate } from '../../../../src/inference/providers/provider-gate.ts';
-import { RateLimit } from '../../../../src/inference/providers/rate-limit.ts';
-import { RequestSlots } from '../../../../src/inference/providers/request-slots.ts';
-import { retryAfterOf } from '../../../../src/inference/providers/retry-after.ts';
+import { CircuitBreaker } from '../../../../src/inference/providers/client/circuit-breaker.ts';
+import {
+  type GateBounds,
+  ProviderFailure,
+  ProviderGate,
+} from '../../../../src/inference/providers/client/provider-gate.ts';
+import { RateLimit } from '../../../../src/inference/providers/client/rate-limit.ts';
+import { RequestSlots } from '../../../../src/inference/providers/client/request-slots.ts';
+import { retryAfterOf } from '../../../../src/inference/providers/client/retry-after.ts';
 import { ServiceError } from '../../../../src/protocol/service-error.ts';
 import { FakeClock, settle } from '../../../support/fake-clock.ts';
 

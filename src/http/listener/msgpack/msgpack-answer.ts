@@ -1,0 +1,50 @@
+import { encode } from '@msgpack/msgpack';
+import { Reply } from '../reply.ts';
+
+export const msgpackType = 'application/msgpack';
+
+/** Whether a header names MessagePack; `application/x-msgpack` and `application/vnd.msgpack` are older names. */
+export function namesMsgpack(header: string | null): boolean {
+  return header !== null && /\bapplication\/(?:x-|vnd\.)?msgpack\b/i.test(header);
+}
+
+/** A value as MessagePack. Members that are undefined are left out, as in JSON. */
+export function toMsgpack(value: unknown): Uint8Array<ArrayBuffer> {
+  return encode(value, { ignoreUndefined: true });
+}
+
+/** An answer in MessagePack. */
+export function msgpackReply(status: number, value: unknown): Reply {
+  return new Reply(status, toMsgpack(value), { 'content-type': msgpackType });
+}
+
+/** A document from its JSON text, the dense vectors that it is shown with as binary values. */
+export function packedDocument(json: string): unknown {
+  return packDocument(JSON.parse(json));
+}
+
+/** The result of a query from its JSON text, its documents as `packedDocument` has them. */
+export function packedResult(json: string): unknown {
+  const result = JSON.parse(json) as { hits?: { hits?: { _source?: unknown }[] } };
+  for (const { _source } of result.hits?.hits ?? []) packDocument(_source);
+  return result;
+}
+
+function packDocument(document: unknown): unknown {
+  const embeddings = isObject(document) ? document._embeddings : undefined;
+  if (isObject(embeddings)) {
+    for (const [name, vector] of Object.entries(embeddings)) {
+      if (Array.isArray(vector)) embeddings[name] = bytesOf(Float32Array.from(vector as number[]));
+    }
+  }
+  return document;
+}
+
+/** The elements as they lie in memory: little-endian, as the JSON form has them in base64. */
+export function bytesOf(elements: Float32Array | Uint32Array): Uint8Array {
+  return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

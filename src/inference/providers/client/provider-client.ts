@@ -1,0 +1,89 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { type Answered, type GateCall, ProviderFailure, type ProviderGate } from './provider-gate.ts';
+import type { HttpBounds, ProviderHttp } from './provider-http.ts';
+
+/** Headers by which a provider knows who asks, and the values in them that nobody may see. */
+export interface Authorization {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly secrets: readonly string[];
+}
+
+interface ProviderClientDeps {
+  readonly name: string;
+  readonly http: ProviderHttp;
+  readonly gate: ProviderGate;
+  /** Without a slash at its end. */
+  readonly base: string;
+  readonly bounds: HttpBounds;
+  readonly authorize: (url: URL, body: string | FormData) => Authorization | Promise<Authorization>;
+}
+
+/** Asks one provider at one address, in the name of one key. Credentials are expanded for each request. */
+export class ProviderClient {
+  readonly #deps: ProviderClientDeps;
+
+  constructor(deps: ProviderClientDeps) {
+    this.#deps = deps;
+  }
+
+  get name(): string {
+    return this.#deps.name;
+  }
+
+  /** Posts JSON, or a form, and reads the JSON of the answer. `read` returns undefined for an answer of another shape. */
+  async post<T>(
+    path: string,
+    body: object,
+    call: GateCall,
+    read: (answer: unknown) => Answered<T> | undefined,
+  ): Promise<T> {
+    const { http, gate, bounds } = this.#deps;
+    return await gate.run(call, async () => {
+      const answer = await http.json(await this.#request(path, body), call.signal, bounds);
+      const answered = read(answer);
+      if (answered === undefined) throw this.nonsense();
+      return answered;
+    });
+  }
+
+  /** Posts JSON and hands over the lines of the answer as they come; `end` makes of them what the request came to. */
+  async stream<T>(
+    path: string,
+    body: object,
+    call: GateCall,
+    begin: () => { onLine: (line: string) => void; end: () => Answered<T> },
+  ): Promise<T> {
+    const { http, gate, bounds } = this.#deps;
+    return await gate.run(call, async () => {
+      const { onLine, end } = begin();
+      let hasBegun = false;
+      const onFirst = (line: string) => {
+        hasBegun = true;
+        onLine(line);
+      };
+      try {
+        await http.lines(await this.#request(path, body), call.signal, onFirst, bounds);
+        return end();
+      } catch (error) {
+        // What was handed over is not handed over again by another attempt.
+        if (hasBegun && error instanceof ProviderFailure) throw new ServiceError('upstream_failed', error.message);
+        throw error;
+      }
+    });
+  }
+
+  nonsense(): ProviderFailure {
+    return new ProviderFailure(
+      `the answer of the provider "${this.#deps.name}" does not have the shape of its protocol`,
+    );
+  }
+
+  async #request(path: string, given: object) {
+    const { name, base, authorize } = this.#deps;
+    const url = new URL(base + path);
+    const body = given instanceof FormData ? given : JSON.stringify(given);
+    const { headers, secrets } = await authorize(url, body);
+    const type = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
+    return { provider: name, url, headers: { accept: 'application/json', ...type, ...headers }, body, secrets };
+  }
+}

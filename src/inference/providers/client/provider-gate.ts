@@ -1,0 +1,190 @@
+import { type Backoff, backoffMs } from '../../../lib/backoff.ts';
+import { type Clock, pause } from '../../../lib/clock.ts';
+import type { Priority } from '../../../model-host/priority.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { type BreakerState, CircuitBreaker } from './circuit-breaker.ts';
+import { faultOf } from './fault.ts';
+import { RateLimit } from './rate-limit.ts';
+import { RequestSlots } from './request-slots.ts';
+
+export interface GateBounds {
+  readonly requestsPerMinute: number | undefined;
+  readonly tokensPerMinute: number | undefined;
+  /** Requests that may go out at once after a pause. */
+  readonly burst: number | undefined;
+  readonly concurrentMax: number;
+}
+
+/** How requests to a provider went, since the start. */
+export interface GateCounts {
+  readonly requests: number;
+  readonly failures: number;
+  readonly retries: number;
+  /** Tokens that answers tell of. */
+  readonly tokens: number;
+  /** Requests that waited for a rate limit, a slot, or the breaker, and how long altogether. */
+  readonly waits: number;
+  readonly waitedMs: number;
+  readonly breaker: BreakerState;
+}
+
+interface GateDeps {
+  readonly clock: Clock;
+  /** From 0 up to, but not including, 1. */
+  readonly random: () => number;
+  readonly bounds: GateBounds;
+}
+
+export interface GateCall {
+  readonly signal: AbortSignal;
+  readonly priority?: Priority | undefined;
+  /** As far as they can be told before. */
+  readonly tokens: number;
+}
+
+/** What one request came to. */
+export interface Answered<T> {
+  readonly value: T;
+  readonly tokens: number;
+}
+
+const attemptsMax = 3;
+const retries: Backoff = { firstMs: 250, maxMs: 4_000 };
+/** A request that somebody waits for waits so long for a provider that is about to be asked again. */
+const patienceMs = 2_000;
+
+/** What all requests to one provider go through: slots, rate limits, the breaker, and retries. */
+export class ProviderGate {
+  readonly #deps: GateDeps;
+  readonly #slots: RequestSlots;
+  readonly #requests: RateLimit | undefined;
+  readonly #tokens: RateLimit | undefined;
+  readonly #breaker: CircuitBreaker;
+  readonly #counts = { requests: 0, failures: 0, retries: 0, tokens: 0, waits: 0, waitedMs: 0 };
+
+  constructor(deps: GateDeps) {
+    const { clock, bounds } = deps;
+    const { requestsPerMinute: requests, tokensPerMinute: tokens } = bounds;
+    this.#deps = deps;
+    this.#slots = new RequestSlots(bounds.concurrentMax);
+    this.#breaker = new CircuitBreaker(clock);
+    this.#requests =
+      requests === undefined ? undefined : new RateLimit(clock, requests, bounds.burst ?? Math.ceil(requests / 6));
+    this.#tokens = tokens === undefined ? undefined : new RateLimit(clock, tokens, tokens);
+  }
+
+  get counts(): GateCounts {
+    return { ...this.#counts, breaker: this.#breaker.state };
+  }
+
+  /**
+   * Runs one request, and again where the provider failed. Throws what the last attempt threw, `upstream_failed` with the
+   * time to wait while the breaker is open, and the reason of the signal.
+   */
+  async run<T>(call: GateCall, request: () => Promise<Answered<T>>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#attempt(call, request);
+      } catch (error) {
+        call.signal.throwIfAborted();
+        const { retryable, retryAfterMs } = retryOf(error);
+        const waitMs = retryAfterMs ?? this.#jittered(backoffMs(attempt, retries));
+        if (!retryable || attempt >= attemptsMax || waitMs > patienceMs) throw error;
+        this.#counts.retries += 1;
+        await this.#pause(waitMs, call.signal);
+      }
+    }
+  }
+
+  async #attempt<T>(call: GateCall, request: () => Promise<Answered<T>>): Promise<T> {
+    await this.#rateLimited(call);
+    const { clock } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    using _slot = await this.#slots.take(call.priority ?? 'foreground', call.signal);
+    const waitedMs = Math.round(clock.monotonicMs() - beganMs);
+    if (waitedMs > 0) this.#waited(waitedMs);
+    await this.#enter(call);
+    this.#counts.requests += 1;
+    try {
+      const { value, tokens } = await request();
+      this.#breaker.succeeded();
+      this.#counts.tokens += tokens;
+      return value;
+    } catch (error) {
+      this.#failed(error, call.signal);
+      throw error;
+    }
+  }
+
+  #failed(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted) {
+      this.#breaker.abandoned();
+      return;
+    }
+    this.#counts.failures += 1;
+    // What refuses one text, or the key, works.
+    if (faultOf(error) === 'item' || !retryOf(error).retryable) this.#breaker.succeeded();
+    else this.#breaker.failed(retryOf(error).retryAfterMs);
+  }
+
+  async #rateLimited({ tokens, signal }: GateCall): Promise<void> {
+    const waitMs = Math.max(this.#requests?.take(1) ?? 0, this.#tokens?.take(tokens) ?? 0);
+    try {
+      await this.#pause(waitMs, signal);
+    } catch (error) {
+      this.#requests?.giveBack(1);
+      this.#tokens?.giveBack(tokens);
+      throw error;
+    }
+  }
+
+  /** Waits for the breaker where it is worth it. */
+  async #enter({ signal, priority }: GateCall): Promise<void> {
+    let leftMs = priority === 'background' ? 0 : patienceMs;
+    for (;;) {
+      const waitMs = this.#breaker.enter();
+      if (waitMs === 0) return;
+      if (waitMs > leftMs) {
+        throw new ServiceError('upstream_failed', 'the provider failed several times and is left alone for a while', {
+          retryAfterMs: waitMs,
+        });
+      }
+      leftMs -= waitMs;
+      await this.#pause(waitMs, signal);
+    }
+  }
+
+  async #pause(delayMs: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (delayMs <= 0) return;
+    this.#waited(delayMs);
+    await pause(this.#deps.clock, delayMs, signal);
+    signal.throwIfAborted();
+  }
+
+  #waited(ms: number): void {
+    this.#counts.waits += 1;
+    this.#counts.waitedMs += Math.round(ms);
+  }
+
+  /** Half of the pause and up to all of it, so that those who failed together do not come back together. */
+  #jittered(delayMs: number): number {
+    return delayMs * (0.5 + this.#deps.random() / 2);
+  }
+}
+
+function retryOf(error: unknown): { retryable: boolean; retryAfterMs: number | undefined } {
+  if (!(error instanceof ProviderFailure)) return { retryable: false, retryAfterMs: undefined };
+  return { retryable: true, retryAfterMs: error.toldRetryAfterMs };
+}
+
+/** A provider that could not be reached, or answered that it cannot answer now. */
+export class ProviderFailure extends ServiceError {
+  /** What the provider asked for; `retryAfterMs` has a usual time where it asked for none. */
+  readonly toldRetryAfterMs: number | undefined;
+
+  constructor(message: string, retryAfterMs?: number, cause?: unknown) {
+    super('upstream_failed', message, { ...(retryAfterMs !== undefined && { retryAfterMs }), cause });
+    this.toldRetryAfterMs = retryAfterMs;
+  }
+}

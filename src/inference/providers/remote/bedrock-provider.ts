@@ -1,0 +1,145 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { InferenceCall } from '../../admission.ts';
+import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
+import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
+import type { GenerationRequest } from '../../generation/generation-request.ts';
+import type { MediaReference } from '../../media/media-reference.ts';
+import type { Reranked } from '../../reranking/rerank-texts.ts';
+import type { ProviderClient } from '../client/provider-client.ts';
+import type { Answered } from '../client/provider-gate.ts';
+import type { Provider, ReadRequest } from '../provider.ts';
+import { cohereBatch, cohereInputType, readEmbeddings } from './cohere-provider.ts';
+import { readByChat } from './read-by-chat.ts';
+import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
+import { plainOutput, remoteOutput } from './remote-output.ts';
+
+/** Amazon's own models take one text in a request; those of Cohere take several. */
+const titanBatch: BatchBounds = { items: 1, bytes: 1 };
+
+/**
+ * Models of AWS Bedrock: vectors by `InvokeModel` in the form of the model's maker (Amazon Titan, Cohere), texts by
+ * `Converse`. https://docs.aws.amazon.com/bedrock/latest/APIReference
+ */
+export class BedrockProvider implements Provider {
+  readonly #client: ProviderClient;
+  readonly #embeddings = new Map<string, RemoteEmbedding>();
+
+  constructor(client: ProviderClient) {
+    this.#client = client;
+  }
+
+  embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
+    const { model, dimensions, task } = request;
+    const key = JSON.stringify([model, dimensions, task]);
+    const known = this.#embeddings.get(key);
+    if (known !== undefined) return known.run(request, call);
+    const embedding = /(?:^|[./])cohere\./.test(model) ? this.#cohere(request) : this.#titan(request);
+    this.#embeddings.set(key, embedding);
+    return embedding.run(request, call);
+  }
+
+  #titan({ model, dimensions }: EmbedRequest): RemoteEmbedding {
+    // The first version of the model knows neither of these.
+    const options = dimensions === undefined ? {} : { dimensions, normalize: true };
+    return new RemoteEmbedding(titanBatch, async ([inputText], call) =>
+      this.#client.post(invoke(model), { inputText, ...options }, call, readTitan),
+    );
+  }
+
+  #cohere({ model, dimensions, task }: EmbedRequest): RemoteEmbedding {
+    const options = {
+      input_type: cohereInputType(task),
+      truncate: 'NONE',
+      ...(dimensions !== undefined && { output_dimension: dimensions, embedding_types: ['float'] }),
+    };
+    return new RemoteEmbedding(cohereBatch, async (texts, call) =>
+      this.#client.post(invoke(model), { texts, ...options }, call, (answer) => readEmbeddings(answer, texts.length)),
+    );
+  }
+
+  rerank(): Promise<Reranked> {
+    throw new ServiceError('model_not_supported', `the provider "${this.#client.name}" is not asked to rerank`);
+  }
+
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+    return readByChat(this, request, call);
+  }
+
+  /** An output that is wanted in pieces comes in one. */
+  async generate(
+    request: GenerationRequest,
+    { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
+  ): Promise<readonly GenerationOutput[]> {
+    const body = converseBody(request);
+    const path = `/model/${encodeURIComponent(request.model)}/converse`;
+    const one = async (choice: number) => {
+      const output = await this.#client.post(path, body, { signal, priority, tokens: 0 }, readConverse);
+      if (onPiece === undefined) return output;
+      if (output.deltas.length > 0) onPiece(choice, output.deltas, undefined);
+      return { ...output, deltas: [] };
+    };
+    return await Promise.all(Array.from({ length: request.choices }, (_, choice) => one(choice)));
+  }
+}
+
+function invoke(model: string): string {
+  return `/model/${encodeURIComponent(model)}/invoke`;
+}
+
+function readTitan(answer: unknown): Answered<Answered<readonly unknown[]>> | undefined {
+  const { embedding, inputTextTokenCount } = (answer ?? {}) as { embedding?: unknown; inputTextTokenCount?: unknown };
+  if (!Array.isArray(embedding)) return undefined;
+  const tokens = typeof inputTextTokenCount === 'number' ? inputTextTokenCount : 0;
+  return { value: { value: [embedding], tokens }, tokens };
+}
+
+function converseBody({ messages, tokensMax, sampling, stop, tools, format, prompt }: GenerationRequest): object {
+  if (prompt !== undefined) throw new ServiceError('model_not_supported', 'this provider takes messages, not a prompt');
+  if (tools.length > 0) throw new ServiceError('model_not_supported', 'this provider is not given tools yet');
+  if (format.kind !== 'text') {
+    throw new ServiceError('unsupported_response_format', 'this provider holds its output to no schema');
+  }
+  const system = messages.filter(({ role }) => role === 'system').map(({ content }) => ({ text: content }));
+  const others = messages.filter(({ role }) => role !== 'system');
+  return {
+    messages: others.map(({ role, content, media }) => ({
+      role,
+      content: [...(content === '' ? [] : [{ text: content }]), ...media.map(imageBody)],
+    })),
+    ...(system.length > 0 && { system }),
+    inferenceConfig: {
+      temperature: sampling.temperature,
+      topP: sampling.topP,
+      ...(tokensMax !== undefined && { maxTokens: tokensMax }),
+      ...(stop.length > 0 && { stopSequences: stop }),
+    },
+  };
+}
+
+function imageBody({ mediaType, from, where }: MediaReference): object {
+  const format = /^image\/(png|jpeg|gif|webp)$/.exec(mediaType ?? '')?.[1];
+  if (format === undefined || !('base64' in from)) {
+    throw new ServiceError('invalid_media', `${where}: this provider takes images inline, as data URIs`);
+  }
+  return { image: { format, source: { bytes: from.base64 } } };
+}
+
+interface ConverseAnswer {
+  readonly output?: { readonly message?: { readonly content?: readonly { readonly text?: string }[] } };
+  readonly stopReason?: string;
+  readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number };
+}
+
+function readConverse(answer: unknown): Answered<GenerationOutput> | undefined {
+  const { output, stopReason, usage } = (answer ?? {}) as ConverseAnswer;
+  const content = output?.message?.content;
+  if (!Array.isArray(content)) return undefined;
+  const text = (content as readonly { text?: string }[]).map((part) => part.text ?? '').join('');
+  const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
+  const tokens = { promptTokens: inputTokens, cachedTokens: 0, completionTokens: outputTokens };
+  const value =
+    stopReason === 'max_tokens'
+      ? remoteOutput([{ kind: 'content', text }], 'length', tokens)
+      : plainOutput(text, tokens);
+  return { value, tokens: inputTokens + outputTokens };
+}

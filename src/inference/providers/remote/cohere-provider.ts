@@ -1,0 +1,78 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { InferenceCall } from '../../admission.ts';
+import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
+import type { EmbedTask } from '../../embeddings/task-prefix.ts';
+import type { GenerationOutput } from '../../generation/generate.ts';
+import type { Reranked, RerankRequest } from '../../reranking/rerank-texts.ts';
+import type { ProviderClient } from '../client/provider-client.ts';
+import type { Answered } from '../client/provider-gate.ts';
+import type { Provider } from '../provider.ts';
+import { scoresOf } from './openai-provider.ts';
+import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
+
+/** What one request may hold: https://docs.cohere.com/reference/embed. */
+export const cohereBatch: BatchBounds = { items: 96, bytes: 256 * 1024 };
+
+/** What its models are told about a text; they make other vectors of questions than of documents. */
+export function cohereInputType(task: EmbedTask | undefined): string {
+  if (task === 'CLASSIFICATION') return 'classification';
+  if (task === 'CLUSTERING') return 'clustering';
+  const asks = task !== undefined && /QUERY|QUESTION|FACT/.test(task);
+  return asks ? 'search_query' : 'search_document';
+}
+
+/** Cohere, version 2 of its interface. */
+export class CohereProvider implements Provider {
+  readonly #client: ProviderClient;
+  readonly #batch: BatchBounds;
+  readonly #embeddings = new Map<string, RemoteEmbedding>();
+
+  constructor(client: ProviderClient, batch: BatchBounds) {
+    this.#client = client;
+    this.#batch = batch;
+  }
+
+  embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
+    const { model, dimensions, task } = request;
+    const key = JSON.stringify([model, dimensions, task]);
+    const known = this.#embeddings.get(key);
+    if (known !== undefined) return known.run(request, call);
+    const options = {
+      model,
+      input_type: cohereInputType(task),
+      embedding_types: ['float'],
+      truncate: 'NONE',
+      ...(dimensions !== undefined && { output_dimension: dimensions }),
+    };
+    const embedding = new RemoteEmbedding(this.#batch, async (texts, gateCall) => {
+      const read = (answer: unknown) => readEmbeddings(answer, texts.length);
+      return await this.#client.post('/v2/embed', { ...options, texts }, gateCall, read);
+    });
+    this.#embeddings.set(key, embedding);
+    return embedding.run(request, call);
+  }
+
+  async rerank({ model, query, texts }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+    const body = { model, query, documents: texts, top_n: texts.length };
+    return await this.#client.post('/v2/rerank', body, { signal, priority, tokens: 0 }, (answer) => {
+      const scores = scoresOf(answer, 'results', 'relevance_score', texts.length);
+      return scores && { value: { model, scores, tokens: 0 }, tokens: 0 };
+    });
+  }
+
+  generate(): Promise<readonly GenerationOutput[]> {
+    throw new ServiceError('model_not_supported', `the provider "${this.#client.name}" is not asked for texts`);
+  }
+}
+
+export function readEmbeddings(answer: unknown, count: number): Answered<Answered<readonly unknown[]>> | undefined {
+  const { embeddings, meta } = (answer ?? {}) as {
+    embeddings?: { float?: unknown } | readonly unknown[];
+    meta?: { billed_units?: { input_tokens?: unknown } };
+  };
+  const vectors = Array.isArray(embeddings) ? (embeddings as unknown[]) : (embeddings as { float?: unknown })?.float;
+  if (!Array.isArray(vectors) || vectors.length !== count) return undefined;
+  const billed = meta?.billed_units?.input_tokens;
+  const tokens = typeof billed === 'number' ? billed : 0;
+  return { value: { value: vectors as unknown[], tokens }, tokens };
+}

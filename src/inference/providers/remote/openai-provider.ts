@@ -1,0 +1,139 @@
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { InferenceCall } from '../../admission.ts';
+import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
+import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
+import type { GenerationRequest } from '../../generation/generation-request.ts';
+import { decodeBase64 } from '../../media/data-uri.ts';
+import type { Reranked, RerankRequest } from '../../reranking/rerank-texts.ts';
+import type { ProviderClient } from '../client/provider-client.ts';
+import type { Answered } from '../client/provider-gate.ts';
+import type { Provider, ReadRequest, TranscribeRequest } from '../provider.ts';
+import { chatBody, readChat, streamedChat } from './openai-chat.ts';
+import { readByChat } from './read-by-chat.ts';
+import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
+
+interface OpenAiProviderDeps {
+  readonly client: ProviderClient;
+  readonly batch: BatchBounds;
+  /** It is another server like this one, which knows tasks and reranks. */
+  readonly isService: boolean;
+}
+
+const kibibyte = 1024;
+/** Of OpenAI's own service: 300,000 tokens in one request, which texts of the least favourable kind stay below. */
+export const openAiBatch: BatchBounds = { items: 256, bytes: 256 * kibibyte };
+
+/** A service that speaks the protocol of OpenAI: https://platform.openai.com/docs/api-reference. */
+export class OpenAiProvider implements Provider {
+  readonly #deps: OpenAiProviderDeps;
+  /** By model, length and task. */
+  readonly #embeddings = new Map<string, RemoteEmbedding>();
+
+  constructor(deps: OpenAiProviderDeps) {
+    this.#deps = deps;
+  }
+
+  embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
+    const { client, batch, isService } = this.#deps;
+    const { model, dimensions, task } = request;
+    const key = JSON.stringify([model, dimensions, task]);
+    const known = this.#embeddings.get(key);
+    if (known !== undefined) return known.run(request, call);
+    const options = {
+      model,
+      encoding_format: 'float',
+      ...(dimensions !== undefined && { dimensions }),
+      ...(isService && task !== undefined && { task_type: task }),
+    };
+    const embedding = new RemoteEmbedding(batch, async (input, gateCall) => {
+      const read = (answer: unknown) => readEmbeddings(answer, input.length);
+      return await client.post('/embeddings', { ...options, input }, gateCall, read);
+    });
+    this.#embeddings.set(key, embedding);
+    return embedding.run(request, call);
+  }
+
+  async rerank({ model, query, texts }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+    const { client, isService } = this.#deps;
+    if (!isService) throw new ServiceError('model_not_supported', `the provider "${client.name}" does not rerank`);
+    const body = { model, query, prompts: texts };
+    const call = { signal, priority, tokens: 0 };
+    return await client.post('/rerank', body, call, (answer) => {
+      const scores = scoresOf(answer, 'data', 'score', texts.length);
+      const tokens = usageOf(answer).total;
+      return scores && { value: { model, scores, tokens }, tokens };
+    });
+  }
+
+  async transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<string> {
+    const { from, where, mediaType = 'audio/wav' } = audio;
+    if (!('base64' in from)) throw new ServiceError('invalid_media', `${where}: this provider takes sounds inline`);
+    const form = new FormData();
+    form.set('model', model);
+    if (language !== undefined) form.set('language', language);
+    const bytes = decodeBase64(from.base64, where);
+    form.set(
+      'file',
+      new Blob([new Uint8Array(bytes)], { type: mediaType }),
+      `sound.${mediaType.replace(/^audio\//, '')}`,
+    );
+    const { signal, priority } = call;
+    return await this.#deps.client.post('/audio/transcriptions', form, { signal, priority, tokens: 0 }, (answer) => {
+      const { text } = (answer ?? {}) as { text?: unknown };
+      return typeof text === 'string' ? { value: text, tokens: 0 } : undefined;
+    });
+  }
+
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+    return readByChat(this, request, call);
+  }
+
+  async generate(
+    request: GenerationRequest,
+    { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
+  ): Promise<readonly GenerationOutput[]> {
+    const { client } = this.#deps;
+    const call = { signal, priority, tokens: 0 };
+    const body = chatBody(request);
+    if (onPiece === undefined) return await client.post('/chat/completions', body, call, readChat);
+    const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
+    return await client.stream('/chat/completions', streamed, call, () =>
+      streamedChat(client, request.choices, onPiece),
+    );
+  }
+}
+
+interface EmbeddingsAnswer {
+  readonly data?: readonly { readonly embedding?: unknown; readonly index?: unknown }[];
+}
+
+/** The value carries the tokens as well: whoever batches counts them. */
+export function readEmbeddings(answer: unknown, count: number): Answered<Answered<readonly unknown[]>> | undefined {
+  const { data } = (answer ?? {}) as EmbeddingsAnswer;
+  if (!Array.isArray(data) || data.length !== count) return undefined;
+  const vectors = new Array<unknown>(count).fill(undefined);
+  for (const [at, item] of (data as NonNullable<EmbeddingsAnswer['data']>).entries()) {
+    vectors[typeof item?.index === 'number' ? item.index : at] = item?.embedding;
+  }
+  if (vectors.length !== count) return undefined;
+  const tokens = usageOf(answer).total;
+  return { value: { value: vectors, tokens }, tokens };
+}
+
+/** Scores by the `index` of each entry; undefined unless every text has a finite one. */
+export function scoresOf(answer: unknown, list: string, member: string, count: number): Float32Array | undefined {
+  const entries = (answer as Record<string, unknown> | null)?.[list];
+  if (!Array.isArray(entries)) return undefined;
+  const scores = new Float32Array(count).fill(Number.NaN);
+  for (const entry of entries as Record<string, unknown>[]) {
+    const { index, [member]: score } = entry ?? {};
+    if (typeof index === 'number' && index in scores && typeof score === 'number') scores[index] = score;
+  }
+  return scores.every(Number.isFinite) ? scores : undefined;
+}
+
+function usageOf(answer: unknown): { readonly total: number } {
+  const { usage } = (answer ?? {}) as { usage?: { total_tokens?: unknown; prompt_tokens?: unknown } };
+  const count = usage?.total_tokens ?? usage?.prompt_tokens;
+  return { total: typeof count === 'number' ? count : 0 };
+}

@@ -1,0 +1,23 @@
+import type { InferenceCall } from '../../admission.ts';
+import { textMessage } from '../../generation/chat-message.ts';
+import { generationRequest, usualSampling } from '../../generation/generation-request.ts';
+import type { Provider, ReadRequest } from '../provider.ts';
+import { contentOf } from './remote-output.ts';
+
+const usualPrompt = 'Write down the text in this image, as it stands there, and nothing else.';
+
+/** Reads images by a model that chats about them, one request for each. */
+export async function readByChat(
+  provider: Pick<Provider, 'generate'>,
+  { model, images, prompt = usualPrompt, tokensMax }: ReadRequest,
+  call: InferenceCall,
+): Promise<readonly string[]> {
+  const read = async (image: ReadRequest['images'][number]) => {
+    const messages = [{ ...textMessage('user', prompt), media: [image] }];
+    const sampling = { ...usualSampling, temperature: 0 };
+    const request = generationRequest({ model, messages, media: [image], tokensMax, sampling });
+    const [output] = await provider.generate(request, call);
+    return output === undefined ? '' : contentOf(output).trim();
+  };
+  return await Promise.all(images.map(read));
+}

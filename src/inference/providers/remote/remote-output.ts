@@ -1,0 +1,38 @@
+import type { FinishReason } from '../../../protocol/inference/generate.ts';
+import type { GenerationOutput } from '../../generation/generate.ts';
+import type { OutputDelta } from '../../generation/output-parser.ts';
+
+interface TokenCounts {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+}
+
+/** The output of a model that runs elsewhere: of how it was decoded nothing is known. */
+export function remoteOutput(
+  deltas: readonly OutputDelta[],
+  finish: FinishReason,
+  tokens: TokenCounts,
+): GenerationOutput {
+  const result = {
+    finish: finish === 'length' ? ('length' as const) : ('stop' as const),
+    stopText: undefined,
+    text: '',
+    logprobs: undefined,
+    ...tokens,
+    speculation: undefined,
+    prefillMs: 0,
+    decodeMs: 0,
+  };
+  return { result, deltas, finish };
+}
+
+/** The text of an answer, without thoughts and calls. */
+export function contentOf({ deltas }: GenerationOutput): string {
+  return deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
+}
+
+/** An output that is text and nothing else, and came to its end. */
+export function plainOutput(text: string, tokens: TokenCounts): GenerationOutput {
+  return remoteOutput([{ kind: 'content', text }], 'stop', tokens);
+}

@@ -1,0 +1,67 @@
+import { AccessChanges } from '../../access/access-changes.ts';
+import { AccessState } from '../../access/access-state.ts';
+import { type Authenticator, CatalogAuthenticator } from '../../access/authenticator.ts';
+import { createFirstAdmin } from '../../access/first-admin.ts';
+import { KeyService } from '../../access/key-service.ts';
+import { Passwords } from '../../access/passwords.ts';
+import { type CheckFilter, UserService } from '../../access/user-service.ts';
+import type { Config } from '../../config/options.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { AccessStore } from '../../storage/catalog/access-store.ts';
+import { DataDirectoryError } from '../../storage/directory/data-directory-error.ts';
+
+interface Parts {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly checkFilter: CheckFilter;
+}
+
+interface Access {
+  readonly authenticator: Authenticator;
+  readonly users: UserService;
+  readonly keys: KeyService;
+  /** The key of the administrator that was made now; undefined where there were users, or a password was given. */
+  readonly firstKey: string | undefined;
+}
+
+/** Users and keys while authentication is on; undefined while it is off. Refuses to start where they cannot be read. */
+export async function openAccess(store: AccessStore, parts: Parts): Promise<Access | undefined> {
+  const { config, clock, logger, metrics, checkFilter } = parts;
+  if (!config.authEnabled) {
+    if (store.rows().users.length > 0) {
+      logger.warn('authentication is off, though this data directory has users: everybody may do everything');
+    }
+    return undefined;
+  }
+  const state = readState(store);
+  const passwords = new Passwords();
+  const authenticator = new CatalogAuthenticator({
+    state,
+    clock,
+    passwords,
+    onRefused(reason, client) {
+      metrics.increment('authFailures', [reason]);
+      if (reason !== 'missing') logger.debug('a credential was refused', { reason, client });
+    },
+  });
+  const changes = new AccessChanges({ state, store, clock, onChange: () => authenticator.forget() });
+  const users = new UserService(changes, passwords, checkFilter);
+  const keys = new KeyService(changes, checkFilter);
+  const firstKey = await createFirstAdmin(changes, passwords, config.adminPassword);
+  return { authenticator, users, keys, firstKey };
+}
+
+/** What cannot be read is not left out: a start without it would let in who was kept out. */
+function readState(store: AccessStore): AccessState {
+  try {
+    return AccessState.of(store.rows());
+  } catch (error) {
+    const message = `users and keys cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    const hint = 'restore catalog.db from a backup; the server does not start without them while auth.enabled is true';
+    throw new DataDirectoryError('damaged', message, hint, error);
+  }
+}

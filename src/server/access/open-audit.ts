@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { AuditLog } from '../../access/audit-log.ts';
+import { nameOf } from '../../access/principal.ts';
+import type { Config } from '../../config/options.ts';
+import type { Exchange } from '../../http/listener/exchange.ts';
+import type { Route } from '../../http/routing/route.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+
+interface Deps {
+  /** As it is now: `audit.reads` can be reloaded. */
+  readonly config: () => Config;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly clientOf: (request: Request) => string | undefined;
+}
+
+interface Audit {
+  readonly record: (exchange: Exchange, status: number) => void;
+  readonly close: () => void;
+}
+
+const fileName = 'audit.jsonl';
+const none = 'none';
+
+/** The audit log of a server with authentication, or of one that is told where to keep it; undefined where there is none. */
+export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | undefined {
+  const { auditFile, auditFileBytes, auditFilesKept, authEnabled, dataDir } = config();
+  const path = auditFile ?? (authEnabled ? join(dataDir, fileName) : none);
+  if (path === none) return undefined;
+  const log = new AuditLog({
+    path,
+    clock,
+    fileBytesMax: auditFileBytes,
+    filesKept: auditFilesKept,
+    onFailed: (error) => logger.error('the audit log cannot be written; requests are answered without it', {}, error),
+  });
+  return {
+    record(exchange, status) {
+      const { route, request, requestId, principal, params, tables, hasChanged } = exchange;
+      if (route === undefined || !isRecorded(route, status, hasChanged || config().auditReads)) return;
+      log.record({
+        request_id: requestId,
+        user: nameOf(principal),
+        key_id: principal.kind === 'granted' ? principal.keyId : undefined,
+        client: clientOf(request),
+        method: request.method,
+        route: route.path,
+        params: Object.keys(params).length > 0 ? params : undefined,
+        tables: tables.length > 0 ? tables : undefined,
+        status,
+      });
+    },
+    close: () => log.close(),
+  };
+}
+
+/** Changes, what needs an administrator, and what was refused; reads only where they are asked for. */
+function isRecorded({ access, method }: Route, status: number, isAsked: boolean): boolean {
+  if (access === 'open') return false;
+  if (status === 401 || status === 403 || isAsked) return true;
+  if (access === 'admin' || access === 'new-table') return true;
+  if (typeof access !== 'object') return false;
+  if ('table' in access) return access.table !== 'read';
+  return 'user' in access ? method !== 'GET' : access.inference !== 'read';
+}

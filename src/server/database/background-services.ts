@@ -1,0 +1,69 @@
+import type { RangePool } from '../../indexing/range-pool.ts';
+import { StartReplay } from '../../indexing/start-replay.ts';
+import { JobRunner } from '../../jobs/job-runner.ts';
+import type { TableService } from '../../tables/table-service.ts';
+import { Scrubber } from '../../tables/upkeep/scrubber.ts';
+import { TtlSweeper } from '../../tables/upkeep/ttl-sweeper.ts';
+import type { DatabaseCore } from './database-core.ts';
+
+/** Ranges that were closed cleanly, but before their indexes showed everything. */
+function closedBehind(tables: TableService, pool: RangePool): number[] {
+  const rangeIds = tables.all().flatMap(({ ranges }) => ranges.map(({ rangeId }) => rangeId));
+  return rangeIds.filter((rangeId) => pool.knownClosed(rangeId)?.indexes.some(({ lag }) => lag > 0));
+}
+
+/** Brings the indexes up that an unclean stop has left behind their ranges. */
+export function buildReplay({ storage, logger }: DatabaseCore, tables: TableService, pool: RangePool): StartReplay {
+  return new StartReplay({
+    rangeIds: [...new Set([...storage.start.unclean, ...closedBehind(tables, pool)])],
+    lease: (rangeId) => pool.lease(rangeId),
+    closing: (rangeId) => tables.findOwner(rangeId)?.closing,
+    onFailed: (range_id, error) =>
+      logger.error('a range could not be opened after an unclean stop', { range_id }, error),
+  });
+}
+
+/** Runs the jobs of the catalog. */
+export function buildJobs({ storage, clock, limits, logger }: DatabaseCore): JobRunner {
+  return new JobRunner({
+    store: storage.jobs,
+    clock,
+    keptMs: limits.jobsKeptMs,
+    onFailed: ({ jobId: job_id, kind }, attempt, error) =>
+      logger.warn('a job failed and is tried again', { job_id, kind, attempt }, error),
+  });
+}
+
+/** Removes expired documents from disk. */
+export function buildSweeper(
+  { storage, log, clock, limits, logger, metrics }: DatabaseCore,
+  tables: TableService,
+): TtlSweeper {
+  return new TtlSweeper({
+    tables: () => tables.all(),
+    log,
+    wallClockMark: storage.catalog.wallClockMark(),
+    noteWallClock: (nowMs) => storage.catalog.noteWallClock(nowMs),
+    clock,
+    limits,
+    onSwept(table, documents) {
+      metrics.increment('ttlDeleted', [], documents);
+      logger.debug('expired documents removed', { table, documents });
+    },
+    onPaused: (jumpMs) =>
+      logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
+    onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
+  });
+}
+
+/** Reads all stored rows from time to time and compares their checksums. */
+export function buildScrubber({ clock, options, logger, health }: DatabaseCore, tables: TableService): Scrubber {
+  return new Scrubber({
+    tables: () => tables.all(),
+    clock,
+    intervalMs: options().scrubIntervalMs,
+    onDamaged: (rangeId, key) => health.documentDamaged(rangeId, key),
+    onRangeRead: (rangeId, damaged) => health.rangeRead(rangeId, damaged),
+    onFailed: (table, error) => logger.warn('a table could not be scrubbed', { table }, error),
+  });
+}

@@ -1,0 +1,62 @@
+import type { LimitOptions } from '../../config/limits.ts';
+import { limitsOf } from '../../config/load.ts';
+import type { Config } from '../../config/options.ts';
+import type { TemplateMedia } from '../../enrichment/media/template-media.ts';
+import type { Providers } from '../../inference/providers/providers.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Health } from '../../observability/health.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { LocalRangeLog } from '../../replication/local-range-log.ts';
+import type { RangeLog } from '../../replication/range-log.ts';
+import { openStorage, type Storage } from '../../storage/open-storage.ts';
+import { openHealth, type TableOf } from '../observability/service-health.ts';
+
+export interface DatabaseOptions {
+  /** Asked at every use, so that what can be reloaded takes effect. */
+  readonly options: () => Config;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Counts and measures what the database does; nothing listens for it here. */
+  readonly metrics: Metrics;
+  /** The models that queries and indexes use; without them, whatever needs one is refused. */
+  readonly providers?: Providers;
+  /** Reads the images and documents that templates name; without it, they are refused. */
+  readonly media?: TemplateMedia;
+}
+
+/** What every service of the database leans on. */
+export interface DatabaseCore extends DatabaseOptions {
+  readonly limits: LimitOptions;
+  readonly health: Health;
+  readonly storage: Storage;
+  readonly log: RangeLog;
+}
+
+/** Opens the storage. `onFailed` is told of a failed sync; `tablesOpen` names the table of a range once tables are known. */
+export async function openCore(
+  given: DatabaseOptions,
+  onFailed: () => void,
+  tablesOpen: Promise<TableOf>,
+): Promise<DatabaseCore> {
+  const { options, clock, logger, metrics } = given;
+  const { dataDir: directory, failpoint, reserveBytes } = options();
+  const health = openHealth(logger, metrics, tablesOpen);
+  const storage = await openStorage({
+    directory,
+    clock,
+    failpoint,
+    reserveBytes,
+    health,
+    onCommit({ requests, durationMs }) {
+      metrics.observe('writerGroup', [], requests);
+      metrics.observe('writerCommit', [], durationMs / 1_000);
+    },
+    onFatal(error) {
+      logger.error('the disk failed; the server stops and recovers at its next start', {}, error);
+      onFailed();
+    },
+  });
+  for (const warning of storage.start.warnings) logger.warn(warning);
+  return { ...given, limits: limitsOf(options()), health, storage, log: new LocalRangeLog(storage) };
+}

@@ -1,0 +1,105 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LimitOptions } from '../../config/limits.ts';
+import { JointDisk } from '../../engine/joint-disk.ts';
+import { NativeIndex } from '../../engine/native-index.ts';
+import { Enrichment } from '../../enrichment/enrichment.ts';
+import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
+import { ClosedRanges } from '../../indexing/closed-ranges.ts';
+import { IndexedRange, type RangeIndexOpener } from '../../indexing/indexed-range.ts';
+import { openRangesFor, RangePool } from '../../indexing/range-pool.ts';
+import { WriterBudget } from '../../indexing/writer-budget.ts';
+import type { JobRunner } from '../../jobs/job-runner.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { descriptorLimit } from '../../runtime/descriptor-limit.ts';
+import { TableService } from '../../tables/table-service.ts';
+import { indexEvents } from '../observability/index-events.ts';
+import { buildJobs } from './background-services.ts';
+import type { DatabaseCore } from './database-core.ts';
+
+/** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
+export async function openTables(
+  core: DatabaseCore,
+): Promise<{ tables: TableService; pool: RangePool; jobs: JobRunner; enrichment: Enrichment }> {
+  const { storage, log, clock, limits, logger, metrics, health, options } = core;
+  const jobs = buildJobs(core);
+  const writers = new WriterBudget(limits.indexWritersMax);
+  const pool = new RangePool({
+    open: (rangeId) => openRange(rangeId),
+    closed: new ClosedRanges({
+      saved: storage.catalog.rangeFacts(),
+      stampOf: (rangeId) => storage.rangeStamp(rangeId),
+      save: (facts) => storage.catalog.saveRangeFacts(facts),
+    }),
+    options: { ...limits, openRangesMax: openRangesFor(descriptorLimit(), limits) },
+    clock,
+    openDisk: () => new JointDisk(storage.directory.root),
+    onCloseFailed: (range_id, error) => logger.warn('a range at rest could not be closed', { range_id }, error),
+  });
+  // A range that is closed may still take what a full disk has kept from it.
+  log.subscribeAll(({ rangeId }) => pool.changed(rangeId));
+  const enrichment = new Enrichment({
+    embedderOf: (config) => {
+      if (core.providers) return core.providers.embedder(config);
+      throw new ServiceError('not_implemented', 'this database was opened without providers of models');
+    },
+    media: core.media,
+    log,
+    clock,
+    onFailed: ({ name: index }, error, attempt) =>
+      logger.warn('documents wait for their vectors: an embedder failed', { index, attempt }, error),
+    onProduced: (texts) => metrics.increment('enrichedTexts', [], texts),
+  });
+  const defaultShards = options().defaultShardsPerTable;
+  const tables = new TableService({ storage, log, pool, jobs, clock, enrichment, defaultShards });
+  const openRange = async (rangeId: number) => {
+    const table = tables.ownerOf(rangeId);
+    const stored = await storage.openRange(rangeId, table.ttlDurationMs);
+    for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
+    const deps = {
+      stored,
+      log,
+      indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
+      openIndex,
+      removeIndexFiles: (directory: string, definition: IndexDefinition) =>
+        rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
+      clock,
+      options: applierBounds(limits),
+      onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
+        indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
+      writers,
+      openProducer: enrichment.open,
+      hasTtl: () => table.ttlDurationMs !== undefined,
+    };
+    return new IndexedRange(
+      deps,
+      table.indexes.map(({ definition }) => definition),
+    );
+  };
+  await tables.load();
+  return { tables, pool, jobs, enrichment };
+}
+
+function applierBounds(limits: LimitOptions) {
+  return {
+    visibilityMs: limits.visibilityDelayMs,
+    busyVisibilityMs: limits.busyVisibilityDelayMs,
+    visibilityBytes: limits.visibilityBytesMax,
+    queueBytesMax: limits.backlogBytesMax,
+    backlogBytesMax: limits.backlogBytesMax,
+    checkpointMs: limits.checkpointIntervalMs,
+    checkpointBytes: limits.checkpointBytesMax,
+    writerIdleMs: limits.writerIdleMs,
+    verifyDelayMs: limits.verifyDelayMs,
+    vectorWriterIdleMs: limits.vectorWriterIdleMs,
+  };
+}
+
+const openIndex: RangeIndexOpener = (directory, definition) => (wipe) =>
+  NativeIndex.open(indexDirectory(directory, definition), definition, wipe);
+
+/** The number alone tells directories apart; the name, cut to what any file system takes, is for people. */
+function indexDirectory(indexesDirectory: string, definition: { name: string; incarnation: number }): string {
+  const readable = definition.name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
+  return join(indexesDirectory, `${readable}@${definition.incarnation}`);
+}
