@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
+import { minuteMs } from '../lib/units.ts';
 
 /** One request, as the audit log has it. Members that are undefined are left out. */
 export interface AuditEntry {
@@ -32,7 +33,6 @@ interface Deps {
 
 /** Requests without a valid credential that are written in a minute; anybody can send them. */
 const refusedPerMinute = 60;
-const minuteMs = 60_000;
 
 /**
  * Who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before

@@ -3,6 +3,7 @@ import { ConfigError } from '../config/config-error.ts';
 import { formatSize } from '../config/value-kind.ts';
 import { must } from '../lib/assert.ts';
 import { didYouMean } from '../lib/text/did-you-mean.ts';
+import { KiB, MiB } from '../lib/units.ts';
 import { digestFaults } from '../models/file-digests.ts';
 import { importModel, modelDirectory, removeModel } from '../models/install-model.ts';
 import type { InstalledModel } from '../models/installed-model.ts';
@@ -138,6 +139,5 @@ function summaryOf({ kind, name, backend, variant, weights, bytes, parameters, d
 }
 
 function shownSize(bytes: number): string {
-  const mebibyte = 1024 * 1024;
-  return bytes < mebibyte ? `${Math.ceil(bytes / 1024)}KiB` : formatSize(Math.round(bytes / mebibyte) * mebibyte);
+  return bytes < MiB ? `${Math.ceil(bytes / KiB)}KiB` : formatSize(Math.round(bytes / MiB) * MiB);
 }

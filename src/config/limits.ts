@@ -1,15 +1,11 @@
 import { assert } from '../lib/assert.ts';
+import { hourMs, KiB, MiB, minuteMs, secondMs } from '../lib/units.ts';
 import { nameCharsMax } from '../protocol/names.ts';
 
 /**
  * Every bound of the product, with its unit in its name. What is checked against each other stands at the end.
  * A bound that an operator may move is also an option (`options.ts`) with this value as its default.
  */
-const KiB = 1024;
-const MiB = 1024 * KiB;
-const secondMs = 1_000;
-const minuteMs = 60 * secondMs;
-const hourMs = 60 * minuteMs;
 
 export const limits = {
   // Request bodies

@@ -1,3 +1,4 @@
+import { secondMs } from '../lib/units.ts';
 import { credential } from './credential-kinds.ts';
 import { optional, type ValuesOf } from './option.ts';
 import { duration, integer, text, type ValueKind, webAddress } from './value-kind.ts';
@@ -32,8 +33,6 @@ export function providerKind(): ValueKind<ProviderKind> {
     write: (kind) => kind,
   };
 }
-
-const second = 1_000;
 
 export const providerMembers = {
   kind: optional({
@@ -79,7 +78,7 @@ export const providerMembers = {
   }),
   timeoutMs: optional({
     key: 'timeout',
-    kind: duration(100, 3_600 * second),
+    kind: duration(100, 3_600 * secondMs),
     help: 'How long one request may take.',
   }),
 } as const;

@@ -1,9 +1,9 @@
+import { MiB } from '../../lib/units.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-const mebibyte = 1024 * 1024;
-const encodedBytesMax = 100 * mebibyte;
-const decodedBytesMax = 512 * mebibyte;
-const bytesPerRequest = 16 * mebibyte;
+const encodedBytesMax = 100 * MiB;
+const decodedBytesMax = 512 * MiB;
+const bytesPerRequest = 16 * MiB;
 const bytesPerPixel = 16;
 const bytesPerSample = 4;
 

@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { MiB } from '../../lib/units.ts';
 import { DownloadError } from './download-error.ts';
 import { writeAll } from './partial-file.ts';
 import { type ArchiveEntry, readArchive } from './read-archive.ts';
@@ -13,12 +14,10 @@ interface UnpackOptions {
   readonly growthMax: number;
 }
 
-const mebibyte = 1024 * 1024;
-
-const unpackOptions: UnpackOptions = { entriesMax: 10_000, bytesMax: 1024 * 1024 * mebibyte, growthMax: 100 };
+const unpackOptions: UnpackOptions = { entriesMax: 10_000, bytesMax: 1024 * 1024 * MiB, growthMax: 100 };
 
 /** Small archives of text may well shrink more than the bound says. */
-const growthFreeBytes = 8 * mebibyte;
+const growthFreeBytes = 8 * MiB;
 
 /**
  * Unpacks an archive into an empty folder. Refuses it at the first entry that would leave the folder, that is neither

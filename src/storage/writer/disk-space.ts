@@ -10,16 +10,16 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
+import { MiB } from '../../lib/units.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
 
 /** What the disk takes at present. `full` and `read_only` hold from the first write that fails to the next that works. */
 export type DiskCondition = 'writable' | 'full' | 'read_only';
 
-const mebibyte = 1_024 * 1_024;
 /** A disk with less than this free is full. */
-const roomBytes = 4 * mebibyte;
+const roomBytes = 4 * MiB;
 /** One step of filling the reserve; each is synced, and writes wait for it. */
-const stepBytes = 4 * mebibyte;
+const stepBytes = 4 * MiB;
 
 /**
  * The room of a data directory: whether its disk takes writes, and a reserve, a file that is removed when the disk is

@@ -1,6 +1,7 @@
 import type { Credentials } from '../../../access/secrets/credentials.ts';
 import type { ProviderHosts } from '../../../access/secrets/provider-hosts.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import { MiB } from '../../../lib/units.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { ProviderFailure } from './provider-gate.ts';
 import { retryAfterOf } from './retry-after.ts';
@@ -30,8 +31,7 @@ export interface HttpBounds {
   readonly answerBytesMax: number;
 }
 
-const mebibyte = 1024 * 1024;
-export const usualHttpBounds: HttpBounds = { timeoutMs: 60_000, answerBytesMax: 64 * mebibyte };
+export const usualHttpBounds: HttpBounds = { timeoutMs: 60_000, answerBytesMax: 64 * MiB };
 /** Of an answer that tells of an error. */
 const errorBytesMax = 64 * 1024;
 const excerptCharsMax = 300;

@@ -1,6 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts';
-
-const minuteMs = 60_000;
+import { minuteMs } from '../../../lib/units.ts';
 
 /**
  * A token bucket: `perMinute` units flow in evenly, up to `burst`. A caller that takes more than there is goes into debt and waits

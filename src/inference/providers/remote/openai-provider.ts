@@ -1,3 +1,4 @@
+import { KiB } from '../../../lib/units.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
@@ -19,9 +20,8 @@ interface OpenAiProviderDeps {
   readonly isService: boolean;
 }
 
-const kibibyte = 1024;
 /** Of OpenAI's own service: 300,000 tokens in one request, which texts of the least favourable kind stay below. */
-export const openAiBatch: BatchBounds = { items: 256, bytes: 256 * kibibyte };
+export const openAiBatch: BatchBounds = { items: 256, bytes: 256 * KiB };
 
 /** A service that speaks the protocol of OpenAI: https://platform.openai.com/docs/api-reference. */
 export class OpenAiProvider implements Provider {

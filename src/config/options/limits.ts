@@ -1,0 +1,56 @@
+import { dayMs, hourMs, MiB, secondMs } from '../../lib/units.ts';
+import { limits } from '../limits.ts';
+import { option } from '../option.ts';
+import { duration, integer, size } from '../value-kind.ts';
+
+/** Deadlines, concurrency and memory of requests and transactions. */
+export const limitsOptions = {
+  bodyDeadlineMs: option({
+    key: 'limits.body_deadline',
+    kind: duration(100, limits.requestDeadlineMs - 1),
+    default: limits.bodyDeadlineMs,
+    help: 'How long a request body may take, besides one second for every 16 KiB that arrive.',
+  }),
+  requestDeadlineMs: option({
+    key: 'limits.request_deadline',
+    kind: duration(secondMs, dayMs),
+    default: limits.requestDeadlineMs,
+    help: 'How long a request may take in all.',
+  }),
+  queryDeadlineMs: option({
+    key: 'limits.query_deadline',
+    kind: duration(10, hourMs),
+    default: limits.queryDeadlineMs,
+    help: 'How long one query may search.',
+  }),
+  concurrentRequestsMax: option({
+    key: 'limits.concurrent_requests',
+    kind: integer(1, 65_535),
+    default: limits.concurrentRequestsMax,
+    help: 'Requests in flight; more are answered 503.',
+  }),
+  transactionsMax: option({
+    key: 'transactions.max_open',
+    kind: integer(1, 10_000),
+    default: limits.transactionsMax,
+    help: 'Transaction sessions that are open at one time; more are answered 429.',
+  }),
+  allTransactionsBytesMax: option({
+    key: 'transactions.memory_limit',
+    kind: size(limits.transactionBytesMax, 1024 * 1024 * MiB),
+    default: limits.allTransactionsBytesMax,
+    help: 'Memory that all open transaction sessions may take together; one takes at most 64 MiB.',
+  }),
+  transactionLeaseMs: option({
+    key: 'transactions.lease',
+    kind: duration(secondMs, hourMs),
+    default: limits.transactionLeaseMs,
+    help: 'How long a transaction session is kept after it was last used.',
+  }),
+  backlogBytesMax: option({
+    key: 'limits.backlog',
+    kind: size(MiB, 64 * 1024 * MiB),
+    default: limits.backlogBytesMax,
+    help: 'Bytes that may wait for an index before writes are answered 503 `backpressure`.',
+  }),
+} as const;
