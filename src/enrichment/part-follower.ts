@@ -1,6 +1,6 @@
 import { serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
-import { IndexProgress } from '../indexing/index-progress.ts';
+import { IndexProgress } from '../indexing/applier/index-progress.ts';
 import type { PartProducer, ProducedRange, ProductionReport } from '../indexing/part-producer.ts';
 import { backoffMs } from '../lib/backoff.ts';
 import { type Clock, pause } from '../lib/clock.ts';

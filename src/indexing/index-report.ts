@@ -1,4 +1,4 @@
-import type { ApplierState } from './index-applier.ts';
+import type { ApplierState } from './applier/index-applier.ts';
 import type { ProductionReport } from './part-producer.ts';
 import type { RangeIndexStats } from './range-index.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type ApplierOptions, IndexApplier } from '../../../src/indexing/index-applier.ts';
+import { type ApplierOptions, IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
 import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { PublishSchedule } from '../../../src/indexing/publish-schedule.ts';
+import { PublishSchedule } from '../../../src/indexing/applier/publish-schedule.ts';
 
 const bounds = {
   visibilityMs: 200,

@@ -1,6 +1,6 @@
-import { type Clock, pause } from '../lib/clock.ts';
+import { type Clock, pause } from '../../lib/clock.ts';
+import type { RangeIndex } from '../range-index.ts';
 import { isIndexDamage } from './index-damage.ts';
-import type { RangeIndex } from './range-index.ts';
 
 /** Looks for damage in the files of an index that no query has met yet, while rows are applied and queries answered. */
 export class DamageWatch {

@@ -1,5 +1,5 @@
-import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
-import type { ChangePage } from './range-index.ts';
+import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
+import type { ChangePage } from '../range-index.ts';
 
 /** A page that is worth a native call of its own, in bytes. */
 const smallPageBytes = 64 * 1024;

@@ -1,5 +1,5 @@
+import type { ChangePage } from '../range-index.ts';
 import { takePages } from './coalesce-pages.ts';
-import type { ChangePage } from './range-index.ts';
 
 /** Pages of rows that wait for an index, each continuing the sequences of the one before. */
 export class PageQueue {

@@ -1,10 +1,12 @@
-import { IndexFaultError } from '../engine/engine-error.ts';
-import { type Backoff, backoffMs } from '../lib/backoff.ts';
-import type { Clock } from '../lib/clock.ts';
-import { pause } from '../lib/clock.ts';
-import { FrameBuilder, readFrame } from '../lib/document-frame.ts';
-import { Sleeper } from '../lib/sleeper.ts';
-import { type Service, supervise } from '../lib/supervise.ts';
+import { IndexFaultError } from '../../engine/engine-error.ts';
+import { type Backoff, backoffMs } from '../../lib/backoff.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { pause } from '../../lib/clock.ts';
+import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
+import { Sleeper } from '../../lib/sleeper.ts';
+import { type Service, supervise } from '../../lib/supervise.ts';
+import type { ChangePage, CheckpointReport, IndexSource, OpenRangeIndex, RangeIndex } from '../range-index.ts';
+import type { WriterBudget } from '../writer-budget.ts';
 import { AppliedIndex, type AppliedIndexEvents } from './applied-index.ts';
 import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
@@ -13,8 +15,6 @@ import { isIndexDamage } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
 import { PageQueue } from './page-queue.ts';
 import type { PublishOptions } from './publish-schedule.ts';
-import type { ChangePage, CheckpointReport, IndexSource, OpenRangeIndex, RangeIndex } from './range-index.ts';
-import type { WriterBudget } from './writer-budget.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
 export interface ApplierOptions extends PublishOptions {

@@ -1,5 +1,5 @@
-import type { RangeIndex } from './range-index.ts';
-import type { WriterBudget, WriterHolder } from './writer-budget.ts';
+import type { RangeIndex } from '../range-index.ts';
+import type { WriterBudget, WriterHolder } from '../writer-budget.ts';
 
 /** Whether an index holds its writer, and whether it is to give it back. */
 export class HeldWriter implements WriterHolder {

@@ -1,8 +1,8 @@
-import { assert, must } from '../lib/assert.ts';
-import type { Clock } from '../lib/clock.ts';
+import { assert, must } from '../../lib/assert.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ChangePage, CheckpointReport, RangeIndex } from '../range-index.ts';
 import { IndexProgress } from './index-progress.ts';
 import { type PublishOptions, PublishSchedule } from './publish-schedule.ts';
-import type { ChangePage, CheckpointReport, RangeIndex } from './range-index.ts';
 
 export type IndexStage = 'apply' | 'commit' | 'checkpoint';
 
