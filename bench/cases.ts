@@ -20,6 +20,7 @@ import { queriesUnderIngest, queryOverHttp } from './cases/query-load.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
 import { sse } from './cases/sse.ts';
 import { startUp } from './cases/start-up.ts';
+import { textBesideLucene } from './cases/text-beside-lucene.ts';
 import { textBesideZvec } from './cases/text-beside-zvec.ts';
 import { filterOnePercent, textInProcess } from './cases/text-in-process.ts';
 import { vectorScale } from './cases/vector-scale.ts';
@@ -42,6 +43,7 @@ export const benchCases: readonly BenchCase[] = [
   firstQuery,
   textInProcess,
   textBesideZvec,
+  textBesideLucene,
   filterOnePercent,
   queryOverHttp,
   queriesUnderIngest,

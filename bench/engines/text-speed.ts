@@ -47,3 +47,22 @@ export async function textSpeed(options: {
     filtered: peerNumber(line, 'filtered_us'),
   }));
 }
+
+/** Of one index of ours alone: medians by query in microseconds, and the bytes of its files. The files are given. */
+export async function ourTextSpeed(options: {
+  documents: string;
+  queries: string;
+  rounds: number;
+  placement: Placement;
+}): Promise<{ bytes: number; queries: number[] }> {
+  const { documents, queries, rounds, placement } = options;
+  await buildExample(example, placement);
+  using directory = new TemporaryDirectory();
+  const [index, ...results] = await runPeerScript({
+    name: example,
+    command: [exampleProgram(example), documents, queries, '--rounds', String(rounds), '--ours-only'],
+    placement,
+    environment: { TMPDIR: directory.path },
+  });
+  return { bytes: peerNumber(index, 'bytes'), queries: results.map((line) => peerNumber(line, 'plan_us')) };
+}

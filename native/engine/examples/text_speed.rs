@@ -1,8 +1,9 @@
 //! Our queries beside Tantivy's own, in one process, turn by turn, each over an index of the same documents.
 //!
 //! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only] [--merged]` prints a JSON line for the
-//! indexes and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..]}`; with
-//! `filter`, conditions of a plan, our side is timed with it as well.
+//! indexes and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query
+//! line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..],"sort":[..]}`; with `filter`,
+//! conditions of a plan, our side is timed with it as well. `--ours-only` times our side alone, each query as its line says.
 
 #[path = "shared/bare_index.rs"]
 mod bare_index;
@@ -62,6 +63,52 @@ fn build_ours(directory: &Path, lines: &[&str]) -> Arc<TextIndex> {
     index
 }
 
+/// The plan of a query line, with its filter and order where it has them.
+fn plan_of(line: &Value) -> Value {
+    let mut plan = json!({"query": our_index::node_of(line), "limit": LIMIT, "expired_at_or_before_ms": 1});
+    for member in ["filter", "sort"] {
+        if let Some(value) = line.get(member) {
+            plan[member] = value.clone();
+        }
+    }
+    plan
+}
+
+fn bytes_of(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry"));
+    entries
+        .map(|entry| match entry.file_type().expect("a type").is_dir() {
+            true => bytes_of(&entry.path()),
+            false => entry.metadata().expect("metadata").len(),
+        })
+        .sum()
+}
+
+/// Our index alone: each query as it is, warm, in rounds over all of them.
+fn ours_alone(directory: &Path, lines: &[&str], queries: &str, rounds: usize) {
+    let ours = build_ours(directory, lines);
+    println!("{}", json!({"docs": lines.len(), "segments": ours.stats().segment_count, "bytes": bytes_of(directory)}));
+    let queries: Vec<Value> = queries.lines().map(|line| serde_json::from_str(line).expect("a JSON query")).collect();
+    let plans: Vec<String> = queries.iter().map(|line| plan_of(line).to_string()).collect();
+    let mut times = vec![Vec::with_capacity(rounds); plans.len()];
+    for round in 0..2 * rounds {
+        for (plan, times) in plans.iter().zip(&mut times) {
+            let took = micros(|| drop(ask(&ours, plan)));
+            if round >= rounds {
+                times.push(took);
+            }
+        }
+    }
+    for ((line, plan), times) in queries.iter().zip(&plans).zip(times) {
+        let found = ask(&ours, plan);
+        println!(
+            "{}",
+            json!({"class": line["class"], "query": line["text"], "plan_us": p50(times),
+            "total": found.total, "total_is_exact": found.total_is_exact})
+        );
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let rounds = arguments.iter().position(|argument| argument == "--rounds");
@@ -71,6 +118,11 @@ fn main() {
     let queries = fs::read_to_string(&arguments[1]).expect("queries");
     let lines: Vec<&str> = text.lines().collect();
     let directory = std::env::temp_dir().join(format!("text-speed-{}", std::process::id()));
+    if ours_only {
+        ours_alone(&directory, &lines, &queries, rounds);
+        let _ = fs::remove_dir_all(&directory);
+        return;
+    }
     let is_merged = arguments.iter().any(|argument| argument == "--merged");
     let (bare, searcher) = build_bare(&directory.join("bare"), &lines, is_merged);
     let ours = build_ours(&directory.join("ours"), &lines);
@@ -93,13 +145,11 @@ fn main() {
         let (mut uncounted_times, mut filtered_times) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             our_times.push(micros(|| drop(ask(&ours, &request))));
-            if !ours_only {
-                bare_times.push(micros(|| {
-                    let compiled = bare_index::compile(&line, &schema, &mut analyzer);
-                    let top = TopDocs::with_limit(LIMIT).order_by_score();
-                    drop(searcher.search(&*compiled, &top).expect("hits"));
-                }));
-            }
+            bare_times.push(micros(|| {
+                let compiled = bare_index::compile(&line, &schema, &mut analyzer);
+                let top = TopDocs::with_limit(LIMIT).order_by_score();
+                drop(searcher.search(&*compiled, &top).expect("hits"));
+            }));
             uncounted_times.push(micros(|| drop(ask(&ours, &uncounted))));
             if let Some(filtered) = &filtered {
                 filtered_times.push(micros(|| drop(ask(&ours, filtered))));
