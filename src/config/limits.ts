@@ -144,6 +144,15 @@ export const limits = {
   queryVectorsKeptMs: 120_000,
   queryVectorsBytesMax: 32 * 1_024 * 1_024,
   multiQueryMax: 100,
+  /** Tables that one query joins. */
+  joinsMax: 4,
+  /** Rows of the right side of a join that are held at one time, and the characters of their documents. */
+  joinRightRowsMax: 100_000,
+  joinRightCharsMax: 64 * MiB,
+  /** Hits of the left side that are looked at; beyond, the answer is partial. */
+  joinLeftRowsMax: 100_000,
+  /** Pairs of rows that a join without equality compares. */
+  joinComparisonsMax: 20_000_000,
   /** In one query, nested ones included. */
   aggregationsMax: 256,
   aggregationNestingMax: 8,

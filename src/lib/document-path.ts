@@ -4,10 +4,16 @@
  * none, or nothing but space.
  */
 export function textAt(document: string, path: string): string | undefined {
-  const found: unknown[] = [];
-  collect(JSON.parse(document), path.split('.'), found);
+  const found = valuesAt(JSON.parse(document), path);
   const text = found.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join('\n');
   return text.trim() === '' ? undefined : text;
+}
+
+/** The values at a dotted path of a document, in its order. Arrays are transparent, at the end of the path too; null is no value. */
+export function valuesAt(document: unknown, path: string): unknown[] {
+  const found: unknown[] = [];
+  collect(document, path.split('.'), found);
+  return found;
 }
 
 function collect(value: unknown, path: readonly string[], found: unknown[]): void {

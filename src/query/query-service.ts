@@ -12,12 +12,14 @@ import { type ExecutedQuery, executeQuery } from './execution/query-executor.ts'
 import { renderQueryResult } from './execution/query-result.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from './execution/query-target.ts';
 import { bringInputs, type InputSources, type WholeSearch } from './inputs/bring-inputs.ts';
+import { executeJoin } from './join/execute-join.ts';
+import type { JoinPlan } from './join/join-plan.ts';
+import { openRights } from './join/open-rights.ts';
 import { isObject } from './nodes/query-members.ts';
-import { type AfterSearch, type PlanContext, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
-import { readRowFilters } from './plan/row-filter.ts';
+import { planContextOf } from './plan/plan-context.ts';
+import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
 import { readQueryRequests } from './request/query-requests.ts';
-import { synonymsOf } from './request/synonyms.ts';
 import { VectorProjection } from './request/vector-projection.ts';
 import type { SearchableTable, SearchableTables } from './searchable-table.ts';
 import { type StageMs, StageTimes, stageMembers } from './stage-times.ts';
@@ -106,14 +108,17 @@ export class QueryService {
     this.#checkTemplate(asked);
     using deadline = new QueryDeadline(clock, this.#timeoutMs(asked), caller);
     times.end('plan');
-    const cursor: CursorScope = { table: table.name, sort: asked.plan.sort };
+    const cursor = cursorScopeOf(asked);
     const search = await this.#bring(asked, { table, cursor, caller, deadline, times });
     const planned: PlannedQuery = { ...asked, plan: search.plan };
     using lease = await table.lease();
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
+    const searched = { search, target, run: this.#deps.run, caller, deadline };
     let executed: ExecutedQuery;
     try {
-      executed = await executeQuery(search, target, this.#deps.run, caller);
+      executed = planned.join
+        ? await this.#join(searched, planned.join, nowMs)
+        : await executeQuery(search, target, this.#deps.run, caller);
     } catch (error) {
       // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
       if (target.isOpen() || attempt === attemptsMax) throw error;
@@ -140,6 +145,15 @@ export class QueryService {
       failedOver: search.failedOver,
       profile: planned.profile ? profileOf(executed, lease.ranges.length, stages) : undefined,
     });
+  }
+
+  async #join(searched: Searched, join: JoinPlan, nowMs: number): Promise<ExecutedQuery> {
+    using opened = new DisposableStack();
+    const { tables, run, clock } = this.#deps;
+    const { caller } = searched;
+    const profile = searched.search.plan.profile === true;
+    const rights = await openRights(join, opened, { tables, run, clock, caller, nowMs, profile });
+    return executeJoin({ ...searched, plan: join, rights });
   }
 
   /** Before anything is searched. */
@@ -181,6 +195,14 @@ function shownVectors({ projection, plan }: PlannedQuery, table: SearchableTable
   return VectorProjection.of(projection, table.indexes, plan.row_filter !== undefined);
 }
 
+/** A search that is ready to run. */
+type Searched = Omit<Parameters<typeof executeJoin>[0], 'plan' | 'rights' | 'caller'> & { caller: ServiceCaller };
+
+/** A cursor goes on with the same joins only. */
+function cursorScopeOf({ table, plan, join }: PlannedQuery): CursorScope {
+  return { table: join ? JSON.stringify([table, join.scope]) : table, sort: plan.sort };
+}
+
 /** What inputs are brought with. */
 interface BroughtFor {
   table: SearchableTable;
@@ -205,22 +227,6 @@ function refersToCredentials({ apiKey, signing }: ProviderConfig): boolean {
 function withoutCredentials(request: unknown): unknown {
   if (!isObject(request) || !isObject(request.reranker)) return request;
   return { ...request, reranker: shownProviderConfig(request.reranker) };
-}
-
-/** What planning needs to know of the table and of who asks. */
-function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
-  const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
-  const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);
-  return {
-    name,
-    ttlDurationMs,
-    nowMs,
-    synonyms: synonymsOf(settings.schema),
-    indexes: listedIndexes.map(({ definition }) => definition),
-    embedders: new Set(withEmbedder.map((index) => index.name)),
-    hasTextIndex,
-    rowFilters: readRowFilters(caller, name),
-  };
 }
 
 /** What is shown of the page beside its documents. Hits of which something damaged was found leave the page. */

@@ -28,6 +28,8 @@ export interface SearchableTable {
   readonly ttlDurationMs: number | undefined;
   /** Documents whose base time is at or before this have expired; undefined when they live for ever. */
   expiredAtOrBeforeMs(nowMs: number): number | undefined;
+  /** The position, among the ranges, of the one that holds a key. */
+  rangeOf(key: string): number;
   /** Keeps all ranges open until it is disposed. */
   lease(): Promise<Disposable & { readonly ranges: readonly IndexedRange[] }>;
 }

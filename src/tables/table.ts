@@ -137,10 +137,14 @@ export class Table implements TableView {
     };
   }
 
+  rangeOf(key: string): number {
+    return intervalOf(key, this.ranges);
+  }
+
   /** A lease of the range that holds a key, under the rules of `lease`; a promise of one that is not open. */
   leaseOf(key: string): RangeLease | Promise<RangeLease> {
     if (this.#dropped) throw tableNotFound(this.name);
-    const { rangeId } = must(this.ranges[intervalOf(key, this.ranges)], 'intervals cover every key');
+    const { rangeId } = must(this.ranges[this.rangeOf(key)], 'intervals cover every key');
     return this.#pool.leaseOpen(rangeId) ?? this.#opened(rangeId);
   }
 

@@ -96,6 +96,50 @@ export const reranker = Type.Object(
   },
 );
 
+const joinMembers = {
+  right_table: Type.String({ description: 'A table, or a name of `foreign_sources`.' }),
+  join_type: Type.Optional(
+    Type.Union([Type.Literal('inner'), Type.Literal('left'), Type.Literal('right')], { default: 'inner' }),
+  ),
+  on: Type.Object({
+    left_field: Type.String({ description: 'A path, `_id`, or a path of a table joined before: `customers.city`.' }),
+    right_field: Type.String({ description: 'A path, or `_id`.' }),
+    operator: Type.Optional(
+      Type.Union(
+        (['eq', 'neq', 'lt', 'lte', 'gt', 'gte'] as const).map((each) => Type.Literal(each)),
+        { default: 'eq' },
+      ),
+    ),
+  }),
+  right_filters: Type.Optional(
+    Type.Object({
+      filter_query: Type.Optional(queryNode),
+      filter_prefix: Type.Optional(Type.String()),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 100_000, description: 'Only the first rows by key take part.' }),
+      ),
+    }),
+  ),
+  right_fields: Type.Optional(Type.Array(Type.String(), { description: 'Members to take over: all when absent.' })),
+  strategy_hint: Type.Optional(
+    Type.Union([Type.Literal('broadcast'), Type.Literal('index_lookup'), Type.Literal('shuffle')]),
+  ),
+};
+
+export const join = Type.Object(
+  {
+    ...joinMembers,
+    nested_join: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'A join of the joined rows.' }),
+    ),
+  },
+  {
+    description:
+      'Rows of another table beside each hit, in `_source` as "<right_table>.<field>". A hit with several rows is several ' +
+      'hits; `limit`, `offset` and `total` count joined rows.',
+  },
+);
+
 export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
@@ -148,6 +192,7 @@ export const queryRequest = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 10 })),
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
     order_by: Type.Optional(Type.Array(orderBy)),
+    join: Type.Optional(join),
     search_after: Type.Optional(
       Type.Array(Type.Unknown(), {
         description: 'The `_sort` of a hit, unchanged: the page after it. Needs `order_by`.',

@@ -36,7 +36,7 @@ interface LeasedTable {
 /** The indexes that a planned query runs on, once they have replayed or the wait for that is over. */
 export async function openTarget(
   { table, ranges, clock, signal }: LeasedTable,
-  planned: PlannedQuery,
+  planned: Pick<PlannedQuery, 'plan' | 'waitForIndexMs'>,
   nowMs: number,
 ): Promise<OpenTarget> {
   const legNames = (planned.plan.legs ?? []).map((leg) => leg.name);

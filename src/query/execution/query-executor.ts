@@ -7,6 +7,8 @@ import { orderByStored } from './stored-order.ts';
 
 export interface ExecutedQuery {
   hits: Hit[];
+  /** Members of joined tables in each `_source`, JSON with commas between them; undefined without a join. */
+  joined?: ReadonlyMap<Hit, string>;
   total: number;
   /** The total is what was committed when the query began; otherwise it is a lower bound. */
   totalIsExact: boolean;

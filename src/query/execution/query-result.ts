@@ -31,7 +31,7 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
   const rendered: string[] = [];
   const render = (index: number) => {
     const hit = hits[index];
-    if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context));
+    if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context, executed.joined?.get(hit)));
   };
   await forEachYielding(hits.length, render, sliceHits);
   const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
@@ -46,9 +46,15 @@ function renderFailover(error: ServiceError | undefined): string {
   return error === undefined ? '' : `,"failover":${JSON.stringify({ code: error.code, error: error.message })}`;
 }
 
-function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, embeddings }: ResultContext): string {
+function renderHit(
+  hit: Hit,
+  highlight: string | undefined,
+  { projection, seal, embeddings }: ResultContext,
+  joined: string | undefined,
+): string {
   const { document, score, sort, place, explanation, distance, legScores } = hit;
-  const source = projection.isEmpty ? '' : `,"_source":${renderSource(hit, projection, embeddings)}`;
+  const own = projection.isEmpty ? undefined : renderSource(hit, projection, embeddings);
+  const source = joined ? withMembers(own ?? '{}', joined) : own;
   const sorted =
     sort === undefined || place === undefined ? '' : `,"_sort":${JSON.stringify([...sort, seal(sort, place)])}`;
   const explained = explanation === undefined ? '' : `,"_explanation":${JSON.stringify(explanation)}`;
@@ -56,7 +62,7 @@ function renderHit(hit: Hit, highlight: string | undefined, { projection, seal, 
   const near = Number.isNaN(distance) ? '' : `,"_distance":${renderScore(distance)}`;
   const scores = legScores === undefined ? '' : `,"_index_scores":${renderScores(legScores)}`;
   const ranked = `"_score":${renderScore(score)}${near}${scores}`;
-  const head = `{"_id":${JSON.stringify(document.key)},${ranked}${source}`;
+  const head = `{"_id":${JSON.stringify(document.key)},${ranked}${source === undefined ? '' : `,"_source":${source}`}`;
   return `${head}${sorted}${marked}${explained}}`;
 }
 
@@ -65,6 +71,12 @@ function renderSource(hit: Hit, projection: Projection, embeddings: ResultContex
     writtenMs: hit.document.writtenMs,
     embeddings: embeddings?.get(hit),
   });
+}
+
+/** The object with members of joined tables behind its own. */
+function withMembers(object: string, members: string): string {
+  const head = object.slice(0, object.lastIndexOf('}')).trimEnd();
+  return `${head}${head.endsWith('{') ? '' : ','}${members}}`;
 }
 
 function renderScores(scores: Readonly<Record<string, number>>): string {

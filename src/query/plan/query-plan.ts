@@ -4,6 +4,7 @@ import { queryRequest } from '../../protocol/database/query.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readAggregations } from '../aggregations/aggregation-request.ts';
 import type { RequestedCursor } from '../execution/page-cursor.ts';
+import { type JoinPlan, planJoin } from '../join/join-plan.ts';
 import { NamedFilters } from '../nodes/named-filters.ts';
 import { QueryBudget } from '../nodes/query-budget.ts';
 import { shapeNestingMax } from '../nodes/query-geo-nodes.ts';
@@ -16,7 +17,6 @@ import {
   readBoolean,
   readInteger,
   readString,
-  readStrings,
 } from '../nodes/query-members.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
@@ -73,6 +73,8 @@ export interface PlannedQuery {
   inputs: PlanInputs;
   /** Undefined where the hits of the search are the page. */
   after: AfterSearch | undefined;
+  /** What is joined to the hits; the page is then one of joined rows. */
+  join: JoinPlan | undefined;
   /** What is to be marked in the documents of the page. */
   highlight: HighlightPlan | undefined;
   projection: Projection;
@@ -87,7 +89,6 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['graph_searches', 'Graph search'],
   ['expand_strategy', 'Graph search'],
   ['tree_search', 'Tree search'],
-  ['join', 'Joining tables'],
   ['foreign_sources', 'Foreign tables'],
   ['document_renderer', 'Rendering documents'],
 ]);
@@ -139,6 +140,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const hasText = criteria.query !== undefined;
   const page = readPage(request, where, defaultLimit(searched, hasText));
   const vectorSearch = readVectorSearch(request, searched, { page, hasText, countOnly });
+  const { join, fields } = planJoin(request, page, countOnly);
   const rerank = readReranker(request, { page, semanticText: searched.semantic?.text, scored: asked });
   const window = countOnly ? noPage : rerank ? { limit: rerank.candidates, offset: 0 } : page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
@@ -153,9 +155,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     limit: window.limit,
     offset: window.offset,
     sort: page.sort,
-    count_only: countOnly,
+    // Joined rows are counted, not the hits that they are joined to.
+    count_only: countOnly && !join,
     // What does not score has no top to stop at, and users of filters want the number.
-    exact_total: !vectorSearch && (countOnly || query === undefined || query.kind === 'match_all'),
+    exact_total: !vectorSearch && ((countOnly && !join) || query === undefined || query.kind === 'match_all'),
     total_exact_up_to: limits.totalExactUpTo,
   };
   if (query) plan.query = typos ? tolerateTypos(query) : query;
@@ -167,13 +170,13 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (aggregations) plan.aggregations = aggregations;
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
   checkPlanNesting(plan);
-  const fields = readStrings(request, 'fields', Number.MAX_SAFE_INTEGER, where);
   const planned: PlannedQuery = {
     table,
     plan,
     vectors: vectorSearch?.vectors ?? noVectors,
     inputs: { cursor: page.cursor, semantic: searched.semantic },
     after: rerank && { rerank, limit: page.limit, offset: page.offset },
+    join,
     highlight: readHighlight(request, page.limit),
     projection: compileProjection(fields),
     profile,

@@ -170,7 +170,7 @@ describe('planning a query', () => {
   }
 
   for (const name of [
-    ...['analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'join', 'foreign_sources'],
+    ...['analyses', 'graph_searches', 'expand_strategy', 'tree_search', 'foreign_sources'],
     'document_renderer',
   ]) {
     test(`${name} is known and not built`, () => {

@@ -1,0 +1,46 @@
+import type { TableSchema } from '../../protocol/database/tables.ts';
+import { isObject, type Members } from '../nodes/query-members.ts';
+
+/** Types of fields whose values an index holds whole. */
+const exactTypes = ['keyword', 'link', 'numeric', 'boolean'];
+const exactJsonTypes = ['number', 'integer', 'boolean'];
+
+/**
+ * Whether an index finds every document that has a value in the field, for all that the schema says. Where it does not say
+ * enough the answer is no.
+ */
+export function hasExactForm(schema: TableSchema, path: string): boolean {
+  if (schema.dynamic_templates !== undefined) return false;
+  const schemas = Object.values(schema.document_schemas ?? {});
+  return schemas.length > 0 && schemas.every(({ schema: root }) => isObject(root) && isExactIn(root, path));
+}
+
+function isExactIn(root: Members, path: string): boolean {
+  const [first = '', ...rest] = path.split('.');
+  const properties = isObject(root.properties) ? root.properties : {};
+  const property = Object.hasOwn(properties, first) ? properties[first] : undefined;
+  if (property === undefined) return infersTypes(root) && !hasPatterns(root);
+  return rest.length === 0 && isObject(property) && isExact(property);
+}
+
+function isExact(property: Members): boolean {
+  if (extension(property, 'index') === false) return false;
+  const types = extension(property, 'types');
+  if (types === undefined) return exactJsonTypes.includes(String(property.type));
+  return Array.isArray(types) && types.some((type) => exactTypes.includes(String(type)));
+}
+
+function infersTypes(root: Members): boolean {
+  const dynamic = extension(root, 'dynamic-indexing');
+  return isObject(dynamic) && dynamic.mode === 'infer_types';
+}
+
+function hasPatterns({ patternProperties, additionalProperties, allOf, anyOf, oneOf, $ref }: Members): boolean {
+  return [patternProperties, additionalProperties, allOf, anyOf, oneOf, $ref].some((each) => each !== undefined);
+}
+
+/** `x-service-index` is `index`. */
+function extension(schema: Members, name: string): unknown {
+  const member = Object.keys(schema).find((each) => each.startsWith('x-') && each.endsWith(`-${name}`));
+  return member === undefined ? undefined : schema[member];
+}

@@ -1,0 +1,143 @@
+import type { Hit } from '../execution/hydrate.ts';
+import { isAtLeast } from '../execution/index-freshness.ts';
+import type { CursorPosition } from '../execution/page-cursor.ts';
+import type { ExecutedQuery } from '../execution/query-executor.ts';
+import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
+import type { WholeSearch } from '../inputs/bring-inputs.ts';
+import type { QueryDeadline } from '../query-deadline.ts';
+import { positionOf, readPosition, wasShown } from './join-cursor.ts';
+import type { JoinPlan } from './join-plan.ts';
+import { JoinStage, type StageReport } from './join-stage.ts';
+import { joinedMembers } from './joined-members.ts';
+import type { JoinedRow } from './joined-row.ts';
+import { LeftHits } from './left-hits.ts';
+import type { RightSide } from './right-side.ts';
+
+interface JoinSearch {
+  readonly search: WholeSearch;
+  readonly plan: JoinPlan;
+  /** One for each join. */
+  readonly rights: readonly RightSide[];
+  readonly target: QueryTarget;
+  readonly run: RunNativeQuery;
+  readonly caller: QueryCaller;
+  readonly deadline: QueryDeadline;
+}
+
+/**
+ * Runs a query whose hits are joined: hits are pulled until the page of joined rows is full. The total is that of joined
+ * rows, and a lower bound unless every hit was looked at. Aggregations count hits, whatever is joined to them.
+ */
+export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
+  const { search, plan, rights, target } = asked;
+  const { freshness } = target;
+  const isFresh = isAtLeast(freshness.shown(), freshness.heads());
+  const resume = search.plan.cursor && readPosition(search.plan.cursor);
+  const left = new LeftHits({ ...asked, search: { ...search, plan: leftPlan(search.plan, resume?.previous) } });
+  const stages = plan.joins.map((join, at) => new JoinStage(join, rights[at] as RightSide, at));
+  const { limit, offset } = plan.page;
+  const wanted = plan.countOnly ? Number.POSITIVE_INFINITY : offset + limit;
+  const previous = new Map<Hit, CursorPosition | undefined>();
+  let rows: AsyncIterable<readonly JoinedRow[]> = rowsOf(left.windows(wanted), resume?.previous, previous);
+  for (const stage of stages) rows = stage.run(rows);
+  const page: JoinedRow[] = [];
+  let total = 0;
+  let isWhole = true;
+  for await (const batch of rows) {
+    for (const row of batch) {
+      if (resume && wasShown(row, resume)) continue;
+      total += 1;
+      if (total > offset && page.length < limit && !plan.countOnly) page.push(row);
+    }
+    if (total > wanted) {
+      isWhole = false;
+      break;
+    }
+  }
+  const isCurrent = isFresh && rights.every((right) => right.isCurrent);
+  const joined = new Map<Hit, string>();
+  const hits = page.map((row) => {
+    const hit = hitOf(row, previous);
+    joined.set(hit, joinedMembers(row.rights, plan.shown));
+    return hit;
+  });
+  const isPartial = left.isPartial || rights.some((right) => !right.isCurrent);
+  return {
+    hits,
+    joined,
+    total,
+    totalIsExact: isWhole && !isPartial && isCurrent && resume === undefined,
+    isPartial,
+    damaged: left.damaged,
+    maxScore: left.first?.maxScore ?? 0,
+    aggregations: left.first?.aggregations,
+    profile: profileOf(left.first?.profile, plan, stages),
+  };
+}
+
+/** What is searched for the left side: all hits in their order, from the place on at which the page begins. */
+function leftPlan(
+  { cursor: _, ...plan }: WholeSearch['plan'],
+  previous: CursorPosition | undefined,
+): WholeSearch['plan'] {
+  return previous ? { ...plan, cursor: { ...previous, before: false } } : plan;
+}
+
+/** Hits as rows without joined ones; `previous` learns which hit came before each, `before` being that of the first. */
+async function* rowsOf(
+  windows: AsyncIterable<readonly Hit[]>,
+  before: CursorPosition | undefined,
+  previous: Map<Hit, CursorPosition | undefined>,
+): AsyncGenerator<JoinedRow[]> {
+  let last = before;
+  for await (const hits of windows) {
+    for (const hit of hits) {
+      previous.set(hit, last);
+      last = hit.place;
+    }
+    yield hits.map((hit) => ({ hit, rights: [] }));
+  }
+}
+
+/** Every joined row is a hit of its own. A row of the right side that no hit has found has no document and no score. */
+function hitOf(row: JoinedRow, previous: ReadonlyMap<Hit, CursorPosition | undefined>): Hit {
+  if (row.hit === undefined) return noHit();
+  const place = row.hit.place && positionOf(row, previous.get(row.hit));
+  return { ...row.hit, place };
+}
+
+function noHit(): Hit {
+  return {
+    range: -1,
+    document: { ordinal: -1, key: '', sequence: 0, ttlBaseMs: undefined, writtenMs: undefined, text: '{}' },
+    hasChanged: false,
+    score: 0,
+    sort: undefined,
+    place: undefined,
+    explanation: undefined,
+    distance: Number.NaN,
+    legScores: undefined,
+  };
+}
+
+function profileOf(profile: string | undefined, plan: JoinPlan, stages: readonly JoinStage[]): string | undefined {
+  if (profile === undefined) return undefined;
+  let join: object | undefined;
+  for (const [at, stage] of [...stages.entries()].reverse()) {
+    join = { ...profileOfStage(plan, at, stage.report), ...(join && { nested_join: join }) };
+  }
+  return JSON.stringify({ ...(JSON.parse(profile) as object), join });
+}
+
+function profileOfStage({ joins }: JoinPlan, at: number, report: StageReport): object {
+  const { strategy, access, reason, leftRows, rightRows, joinedRows } = report;
+  return {
+    right_table: joins[at]?.rightTable,
+    strategy,
+    access,
+    reason,
+    left_rows: leftRows,
+    right_rows: rightRows,
+    joined_rows: joinedRows,
+  };
+}

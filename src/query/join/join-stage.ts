@@ -1,0 +1,224 @@
+import { limits } from '../../config/limits.ts';
+import { compareKeys } from '../../lib/key-order.ts';
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { JoinRequest } from './join-request.ts';
+import {
+  isRelated,
+  type JoinedRow,
+  keyOfValue,
+  leftValues,
+  nameOfValue,
+  type RightRow,
+  rightValues,
+} from './joined-row.ts';
+import type { RightSide } from './right-side.ts';
+
+/** How a join finds its rows, for the profile. */
+export interface StageReport {
+  strategy: 'broadcast' | 'index_lookup';
+  /** Rows by a hash of their values, by comparing all of them, by their keys, or by an index of their values. */
+  access: 'hash' | 'comparison' | 'key' | 'index';
+  reason: string;
+  leftRows: number;
+  /** That were read from the right side. */
+  rightRows: number;
+  joinedRows: number;
+}
+
+/** The rows of the right side for one of the left, in the order of their keys. */
+type FindRights = (row: JoinedRow) => readonly RightRow[];
+
+/** Rows that leave a stage at a time, and comparisons before other requests have their turn. */
+const batchRows = 1_024;
+const sliceComparisons = 20_000;
+
+/**
+ * One join: rows of the left side come in batches, in their order, and leave with the rows that belong to them. Rows of a
+ * right join that belong to none come last. Nothing is looked for before it is asked for.
+ */
+export class JoinStage {
+  readonly #join: JoinRequest;
+  readonly #right: RightSide;
+  readonly report: StageReport = {
+    strategy: 'broadcast',
+    access: 'hash',
+    reason: 'no row was looked for',
+    leftRows: 0,
+    rightRows: 0,
+    joinedRows: 0,
+  };
+  #all: readonly RightRow[] | undefined;
+  #byValue: ReadonlyMap<string, readonly RightRow[]> | undefined;
+  /** The values of each row, where all are compared. */
+  #values: readonly (readonly (string | number | boolean)[])[] | undefined;
+  /** All, and those since other requests had their turn. */
+  #comparisons = { all: 0, since: 0 };
+  /** Joins before this one. */
+  readonly #position: number;
+
+  constructor(join: JoinRequest, right: RightSide, position: number) {
+    this.#join = join;
+    this.#right = right;
+    this.#position = position;
+  }
+
+  async *run(batches: AsyncIterable<readonly JoinedRow[]>): AsyncGenerator<JoinedRow[]> {
+    const { type } = this.#join;
+    const matched = type === 'right' ? new Set<string>() : undefined;
+    for await (const batch of batches) {
+      this.report.leftRows += batch.length;
+      yield* this.#joined(batch, await this.#finder(batch), matched);
+    }
+    if (matched) yield* this.#unmatched(matched);
+  }
+
+  async *#joined(
+    batch: readonly JoinedRow[],
+    find: FindRights,
+    matched: Set<string> | undefined,
+  ): AsyncGenerator<JoinedRow[]> {
+    let out: JoinedRow[] = [];
+    for (const row of batch) {
+      const rights = find(row);
+      if (rights.length === 0 && this.#join.type === 'left') out.push(extended(row, undefined));
+      for (const right of rights) {
+        matched?.add(right.key);
+        out.push(extended(row, right));
+        if (out.length < batchRows) continue;
+        yield this.#counted(out);
+        out = [];
+      }
+      if (this.#comparisons.since < sliceComparisons) continue;
+      this.#comparisons.since = 0;
+      await yieldToEventLoop();
+    }
+    if (out.length > 0) yield this.#counted(out);
+  }
+
+  async *#unmatched(matched: ReadonlySet<string>): AsyncGenerator<JoinedRow[]> {
+    const alone = (await this.#everything()).filter(({ key }) => !matched.has(key));
+    const before: undefined[] = new Array(this.#position).fill(undefined);
+    for (let start = 0; start < alone.length; start += batchRows) {
+      const rows = alone.slice(start, start + batchRows).map((right) => ({
+        hit: undefined,
+        rights: [...before, right],
+      }));
+      yield this.#counted(rows);
+    }
+  }
+
+  #counted(rows: JoinedRow[]): JoinedRow[] {
+    this.report.joinedRows += rows.length;
+    return rows;
+  }
+
+  async #finder(batch: readonly JoinedRow[]): Promise<FindRights> {
+    const { left, operator, rightField } = this.#join;
+    if (operator !== 'eq') return this.#comparing();
+    const values = new Map(batch.flatMap((row) => leftValues(row, left).map((value) => [nameOfValue(value), value])));
+    const looked = this.#all ? undefined : this.#lookUp([...values.values()]);
+    if (!looked) return this.#hashed();
+    const rows = await looked;
+    this.report.rightRows += rows.length;
+    return this.#findIn(hashOf(rows, rightField));
+  }
+
+  /** By keys or an index where that looks at fewer rows than reading all of them; undefined where it does not. */
+  #lookUp(values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
+    const { rightField, hint, type } = this.#join;
+    const right = this.#right;
+    const note = (strategy: StageReport['strategy'], access: StageReport['access'], reason: string) =>
+      Object.assign(this.report, { strategy, access, reason });
+    if (type === 'right') {
+      note('broadcast', 'hash', 'a right join needs every row of the right side');
+      return undefined;
+    }
+    if (hint === 'broadcast' || hint === 'shuffle') {
+      const reason = hint === 'shuffle' ? 'as hinted; one node has nothing to shuffle' : 'as hinted';
+      note('broadcast', 'hash', reason);
+      return undefined;
+    }
+    const rows = right.rows;
+    const isFew = rows !== undefined && rows <= values.length * rowsPerLookup;
+    if (isFew && hint === undefined) {
+      note('broadcast', 'hash', `${rows} rows are read faster than ${values.length} values are looked up`);
+      return undefined;
+    }
+    const reason = hint ? 'as hinted' : `${values.length} values of ${rows ?? 'many'} rows`;
+    if (rightField === '_id') {
+      const byKeys = right.byKeys([...new Set(values.flatMap((value) => keyOfValue(value) ?? []))]);
+      if (byKeys) note('index_lookup', 'key', reason);
+      else note('broadcast', 'hash', 'rows of this right side cannot be found by key');
+      return byKeys;
+    }
+    const byValues = right.byValues(rightField, values);
+    if (byValues) note('index_lookup', 'index', reason);
+    else note('broadcast', 'hash', `no index finds every row by "${rightField}"`);
+    return byValues;
+  }
+
+  async #hashed(): Promise<FindRights> {
+    this.#byValue ??= hashOf(await this.#everything(), this.#join.rightField);
+    return this.#findIn(this.#byValue);
+  }
+
+  #findIn(byValue: ReadonlyMap<string, readonly RightRow[]>): FindRights {
+    const { left, rightField } = this.#join;
+    return (row) => {
+      const names = leftValues(row, left).map((value) =>
+        nameOfValue(rightField === '_id' ? (keyOfValue(value) ?? value) : value),
+      );
+      const [first] = names;
+      if (first === undefined) return [];
+      if (names.length === 1) return byValue.get(first) ?? [];
+      const found = new Map(names.flatMap((name) => (byValue.get(name) ?? []).map((right) => [right.key, right])));
+      return [...found.values()].sort((one, other) => compareKeys(one.key, other.key));
+    };
+  }
+
+  async #comparing(): Promise<FindRights> {
+    const { left, operator, rightField } = this.#join;
+    const rows = await this.#everything();
+    Object.assign(this.report, { access: 'comparison', reason: `"${operator}" compares every pair of rows` });
+    this.#values ??= rows.map((row) => rightValues(row, rightField));
+    const values = this.#values;
+    return (row) => {
+      this.#comparisons.all += rows.length;
+      this.#comparisons.since += rows.length;
+      if (this.#comparisons.all > limits.joinComparisonsMax) {
+        const message = `join: "${operator}" may compare at most ${limits.joinComparisonsMax} pairs of rows; narrow a side`;
+        throw new ServiceError('limit_exceeded', message);
+      }
+      const lefts = leftValues(row, left);
+      return rows.filter((_, at) => lefts.some((one) => values[at]?.some((other) => isRelated(one, operator, other))));
+    };
+  }
+
+  async #everything(): Promise<readonly RightRow[]> {
+    if (!this.#all) {
+      this.#all = await this.#right.all();
+      this.report.rightRows += this.#all.length;
+    }
+    return this.#all;
+  }
+}
+
+/** Rows that are read in the time of looking one value up. */
+const rowsPerLookup = 4;
+
+function extended({ hit, rights }: JoinedRow, right: RightRow | undefined): JoinedRow {
+  return { hit, rights: [...rights, right] };
+}
+
+function hashOf(rows: readonly RightRow[], field: string): Map<string, RightRow[]> {
+  const byValue = new Map<string, RightRow[]>();
+  for (const row of rows) {
+    for (const name of new Set(rightValues(row, field).map(nameOfValue))) {
+      const same = byValue.get(name);
+      if (same) same.push(row);
+      else byValue.set(name, [row]);
+    }
+  }
+  return byValue;
+}

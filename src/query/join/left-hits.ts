@@ -1,0 +1,84 @@
+import { limits } from '../../config/limits.ts';
+import type { Hit } from '../execution/hydrate.ts';
+import { type ExecutedQuery, executeQuery } from '../execution/query-executor.ts';
+import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
+import type { WholeSearch } from '../inputs/bring-inputs.ts';
+import type { NativePlan } from '../plan/native-plan.ts';
+import type { QueryDeadline } from '../query-deadline.ts';
+
+interface LeftSearch {
+  readonly search: WholeSearch;
+  readonly target: QueryTarget;
+  readonly run: RunNativeQuery;
+  readonly caller: QueryCaller;
+  readonly deadline: QueryDeadline;
+}
+
+const windowHitsMin = 64;
+const windowHitsMax = 4_096;
+
+/** The hits of a search in their order, pulled in windows that grow, until there are no more or nobody pulls. */
+export class LeftHits {
+  readonly #search: LeftSearch;
+  #first: ExecutedQuery | undefined;
+  /** Every hit was given out. */
+  isExhausted = false;
+  /** Not every document was looked at, or hits were left. */
+  isPartial = false;
+  damaged = 0;
+
+  constructor(search: LeftSearch) {
+    this.#search = search;
+  }
+
+  /** The first window: it has the aggregations, the greatest score and the profile. */
+  get first(): ExecutedQuery | undefined {
+    return this.#first;
+  }
+
+  /** `wanted`: hits of the first window. */
+  async *windows(wanted: number): AsyncGenerator<readonly Hit[]> {
+    const seen = new Set<string>();
+    const base = this.#search.search.plan;
+    let size = Math.min(windowHitsMax, Math.max(windowHitsMin, wanted));
+    let plan: NativePlan = { ...base, limit: size, offset: 0, ...widened(base, size) };
+    for (let isOver = false; !isOver; ) {
+      const executed = await this.#run(plan);
+      // A hit whose neighbours have changed meanwhile may come twice.
+      const fresh = executed.hits.filter(({ document }) => !seen.has(document.key));
+      for (const { document } of fresh) seen.add(document.key);
+      this.isExhausted = executed.hits.length < plan.limit;
+      const isTooFar = seen.size >= limits.joinLeftRowsMax || (base.legs && plan.limit >= limits.queryLimitMax);
+      this.isPartial ||= executed.isPartial || (!this.isExhausted && isTooFar === true);
+      isOver = this.isExhausted || isTooFar === true;
+      if (fresh.length > 0) yield fresh;
+      size = Math.min(windowHitsMax, size * 2);
+      plan = nextWindow(base, plan, executed, size);
+    }
+  }
+
+  async #run(plan: NativePlan): Promise<ExecutedQuery> {
+    const { search, target, run, caller, deadline } = this.#search;
+    const timed = { ...plan, timeout_ms: deadline.leftMs };
+    const executed = await executeQuery({ plan: timed, vectors: search.vectors }, target, run, caller);
+    this.#first ??= executed;
+    this.damaged = Math.max(this.damaged, executed.damaged);
+    return executed;
+  }
+}
+
+/** Sorted hits go on behind the last one, scored ones behind their number; searches by vectors begin again and look further. */
+function nextWindow(base: NativePlan, plan: NativePlan, { hits }: ExecutedQuery, size: number): NativePlan {
+  const { aggregations: _, profile: _profile, ...later } = base;
+  if (base.legs) {
+    const limit = Math.min(limits.queryLimitMax, plan.limit * 2);
+    return { ...later, limit, offset: 0, ...widened(base, limit) };
+  }
+  const place = hits.at(-1)?.place;
+  if (place) return { ...later, limit: size, offset: 0, cursor: { ...place, before: false } };
+  return { ...later, limit: size, offset: plan.offset + hits.length };
+}
+
+function widened({ fusion }: NativePlan, limit: number): Pick<NativePlan, 'fusion'> | undefined {
+  return fusion && { fusion: { ...fusion, window: Math.max(fusion.window, limit) } };
+}

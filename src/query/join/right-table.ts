@@ -1,0 +1,204 @@
+import { limits } from '../../config/limits.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { compareKeys } from '../../lib/key-order.ts';
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { StoredDocument } from '../../storage/reader/document-store.ts';
+import { matchStored, openTarget } from '../execution/open-target.ts';
+import { executeQuery } from '../execution/query-executor.ts';
+import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
+import type { NativePlan } from '../plan/native-plan.ts';
+import { anyOf, type PlanNode } from '../plan/plan-nodes.ts';
+import type { SearchableTable } from '../searchable-table.ts';
+import { hasExactForm } from './exact-form.ts';
+import type { RightRow } from './joined-row.ts';
+import type { RightSide } from './right-side.ts';
+
+interface RightTableDeps {
+  readonly table: SearchableTable;
+  readonly lease: Disposable & { readonly ranges: readonly IndexedRange[] };
+  /** What rows have to match and the caller may see; undefined for all. */
+  readonly filter: NativePlan | undefined;
+  readonly keyPrefix: string | undefined;
+  readonly limit: number | undefined;
+  readonly run: RunNativeQuery;
+  readonly clock: Clock;
+  readonly caller: QueryCaller;
+}
+
+/** Longer strings have no column of their own in an index. */
+const exactCharsMax = 64;
+const pageRows = 1_024;
+/** Searches of one lookup when the index that it began with is closed under it. */
+const attemptsMax = 3;
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** The right side of a join that is a table of this database. */
+export class RightTable implements RightSide {
+  readonly #deps: RightTableDeps;
+  readonly #expiredAtOrBeforeMs: number | undefined;
+  isCurrent = true;
+
+  constructor(deps: RightTableDeps) {
+    this.#deps = deps;
+    this.#expiredAtOrBeforeMs = deps.table.expiredAtOrBeforeMs(deps.clock.nowMs());
+  }
+
+  get rows(): number {
+    const { lease } = this.#deps;
+    return lease.ranges.reduce((rows, { stored }) => rows + stored.info().documents, 0);
+  }
+
+  /** As the rows are stored, whatever indexes show. */
+  async all(): Promise<RightRow[]> {
+    const { lease, keyPrefix = '', limit = Number.POSITIVE_INFINITY, caller } = this.#deps;
+    const budget = new RowBudget();
+    const rows: RightRow[] = [];
+    for (const { stored } of lease.ranges) {
+      let from: { key: string; inclusive: boolean } | undefined = { key: keyPrefix, inclusive: true };
+      while (from && rows.length < limit) {
+        caller.signal.throwIfAborted();
+        const bounds = { fromKey: from.key, fromInclusive: from.inclusive, toKey: null, toInclusive: true };
+        const page = stored.documents.page(bounds);
+        if (page.damaged.length > 0) throw damagedRow();
+        const isPast = page.lastKey !== undefined && !page.lastKey.startsWith(keyPrefix);
+        for (const row of await this.#matching(page.documents)) budget.add(row, rows);
+        from = page.more && !isPast && page.lastKey !== undefined ? { key: page.lastKey, inclusive: false } : undefined;
+        await yieldToEventLoop();
+      }
+    }
+    return rows.slice(0, Math.min(limit, rows.length));
+  }
+
+  byKeys(keys: readonly string[]): Promise<RightRow[]> | undefined {
+    return this.#deps.limit === undefined ? this.#byKeys(keys) : undefined;
+  }
+
+  async #byKeys(keys: readonly string[]): Promise<RightRow[]> {
+    const { lease, table } = this.#deps;
+    const ranges = lease.ranges;
+    const budget = new RowBudget();
+    const rows: RightRow[] = [];
+    const documents = keys.flatMap((key) => {
+      return documentOf(ranges[table.rangeOf(key)], key) ?? [];
+    });
+    for (const row of await this.#matching(documents)) budget.add(row, rows);
+    return rows.sort((left, right) => compareKeys(left.key, right.key));
+  }
+
+  byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
+    const { limit, table } = this.#deps;
+    const isFound = limit === undefined && values.every(isIndexed) && hasExactForm(table.settings.schema, field);
+    return isFound ? this.#byValues(field, values) : undefined;
+  }
+
+  async #byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> {
+    const { table, lease, clock, caller } = this.#deps;
+    const plan = this.#planOf(field, values);
+    const searched = { table, ranges: lease.ranges, clock, signal: caller.signal };
+    for (let attempt = 1; ; attempt += 1) {
+      const target = await openTarget(searched, { plan, waitForIndexMs: undefined }, clock.nowMs());
+      // What an index has yet to show would be missing from the join.
+      if (!(await target.freshness.waitUntilShown(target.freshness.heads()))) this.isCurrent = false;
+      try {
+        return await this.#search(plan, target);
+      } catch (error) {
+        // A schema change has closed an index between two looks at it.
+        if (target.isOpen() || attempt === attemptsMax) throw error;
+      }
+    }
+  }
+
+  async #search(asked: NativePlan, target: QueryTarget): Promise<RightRow[]> {
+    const { run, caller } = this.#deps;
+    const plan = { ...asked };
+    const budget = new RowBudget();
+    const rows: RightRow[] = [];
+    for (;;) {
+      const { hits, isPartial, damaged } = await executeQuery({ plan, vectors: noVectors }, target, run, caller);
+      if (damaged > 0) throw damagedRow();
+      if (isPartial) this.isCurrent = false;
+      for (const { document } of hits) budget.add(document, rows);
+      const place = hits.at(-1)?.place;
+      if (hits.length < pageRows || !place) return rows;
+      plan.cursor = { ...place, before: false };
+    }
+  }
+
+  #planOf(field: string, values: readonly (string | number | boolean)[]): NativePlan {
+    const { filter, keyPrefix } = this.#deps;
+    const terms = values.map(
+      (value): PlanNode =>
+        typeof value === 'boolean'
+          ? { kind: 'bool_field', field, value, boost: 1 }
+          : { kind: 'term', field, value, boost: 1 },
+    );
+    return {
+      exclusion: [],
+      total_exact_up_to: 0,
+      ...filter,
+      filter: [...(filter?.filter ?? []), anyOf(terms)],
+      ...(keyPrefix ? { key_prefix: keyPrefix } : {}),
+      ...(this.#expiredAtOrBeforeMs === undefined ? {} : { expired_at_or_before_ms: this.#expiredAtOrBeforeMs }),
+      count_only: false,
+      exact_total: false,
+      limit: pageRows,
+      offset: 0,
+      sort: [{ field: '_id', desc: false }],
+    };
+  }
+
+  async #matching(documents: readonly StoredDocument[]): Promise<RightRow[]> {
+    const { table, filter, keyPrefix = '' } = this.#deps;
+    const bound = this.#expiredAtOrBeforeMs;
+    const living = documents.filter(
+      ({ key, ttlBaseMs }) =>
+        key.startsWith(keyPrefix) && (bound === undefined || ttlBaseMs === undefined || ttlBaseMs > bound),
+    );
+    const matches = filter && living.length > 0 ? await matchStored(table, filter, living) : undefined;
+    const shown = matches ? living.filter((_, at) => matches[at]) : living;
+    return shown.map(({ key, body }) => ({ key, text: decoder.decode(body) }));
+  }
+
+  [Symbol.dispose](): void {
+    this.#deps.lease[Symbol.dispose]();
+  }
+}
+
+const noVectors = new Uint8Array(0);
+
+function documentOf(range: IndexedRange | undefined, key: string): StoredDocument | undefined {
+  try {
+    return range?.stored.documents.get(key);
+  } catch (error) {
+    throw error instanceof ServiceError && error.code === 'data_corrupted' ? damagedRow() : error;
+  }
+}
+
+/** Whether a damaged row would be joined cannot be told; of a hidden one not even that it is there. */
+function damagedRow(): ServiceError {
+  return new ServiceError('data_corrupted', 'join: a stored document of the right table does not match its checksum');
+}
+
+/** Dates are indexed as instants, long strings not as a whole. */
+function isIndexed(value: string | number | boolean): boolean {
+  return typeof value !== 'string' || (value.length <= exactCharsMax && !/^\s*\d{4}-\d\d/.test(value));
+}
+
+/** Bounds what of the right side is held. */
+class RowBudget {
+  #rows = 0;
+  #chars = 0;
+
+  add(row: RightRow, rows: RightRow[]): void {
+    this.#rows += 1;
+    this.#chars += row.text.length;
+    if (this.#rows > limits.joinRightRowsMax || this.#chars > limits.joinRightCharsMax) {
+      const what = `${limits.joinRightRowsMax} rows, ${limits.joinRightCharsMax} characters`;
+      const message = `join: the right side is too large to be held (${what}); narrow it with "right_filters"`;
+      throw new ServiceError('limit_exceeded', message);
+    }
+    rows.push({ key: row.key, text: row.text });
+  }
+}

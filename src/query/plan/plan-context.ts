@@ -1,0 +1,21 @@
+import type { Caller } from '../../access/principal.ts';
+import { synonymsOf } from '../request/synonyms.ts';
+import type { SearchableTable } from '../searchable-table.ts';
+import type { PlanContext } from './query-plan.ts';
+import { readRowFilters } from './row-filter.ts';
+
+/** What planning needs to know of the table and of who asks. */
+export function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
+  const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
+  const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);
+  return {
+    name,
+    ttlDurationMs,
+    nowMs,
+    synonyms: synonymsOf(settings.schema),
+    indexes: listedIndexes.map(({ definition }) => definition),
+    embedders: new Set(withEmbedder.map((index) => index.name)),
+    hasTextIndex,
+    rowFilters: readRowFilters(caller, name),
+  };
+}
