@@ -44,12 +44,12 @@ const ranks: Readonly<Record<string, number>> = {
   connections: 7,
   query: 8,
   tables: 9,
-  backup: 9,
-  http: 10,
-  server: 11,
-  'embedded.ts': 12,
-  cli: 12,
-  'main.ts': 13,
+  backup: 10,
+  http: 11,
+  server: 12,
+  'embedded.ts': 13,
+  cli: 13,
+  'main.ts': 14,
 };
 
 /** `src/http/app.ts` -> `http`; `src/main.ts` -> `main.ts` */

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { S3Client } from 'bun';
 import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import { type Clock, within } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { bucketClient } from './bucket-client.ts';
 import type { Connection, OtherConnection } from './connection.ts';
 import { listModels, type ModelListing, type OwnModels } from './model-listing.ts';
 
@@ -57,20 +57,7 @@ async function probeDirectory(root: string): Promise<ProbeResult> {
 
 /** Lists one key of the first bucket. */
 async function probeStore({ id, options }: OtherConnection, deps: ProbeDeps): Promise<ProbeResult> {
-  const { endpoint, ioRegion: region, buckets = [], accessKeyId, secretAccessKey, sessionToken } = options;
-  const address = new URL(endpoint ?? `https://s3.${region ?? 'us-east-1'}.amazonaws.com`);
-  const resolved = (credential: string | undefined) =>
-    credential === undefined ? undefined : deps.http.credentials.resolve(credential, address);
-  const keys = { key: resolved(accessKeyId), secret: resolved(secretAccessKey), token: resolved(sessionToken) };
-  const client = new S3Client({
-    endpoint: address.href,
-    bucket: buckets[0] ?? '',
-    ...(region === undefined ? {} : { region }),
-    // Empty ones, so that the runtime does not look for keys in the environment.
-    accessKeyId: keys.key ?? '',
-    secretAccessKey: keys.secret ?? '',
-    ...(keys.token === undefined ? {} : { sessionToken: keys.token }),
-  });
+  const client = bucketClient(options, options.buckets?.[0] ?? '', deps.http.credentials);
   const listing = client.list({ maxKeys: 1 }).catch((error: unknown) => {
     deps.onFailed(id, error);
     throw new ServiceError('upstream_failed', 'the object store refuses, or cannot be reached');

@@ -19,6 +19,7 @@ import { openInference, startInference } from './inference/open-inference.ts';
 import { openProviders } from './inference/open-providers.ts';
 import { openTemplateMedia } from './inference/open-template-media.ts';
 import { addHealthChecks, addReplayCheck, nodeHealth } from './observability/service-health.ts';
+import { openBackups } from './open-backups.ts';
 import { openConnections } from './open-connections.ts';
 import { openPartner } from './open-partner.ts';
 
@@ -81,7 +82,18 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   });
   const readiness = new Readiness();
   const cluster = clusterSource(start, database, { secrets: secrets.store, providers });
-  const services = { ...database.services, cluster, secrets, connections, partner, inference, readiness, access };
+  const backups = openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
+  const services = {
+    ...database.services,
+    backups,
+    cluster,
+    secrets,
+    connections,
+    partner,
+    inference,
+    readiness,
+    access,
+  };
   const app = createApp(
     { options: () => config.config, socket, logger, clock, limits, metrics },
     allRoutes(services, packageFile.version),

@@ -17,10 +17,10 @@ import { bytesBelow, fileBytes, fileStamp } from './directory/disk-usage.ts';
 import { checkFileHeaders } from './directory/file-headers.ts';
 import { Removals } from './directory/removals.ts';
 import { RangeReader } from './reader/range-reader.ts';
-import type { StorageCalls, StorageEvent } from './storage-calls.ts';
+import type { CutPageRequest, CutReport, StorageCalls, StorageEvent } from './storage-calls.ts';
 import { StorageFaults } from './storage-faults.ts';
 import { WalCheckpointer } from './wal/wal-checkpointer.ts';
-import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from './write-request.ts';
+import type { AppliedWrite, EntryListener, FeedPage, RangeId, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 
 interface StorageOptions {
@@ -187,6 +187,23 @@ export class Storage {
       if (nextMs === undefined) return;
       await pause(this.#deps.clock, nextMs, signal);
     }
+  }
+
+  /**
+   * Opens ranges at one instant, between two writes. The write-ahead logs are kept from being emptied until `endCut`, so
+   * that has to come soon.
+   */
+  cut(rangeIds: readonly RangeId[]): Promise<CutReport> {
+    return this.#channel.call('cut', { rangeIds });
+  }
+
+  /** The next changes of a range up to the cut, each document with all of these parts; undefined behind the last. */
+  cutPage(request: CutPageRequest): Promise<FeedPage | undefined> {
+    return this.#channel.call('cutPage', request);
+  }
+
+  endCut(cutId: number): Promise<void> {
+    return this.#channel.call('endCut', { cutId });
   }
 
   /** Tells one state of a closed range's documents from another; undefined when their file is missing. */

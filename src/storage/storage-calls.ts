@@ -5,10 +5,11 @@ import type {
   JobRecord,
   NewJob,
   RangeFactsRecord,
+  TableDefinition,
   TableRecord,
 } from './catalog/catalog-records.ts';
 import type { RangeSnapshot } from './range/range-snapshot.ts';
-import type { AppliedWrite, RangeId, WriteRequest } from './write-request.ts';
+import type { AppliedWrite, FeedPage, RangeId, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 import type { DiskCondition } from './writer/disk-space.ts';
 
@@ -46,6 +47,16 @@ export interface NewTable {
   /** Key intervals in order; the first starts at '', each next where the one before ends, the last ends at null. */
   ranges: readonly { startKey: string; endKey: string | null }[];
   indexes: readonly NewIndex[];
+  /** Of a table that a restore makes: nobody sees it before it is published. */
+  staged?: StagedTable;
+}
+
+/** What a restored table brings along, so that its parts are found under the ids that they have. */
+export interface StagedTable {
+  /** Its versions are above this sequence. */
+  aboveSequence: number;
+  lastPartId: number;
+  enrichments: TableDefinition['enrichments'];
 }
 
 export interface NewIndex {
@@ -55,6 +66,8 @@ export interface NewIndex {
   state: string;
   /** Of an index of vectors: what two indexes have in common that can have the same vectors, such as their dimension. */
   shape?: string | undefined;
+  /** The part that a restored index had; the next of the table unless given. */
+  partId?: number;
 }
 
 export interface DroppedIndex {
@@ -93,6 +106,35 @@ export interface PurgeReport {
   done: boolean;
 }
 
+/** Several ranges at one instant. */
+export interface CutReport {
+  cutId: number;
+  /** In the order in which they were asked for. */
+  ranges: RangeSnapshot[];
+  /** The tables of these ranges, as they are at that instant. */
+  tables: TableDefinition[];
+}
+
+export interface CutPageRequest {
+  cutId: number;
+  rangeId: RangeId;
+  afterSequence: number;
+  parts: readonly number[];
+}
+
+/** A staged table that takes its name, and the place of the table that has it. */
+export interface TablePublication {
+  tableId: number;
+  name: string;
+  /** The table that goes; undefined where there must be none. */
+  replaces: number | undefined;
+  nowMs: number;
+  /** The last sequences of its ranges, where they are known. */
+  heads: ReadonlyMap<RangeId, number>;
+  /** Noted in the same transaction. */
+  job: JobChange;
+}
+
 /** What the storage writer can be asked. */
 export type StorageCalls = {
   start: [WriterStart, StartReport];
@@ -110,6 +152,11 @@ export type StorageCalls = {
   dropPart: [{ rangeId: RangeId; partId: number }, { done: boolean }];
   createTable: [NewTable, TableRecord];
   dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, { removed: string[] }];
+  publishTable: [TablePublication, { table: TableRecord; removed: string[] }];
+  /** Opens several ranges at one instant. `endCut` has to follow. */
+  cut: [{ rangeIds: readonly RangeId[] }, CutReport];
+  cutPage: [CutPageRequest, FeedPage | undefined];
+  endCut: [{ cutId: number }, undefined];
   saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];
   changeTable: [TableChange, TableChangeReport];
   addJob: [NewJob, JobRecord];

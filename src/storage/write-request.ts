@@ -54,6 +54,11 @@ export interface RangeWrite {
   deleteIf?: readonly ConditionalDelete[];
   /** Dotted path of the field that holds a document's TTL base; only transforms read it. */
   ttlField?: string;
+  /**
+   * The frame has puts with the ordinals that a backup has given them, each with all of its document's parts behind it, and
+   * deletes by ordinal: rows of a restore.
+   */
+  keepsOrdinals?: boolean;
   /** The frame names documents by transforms without operations: only their TTL bases are read again. */
   ttlBasesOnly?: boolean;
 }
@@ -138,6 +143,11 @@ export interface PostImages {
   frame: Uint8Array<ArrayBuffer>;
   firstSequence: number;
   lastSequence: number;
+}
+
+/** Post-images read back, and the documents among them that are damaged. */
+export interface FeedPage extends PostImages {
+  damaged: { key: string; reason: string }[];
 }
 
 /** What one request did to one range, durably. */

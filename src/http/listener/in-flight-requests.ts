@@ -30,6 +30,8 @@ export class InFlightRequest {
   bodyBytes = 0;
   /** True while a body that is read whole is on its way, whose deadline is kept here. */
   awaitsWholeBody = false;
+  /** Goes on as long as its client waits. */
+  takesLong = false;
   /** Whether its connection was given more time than an idle one has. */
   isExtended = false;
   #stop: AbortController | undefined;
@@ -184,7 +186,7 @@ export class InFlightRequests {
     const { bodyDeadlineMs, requestDeadlineMs } = this.#options;
     for (const entry of this.#open) {
       const ageMs = nowMs - entry.startedMs;
-      if (ageMs >= requestDeadlineMs) {
+      if (ageMs >= requestDeadlineMs && !entry.takesLong) {
         entry.expire(
           new ServiceError('deadline_exceeded', 'the request did not finish in time; a write may have been applied'),
         );

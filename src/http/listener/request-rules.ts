@@ -152,6 +152,7 @@ export class RequestRules implements ExchangeHost {
   /** Up to the body: what it takes to be heard at all, then by whom the request is made, then whether that one may. */
   #enter(exchange: Exchange, route: Route, params: Record<string, string> | undefined): Promise<void> | undefined {
     exchange.route = route;
+    exchange.takesLong = route.takesLong === true;
     if (!route.always) this.admit(exchange);
     if (params !== undefined) {
       checkDecoding(params, exchange.request);

@@ -3,6 +3,7 @@ import type { AccessServices } from '../auth/access-services.ts';
 import { keyRoutes } from '../auth/keys.ts';
 import { subjectRoutes } from '../auth/subjects.ts';
 import { userRoutes } from '../auth/users.ts';
+import { backupRoutes } from '../database/backups.ts';
 import { clusterRoutes } from '../database/cluster.ts';
 import { type ConnectionRoutesDeps, connectionRoutes } from '../database/connections.ts';
 import { documentRoutes } from '../database/documents.ts';
@@ -28,6 +29,7 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
+  readonly backups: Parameters<typeof backupRoutes>[0];
   readonly secrets: SecretRoutesDeps;
   readonly connections: ConnectionRoutesDeps;
   readonly partner: PartnerRoutesDeps;
@@ -47,6 +49,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
+    ...backupRoutes(services.backups),
     ...secretRoutes(services.secrets),
     ...connectionRoutes(services.connections),
     ...partnerRoutes(services.partner),

@@ -102,6 +102,8 @@ interface RouteSpec<Path extends string, Query extends TObject, Body extends Bod
   readonly msgpack?: boolean;
   /** Keeps the route out of the published interface. */
   readonly hidden?: boolean;
+  /** Has no deadline: it goes on as long as its client waits. */
+  readonly takesLong?: boolean;
   /** Answered also while the server is full or stopping: probes. */
   readonly always?: boolean;
   /**

@@ -14,15 +14,12 @@ interface Part {
  */
 export const unimplementedParts: readonly Part[] = [
   {
-    name: 'Backup and restore',
+    name: 'Restore',
     routes: [
-      'POST /db/v1/backup',
-      'GET /db/v1/backups',
       'POST /db/v1/restore',
       'GET /db/v1/restore/jobs',
       'GET /db/v1/restore/jobs/:job',
       'DELETE /db/v1/restore/jobs/:job',
-      'POST /db/v1/tables/:table/backup',
       'POST /db/v1/tables/:table/restore',
     ],
   },

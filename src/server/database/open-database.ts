@@ -14,6 +14,7 @@ import { CursorSeal } from '../../query/execution/page-cursor.ts';
 import { QueryEmbeddings } from '../../query/inputs/query-embeddings.ts';
 import { QueryService } from '../../query/query-service.ts';
 import type { AccessStore } from '../../storage/catalog/access-store.ts';
+import type { Storage } from '../../storage/open-storage.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
 import { DocumentReads } from '../../tables/reads/document-reads.ts';
 import type { TableService } from '../../tables/table-service.ts';
@@ -36,6 +37,7 @@ export interface Database {
     readonly queries: QueryService;
     readonly indexes: IndexService;
   };
+  readonly storage: Storage;
   /** Where users and keys are kept. */
   readonly access: AccessStore;
   readonly health: Health;
@@ -73,6 +75,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       queries: buildQueries(core, tables),
       indexes: new IndexService(tables, core.storage, enrichment),
     },
+    storage: core.storage,
     access: core.storage.access,
     health: core.health,
     pool,

@@ -2,7 +2,14 @@ import type { Database, Statement } from 'bun:sqlite';
 import { must } from '../../lib/assert.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { DroppedIndex, NewIndex, NewTable, TableChange, TableChangeReport } from '../storage-calls.ts';
+import type {
+  DroppedIndex,
+  NewIndex,
+  NewTable,
+  TableChange,
+  TableChangeReport,
+  TablePublication,
+} from '../storage-calls.ts';
 import type { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
 import type { AccessChange } from './access-records.ts';
@@ -52,14 +59,20 @@ export class CatalogFile {
         throw new ServiceError('already_exists', `the table "${table.name}" exists already`);
       }
       const tableId = this.#next('table_id');
-      const firstSequence = Math.max(this.#counter('sequence') + 1, table.createdMs * 1_000);
-      this.#statements.addTable.run(tableId, table.name, table.createdMs, table.record);
+      const { staged } = table;
+      const above = Math.max(this.#counter('sequence'), staged?.aboveSequence ?? 0);
+      const firstSequence = Math.max(above + 1, table.createdMs * 1_000);
+      this.#statements.addTable.run(tableId, table.name, staged ? 'staged' : 'live', table.createdMs, table.record);
       for (const { startKey, endKey } of table.ranges) {
         const rangeId = this.#next('range_id');
         prepareRange(rangeId, firstSequence);
         this.#statements.addRange.run(rangeId, tableId, startKey, endKey, 1, firstSequence);
       }
       for (const index of table.indexes) this.#addIndex(tableId, index);
+      if (staged) this.#statements.setLastPart.run(staged.lastPartId, tableId);
+      for (const { partId, name, config, state, replacedBy } of staged?.enrichments ?? []) {
+        this.#statements.addEnrichment.run(tableId, partId, name, config, state, replacedBy);
+      }
       return this.#table(tableId);
     });
   }
@@ -83,16 +96,30 @@ export class CatalogFile {
 
   /** `sequenceMark` is the greatest sequence that any range of the table has given. */
   dropTable(tableId: number, sequenceMark: number): void {
-    this.#change(() => {
-      this.#raise('sequence', sequenceMark);
-      this.#statements.dropFacts.run(tableId);
-      this.#statements.dropHeads.run(tableId);
-      this.#statements.dropIndexes.run(tableId);
-      this.#statements.dropKeptParts.run(tableId);
-      this.#statements.dropEnrichments.run(tableId);
-      this.#statements.dropRanges.run(tableId);
-      this.#statements.dropTable.run(tableId);
+    this.#change(() => this.#dropTable(tableId, sequenceMark));
+  }
+
+  /** Gives a staged table its name, in place of the table that has it, and notes that in the job of the restore. */
+  publishTable({ tableId, name, replaces, job }: TablePublication, sequenceMark: number): TableRecord {
+    return this.#change(() => {
+      if (replaces !== undefined) this.#dropTable(replaces, sequenceMark);
+      if (this.queries.table(name)) throw new ServiceError('already_exists', `there is a table "${name}" already`);
+      this.#table(tableId);
+      this.#statements.publish.run(name, tableId);
+      this.#jobs.change(job);
+      return this.#table(tableId);
     });
+  }
+
+  #dropTable(tableId: number, sequenceMark: number): void {
+    this.#raise('sequence', sequenceMark);
+    this.#statements.dropFacts.run(tableId);
+    this.#statements.dropHeads.run(tableId);
+    this.#statements.dropIndexes.run(tableId);
+    this.#statements.dropKeptParts.run(tableId);
+    this.#statements.dropEnrichments.run(tableId);
+    this.#statements.dropRanges.run(tableId);
+    this.#statements.dropTable.run(tableId);
   }
 
   addJob(job: NewJob): JobRecord {
@@ -204,7 +231,7 @@ export class CatalogFile {
       index.shape === undefined
         ? null
         : (this.#statements.takeKeptPart.get(tableId, index.name, index.shape) as { partId: number } | null);
-    const partId = kept?.partId ?? this.#nextPart(tableId);
+    const partId = index.partId ?? kept?.partId ?? this.#nextPart(tableId);
     if (index.shape !== undefined && partId >= partIdEnd) {
       const message =
         `all ${partIdEnd - 1} part ids of this table are used up: no index "${index.name}" with vectors can be ` +
@@ -247,7 +274,12 @@ function prepare(database: Database) {
     begin: statement('BEGIN IMMEDIATE'),
     commit: statement('COMMIT'),
     rollback: statement('ROLLBACK'),
-    addTable: statement('INSERT INTO tables (id, name, created_ms, record) VALUES (?, ?, ?, ?)'),
+    addTable: statement('INSERT INTO tables (id, name, state, created_ms, record) VALUES (?, ?, ?, ?, ?)'),
+    publish: statement("UPDATE tables SET name = ?, state = 'live' WHERE id = ? AND state = 'staged'"),
+    setLastPart: statement('UPDATE tables SET last_part_id = max(last_part_id, ?) WHERE id = ?'),
+    addEnrichment: statement(
+      'INSERT INTO enrichments (table_id, part_id, name, config, state, replaced_by) VALUES (?, ?, ?, ?, ?, ?)',
+    ),
     addRange: statement(
       'INSERT INTO ranges (id, table_id, start_key, end_key, generation, first_sequence) VALUES (?, ?, ?, ?, ?, ?)',
     ),

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import { schemaVersion } from '../connection.ts';
 import type { RangeId } from '../write-request.ts';
-import type { IndexRecord, RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import type { IndexRecord, RangeFactsRecord, RangeRecord, TableDefinition, TableRecord } from './catalog-records.ts';
 
 const rangeColumns =
   'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
@@ -42,6 +42,17 @@ export function catalogQueries(database: Database) {
     tables: (): TableRecord[] => tableRows.all().flatMap((row) => complete(row) ?? []),
     table: (name: string): TableRecord | undefined => complete(tableByName.get(name)),
     tableById: (tableId: number): TableRecord | undefined => complete(tableById.get(tableId)),
+    definition: (tableId: number): TableDefinition | undefined => {
+      const table = complete(tableById.get(tableId));
+      if (!table) return undefined;
+      using last = database.prepare('SELECT last_part_id AS lastPartId FROM tables WHERE id = ?');
+      using made = database.prepare(
+        'SELECT part_id AS partId, name, config, state, replaced_by AS replacedBy FROM enrichments ' +
+          'WHERE table_id = ? ORDER BY part_id',
+      );
+      const enrichments = made.all(tableId) as TableDefinition['enrichments'];
+      return { table, ...(last.get(tableId) as { lastPartId: number }), enrichments };
+    },
     range,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],

@@ -14,6 +14,24 @@ export interface TableRecord {
   indexes: IndexRecord[];
 }
 
+/** All that the catalog says of a table. */
+export interface TableDefinition {
+  table: TableRecord;
+  /** The last part id that the table has given. */
+  lastPartId: number;
+  enrichments: EnrichmentRecord[];
+}
+
+/** What the server makes of a table's documents, as the catalog holds it. */
+interface EnrichmentRecord {
+  partId: number;
+  name: string;
+  /** JSON. */
+  config: string;
+  state: string;
+  replacedBy: number | null;
+}
+
 export interface RangeRecord {
   rangeId: RangeId;
   tableId: number;

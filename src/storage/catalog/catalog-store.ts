@@ -1,11 +1,11 @@
 import type { WorkerChannel } from '../../runtime/worker-channel.ts';
 import { openReader } from '../connection.ts';
 import type { Removals } from '../directory/removals.ts';
-import type { NewTable, StorageCalls, TableChange, TableChangeReport } from '../storage-calls.ts';
+import type { NewTable, StorageCalls, TableChange, TableChangeReport, TablePublication } from '../storage-calls.ts';
 import { reading } from '../storage-error.ts';
 import type { RangeId } from '../write-request.ts';
 import { type CatalogQueries, catalogQueries } from './catalog-queries.ts';
-import type { RangeFactsRecord, RangeRecord, TableRecord } from './catalog-records.ts';
+import type { RangeFactsRecord, RangeRecord, TableDefinition, TableRecord } from './catalog-records.ts';
 
 const catalogSource = { name: 'the catalog' };
 
@@ -60,6 +60,21 @@ export class CatalogStore {
   async dropTable(tableId: number, nowMs: number, heads: ReadonlyMap<RangeId, number>): Promise<void> {
     const { removed } = await this.#channel.call('dropTable', { tableId, nowMs, heads });
     this.#removals.add(removed);
+  }
+
+  /**
+   * Publishes a staged table, as `TablePublication` says; the files of the one that it replaces are removed. Close the ranges of
+   * both first. Fails with `already_exists` where the name is taken.
+   */
+  async publishTable(publication: TablePublication): Promise<TableRecord> {
+    const { table, removed } = await this.#channel.call('publishTable', publication);
+    this.#removals.add(removed);
+    return table;
+  }
+
+  /** All that the catalog says of a table. */
+  definition(tableId: number): TableDefinition | undefined {
+    return reading(catalogSource, () => this.#reading.definition(tableId));
   }
 
   /** What was last saved of each range, whether it is still true or not. */

@@ -11,6 +11,7 @@ import {
 } from '../write-request.ts';
 import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
+import { restoreRows } from './restore-rows.ts';
 import {
   documentOfRow,
   fillPlace,
@@ -48,9 +49,15 @@ export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, 
 export function evaluateWrite(file: RangeWriter, write: RangeWrite, context: EvaluationContext): Evaluation {
   const counts = zeroCounts();
   const firstSequence = file.state.nextSequence;
-  const frame = write.merge ? evaluateMerge(file, write, context, counts) : evaluateRows(file, write, context, counts);
+  const frame = imagesOf(file, write, context, counts);
   if (frame === undefined) return { counts, images: undefined };
   return { counts, images: { frame, firstSequence, lastSequence: file.state.nextSequence - 1 } };
+}
+
+function imagesOf(file: RangeWriter, write: RangeWrite, context: EvaluationContext, counts: WriteCounts) {
+  if (write.merge) return evaluateMerge(file, write, context, counts);
+  if (write.keepsOrdinals) return restoreRows(file, write, counts);
+  return evaluateRows(file, write, context, counts);
 }
 
 /** The rows of one request on their way into a range. */

@@ -209,6 +209,36 @@ export class RangeWriter {
     return { ordinal: existing.ordinal, sequence, isNew: false };
   }
 
+  /**
+   * Puts a document under the ordinal that it had in a backup. Fails with `backup_corrupted` when that is another document's
+   * here, or the key has another.
+   */
+  putAt(ordinal: number, document: NewDocument): RowPlace {
+    const { key, body, ttlBaseMs, writtenMs, crc } = document;
+    const { state } = this;
+    const held = this.find(key);
+    if (held?.ordinal === ordinal) return this.put(document, held);
+    if (held || ordinal === 0 || (ordinal < state.nextOrdinal && this.findOrdinal(ordinal))) {
+      throw new ServiceError(
+        'backup_corrupted',
+        'the backup has one key under two numbers, or one number for two keys',
+      );
+    }
+    const sequence = state.nextSequence;
+    this.#statements.insert.run(ordinal, key, sequence, ttlBaseMs || null, writtenMs || null, crc, body);
+    this.#statements.change.run(sequence, ordinal, 0, null, null);
+    state.nextOrdinal = Math.max(state.nextOrdinal, ordinal + 1);
+    state.nextSequence += 1;
+    state.documents += 1;
+    state.bytes += body.byteLength;
+    this.#writtenBytes += body.byteLength;
+    return { ordinal, sequence, isNew: true };
+  }
+
+  findOrdinal(ordinal: number): RowHead | undefined {
+    return (this.#statements.findOrdinal.get(ordinal) as RowHead | null) ?? undefined;
+  }
+
   /** Deletes a row that exists, and its parts; returns the tombstone's sequence. */
   remove(row: RowHead): number {
     const sequence = this.state.nextSequence;

@@ -4,7 +4,7 @@ import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { appendTombstone } from '../evaluation/row-writes.ts';
 import { partRowId } from '../range/part-rows.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
-import type { PostImages } from '../write-request.ts';
+import type { FeedPage } from '../write-request.ts';
 
 /**
  * Bounds of a page: rows, and bytes after which no further row is added. A page is read in one go on the main thread,
@@ -42,11 +42,6 @@ interface StoredRow {
   writtenMs?: number | null;
 }
 
-/** Post-images read back, and the documents among them that are damaged. */
-interface FeedPage extends PostImages {
-  damaged: { key: string; reason: string }[];
-}
-
 const noBytes = new Uint8Array(0);
 const everything: FeedRows = { documents: true };
 
@@ -60,9 +55,11 @@ export class ChangeFeed {
   readonly #part: Statement;
   readonly #key: Statement;
   readonly #source: ReadSource;
+  readonly #database: Database;
 
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
+    this.#database = database;
     this.#changes = database.prepare(
       'SELECT sequence, ordinal, deleted, part_id AS partId FROM changes WHERE sequence > ? ORDER BY sequence',
     );
@@ -83,6 +80,12 @@ export class ChangeFeed {
     const page = reading(this.#source, () => this.#page(afterSequence, rows));
     for (const { key } of page?.damaged ?? []) this.#source.documentDamaged?.(key);
     return page;
+  }
+
+  /** Superseded changes and tombstones up to this sequence are gone. */
+  purgedThrough(): number {
+    const sql = 'SELECT purged_through AS purged FROM range_identity';
+    return reading(this.#source, () => (this.#database.query(sql).get() as { purged: number }).purged);
   }
 
   close(): void {

@@ -109,6 +109,7 @@ export class DocumentStore {
   readonly #from: Statement;
   readonly #expired: Statement;
   readonly #scrubbed: Statement;
+  readonly #ordinals: Statement;
 
   constructor(path: string, source: ReadSource) {
     this.#source = source;
@@ -122,6 +123,7 @@ export class DocumentStore {
     this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
     this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
     this.#expired = this.#database.prepare('SELECT key, sequence FROM documents WHERE ttl_base_ms <= ? LIMIT ?');
+    this.#ordinals = this.#database.prepare('SELECT ordinal FROM documents WHERE ordinal > ? ORDER BY ordinal LIMIT ?');
     this.#scrubbed = this.#database.prepare(
       `SELECT ${columns} FROM documents WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
     );
@@ -205,6 +207,13 @@ export class DocumentStore {
     return { rows: rows.length, lastRow: last.ordinal, damagedKeys };
   }
 
+  /** Ordinals after one, ascending: a page of at most `rowsMax`. */
+  ordinalsAfter(afterOrdinal: number, rowsMax: number): number[] {
+    return reading(this.#source, () =>
+      this.#ordinals.values(afterOrdinal, rowsMax).map(([ordinal]) => Number(ordinal)),
+    );
+  }
+
   /** Some documents whose TTL base is at or before `boundMs`, with their versions. */
   expired(boundMs: number, rowsMax: number): { key: string; sequence: number }[] {
     const rows = reading(
@@ -238,7 +247,8 @@ export class DocumentStore {
   }
 
   #statements(): Statement[] {
-    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, this.#after, this.#from, this.#expired, this.#scrubbed];
+    const pages = [this.#after, this.#from, this.#expired, this.#scrubbed, this.#ordinals];
+    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, ...pages];
   }
 }
 

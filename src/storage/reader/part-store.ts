@@ -27,6 +27,7 @@ export class PartStore {
   readonly #after: Statement;
   readonly #keyOf: Statement;
   readonly #heads: Statement;
+  readonly #idsBetween: Statement;
 
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
@@ -35,6 +36,7 @@ export class PartStore {
     );
     this.#after = database.prepare('SELECT id, crc, body FROM parts WHERE id > ? ORDER BY id LIMIT ?');
     this.#keyOf = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
+    this.#idsBetween = database.prepare('SELECT id FROM parts WHERE id > ? AND id < ? ORDER BY id LIMIT ?');
     this.#heads = database.prepare(
       'SELECT id, substr(body, 1, 24) AS head FROM parts WHERE id IN (SELECT value FROM json_each(?))',
     );
@@ -79,8 +81,17 @@ export class PartStore {
     return { rows: rows.length, lastRow: last.id, damagedKeys };
   }
 
+  /** Ordinals after one, ascending, of the documents that have a part: a page of at most `rowsMax`. */
+  ordinalsAfter(partId: number, afterOrdinal: number, rowsMax: number): number[] {
+    const bounds = [partRowId(partId, afterOrdinal), partRowId(partId + 1, 0), rowsMax];
+    return reading(this.#source, () =>
+      this.#idsBetween.values(...bounds).map(([id]) => placeOfPart(Number(id)).ordinal),
+    );
+  }
+
   close(): void {
-    for (const statement of [this.#byIds, this.#after, this.#keyOf, this.#heads]) statement.finalize();
+    for (const statement of [this.#idsBetween, this.#byIds, this.#after, this.#keyOf, this.#heads])
+      statement.finalize();
   }
 
   #key(ordinal: number): string {

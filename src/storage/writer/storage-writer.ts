@@ -4,8 +4,9 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { CallOf, ChannelServer, IncomingCall } from '../../runtime/worker-channel.ts';
 import { CatalogFile } from '../catalog/catalog-file.ts';
 import { catalogMigrations } from '../catalog/catalog-migrations.ts';
+import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
-import type { StartReport, StorageCalls, StorageEvent, WriterStart } from '../storage-calls.ts';
+import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
 import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
@@ -13,6 +14,7 @@ import { AcknowledgedHeads } from './acknowledged-heads.ts';
 import { AppendRunner } from './append-runner.ts';
 import { CommitTimings } from './commit-timings.ts';
 import { DiskSpace } from './disk-space.ts';
+import { RangeCuts } from './range-cuts.ts';
 import { RedoRunner } from './redo-runner.ts';
 import { WritableRanges } from './writable-ranges.ts';
 
@@ -49,6 +51,7 @@ interface Running {
   runner: AppendRunner;
   space: DiskSpace;
   heads: AcknowledgedHeads;
+  cuts: RangeCuts;
 }
 
 /** Owns every SQLite write of a data directory. Lives in a worker thread; its calls arrive in order. */
@@ -171,6 +174,12 @@ export class StorageWriter {
       return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
     },
     dropTable: (request) => ({ removed: this.#dropTable(this.#live(), request) }),
+    publishTable: (publication) => this.#publishTable(this.#live(), publication),
+    cut: ({ rangeIds }) => this.#live().cuts.open(rangeIds),
+    cutPage: (request) => this.#live().cuts.page(request),
+    endCut: ({ cutId }) => {
+      this.#live().cuts.close(cutId);
+    },
     saveRangeFacts: ({ facts }) => {
       this.#live().catalog.saveRangeFacts(facts);
     },
@@ -218,7 +227,8 @@ export class StorageWriter {
     const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
     const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
     const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, heads, report });
-    this.#running = { directory, catalog, ranges, redo, runner, space, heads };
+    const cuts = new RangeCuts(ranges, catalog.queries, redo);
+    this.#running = { directory, catalog, ranges, redo, runner, space, heads, cuts };
     const finished = redo.finishAtStart();
     const lastRangeId = catalog.queries.counter('range_id');
     return { ...finished, lastRangeId, warnings: [...warnings, ...finished.warnings] };
@@ -257,10 +267,15 @@ export class StorageWriter {
   #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): string[] {
     const table = catalog.queries.tableById(tableId);
     if (!table) throw new ServiceError('table_not_found', 'the table does not exist any more');
-    let mark = nowMs * 1_000;
-    for (const { rangeId } of table.ranges) mark = Math.max(mark, heads.get(rangeId) ?? headOrZero(ranges, rangeId));
-    catalog.dropTable(tableId, mark);
+    catalog.dropTable(tableId, sequenceMark(ranges, table, heads, nowMs));
     return table.ranges.flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []);
+  }
+
+  #publishTable({ catalog, ranges }: Running, publication: TablePublication) {
+    const { replaces, heads, nowMs } = publication;
+    const old = replaces === undefined ? undefined : catalog.queries.tableById(replaces);
+    const table = catalog.publishTable(publication, old ? sequenceMark(ranges, old, heads, nowMs) : 0);
+    return { table, removed: (old?.ranges ?? []).flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []) };
   }
 
   #walCheckpointed({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
@@ -279,11 +294,12 @@ export class StorageWriter {
     } else ranges.get(rangeId).wal.checkpoint();
   }
 
-  #close({ ranges, catalog, runner, heads }: Running): void {
+  #close({ ranges, catalog, runner, heads, cuts }: Running): void {
     if (!this.#failure) heads.flush();
     this.#running = undefined;
     // After a failed sync nothing is written any more, not even a checkpoint.
     if (this.#failure) return;
+    cuts.closeAll();
     runner.forgetApplied();
     for (const range of [...ranges.all()]) ranges.close(range.file.rangeId);
     catalog.wal.finish();
@@ -303,6 +319,17 @@ export class StorageWriter {
     }
     return reported;
   }
+}
+
+/** Above every sequence that a table has given: no later table of its name gives one again. */
+function sequenceMark(
+  ranges: WritableRanges,
+  table: TableRecord,
+  heads: ReadonlyMap<RangeId, number>,
+  nowMs: number,
+): number {
+  const known = table.ranges.map(({ rangeId }) => heads.get(rangeId) ?? headOrZero(ranges, rangeId));
+  return Math.max(nowMs * 1_000, ...known);
 }
 
 /** A damaged range can be dropped, too; the time of the drop stands in for its head. */

@@ -64,6 +64,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
   'table write': ['POST /db/v1/tables/:table/batch', 'POST /db/v1/tables/:table/merge'],
   'table admin': [
     'DELETE /db/v1/tables/:table',
+    'POST /db/v1/tables/:table/backup',
     'POST /db/v1/tables/:table/indexes/:index',
     'DELETE /db/v1/tables/:table/indexes/:index',
     'PUT /db/v1/tables/:table/schema',
@@ -148,6 +149,8 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'DELETE /auth/v1/users/:user/permissions',
   ],
   'global admin': [
+    'POST /db/v1/backup',
+    'GET /db/v1/backups',
     'GET /auth/v1/subjects',
     'GET /auth/v1/subjects/:subject/permissions',
     'POST /auth/v1/subjects/:subject/permissions',

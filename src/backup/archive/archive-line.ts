@@ -1,0 +1,134 @@
+import { scanJson } from '../../engine/json-scan.ts';
+import { formOfBody, isPartDelete, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
+import { checkDocumentKey } from '../../protocol/document-key.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+
+/** A document with everything that belongs to it, as a line of an archive has it. */
+interface ArchivedDocument {
+  /** Number of the document in its range, the same on every line that concerns it. */
+  ordinal: number;
+  key: string;
+  version: number;
+  /** Milliseconds since 1970; 0 for none. */
+  ttlBaseMs: number;
+  /** Milliseconds since 1970; 0 where the body says so itself. */
+  writtenMs: number;
+  /** UTF-8 JSON object. */
+  body: Uint8Array;
+  /** Bodies of parts (`lib/parts/part-body.ts`), by part id. */
+  parts: readonly Uint8Array[];
+}
+
+/** Of the numbers from `from` to `to`, only these are there still: of documents, or of documents that have a part. */
+interface LiveOrdinals {
+  part: number | undefined;
+  from: number;
+  to: number;
+  ordinals: readonly number[];
+}
+
+type ArchiveLine =
+  | { kind: 'document'; document: ArchivedDocument }
+  | { kind: 'deleted'; ordinal: number }
+  | { kind: 'live'; live: LiveOrdinals };
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const bodyMark = encoder.encode(',"document":');
+const newline = 0x0a;
+const space = 0x20;
+const ordinalMax = 0xffff_ffff;
+
+/** The document is the last member, so that it is copied as it is and never parsed. */
+export function documentLine(document: ArchivedDocument): Uint8Array {
+  const { ordinal, key, version, ttlBaseMs, writtenMs, body, parts } = document;
+  const times = `${ttlBaseMs ? `,"ttl_base":${ttlBaseMs}` : ''}${writtenMs ? `,"written":${writtenMs}` : ''}`;
+  const encoded = parts.map((part) => `"${partIdOfBody(part)}":"${Buffer.from(part).toString('base64')}"`);
+  const shownParts = encoded.length === 0 ? '' : `,"parts":{${encoded.join(',')}}`;
+  const head = Buffer.from(
+    `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}${times}${shownParts},"document":`,
+  );
+  const line = new Uint8Array(head.byteLength + body.byteLength + 2);
+  line.set(head);
+  line.set(body, head.byteLength);
+  // Between tokens a line break says what a space says; inside strings there is none.
+  for (let at = line.indexOf(newline, head.byteLength); at !== -1; at = line.indexOf(newline, at)) line[at] = space;
+  line[line.byteLength - 2] = 0x7d;
+  line[line.byteLength - 1] = newline;
+  return line;
+}
+
+export function deletedLine(ordinal: number): Uint8Array {
+  return encoder.encode(`{"id":${ordinal},"deleted":true}\n`);
+}
+
+export function liveLine({ part, from, to, ordinals }: LiveOrdinals): Uint8Array {
+  return encoder.encode(`${JSON.stringify({ ...(part === undefined ? {} : { part }), from, to, live: ordinals })}\n`);
+}
+
+/** Reads a line, without its line break. Throws `backup_corrupted`. */
+export function readLine(line: Uint8Array, partIds: ReadonlySet<number>): ArchiveLine {
+  try {
+    const mark = Buffer.from(line.buffer, line.byteOffset, line.byteLength).indexOf(bodyMark);
+    if (mark === -1) return readOther(JSON.parse(decoder.decode(line)));
+    const head: unknown = JSON.parse(`${decoder.decode(line.subarray(0, mark))}}`);
+    const body = line.subarray(mark + bodyMark.byteLength, line.byteLength - 1);
+    if (line.at(-1) !== 0x7d || body[0] !== 0x7b) throw wrong();
+    scanJson(body);
+    return { kind: 'document', document: readDocument(head, body, partIds) };
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'backup_corrupted') throw error;
+    if (error instanceof ServiceError || error instanceof SyntaxError || error instanceof TypeError) throw wrong();
+    throw error;
+  }
+}
+
+function readDocument(head: unknown, body: Uint8Array, partIds: ReadonlySet<number>): ArchivedDocument {
+  const { id, key, version, ttl_base = 0, written = 0, parts = {} } = head as Record<string, unknown>;
+  if (typeof key !== 'string' || typeof parts !== 'object' || parts === null) throw wrong();
+  checkDocumentKey(key);
+  const bodies = Object.entries(parts).map(([partId, text]) => readPart(partId, text, partIds));
+  return {
+    ordinal: ordinalOf(id),
+    key,
+    version: whole(version),
+    ttlBaseMs: whole(ttl_base),
+    writtenMs: whole(written),
+    body,
+    parts: bodies,
+  };
+}
+
+function readPart(partId: string, text: unknown, partIds: ReadonlySet<number>): Uint8Array {
+  if (typeof text !== 'string') throw wrong();
+  const body = Buffer.from(text, 'base64');
+  const isKnown = body.byteLength >= 8 && String(partIdOfBody(body)) === partId && partIds.has(partIdOfBody(body));
+  if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.asset) throw wrong();
+  return body;
+}
+
+function readOther(value: unknown): ArchiveLine {
+  const { id, deleted, part, from, to, live } = value as Record<string, unknown>;
+  if (deleted === true) return { kind: 'deleted', ordinal: ordinalOf(id) };
+  if (!Array.isArray(live)) throw wrong();
+  const ordinals = live.map(ordinalOf);
+  return {
+    kind: 'live',
+    live: { part: part === undefined ? undefined : whole(part), from: whole(from), to: whole(to), ordinals },
+  };
+}
+
+function ordinalOf(value: unknown): number {
+  const ordinal = whole(value);
+  if (ordinal < 1 || ordinal > ordinalMax) throw wrong();
+  return ordinal;
+}
+
+function whole(value: unknown): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw wrong();
+}
+
+function wrong(): ServiceError {
+  return new ServiceError('backup_corrupted', 'a line of the backup is not what a backup has');
+}

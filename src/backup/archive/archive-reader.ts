@@ -1,0 +1,90 @@
+import type { ObjectStore } from '../stores/object-store.ts';
+import { type ArchiveFile, type BlockEntry, blockBytesMax, corrupted } from './manifest.ts';
+import { declaredSize } from './zstd-frame.ts';
+
+/** Where a line begins: the number of its block, and the byte in the uncompressed block. */
+interface LinePosition {
+  block: number;
+  byte: number;
+}
+
+/** Lines that were read together, and where the next one begins. */
+interface LinePage {
+  lines: Uint8Array[];
+  next: LinePosition;
+}
+
+const newline = 0x0a;
+/** A document with its parts, base64 included, is below this. */
+const lineBytesMax = 64 * 1_024 * 1_024;
+
+/**
+ * The lines of a range's file from a position on, a page for each block. What stands before it is read as well, for the
+ * checksum of the file. Nothing is believed of the file: every block is compared with the manifest before it is
+ * decompressed. Throws `backup_corrupted`, at the latest behind the last page.
+ */
+export async function* readLines(
+  store: ObjectStore,
+  file: ArchiveFile,
+  from: LinePosition = { block: 0, byte: 0 },
+): AsyncGenerator<LinePage> {
+  const hash = new Bun.CryptoHasher('sha256');
+  let at = 0;
+  let rest: Uint8Array = new Uint8Array(0);
+  for (const [number, entry] of file.blocks.entries()) {
+    const bytes = await store.read(file.name, at, at + entry.bytes);
+    if (bytes === undefined) throw corrupted(file.name, 'is missing');
+    checkBlock(file.name, bytes, entry);
+    hash.update(bytes);
+    at += entry.bytes;
+    if (number < from.block) continue;
+    const text = await decompress(file.name, bytes, entry);
+    const joined = rest.byteLength === 0 ? text.subarray(number === from.block ? from.byte : 0) : join(rest, text);
+    const { lines, used } = split(joined);
+    rest = joined.subarray(used);
+    if (rest.byteLength > lineBytesMax) throw corrupted(file.name, 'has a line that is too long');
+    if (lines.length === 0) continue;
+    // What is left over begins in this block, because the line before it has ended there.
+    const isEnd = rest.byteLength === 0;
+    const byte = text.byteLength - rest.byteLength;
+    yield { lines, next: isEnd ? { block: number + 1, byte: 0 } : { block: number, byte } };
+  }
+  if (rest.byteLength > 0) throw corrupted(file.name, 'ends in the middle of a line');
+  if (hash.digest('hex') !== file.sha256) throw corrupted(file.name, 'does not match its checksum');
+}
+
+function checkBlock(name: string, bytes: Uint8Array, { bytes: length, size, crc }: BlockEntry): void {
+  if (bytes.byteLength !== length) throw corrupted(name, 'is too short');
+  if (Bun.hash.crc32(bytes) !== crc) throw corrupted(name, 'has a block that does not match its checksum');
+  const declared = declaredSize(bytes);
+  if (declared === undefined || declared > blockBytesMax || declared !== size) {
+    throw corrupted(name, 'has a block of another size than it says');
+  }
+}
+
+async function decompress(name: string, bytes: Uint8Array<ArrayBuffer>, { size }: BlockEntry): Promise<Uint8Array> {
+  try {
+    const text = await Bun.zstdDecompress(bytes);
+    if (text.byteLength === size) return text;
+  } catch {
+    // Damaged in a way that the checksum does not tell.
+  }
+  throw corrupted(name, 'has a block that cannot be decompressed');
+}
+
+function split(text: Uint8Array): { lines: Uint8Array[]; used: number } {
+  const lines: Uint8Array[] = [];
+  let used = 0;
+  for (let end = text.indexOf(newline); end !== -1; end = text.indexOf(newline, used)) {
+    lines.push(text.subarray(used, end));
+    used = end + 1;
+  }
+  return { lines, used };
+}
+
+function join(left: Uint8Array, right: Uint8Array): Uint8Array {
+  const both = new Uint8Array(left.byteLength + right.byteLength);
+  both.set(left);
+  both.set(right, left.byteLength);
+  return both;
+}

@@ -1,0 +1,90 @@
+import { ServiceError } from '../protocol/service-error.ts';
+import {
+  type ArchiveFile,
+  type ClusterManifest,
+  checkBackupId,
+  readClusterManifest,
+  readTableManifest,
+  type TableManifest,
+} from './archive/manifest.ts';
+import type { ObjectStore } from './stores/object-store.ts';
+
+/** A backup with the manifests of all backups that it leans on, the oldest first. */
+interface BackupChain {
+  /** The backup itself. */
+  readonly cluster: ClusterManifest;
+  /** A table as the backup has it; undefined where it has none of the name. */
+  table(name: string): Promise<ChainedTable | undefined>;
+}
+
+/** A table of a backup, with all files that are applied one after the other. */
+interface ChainedTable {
+  readonly manifest: TableManifest;
+  /** By the number of the range in the manifest. */
+  readonly files: readonly (readonly ArchiveFile[])[];
+  /** Parts that the files may have; of those that an index had which was dropped since, nothing is restored. */
+  readonly parts: ReadonlySet<number>;
+}
+
+/** Increments that lead from a full backup to a later one. */
+const linksMax = 1_000;
+
+/** Throws `backup_not_found`, and `backup_corrupted` which names a base that is missing. */
+export async function openChain(store: ObjectStore, backupId: string): Promise<BackupChain> {
+  const cluster = await readClusterManifest(store, checkBackupId(backupId));
+  if (!cluster) throw new ServiceError('backup_not_found', `there is no complete backup "${backupId}" at the location`);
+  const links = [cluster];
+  for (let last = cluster; last.base_backup_id !== null; ) {
+    const id: string = last.base_backup_id;
+    const base = links.length < linksMax ? await readClusterManifest(store, checkBackupId(id)) : undefined;
+    if (!base) {
+      const message = `the backup "${last.backup_id}" has only the changes since "${id}", which is not at the location`;
+      throw new ServiceError('backup_corrupted', message);
+    }
+    links.push(base);
+    last = base;
+  }
+  return { cluster, table: (name) => chainedTable(store, links, name) };
+}
+
+async function chainedTable(
+  store: ObjectStore,
+  links: readonly ClusterManifest[],
+  name: string,
+): Promise<ChainedTable | undefined> {
+  const manifests: TableManifest[] = [];
+  for (const link of links) {
+    const entry = link.tables.find((each) => each.name === name);
+    if (!entry) break;
+    manifests.push(await readTableManifest(store, entry));
+    if (manifests.at(-1)?.ranges.every(({ base_head }) => base_head === null)) break;
+  }
+  const [manifest] = manifests;
+  if (!manifest) return undefined;
+  const files = manifest.ranges.map((_, range) => filesOf(manifests, links, range));
+  return { manifest, files, parts: new Set(manifests.flatMap(partIdsOf)) };
+}
+
+/** The parts of what a table has. */
+export function partIdsOf({ indexes, enrichments }: TableManifest): number[] {
+  return [...indexes, ...enrichments].map(({ part_id: partId }) => partId);
+}
+
+/** From the full copy of a range to its last changes; each link begins where the one before it ends. */
+function filesOf(manifests: readonly TableManifest[], links: readonly ClusterManifest[], at: number): ArchiveFile[] {
+  const newest = manifests[0]?.ranges[at];
+  const files: ArchiveFile[][] = [];
+  for (let link = 0, range = newest; range; link += 1) {
+    files.unshift(range.files);
+    const { base_head: baseHead, range_id: id, first_sequence: first } = range;
+    if (baseHead === null) return files.flat();
+    range = manifests[link + 1]?.ranges.find((each) => each.range_id === id && each.first_sequence === first);
+    if (range?.head !== baseHead) break;
+  }
+  const [broken] = links.slice(files.length - 1);
+  const base = broken?.base_backup_id ?? '';
+  throw new ServiceError(
+    'backup_corrupted',
+    `the backup "${base}" is not the one that "${broken?.backup_id}" leans on`,
+  );
+}

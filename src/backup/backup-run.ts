@@ -1,0 +1,189 @@
+import type { Caller } from '../access/principal.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { TableDefinition } from '../storage/catalog/catalog-records.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import type { CutReport } from '../storage/storage-calls.ts';
+import type { Table, TableLease } from '../tables/table.ts';
+import { archiveFormat, type RangeManifest, rangeFileName, type TableManifest } from './archive/manifest.ts';
+import { RangeCopy } from './range-copy.ts';
+import type { ObjectStore } from './stores/object-store.ts';
+
+/** Where the files of one attempt at a backup go. */
+export interface AttemptTarget {
+  readonly store: ObjectStore;
+  readonly backupId: string;
+  readonly generation: string;
+}
+
+/** A table on its way into a backup. */
+interface CopiedTable {
+  readonly number: number;
+  readonly table: Table;
+  readonly lease: TableLease;
+  readonly copies: readonly RangeCopy[];
+  readonly parts: readonly number[];
+  readonly signal: AbortSignal;
+}
+
+/** Changes that are left for the cut, about, and rounds after which there may be more: a table may be written faster than copied. */
+const tailBytes = 4 * 1_024 * 1_024;
+const roundsMax = 5;
+
+/** Where the last change lies that the base of a backup has of a range; undefined when it has another or nothing. */
+export type BaseHeads = (tableName: string, range: { rangeId: number; firstSequence: number }) => number | undefined;
+
+/**
+ * One attempt at a backup of some tables. Each is copied by itself while writes go on; then all are cut at one instant, so
+ * that a write to several tables is in the backup or not.
+ */
+export class BackupRun implements Disposable {
+  readonly #storage: Storage;
+  readonly #target: AttemptTarget;
+  readonly #baseHeads: BaseHeads;
+  readonly #copied: CopiedTable[] = [];
+  readonly failures = new Map<string, unknown>();
+
+  constructor(storage: Storage, target: AttemptTarget, baseHeads: BaseHeads) {
+    this.#storage = storage;
+    this.#target = target;
+    this.#baseHeads = baseHeads;
+  }
+
+  /** Copies a table as far as that is possible without a cut. What fails is kept in `failures`. */
+  async copy(table: Table, caller: Caller): Promise<void> {
+    const number = this.#copied.length + this.failures.size;
+    try {
+      const signal = AbortSignal.any([caller.signal, table.closing]);
+      const parts = partIdsOf(this.#definition(table.id));
+      const lease = await table.lease();
+      const copies = lease.ranges.map((range, at) => {
+        const { rangeId, firstSequence } = range.stored.info();
+        const { store, backupId, generation } = this.#target;
+        const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
+        const baseHead = this.#baseHeads(table.name, { rangeId, firstSequence }) ?? null;
+        return new RangeCopy(range, parts, { store, fileName }, baseHead);
+      });
+      this.#copied.push({ number, table, lease, copies, parts, signal });
+      for (const copy of copies) await copy.begin(signal);
+    } catch (error) {
+      this.#fail(table, error, caller);
+    }
+  }
+
+  /** Catches up with what was written meanwhile, cuts, and copies the rest: all tables as they were at one instant. */
+  async finish(caller: Caller): Promise<{ number: number; manifest: TableManifest }[]> {
+    for (let round = 0; round < roundsMax; round += 1) {
+      let bytes = 0;
+      for (const copied of [...this.#copied]) bytes += await this.#follow(copied, caller);
+      if (bytes <= tailBytes) break;
+    }
+    const cut = await this.#cut();
+    try {
+      const manifests: { number: number; manifest: TableManifest }[] = [];
+      for (const copied of [...this.#copied]) {
+        try {
+          manifests.push({ number: copied.number, manifest: await this.#finishTable(copied, cut) });
+        } catch (error) {
+          this.#fail(copied.table, error, caller);
+        }
+      }
+      return manifests;
+    } finally {
+      await this.#storage.endCut(cut.cutId);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const copied of this.#copied.splice(0)) release(copied);
+  }
+
+  async #follow({ table, copies, signal }: CopiedTable, caller: Caller): Promise<number> {
+    let bytes = 0;
+    try {
+      for (const copy of copies) bytes += await copy.follow(signal);
+    } catch (error) {
+      this.#fail(table, error, caller);
+    }
+    return bytes;
+  }
+
+  #cut(): Promise<CutReport> {
+    return this.#storage.cut(this.#copied.flatMap(({ copies }) => copies.map(({ range }) => range.rangeId)));
+  }
+
+  async #finishTable(copied: CopiedTable, cut: CutReport): Promise<TableManifest> {
+    const definition = cut.tables.find(({ table }) => table.tableId === copied.table.id);
+    if (!definition || !isSubset(partIdsOf(definition), copied.parts)) {
+      const message = 'an index was added while the table was copied; start another backup';
+      throw new ServiceError('transaction_conflict', message);
+    }
+    const heads = new Map(cut.ranges.map((range) => [range.rangeId, range]));
+    const ranges: RangeManifest[] = [];
+    for (const [at, copy] of copied.copies.entries()) {
+      const { rangeId } = copy.range;
+      const snapshot = heads.get(rangeId);
+      const interval = definition.table.ranges[at];
+      if (!snapshot || interval?.rangeId !== rangeId) throw new ServiceError('internal', 'a cut lacks a range');
+      await copy.finish(this.#storage, cut.cutId, snapshot.head, copied.signal);
+      ranges.push({
+        start_key: interval.startKey,
+        end_key: interval.endKey,
+        range_id: rangeId,
+        first_sequence: snapshot.firstSequence,
+        head: snapshot.head,
+        documents: snapshot.documents,
+        base_head: copy.baseHead,
+        files: copy.files,
+      });
+    }
+    return manifestOf(definition, ranges);
+  }
+
+  #fail(table: Table, error: unknown, caller: Caller): void {
+    if (caller.signal.aborted) throw error;
+    const dropped = table.closing.aborted && !(error instanceof ServiceError);
+    this.failures.set(table.name, dropped ? new ServiceError('table_not_found', 'the table was dropped') : error);
+    const at = this.#copied.findIndex((each) => each.table === table);
+    for (const copied of at === -1 ? [] : this.#copied.splice(at, 1)) release(copied);
+  }
+
+  #definition(tableId: number): TableDefinition {
+    const definition = this.#storage.catalog.definition(tableId);
+    if (definition) return definition;
+    throw new ServiceError('table_not_found', 'the table was dropped');
+  }
+}
+
+function release({ copies, lease }: CopiedTable): void {
+  for (const copy of copies) copy[Symbol.dispose]();
+  lease[Symbol.dispose]();
+}
+
+function manifestOf({ table, lastPartId, enrichments }: TableDefinition, ranges: RangeManifest[]): TableManifest {
+  return {
+    format_version: archiveFormat,
+    kind: 'table',
+    name: table.name,
+    created_ms: table.createdMs,
+    settings: table.record,
+    last_part_id: lastPartId,
+    indexes: table.indexes.map(({ name, partId, config, state }) => ({ name, part_id: partId, config, state })),
+    enrichments: enrichments.map(({ partId, name, config, state, replacedBy }) => ({
+      part_id: partId,
+      name,
+      config,
+      state,
+      replaced_by: replacedBy,
+    })),
+    ranges,
+  };
+}
+
+/** The parts that belong to something the table has; those that a dropped index has left are not backed up. */
+function partIdsOf({ table, enrichments }: TableDefinition): number[] {
+  return [...new Set([...table.indexes, ...enrichments].map(({ partId }) => partId))];
+}
+
+function isSubset(small: readonly number[], large: readonly number[]): boolean {
+  return small.every((each) => large.includes(each));
+}

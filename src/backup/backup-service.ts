@@ -1,0 +1,235 @@
+import { type Caller, seesTable } from '../access/principal.ts';
+import type { Clock } from '../lib/clock.ts';
+import { isErrorCode } from '../protocol/error-codes.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import type { Table } from '../tables/table.ts';
+import type { TableService } from '../tables/table-service.ts';
+import {
+  archiveFormat,
+  backupIdOf,
+  type ClusterManifest,
+  checkBackupId,
+  clusterManifestName,
+  encodeManifest,
+  readClusterManifest,
+  readTableManifest,
+  sha256Of,
+  type TableManifest,
+  tableManifestName,
+} from './archive/manifest.ts';
+import { type AttemptTarget, BackupRun, type BaseHeads } from './backup-run.ts';
+import type { Location, LocationRequest, Locations } from './location.ts';
+import type { ObjectStore } from './stores/object-store.ts';
+
+interface BackupRequest extends LocationRequest {
+  backupId: string;
+  /** All tables unless given. */
+  tableNames?: readonly string[] | undefined;
+  /** A backup at the same location: only what has changed since is copied. */
+  baseBackupId?: string | undefined;
+}
+
+/** What became of one table. */
+interface BackedUpTable {
+  name: string;
+  status: 'completed' | 'failed' | 'skipped';
+  /** With an outcome that is not `completed`. */
+  error?: string;
+  code?: string;
+  retryable?: boolean;
+  backupId: string;
+  /** The folder that the table's files have below the backup's. */
+  artifactBackupId: string;
+}
+
+export interface BackupOutcome {
+  backupId: string;
+  /** `completed` alone says that there is a backup. */
+  status: 'completed' | 'partial' | 'failed';
+  tables: BackedUpTable[];
+}
+
+export interface ListedBackup {
+  manifest: ClusterManifest;
+  location: string;
+}
+
+interface BackupDeps {
+  readonly storage: Storage;
+  readonly tables: TableService;
+  readonly locations: Locations;
+  readonly clock: Clock;
+  readonly version: string;
+  onFailed(table: string, error: unknown): void;
+}
+
+/** Makes and lists backups. */
+export class BackupService {
+  readonly #deps: BackupDeps;
+
+  constructor(deps: BackupDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Backs tables up as they are at one instant. The outcome says what failed, table by table; nothing is there to be restored
+   * unless all are completed. Throws `invalid_request` where no table is selected, `backup_already_exists`, and
+   * `backup_not_found` for a base that is not there.
+   */
+  async create(request: BackupRequest, caller: Caller): Promise<BackupOutcome> {
+    const backupId = checkBackupId(request.backupId);
+    const { store } = this.#deps.locations.open(request, 'backup.write');
+    const names = this.#select(request, caller);
+    if (await readClusterManifest(store, backupId)) throw alreadyExists(backupId);
+    const base = await this.#base(store, request.baseBackupId);
+    const target = { store, backupId, generation: crypto.randomUUID() };
+    using run = new BackupRun(this.#deps.storage, target, base.heads);
+    for (const name of names) {
+      const table = this.#find(name, caller);
+      if (table) await run.copy(table, caller);
+      else run.failures.set(name, new ServiceError('table_not_found', `there is no table ${JSON.stringify(name)}`));
+    }
+    const manifests = await run.finish(caller);
+    let failures: ReadonlyMap<string, unknown> = run.failures;
+    if (failures.size === 0) failures = await this.#publish(target, manifests, request.baseBackupId ?? null);
+    for (const [table, error] of failures) this.#deps.onFailed(table, error);
+    return outcomeOf(names, failures, target);
+  }
+
+  /** Backups of a location by their ids, with the cursor of the next page. Only what is complete is listed. */
+  async list(
+    request: LocationRequest,
+    { limit, cursor = '' }: { limit: number; cursor?: string | undefined },
+  ): Promise<{ backups: ListedBackup[]; nextCursor: string | undefined }> {
+    const { location, store } = this.#deps.locations.open(request, 'restore.read');
+    const backups: ListedBackup[] = [];
+    let after = cursor;
+    for (;;) {
+      const page = await store.list({ prefix: '', after, limit: 1_000 });
+      for (const name of page.names) {
+        const id = backupIdOf(name);
+        if (id !== undefined) {
+          if (backups.length === limit) return { backups, nextCursor: after };
+          // One that is damaged is not a backup that can be restored; `verify` says what is wrong with it.
+          const manifest = await readClusterManifest(store, id).catch(ifCorrupted);
+          if (manifest) backups.push({ manifest, location });
+        }
+        after = name;
+      }
+      if (!page.more) return { backups, nextCursor: undefined };
+    }
+  }
+
+  /** The place of a backup, for reading. Throws as `Locations.open`. */
+  open(request: LocationRequest): Location {
+    return this.#deps.locations.open(request, 'restore.read');
+  }
+
+  #select({ tableNames }: BackupRequest, caller: Caller): readonly string[] {
+    const { tables } = this.#deps;
+    const names = tableNames ?? tables.list(undefined, undefined, caller).map(({ name }) => name);
+    if (names.length === 0) throw new ServiceError('invalid_request', 'there are no tables to back up');
+    if (new Set(names).size < names.length) {
+      throw new ServiceError('invalid_request', '"table_names" has a name twice');
+    }
+    return names;
+  }
+
+  #find(name: string, caller: Caller): Table | undefined {
+    const exists = seesTable(caller, name) && this.#deps.tables.all().some((table) => table.name === name);
+    return exists ? this.#deps.tables.get(name, caller, 'admin') : undefined;
+  }
+
+  /** How far the base of a backup has each range. */
+  async #base(store: ObjectStore, id: string | undefined): Promise<{ heads: BaseHeads }> {
+    if (id === undefined) return { heads: () => undefined };
+    const cluster = await readClusterManifest(store, checkBackupId(id));
+    if (!cluster) throw new ServiceError('backup_not_found', `there is no backup "${id}" to be the base`);
+    const tables = new Map<string, TableManifest>();
+    for (const each of cluster.tables) tables.set(each.name, await readTableManifest(store, each));
+    return {
+      heads: (tableName, { rangeId, firstSequence }) =>
+        tables
+          .get(tableName)
+          ?.ranges.find((range) => range.range_id === rangeId && range.first_sequence === firstSequence)?.head,
+    };
+  }
+
+  /** Table manifests, then the one that makes them a backup, last and exclusively. Returns what failed. */
+  async #publish(
+    { store, backupId, generation }: AttemptTarget,
+    manifests: readonly { number: number; manifest: TableManifest }[],
+    baseBackupId: string | null,
+  ): Promise<ReadonlyMap<string, unknown>> {
+    const tables: ClusterManifest['tables'] = [];
+    const failures = new Map<string, unknown>();
+    for (const { number, manifest } of manifests) {
+      const bytes = encodeManifest(manifest);
+      const name = tableManifestName(backupId, generation, number);
+      try {
+        await store.create(name, bytes);
+        tables.push({ name: manifest.name, manifest: name, sha256: sha256Of(bytes) });
+      } catch (error) {
+        failures.set(manifest.name, error);
+      }
+    }
+    if (failures.size > 0) return failures;
+    const cluster: ClusterManifest = {
+      format_version: archiveFormat,
+      kind: 'cluster',
+      backup_id: backupId,
+      generation,
+      timestamp: new Date(this.#deps.clock.nowMs()).toISOString(),
+      service_version: this.#deps.version,
+      format: 'portable',
+      base_backup_id: baseBackupId,
+      expected_table_count: manifests.length,
+      completed_table_count: tables.length,
+      tables,
+    };
+    try {
+      const creation = await store.create(clusterManifestName(backupId), encodeManifest(cluster));
+      if (creation === 'created') return failures;
+    } catch (error) {
+      return new Map(tables.map(({ name }) => [name, error]));
+    }
+    throw alreadyExists(backupId);
+  }
+}
+
+function ifCorrupted(error: unknown): undefined {
+  if (error instanceof ServiceError && error.code === 'backup_corrupted') return undefined;
+  throw error;
+}
+
+function alreadyExists(backupId: string): ServiceError {
+  const message = `there is a backup "${backupId}" already, which was left as it is; take another id`;
+  return new ServiceError('backup_already_exists', message);
+}
+
+function outcomeOf(
+  names: readonly string[],
+  failures: ReadonlyMap<string, unknown>,
+  { backupId, generation }: AttemptTarget,
+): BackupOutcome {
+  const tables = names.map((name): BackedUpTable => {
+    const head = { name, backupId, artifactBackupId: generation };
+    return failures.has(name)
+      ? { ...head, status: 'failed', ...diagnosis(failures.get(name)) }
+      : { ...head, status: 'completed' };
+  });
+  if (failures.size === 0) return { backupId, status: 'completed', tables };
+  return { backupId, status: failures.size === names.length ? 'failed' : 'partial', tables };
+}
+
+/** A fault of ours says no more than that it is one; the log has the rest. */
+function diagnosis(error: unknown): Required<Pick<BackedUpTable, 'error' | 'code' | 'retryable'>> {
+  if (!(error instanceof ServiceError)) {
+    return { error: 'a fault of the server; the log has the details', code: 'internal', retryable: false };
+  }
+  const { code, message, retryable, details } = error;
+  if (details?.isUnknown !== true) return { error: message, code, retryable };
+  const advice = `${message}; it is not known whether the backup was published: list the backups before another attempt`;
+  return { error: advice, code: 'backup_outcome_ambiguous', retryable: isErrorCode(code) && retryable };
+}

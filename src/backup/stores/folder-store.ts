@@ -1,0 +1,185 @@
+import { constants } from 'node:fs';
+import { type FileHandle, link, mkdir, open, readdir, realpath, rm } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
+import { assert } from '../../lib/assert.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type Creation, isObjectName, type ObjectStore, type ObjectWriter } from './object-store.ts';
+
+/** A folder below the root of a connection. Symbolic links may not lead out of the root, and objects are none. */
+export class FolderStore implements ObjectStore {
+  readonly #root: string;
+  readonly #folder: string;
+  /** Tells the unfinished files of this process from those of others. */
+  readonly #nonce = crypto.randomUUID();
+
+  /** Both absolute; the folder is made when something is first written. */
+  constructor(root: string, folder: string) {
+    this.#root = root;
+    this.#folder = folder;
+  }
+
+  async open(name: string): Promise<ObjectWriter> {
+    const path = await this.#prepared(name);
+    const partial = `${path}.${this.#nonce}.partial`;
+    const file = await failing(() => open(partial, 'wx', 0o600));
+    return {
+      write: (bytes) => failing(() => writeAll(file, bytes)),
+      close: () => failing(() => publish(file, partial, path)).then(() => undefined),
+      async abort() {
+        await file.close().catch(() => undefined);
+        await rm(partial, { force: true }).catch(() => undefined);
+      },
+    };
+  }
+
+  async create(name: string, bytes: Uint8Array): Promise<Creation> {
+    const path = await this.#prepared(name);
+    const partial = `${path}.${this.#nonce}.partial`;
+    return failing(async () => {
+      const file = await open(partial, 'wx', 0o600);
+      await writeAll(file, bytes);
+      return publish(file, partial, path);
+    });
+  }
+
+  async read(name: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const path = await this.#contained(name);
+    if (path === undefined) return undefined;
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const file = await failing(() => open(path, flags).catch(missing));
+    if (!file) return undefined;
+    try {
+      return await failing(async () => {
+        const status = await file.stat();
+        if (!status.isFile()) throw notAFile(name);
+        const bytes = new Uint8Array(Math.max(0, Math.min(to, status.size) - from));
+        const { bytesRead } = await file.read(bytes, 0, bytes.byteLength, from);
+        return bytes.subarray(0, bytesRead);
+      });
+    } finally {
+      await file.close();
+    }
+  }
+
+  async list({ prefix, after, limit }: { prefix: string; after: string; limit: number }) {
+    const folder = await this.#existing(this.#folder);
+    const entries = folder === undefined ? [] : await failing(() => readdir(folder, { withFileTypes: true }));
+    const names = entries
+      .filter((entry) => entry.isFile() && isObjectName(entry.name))
+      .map(({ name }) => name)
+      .filter((name) => name.startsWith(prefix) && name > after && !name.endsWith('.partial'))
+      .sort();
+    return { names: names.slice(0, limit), more: names.length > limit };
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = await this.#contained(name);
+    if (path !== undefined) await failing(() => rm(path, { force: true }));
+  }
+
+  /** The path of an object to be written, its folders made; durable, because a file in a folder that is lost is lost. */
+  async #prepared(name: string): Promise<string> {
+    assert(isObjectName(name), 'an object of a name that a backup does not give');
+    const folder = dirname(join(this.#folder, name));
+    await this.#existing(folder);
+    const made = await failing(() => mkdir(folder, { recursive: true, mode: 0o700 }));
+    const real = await this.#existing(folder);
+    if (real === undefined) throw outside();
+    for (let each = folder; made !== undefined; each = dirname(each)) {
+      await failing(() => syncFolder(each));
+      if (each === dirname(made) || each === dirname(each)) break;
+    }
+    return join(real, name.slice(name.lastIndexOf('/') + 1));
+  }
+
+  async #contained(name: string): Promise<string | undefined> {
+    if (!isObjectName(name)) return undefined;
+    const path = join(this.#folder, name);
+    const folder = await this.#existing(dirname(path));
+    return folder === undefined ? undefined : join(folder, path.slice(path.lastIndexOf('/') + 1));
+  }
+
+  /** The real path of a folder, which must lie within the root; undefined when it does not exist. */
+  async #existing(folder: string): Promise<string | undefined> {
+    const root = await failing(() => realpath(this.#root));
+    const real = await failing(() => realpath(folder).catch(missing));
+    if (real === undefined) {
+      // The root exists, so the way up ends there. What is there already must lie within before more is made.
+      await this.#existing(dirname(folder));
+      return undefined;
+    }
+    if (real === root || real.startsWith(root.endsWith(sep) ? root : root + sep)) return real;
+    throw outside();
+  }
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.byteLength; ) {
+    const { bytesWritten } = await file.write(bytes, at, bytes.byteLength - at);
+    at += bytesWritten;
+  }
+}
+
+/** A link instead of a rename, because a rename would replace what is there. */
+async function publish(file: FileHandle, partial: string, path: string): Promise<Creation> {
+  try {
+    await file.sync();
+    await file.close();
+    const creation = await link(partial, path).then(
+      () => 'created' as const,
+      (error: unknown) => {
+        if (codeOf(error) === 'EEXIST') return 'exists' as const;
+        throw error;
+      },
+    );
+    await rm(partial, { force: true });
+    await syncFolder(dirname(path));
+    return creation;
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    await rm(partial, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function missing(error: unknown): undefined {
+  if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined;
+  throw error;
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+function outside(): ServiceError {
+  return new ServiceError('forbidden', 'the location leads out of the root of its connection');
+}
+
+function notAFile(name: string): ServiceError {
+  return new ServiceError('backup_corrupted', `"${name}" of the backup is not a file`);
+}
+
+async function failing<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    const code = codeOf(error);
+    if (code === 'ELOOP') throw new ServiceError('backup_corrupted', 'a file of the backup is a symbolic link');
+    const full = code === 'ENOSPC' || code === 'EDQUOT';
+    const message = full ? 'the disk of the location is full' : 'the location cannot be read or written';
+    throw new ServiceError('location_unavailable', `${message}; make it usable and try again`, {
+      cause: error,
+      details: { reason: String(code) },
+    });
+  }
+}

@@ -1,0 +1,64 @@
+import { FrameBuilder, readFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
+import { partDeleteBody } from '../../lib/parts/part-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeWriter } from '../range/range-writer.ts';
+import type { RangeWrite, WriteCounts } from '../write-request.ts';
+import { documentOfRow, removeWithImage, storePartWithImage } from './row-writes.ts';
+
+const noKey = new Uint8Array(0);
+
+/**
+ * Rows of a backup on their way into a range: documents keep their ordinals and get new sequences. A put has all parts of
+ * its document behind it; others that the document had are removed. A delete names an ordinal, which need not be there.
+ */
+export function restoreRows(
+  file: RangeWriter,
+  write: RangeWrite,
+  counts: WriteCounts,
+): Uint8Array<ArrayBuffer> | undefined {
+  if (!write.frame) return undefined;
+  const frame = readFrame(write.frame);
+  const images = new FrameBuilder(frame.rowCount, frame.bytes.byteLength);
+  let document: { ordinal: number; isNew: boolean } | undefined;
+  let rest: number[] = [];
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    const kind = frame.kind(row);
+    if (kind === rowKind.partPut && document) {
+      const partId = frame.partId(row);
+      storePartWithImage(file, images, frame, row, document);
+      rest = rest.filter((each) => each !== partId);
+      continue;
+    }
+    if (document) removeParts(file, images, document.ordinal, rest);
+    document = undefined;
+    if (kind === rowKind.put) {
+      const place = file.putAt(frame.ordinal(row), documentOfRow(frame, row));
+      const image = images.appendRow(frame, row);
+      images.setSequence(image, place.sequence);
+      images.setFlags(image, place.isNew ? rowOrdinalIsNew : 0);
+      document = place;
+      rest = place.isNew ? [] : [...file.state.partIds];
+      if (place.isNew) counts.inserted += 1;
+      else counts.updated += 1;
+    } else if (kind === rowKind.delete) {
+      const held = file.findOrdinal(frame.ordinal(row));
+      if (held) removeWithImage(file, images, noKey, held);
+      if (held) counts.deleted += 1;
+    } else if (kind === rowKind.state) {
+      file.setNote(frame.keyBytes(row), frame.body(row));
+      images.appendRow(frame, row);
+    } else throw new ServiceError('backup_corrupted', 'the backup has a part without its document');
+  }
+  if (document) removeParts(file, images, document.ordinal, rest);
+  return images.rowCount === 0 ? undefined : images.finish();
+}
+
+function removeParts(file: RangeWriter, images: FrameBuilder, ordinal: number, partIds: readonly number[]): void {
+  for (const partId of partIds) {
+    const sequence = file.removePart(ordinal, partId);
+    if (sequence === undefined) continue;
+    const row = images.append(rowKind.partDelete, noKey, partDeleteBody(partId));
+    images.setOrdinal(row, ordinal);
+    images.setSequence(row, sequence);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Database } from 'bun:sqlite';
+import { must } from '../../lib/assert.ts';
+import type { CatalogQueries } from '../catalog/catalog-queries.ts';
+import { openReader } from '../connection.ts';
+import { ChangeFeed } from '../reader/change-feed.ts';
+import type { CutPageRequest, CutReport } from '../storage-calls.ts';
+import type { FeedPage, RangeId } from '../write-request.ts';
+import type { RedoRunner } from './redo-runner.ts';
+import type { WritableRanges } from './writable-ranges.ts';
+
+interface CutRange {
+  database: Database;
+  feed: ChangeFeed;
+}
+
+/**
+ * Holds several ranges at one instant, for a copy of them: a cut is made between two appends, so that a write over several
+ * ranges is in all of them or in none. Its readers keep the write-ahead logs from being emptied until it is closed.
+ */
+export class RangeCuts {
+  readonly #ranges: WritableRanges;
+  readonly #catalog: CatalogQueries;
+  readonly #redo: RedoRunner;
+  readonly #open = new Map<number, Map<RangeId, CutRange>>();
+  #lastId = 0;
+
+  constructor(ranges: WritableRanges, catalog: CatalogQueries, redo: RedoRunner) {
+    this.#ranges = ranges;
+    this.#catalog = catalog;
+    this.#redo = redo;
+  }
+
+  /** What the catalog has committed for a range comes into it first. Fails with `table_not_found` after a drop. */
+  open(rangeIds: readonly RangeId[]): CutReport {
+    for (const rangeId of rangeIds) this.#redo.catchUp(rangeId);
+    this.#lastId += 1;
+    const cut = new Map<RangeId, CutRange>();
+    this.#open.set(this.#lastId, cut);
+    try {
+      const ranges = rangeIds.map((rangeId) => {
+        const { path, file } = this.#ranges.get(rangeId);
+        const database = openReader(path);
+        cut.set(rangeId, { database, feed: new ChangeFeed(database, { name: `range ${rangeId}`, rangeId }) });
+        database.run('BEGIN');
+        // The instant of a reader is that of its first read.
+        database.query('SELECT purged_through FROM range_identity').get();
+        return file.snapshot();
+      });
+      const tableIds = new Set(rangeIds.flatMap((rangeId) => this.#catalog.range(rangeId)?.tableId ?? []));
+      const tables = [...tableIds].map((tableId) =>
+        must(this.#catalog.definition(tableId), 'a range whose table is not there'),
+      );
+      return { cutId: this.#lastId, ranges, tables };
+    } catch (error) {
+      this.close(this.#lastId);
+      throw error;
+    }
+  }
+
+  /** The next changes of a range up to the cut, each document with all of these parts; undefined behind the last. */
+  page({ cutId, rangeId, afterSequence, parts }: CutPageRequest): FeedPage | undefined {
+    const range = must(this.#open.get(cutId)?.get(rangeId), 'a page of a cut that is not open');
+    return range.feed.read(afterSequence, { documents: true, parts });
+  }
+
+  close(cutId: number): void {
+    for (const { database, feed } of this.#open.get(cutId)?.values() ?? []) {
+      feed.close();
+      database.close();
+    }
+    this.#open.delete(cutId);
+  }
+
+  closeAll(): void {
+    for (const cutId of [...this.#open.keys()]) this.close(cutId);
+  }
+}

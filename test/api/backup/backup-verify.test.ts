@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { FolderStore } from '../../../src/backup/stores/folder-store.ts';
+import { verifyBackup } from '../../../src/backup/verify-backup.ts';
+import { BackupPlace } from '../../support/backup-place.ts';
+import type { TestServer } from '../../support/test-server.ts';
+
+async function fill(server: TestServer): Promise<void> {
+  const indexes = { v: { type: 'embeddings', external: true, dimension: 3 } };
+  await server.send('POST', '/db/v1/tables/t', { num_shards: 2, indexes });
+  const inserts = Object.fromEntries(
+    Array.from({ length: 50 }, (_, n) => [`${n % 2 ? 'a' : 'z'}${n}`, { n, _embeddings: { v: [n, 1, 2] } }]),
+  );
+  expect((await server.send('POST', '/db/v1/tables/t/batch', { inserts })).status).toBe(201);
+}
+
+function verify(place: BackupPlace, id = 'b') {
+  return verifyBackup(new FolderStore(place.path, place.path), id);
+}
+
+describe('the verification of a backup', () => {
+  test('says what it has', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await fill(server);
+    await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
+    expect(await verify(place)).toMatchObject({ backupId: 'b', tables: [{ name: 't', documents: 50 }] });
+    await expect(verify(place, 'none')).rejects.toMatchObject({ code: 'backup_not_found' });
+  });
+
+  test('finds a flipped bit in any byte of any file', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await fill(server);
+    await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
+    const files = [...place.files('b'), ...place.manifests.map((name) => `${place.path}/${name}`)];
+    for (const file of files) {
+      const bytes = readFileSync(file);
+      const step = Math.max(1, Math.floor(bytes.byteLength / 60));
+      for (let at = 0; at < bytes.byteLength; at += step) {
+        const damaged = Buffer.from(bytes);
+        damaged[at] = (damaged[at] ?? 0) ^ (1 << (at % 8));
+        writeFileSync(file, damaged);
+        const outcome = await verify(place).then(
+          () => 'sound',
+          (error: unknown) => (error as { code?: string }).code,
+        );
+        expect([file, at, outcome]).toEqual([file, at, 'backup_corrupted']);
+      }
+      writeFileSync(file, bytes);
+    }
+    await verify(place);
+  });
+
+  test('finds a file that is cut, missing or a link', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await fill(server);
+    await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
+    for (const file of place.files('b')) {
+      const bytes = readFileSync(file);
+      writeFileSync(file, bytes.subarray(0, bytes.byteLength - 1));
+      await expect(verify(place)).rejects.toMatchObject({ code: 'backup_corrupted' });
+      rmSync(file);
+      await expect(verify(place)).rejects.toMatchObject({ code: 'backup_corrupted' });
+      symlinkSync('/etc/hostname', file);
+      await expect(verify(place)).rejects.toMatchObject({ code: 'backup_corrupted' });
+      rmSync(file);
+      writeFileSync(file, bytes);
+    }
+    await verify(place);
+  });
+});
