@@ -1,7 +1,7 @@
 import type { DemoClient, DemoHit } from '../../src/cli/demo/demo-client.ts';
-import { ProgressBar } from '../../src/cli/demo/progress-bar.ts';
 import type { Terminal } from '../../src/cli/demo/terminal.ts';
 import { wordnetDirectory, wordnetGlosses } from '../../src/cli/demo/wordnet-glosses.ts';
+import { ProgressBar, shownRate } from '../../src/cli/progress-bar.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { readRows, type VectorSet } from '../workloads/vector-set.ts';
 import { vectorWords, wordVectors } from '../workloads/word-vectors.ts';
@@ -54,7 +54,9 @@ export async function loadWords(
   const index = { type: 'embeddings', external: true, dimension: vectors.dimension, distance_metric: 'cosine' };
   await client.createTable(table, { schema, indexes: { [indexName]: index } });
   const glosses = firstGlosses();
-  const progress = new ProgressBar(terminal, clock, 'Loading words', words.length);
+  const progress = new ProgressBar((text) => terminal.write(text), terminal.interactive);
+  const startMs = clock.monotonicMs();
+  terminal.write('Loading words.\n');
   const body = (first: number, syncLevel?: string) => {
     const rows = readRows(vectors, first, batchSize);
     const inserts: Record<string, object> = {};
@@ -77,10 +79,11 @@ export async function loadWords(
     for (const first of waiting) {
       await client.writeBatch(table, body(first));
       done += Math.min(batchSize, words.length - first);
-      progress.show(done);
+      progress.show(done, words.length, shownRate(done, 'words', clock.monotonicMs() - startMs));
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
+  progress.finish();
   await client.writeBatch(table, body(starts.at(-1) ?? 0, 'full_index'));
 }
 

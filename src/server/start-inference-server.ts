@@ -1,13 +1,14 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
 import { standaloneRoutes } from '../http/routing/standalone-routes.ts';
-import { pause, systemClock } from '../lib/clock.ts';
+import { systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
+import { openDraining } from './draining.ts';
 import { openInference, startInference } from './inference/open-inference.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 
@@ -23,8 +24,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     isInferencePath: () => true,
     permits: inference.admission,
   });
-  let isStopping = false;
-  readiness.add('draining', () => !isStopping && !app.inFlight.draining);
+  const drain = openDraining({ config, listener, app, readiness, clock, logger });
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const running = startInference(inference, parts, readiness);
@@ -33,12 +33,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     url: listener.url,
     facts: { models_dir: config.config.modelsDir },
     fatal: Promise.withResolvers<void>().promise,
-    async drain(deadlineMs) {
-      isStopping = true;
-      if (config.config.stopDelayMs > 0) await pause(clock, config.config.stopDelayMs);
-      const cut = await listener.drain(app, deadlineMs, clock);
-      if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
-    },
+    drain,
     async stop() {
       stopMonitor();
       await running.stop();

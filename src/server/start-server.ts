@@ -1,9 +1,10 @@
 import packageFile from '../../package.json' with { type: 'json' };
-import { pause, systemClock } from '../lib/clock.ts';
+import { systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
+import { openDraining } from './draining.ts';
 import { collectServiceMetrics } from './observability/service-metrics.ts';
 import { openServices } from './open-services.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
@@ -14,8 +15,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const options = config.config;
   const services = await openServices({ config, logger, clock, socket: listener });
   const { app, database, metrics, readiness } = services;
-  let isStopping = false;
-  readiness.add('draining', () => !isStopping && !app.inFlight.draining);
+  const drain = openDraining({ config, listener, app, readiness, clock, logger });
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
   collectServiceMetrics(metrics, { app, config, database, port: listener.port });
   // The thread's own time, whatever the clock of the data says.
@@ -28,12 +28,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     firstKey: services.firstKey,
     facts: { data_dir: options.dataDir },
     fatal: database.failed,
-    async drain(deadlineMs) {
-      isStopping = true;
-      if (config.config.stopDelayMs > 0) await pause(clock, config.config.stopDelayMs);
-      const cut = await listener.drain(app, deadlineMs, clock);
-      if (cut > 0) logger.warn('requests were cut at the drain deadline', { requests: cut });
-    },
+    drain,
     async stop() {
       stopMonitor();
       await services.close();

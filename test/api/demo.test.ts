@@ -60,7 +60,7 @@ test('the demo writes every gloss once, waits until all are searchable, and show
   expect(recorded.keys.size).toBe(wordnetGlossCount);
   expect(recorded.syncLevels.filter((level) => level !== undefined)).toEqual(['full_text']);
   expect(recorded.syncLevels.at(-1)).toBe('full_text');
-  expect(text).toContain('Loading WordNet: 117,791 of 117,791');
+  expect(text).toContain('100 %  117,791 documents');
   expect(text).toMatch(/A word: volcano {2}at least 1,234 found in \d+\.\d ms\n {2}volcano, vent +a fissure\n/);
   expect(text).toContain('A phrase: "body of water"');
   expect(text).toMatch(/With slips, matches marked: volcannic erruption .*\n {2}volcano, vent +a \[fissure\]\n/);

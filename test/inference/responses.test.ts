@@ -196,7 +196,7 @@ describe('stored responses', () => {
 
   test('expire, make room for others, and belong to who asked', async () => {
     const clock = new FakeClock();
-    const store = new ResponseStore(() => clock.monotonicMs(), { keptMs: 1_000, charsMax: 950 });
+    const store = new ResponseStore(clock, { keptMs: 1_000, charsMax: 950 });
     const response = (id: string, chars = 10) => ({
       id,
       owner: 'a',
@@ -214,7 +214,7 @@ describe('stored responses', () => {
     expect([store.get('one', 'a'), store.get('two', 'a')?.id]).toEqual([undefined, 'two']);
     store.set(response('large', 2_000));
     expect(store.get('large', 'a')).toBeUndefined();
-    await clock.advance(1_000);
+    await clock.advance(1_001);
     expect(store.get('two', 'a')).toBeUndefined();
   });
 });

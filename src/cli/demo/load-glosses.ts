@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
+import { ProgressBar, shownRate } from '../progress-bar.ts';
 import type { DemoClient } from './demo-client.ts';
-import { ProgressBar } from './progress-bar.ts';
 import { dim, type Terminal } from './terminal.ts';
 import { type Gloss, wordnetGlossCount, wordnetGlosses } from './wordnet-glosses.ts';
 
@@ -21,7 +21,8 @@ export async function loadGlosses(options: {
 }): Promise<void> {
   const { client, table, terminal, clock } = options;
   const startMs = clock.monotonicMs();
-  const progress = new ProgressBar(terminal, clock, 'Loading WordNet', wordnetGlossCount);
+  const progress = new ProgressBar((text) => terminal.write(text), terminal.interactive);
+  terminal.write('Loading WordNet.\n');
   const batches = [...batchesOf(wordnetGlosses(options.directory))];
   const waiting = batches.values();
   let done = 0;
@@ -29,10 +30,11 @@ export async function loadGlosses(options: {
     for (const batch of waiting) {
       await client.writeBatch(table, batchBody(batch));
       done += batch.length;
-      progress.show(done);
+      progress.show(done, wordnetGlossCount, shownRate(done, 'documents', clock.monotonicMs() - startMs));
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
+  progress.finish();
   terminal.write(dim(terminal, 'All documents are durable; the index is catching up.\n'));
   const last = batches.at(-1)?.slice(-1) ?? [];
   await client.writeBatch(table, batchBody(last, 'full_text'));

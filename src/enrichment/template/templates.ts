@@ -1,5 +1,6 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
+import { expiringCache } from '../../runtime/expiring-cache.ts';
 import { parseTemplate } from './parse-template.ts';
 import { type RenderedPart, renderTemplate } from './render-template.ts';
 import type { TemplateNode } from './template-nodes.ts';
@@ -11,13 +12,7 @@ export class Templates {
   readonly #parsed: LRUCache<string, readonly TemplateNode[]>;
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, keptMs: number) {
-    this.#parsed = new LRUCache({
-      max: templatesMax,
-      ttl: keptMs,
-      ttlResolution: 0,
-      updateAgeOnGet: true,
-      perf: { now: () => clock.monotonicMs() + 1 },
-    });
+    this.#parsed = expiringCache({ clock, keptMs, renewed: true, max: templatesMax });
   }
 
   /** Texts whose parsed form is kept now. */

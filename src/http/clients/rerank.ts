@@ -22,7 +22,7 @@ import { defineRoute, type Route } from '../routing/route.ts';
 import { soleModel } from './sole-model.ts';
 
 /** What is asked of the model, and how the answer is written. */
-interface Asked {
+interface RerankForm {
   readonly request: RerankRequest;
   readonly answer: (reranked: Reranked) => object;
 }
@@ -47,7 +47,7 @@ export function textRerankRoutes(inference: Inference, provider: Provider = new 
       },
       handler: (context) =>
         timed(inference, context, async () => {
-          const { request, answer } = asked(inference, context.body);
+          const { request, answer } = formOf(inference, context.body);
           checkTexts([request.query, ...request.texts]);
           return answer(await provider.rerank(request, context));
         }),
@@ -55,16 +55,16 @@ export function textRerankRoutes(inference: Inference, provider: Provider = new 
   return [at('/ai/v1/rerank'), at('/rerank'), at('/v2/rerank')];
 }
 
-function asked(inference: Inference, body: AnyRerankRequest): Asked {
+function formOf(inference: Inference, body: AnyRerankRequest): RerankForm {
   if ('prompts' in body) return byPrompts(body);
   return 'documents' in body ? byDocuments(inference, body) : byTexts(inference, body);
 }
 
-function byPrompts({ model, query, prompts, truncate }: PromptsRequest): Asked {
+function byPrompts({ model, query, prompts, truncate }: PromptsRequest): RerankForm {
   return { request: { model, query, texts: prompts, truncate: truncation(truncate) }, answer: scoreList };
 }
 
-function byDocuments(inference: Inference, body: DocumentsRerankRequest): Asked {
+function byDocuments(inference: Inference, body: DocumentsRerankRequest): RerankForm {
   const { query, documents, top_n, return_documents = false } = body;
   const model = body.model ?? soleModel(inference, 'rerankers').name;
   const texts = documents.map((each) => (typeof each === 'string' ? each : each.text));
@@ -88,7 +88,7 @@ function byDocuments(inference: Inference, body: DocumentsRerankRequest): Asked 
   };
 }
 
-function byTexts(inference: Inference, body: TextsRerankRequest): Asked {
+function byTexts(inference: Inference, body: TextsRerankRequest): RerankForm {
   const { query, texts, return_text = false, truncate = false, truncation_direction = 'Right' } = body;
   if (body.raw_scores === true) {
     throw new ServiceError('invalid_request', 'raw_scores: scores are answered as the model means them; leave it out');

@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
-import { ChunkCache, type CutText } from './chunk-cache.ts';
+import { type CutText, chunkKey } from './chunk-cache.ts';
 import { type FixedOptions, fixedChunks, type TextChunk } from './fixed-chunks.ts';
 
 export interface ChunkRequest extends FixedOptions {
@@ -38,7 +38,7 @@ const tokensBetweenTurns = 50_000;
 /** Cuts a text. Where a model fails, the text is cut as `fixed` does it, and the answer says so. Throws `ServiceError`. */
 export async function chunkText(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<Chunked> {
   const { text, ...configuration } = request;
-  const key = ChunkCache.key(JSON.stringify(configuration), text);
+  const key = chunkKey(JSON.stringify(configuration), text);
   const known = inference.chunkCache.get(key);
   if (known !== undefined) return { ...known, cacheHit: true };
   const cut = request.model === fixedChunker ? await cutFixed(request) : await cutByModel(inference, request, call);

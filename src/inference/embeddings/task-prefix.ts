@@ -12,8 +12,6 @@ const prefixNames = {
 
 export type EmbedTask = keyof typeof prefixNames;
 
-export const embedTasks = Object.keys(prefixNames) as EmbedTask[];
-
 /** The other spelling of tasks. */
 export const inputTypes = {
   search_query: 'RETRIEVAL_QUERY',

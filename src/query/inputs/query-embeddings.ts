@@ -1,10 +1,11 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import { serverCaller } from '../../access/principal.ts';
 import type { SparseVector } from '../../inference/embeddings/embed-items.ts';
 import type { Embedder } from '../../inference/providers/embedder.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ProviderConfig } from '../../provider-config/provider-config.ts';
+import { expiringCache } from '../../runtime/expiring-cache.ts';
 
 export type QueryVector = Float32Array | SparseVector;
 
@@ -37,15 +38,8 @@ export class QueryEmbeddings {
 
   constructor(deps: QueryEmbeddingsDeps) {
     this.#deps = deps;
-    // An entry of the moment 0 would never expire.
-    const perf = { now: () => deps.clock.monotonicMs() + 1 };
-    this.#known = new LRUCache({
-      maxSize: deps.bytesMax,
-      sizeCalculation: bytesOf,
-      ttl: deps.keptMs,
-      ttlResolution: 0,
-      perf,
-    });
+    const { clock, keptMs, bytesMax } = deps;
+    this.#known = expiringCache({ clock, keptMs, max: bytesMax, sizeOf: bytesOf });
   }
 
   /** Throws what the embedder throws, and the reason of the signal. A text that failed is embedded again when it is asked for. */

@@ -3,7 +3,7 @@ import { childEnvironment, downloadEnvironment } from '../../config/child-enviro
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Config } from '../../config/options.ts';
 import { Admission } from '../../inference/admission.ts';
-import { ChunkCache } from '../../inference/chunking/chunk-cache.ts';
+import { openChunkCache } from '../../inference/chunking/chunk-cache.ts';
 import { GenerationMetrics } from '../../inference/generation/generation-metrics.ts';
 import type { Inference } from '../../inference/inference.ts';
 import type { MediaFetcher } from '../../inference/media/fetch-media.ts';
@@ -102,7 +102,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     settings,
     backends: availableBackends(),
     allowDownloads: config.allowDownloads,
-    chunkCache: new ChunkCache(clock, { keptMs: limits.chunkCacheMs, chunksMax: limits.chunkCacheChunksMax }),
+    chunkCache: openChunkCache(clock, { keptMs: limits.chunkCacheMs, chunksMax: limits.chunkCacheChunksMax }),
     clock,
   };
 }

@@ -37,8 +37,8 @@ export function ollamaGenerationRoutes(inference: Inference): Route[] {
       body: inferenceBody(ollamaChatSchema, { bytesMax: limits.generateBodyBytesMax }),
       handler: (context) => {
         const isEmpty = (context.body.messages ?? []).length === 0;
-        const asked = { shape: 'chat', isEmpty, read: () => readOllamaChat(context.body) } as const;
-        return answer(inference, own, asked, context);
+        const form = { shape: 'chat', isEmpty, read: () => readOllamaChat(context.body) } as const;
+        return answer(inference, own, form, context);
       },
     }),
     defineRoute({
@@ -48,24 +48,24 @@ export function ollamaGenerationRoutes(inference: Inference): Route[] {
       body: inferenceBody(ollamaGenerateSchema, { bytesMax: limits.generateBodyBytesMax }),
       handler: (context) => {
         const isEmpty = (context.body.prompt ?? '') === '' && (context.body.images ?? []).length === 0;
-        const asked = { shape: 'generate', isEmpty, read: () => readOllamaPrompt(context.body) } as const;
-        return answer(inference, own, asked, context);
+        const form = { shape: 'generate', isEmpty, read: () => readOllamaPrompt(context.body) } as const;
+        return answer(inference, own, form, context);
       },
     }),
   ];
 }
 
-interface Asked {
+interface GenerationForm {
   readonly shape: GenerationShape;
   /** Nothing to answer: the model is only loaded, or unloaded. */
   readonly isEmpty: boolean;
   readonly read: () => GenerationRequest;
 }
 
-async function answer(inference: Inference, own: OwnProvider, asked: Asked, context: Context): Promise<object> {
-  const lines = new GenerationLines(asked.shape, context.body.model, inference.clock);
-  const request = asked.read();
-  if (asked.isEmpty) return await load(inference, request, lines, context);
+async function answer(inference: Inference, own: OwnProvider, form: GenerationForm, context: Context): Promise<object> {
+  const lines = new GenerationLines(form.shape, context.body.model, inference.clock);
+  const request = form.read();
+  if (form.isEmpty) return await load(inference, request, lines, context);
   if (!request.stream) {
     const [output] = await own.generate(request, context);
     return lines.whole(must(output, 'there is an answer'));

@@ -1,4 +1,7 @@
+import type { LRUCache } from 'lru-cache';
+import type { Clock } from '../../../lib/clock.ts';
 import type { MessageBody } from '../../../protocol/inference/generate.ts';
+import { expiringCache } from '../../../runtime/expiring-cache.ts';
 
 export interface StoredResponse {
   readonly id: string;
@@ -16,59 +19,26 @@ interface ResponseStoreOptions {
   readonly charsMax: number;
 }
 
-interface Entry {
-  readonly response: StoredResponse;
-  readonly chars: number;
-  readonly untilMs: number;
-}
-
-/** Responses that were asked to be kept, in memory. The oldest make room; those of others are not there. */
+/** Responses that were asked to be kept, in memory, by id. Those of others are not there. */
 export class ResponseStore {
-  readonly #monotonicMs: () => number;
-  readonly #options: ResponseStoreOptions;
-  readonly #entries = new Map<string, Entry>();
-  #chars = 0;
+  readonly #responses: LRUCache<string, StoredResponse>;
 
-  constructor(monotonicMs: () => number, options: ResponseStoreOptions) {
-    this.#monotonicMs = monotonicMs;
-    this.#options = options;
+  constructor(clock: Clock, { keptMs, charsMax }: ResponseStoreOptions) {
+    const sizeOf = (response: StoredResponse) => JSON.stringify(response).length;
+    this.#responses = expiringCache({ clock, keptMs, max: charsMax, sizeOf });
   }
 
   get(id: string, owner: string): StoredResponse | undefined {
-    this.#expire();
-    const response = this.#entries.get(id)?.response;
-    return response?.owner === owner ? response : undefined;
+    const response = this.#responses.peek(id);
+    return response?.owner === owner ? this.#responses.get(id) : undefined;
   }
 
   set(response: StoredResponse): void {
-    const chars = JSON.stringify(response).length;
-    this.#expire();
-    for (const id of this.#entries.keys()) {
-      if (this.#chars + chars <= this.#options.charsMax) break;
-      this.#remove(id);
-    }
-    if (chars > this.#options.charsMax) return;
-    this.#entries.set(response.id, { response, chars, untilMs: this.#monotonicMs() + this.#options.keptMs });
-    this.#chars += chars;
+    this.#responses.set(response.id, response);
   }
 
   /** Whether it was there. */
   delete(id: string, owner: string): boolean {
-    if (this.get(id, owner) === undefined) return false;
-    this.#remove(id);
-    return true;
-  }
-
-  #expire(): void {
-    const nowMs = this.#monotonicMs();
-    for (const [id, { untilMs }] of this.#entries) {
-      if (untilMs > nowMs) return;
-      this.#remove(id);
-    }
-  }
-
-  #remove(id: string): void {
-    this.#chars -= this.#entries.get(id)?.chars ?? 0;
-    this.#entries.delete(id);
+    return this.get(id, owner) !== undefined && this.#responses.delete(id);
   }
 }

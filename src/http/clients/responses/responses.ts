@@ -27,7 +27,7 @@ export function responsesRoutes(inference: Inference): Route[] {
   const own = new OwnProvider(inference);
   const bounds = { keptMs: limits.storedResponseMs, charsMax: limits.storedResponseCharsMax };
   // Routes are also described where nothing stands behind them.
-  const store = new ResponseStore(() => inference.clock.monotonicMs(), bounds);
+  const store = new ResponseStore(inference.clock, bounds);
   const path = '/ai/v1/responses/:id';
   return [
     defineRoute({

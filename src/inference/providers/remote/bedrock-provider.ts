@@ -9,6 +9,7 @@ import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider, ReadRequest } from '../provider.ts';
 import { cohereBatch, cohereInputType, readEmbeddings } from './cohere-provider.ts';
+import { ModelEmbeddings } from './model-embeddings.ts';
 import { readByChat } from './read-by-chat.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 import { plainOutput, remoteOutput } from './remote-output.ts';
@@ -22,20 +23,16 @@ const titanBatch: BatchBounds = { items: 1, bytes: 1 };
  */
 export class BedrockProvider implements Provider {
   readonly #client: ProviderClient;
-  readonly #embeddings = new Map<string, RemoteEmbedding>();
+  readonly #embeddings = new ModelEmbeddings((request) =>
+    /(?:^|[./])cohere\./.test(request.model) ? this.#cohere(request) : this.#titan(request),
+  );
 
   constructor(client: ProviderClient) {
     this.#client = client;
   }
 
   embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
-    const { model, dimensions, task } = request;
-    const key = JSON.stringify([model, dimensions, task]);
-    const known = this.#embeddings.get(key);
-    if (known !== undefined) return known.run(request, call);
-    const embedding = /(?:^|[./])cohere\./.test(model) ? this.#cohere(request) : this.#titan(request);
-    this.#embeddings.set(key, embedding);
-    return embedding.run(request, call);
+    return this.#embeddings.embed(request, call);
   }
 
   #titan({ model, dimensions }: EmbedRequest): RemoteEmbedding {

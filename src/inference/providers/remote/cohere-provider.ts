@@ -7,6 +7,7 @@ import type { Reranked, RerankRequest } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider } from '../provider.ts';
+import { ModelEmbeddings } from './model-embeddings.ts';
 import { scoresOf } from './openai-provider.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 
@@ -25,7 +26,7 @@ export function cohereInputType(task: EmbedTask | undefined): string {
 export class CohereProvider implements Provider {
   readonly #client: ProviderClient;
   readonly #batch: BatchBounds;
-  readonly #embeddings = new Map<string, RemoteEmbedding>();
+  readonly #embeddings = new ModelEmbeddings((request) => this.#open(request));
 
   constructor(client: ProviderClient, batch: BatchBounds) {
     this.#client = client;
@@ -33,10 +34,10 @@ export class CohereProvider implements Provider {
   }
 
   embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
-    const { model, dimensions, task } = request;
-    const key = JSON.stringify([model, dimensions, task]);
-    const known = this.#embeddings.get(key);
-    if (known !== undefined) return known.run(request, call);
+    return this.#embeddings.embed(request, call);
+  }
+
+  #open({ model, dimensions, task }: EmbedRequest): RemoteEmbedding {
     const options = {
       model,
       input_type: cohereInputType(task),
@@ -44,12 +45,10 @@ export class CohereProvider implements Provider {
       truncate: 'NONE',
       ...(dimensions !== undefined && { output_dimension: dimensions }),
     };
-    const embedding = new RemoteEmbedding(this.#batch, async (texts, gateCall) => {
+    return new RemoteEmbedding(this.#batch, async (texts, gateCall) => {
       const read = (answer: unknown) => readEmbeddings(answer, texts.length);
       return await this.#client.post('/v2/embed', { ...options, texts }, gateCall, read);
     });
-    this.#embeddings.set(key, embedding);
-    return embedding.run(request, call);
   }
 
   async rerank({ model, query, texts }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {

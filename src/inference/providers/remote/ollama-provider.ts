@@ -9,6 +9,7 @@ import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider, ReadRequest } from '../provider.ts';
+import { ModelEmbeddings } from './model-embeddings.ts';
 import { readEmbeddings as readOpenAiEmbeddings } from './openai-provider.ts';
 import { readByChat } from './read-by-chat.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
@@ -21,7 +22,7 @@ export const ollamaBatch: BatchBounds = { items: 64, bytes: 128 * 1024 };
 export class OllamaProvider implements Provider {
   readonly #client: ProviderClient;
   readonly #batch: BatchBounds;
-  readonly #embeddings = new Map<string, RemoteEmbedding>();
+  readonly #embeddings = new ModelEmbeddings((request) => this.#open(request));
 
   constructor(client: ProviderClient, batch: BatchBounds) {
     this.#client = client;
@@ -29,13 +30,13 @@ export class OllamaProvider implements Provider {
   }
 
   embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
-    const { model, dimensions } = request;
-    const key = JSON.stringify([model, dimensions]);
-    const known = this.#embeddings.get(key);
-    if (known !== undefined) return known.run(request, call);
+    return this.#embeddings.embed(request, call);
+  }
+
+  #open({ model, dimensions }: EmbedRequest): RemoteEmbedding {
     const options = { model, truncate: false, ...(dimensions !== undefined && { dimensions }) };
     let isKnown = true;
-    const embedding = new RemoteEmbedding(this.#batch, async (input, gateCall) => {
+    return new RemoteEmbedding(this.#batch, async (input, gateCall) => {
       const read = (answer: unknown) => readEmbeddings(answer, input.length);
       try {
         if (isKnown) return await this.#client.post('/api/embed', { ...options, input }, gateCall, read);
@@ -47,8 +48,6 @@ export class OllamaProvider implements Provider {
       const readOther = (answer: unknown) => readOpenAiEmbeddings(answer, input.length);
       return await this.#client.post('/v1/embeddings', { ...body, input }, gateCall, readOther);
     });
-    this.#embeddings.set(key, embedding);
-    return embedding.run(request, call);
   }
 
   rerank(): Promise<Reranked> {

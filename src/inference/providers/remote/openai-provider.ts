@@ -9,6 +9,7 @@ import type { Reranked, RerankRequest } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider, ReadRequest, TranscribeRequest } from '../provider.ts';
+import { ModelEmbeddings } from './model-embeddings.ts';
 import { chatBody, readChat, streamedChat } from './openai-chat.ts';
 import { readByChat } from './read-by-chat.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
@@ -26,31 +27,28 @@ export const openAiBatch: BatchBounds = { items: 256, bytes: 256 * KiB };
 /** A service that speaks the protocol of OpenAI: https://platform.openai.com/docs/api-reference. */
 export class OpenAiProvider implements Provider {
   readonly #deps: OpenAiProviderDeps;
-  /** By model, length and task. */
-  readonly #embeddings = new Map<string, RemoteEmbedding>();
+  readonly #embeddings = new ModelEmbeddings((request) => this.#open(request));
 
   constructor(deps: OpenAiProviderDeps) {
     this.#deps = deps;
   }
 
   embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
+    return this.#embeddings.embed(request, call);
+  }
+
+  #open({ model, dimensions, task }: EmbedRequest): RemoteEmbedding {
     const { client, batch, isService } = this.#deps;
-    const { model, dimensions, task } = request;
-    const key = JSON.stringify([model, dimensions, task]);
-    const known = this.#embeddings.get(key);
-    if (known !== undefined) return known.run(request, call);
     const options = {
       model,
       encoding_format: 'float',
       ...(dimensions !== undefined && { dimensions }),
       ...(isService && task !== undefined && { task_type: task }),
     };
-    const embedding = new RemoteEmbedding(batch, async (input, gateCall) => {
+    return new RemoteEmbedding(batch, async (input, gateCall) => {
       const read = (answer: unknown) => readEmbeddings(answer, input.length);
       return await client.post('/embeddings', { ...options, input }, gateCall, read);
     });
-    this.#embeddings.set(key, embedding);
-    return embedding.run(request, call);
   }
 
   async rerank({ model, query, texts }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {

@@ -62,7 +62,7 @@ async function decodeAll(
   const begin = prompt === undefined ? [] : [model.tokenizer.idOf(prompt) ?? model.tokenizer.plain(prompt)].flat();
   for (const [index, source] of sources.entries()) {
     const encoded = await encode(model, source, index);
-    const start = [...model.decoder.writing.start, ...begin];
+    const start = [...model.decoder.outputTokens.start, ...begin];
     const written = await model.decoder.write(encoded.feeds, start, tokensMax, context);
     texts.push(model.tokenizer.decode(written));
     promptTokens += encoded.tokens;

@@ -7,12 +7,12 @@ import { floats, integerRows, OnnxSession } from './onnx-session.ts';
 import type { QueueContext } from './text/batch-queue.ts';
 import type { TextTokenizer } from './text/text-tokenizer.ts';
 
-/** Which tokens outputs begin and end with, and which are never written. */
-interface Writing {
+/** Which tokens outputs begin and end with, and which it never has. */
+interface OutputTokens {
   readonly start: readonly number[];
   readonly ends: ReadonlySet<number>;
   readonly never: readonly number[];
-  /** Not written as the first token. */
+  /** Not the first token of an output. */
   readonly neverFirst: readonly number[];
 }
 
@@ -20,14 +20,14 @@ const inputs = ['input_ids', 'encoder_hidden_states', 'encoder_attention_mask'];
 
 /** The part of a model that writes, token by token, about what an encoder has read. */
 export class SequenceDecoder {
-  readonly writing: Writing;
+  readonly outputTokens: OutputTokens;
   readonly #session: OnnxSession;
   /** Tokens that an output may have, with what it begins with. */
   readonly #contextTokens: number;
 
-  private constructor(session: OnnxSession, writing: Writing, contextTokens: number) {
+  private constructor(session: OnnxSession, outputTokens: OutputTokens, contextTokens: number) {
     this.#session = session;
-    this.writing = writing;
+    this.outputTokens = outputTokens;
     this.#contextTokens = contextTokens;
   }
 
@@ -39,11 +39,11 @@ export class SequenceDecoder {
   ): Promise<SequenceDecoder> {
     const path = model.companions?.decoder;
     if (path === undefined) throw new Error('only models of an encoder_model.onnx and a decoder_model.onnx are run');
-    const writing = writingOf(model, tokenizer);
+    const outputTokens = outputTokensOf(model, tokenizer);
     const session = await OnnxSession.open(join(model.directory, path), threads);
     const unknown = session.inputs.find((name) => !inputs.includes(name));
     if (unknown !== undefined) throw new Error(`its decoder reads "${unknown}"; one that takes whole texts is wanted`);
-    return new SequenceDecoder(session, { ...writing, never: [...writing.never, ...never] }, contextTokens);
+    return new SequenceDecoder(session, { ...outputTokens, never: [...outputTokens.never, ...never] }, contextTokens);
   }
 
   /** Logits of the token behind `ids`. `feeds` is what the encoder made. */
@@ -60,7 +60,7 @@ export class SequenceDecoder {
     tokensMax: number,
     { signal, progress }: QueueContext,
   ): Promise<number[]> {
-    const { ends, never, neverFirst } = this.writing;
+    const { ends, never, neverFirst } = this.outputTokens;
     const ids = [...start];
     const most = Math.min(tokensMax, this.#contextTokens - start.length);
     while (ids.length - start.length < most) {
@@ -88,7 +88,7 @@ function likeliest(logits: Float32Array, never: readonly number[]): number {
 }
 
 /** How outputs begin and end, as `generation_config.json` or `config.json` say. */
-function writingOf(model: InstalledModel, tokenizer: TextTokenizer): Writing {
+function outputTokensOf(model: InstalledModel, tokenizer: TextTokenizer): OutputTokens {
   const config = {
     ...readFolderJson(model.directory, 'config.json'),
     ...readFolderJson(model.directory, 'generation_config.json'),

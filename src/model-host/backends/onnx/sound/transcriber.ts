@@ -105,7 +105,7 @@ async function transcribe(
     const hidden = must(last_hidden_state, 'an encoder answers last_hidden_state');
     const places = new Int32Array(hidden.dims[1] ?? 0);
     const feeds = { encoder_hidden_states: hidden, encoder_attention_mask: maskRows([places], places.length) };
-    const { start } = decoder.writing;
+    const { start } = decoder.outputTokens;
     if (spoken === undefined && languages.size > 0) spoken = loudest(await decoder.next(start, feeds), languages);
     const mark = spoken === undefined ? [] : [languages.get(spoken) ?? []].flat();
     const written = await decoder.write(feeds, [...start, ...mark, ...marks], tokensMaxOfSpan, context);
