@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 62a3a9a8af362582f7f81380ce7bc9e05e15714525e458ad8718e2a29d013ab3
+// SHA-256 of its sources: c08defb9cd7be49b904ddc515258abe1b713b1dd317facca8a0e91b5d09172a5
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -15,8 +15,8 @@ export interface FrameOptions {
 export interface NativeHits {
   /**
    * Of each hit: position of its index among the handles of the query, ordinal, version of the document that matched,
-   * score, distance by the first dense leg that found it (NaN without one), and what each of `legs` scored it (NaN
-   * where that one did not find it). In one array, because each array costs as much as all that is in it.
+   * score, distance by the first dense leg that found it (NaN without one), what each of `legs` scored it (NaN
+   * where that one did not find it), and which of its vectors each of `legs` found (NaN also for text). In one array, because each array costs as much as all that is in it.
    */
   numbers: Float64Array;
   total: number;

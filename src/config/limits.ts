@@ -77,6 +77,9 @@ export const limits = {
   /** Texts, and their bytes, that one request for vectors carries; what a kill makes again. */
   enrichmentBatchItems: 64,
   enrichmentBatchBytes: 256 * 1_024,
+  /** Chunks of one document, and the bytes of their vectors. */
+  documentChunksMax: 4_096,
+  documentVectorsBytesMax: 8 * MiB,
   /** Tries of a text that its embedder refuses, before it is left until its document changes. */
   enrichmentAttemptsMax: 4,
   /** Batches of documents that were there before their index that are embedded at one time. */

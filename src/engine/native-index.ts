@@ -7,6 +7,7 @@ interface StatsJson {
   applied_sequence: number;
   checkpoint_sequence: number;
   doc_count: number;
+  vector_count: number;
   term_count: number;
   segment_count: number;
   disk_bytes: number;
@@ -57,6 +58,7 @@ export class NativeIndex {
       appliedSequence: stats.applied_sequence,
       checkpointSequence: stats.checkpoint_sequence,
       docCount: stats.doc_count,
+      vectorCount: stats.vector_count,
       termCount: stats.term_count,
       segmentCount: stats.segment_count,
       diskBytes: stats.disk_bytes,

@@ -2,8 +2,6 @@ import type { InferenceCall } from '../inference/admission.ts';
 import type { SparseVector } from '../inference/embeddings/embed-items.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
-import { denseBody } from '../lib/parts/dense-part.ts';
-import { sparseBody } from '../lib/parts/sparse-part.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
 export type Vector = Float32Array | SparseVector;
@@ -50,8 +48,4 @@ function checked(vector: Vector | undefined, error: ServiceError | undefined, di
   const given = length === undefined ? 'a sparse vector' : `a vector of dimension ${length}`;
   const wanted = dimension === undefined ? 'sparse ones' : `dimension ${dimension}`;
   return { error: new ServiceError('inference_failed', `the embedder gave ${given}; the index takes ${wanted}`) };
-}
-
-export function vectorBody(partId: number, vector: Vector, hash: Uint8Array): Uint8Array<ArrayBuffer> {
-  return vector instanceof Float32Array ? denseBody(partId, vector, hash) : sparseBody(partId, vector, hash);
 }

@@ -1,10 +1,15 @@
 import { limits } from '../config/limits.ts';
 import type { InferenceCall } from '../inference/admission.ts';
+import { faultOf } from '../inference/providers/client/fault.ts';
 import { must } from '../lib/assert.ts';
-import type { ServiceError } from '../protocol/service-error.ts';
+import { readDenseSet } from '../lib/parts/dense-set-part.ts';
+import { formOfBody, partForm } from '../lib/parts/part-body.ts';
+import { ServiceError } from '../protocol/service-error.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
 import type { PartDefinition } from './part-definition.ts';
+import type { PartOutcome } from './part-outcome.ts';
+import { type Piece, piecesOf } from './text-pieces.ts';
 
 /** A document as it was read. */
 export interface DocumentRow {
@@ -14,14 +19,18 @@ export interface DocumentRow {
   readonly body: Uint8Array;
 }
 
-/** What becomes of a document's part. */
-export type PartOutcome =
-  | { readonly kind: 'kept' }
-  | { readonly kind: 'vector'; readonly vector: Vector; readonly hash: Uint8Array }
-  /** There is nothing to embed: a part that is there goes. */
-  | { readonly kind: 'none' }
-  /** `isFinal`: it fails again until the document changes. A part that is there is of an earlier text, and goes. */
-  | { readonly kind: 'failed'; readonly error: ServiceError; readonly isFinal: boolean };
+/** The part that a document has. */
+export interface HeldPart {
+  /** What it was made from; undefined where nobody has said it. */
+  readonly hash: Uint8Array | undefined;
+  /** Reads it whole. */
+  body(): Uint8Array | undefined;
+}
+
+/** What a document's part will be made of: vectors by the names of their texts. */
+type Plan =
+  | { readonly kind: 'text'; readonly hash: Uint8Array }
+  | { readonly kind: 'pieces'; readonly hash: Uint8Array; readonly pieces: readonly Piece[] };
 
 /** Vectors that are kept for the next texts that are equal, or for a document whose result came too late. */
 const recentMax = 256;
@@ -30,10 +39,13 @@ const recentMax = 256;
 export class PartBatch {
   readonly #definition: PartDefinition;
   readonly #recent: Map<string, Vector>;
-  readonly #rows: { row: DocumentRow; outcome: PartOutcome | undefined; hash: Uint8Array | undefined }[] = [];
-  /** Hash -> text, of those that have to be embedded. */
+  readonly #rows: { row: DocumentRow; known: PartOutcome | Plan }[] = [];
+  /** Name -> text, of those that have to be embedded. */
   readonly #texts = new Map<string, string>();
+  /** Name -> vector, of those that need not. */
+  readonly #vectors = new Map<string, Vector>();
   #bytes = 0;
+  #vectorBytes = 0;
 
   /** `recent` is shared by the batches of a definition. */
   constructor(definition: PartDefinition, recent: Map<string, Vector>) {
@@ -42,7 +54,8 @@ export class PartBatch {
   }
 
   get isFull(): boolean {
-    return this.#texts.size >= limits.enrichmentBatchItems || this.#bytes >= limits.enrichmentBatchBytes;
+    const hasTexts = this.#texts.size >= limits.enrichmentBatchItems || this.#bytes >= limits.enrichmentBatchBytes;
+    return hasTexts || this.#vectorBytes >= limits.documentVectorsBytesMax;
   }
 
   /** Texts that have to be embedded. */
@@ -50,46 +63,80 @@ export class PartBatch {
     return this.#texts.size;
   }
 
-  /** `held`: the source hash of the part that is there, if one is. */
-  add(row: DocumentRow, source: Source, held: Uint8Array | undefined): void {
-    if (source.kind === 'none') this.#rows.push({ row, outcome: { kind: 'none' }, hash: undefined });
-    else if (source.kind === 'invalid') {
-      const outcome = { kind: 'failed', error: source.error, isFinal: true } as const;
-      this.#rows.push({ row, outcome, hash: undefined });
-    } else this.#addText(row, source.text, held);
+  /** `held`: the part that is there, if one is. A promise where the text has to be cut into chunks. */
+  add(row: DocumentRow, source: Source, held: HeldPart | undefined): Promise<void> | undefined {
+    const settle = (known: PartOutcome | Plan) => void this.#rows.push({ row, known });
+    if (source.kind === 'none') return settle({ kind: 'none' });
+    if (source.kind === 'invalid') return settle({ kind: 'failed', error: source.error, isFinal: true });
+    const { fingerprintOfSource, chunker } = this.#definition;
+    const hash = sourceHash(fingerprintOfSource, source.text);
+    if (held?.hash && Buffer.compare(held.hash, hash) === 0) return settle({ kind: 'kept' });
+    if (chunker) return this.#planPieces(source.text, hash, held).then(settle);
+    this.#want(hash, source.text);
+    return settle({ kind: 'text', hash });
   }
 
-  #addText(row: DocumentRow, text: string, held: Uint8Array | undefined): void {
-    const hash = sourceHash(this.#definition.vectorFingerprint, text);
-    if (held && Buffer.compare(held, hash) === 0) {
-      this.#rows.push({ row, outcome: { kind: 'kept' }, hash });
-      return;
+  async #planPieces(text: string, hash: Uint8Array, held: HeldPart | undefined): Promise<PartOutcome | Plan> {
+    const { chunker, dimension, vectorFingerprint } = this.#definition;
+    try {
+      const cutFor = { vectorFingerprint, dimension: must(dimension, 'chunks have dense vectors') };
+      const pieces = await piecesOf(text, must(chunker, 'a chunker'), cutFor);
+      if (pieces.length === 0) return { kind: 'none' };
+      this.#vectorBytes += 4 * cutFor.dimension * pieces.length;
+      this.#takeHeld(held);
+      for (const piece of pieces) this.#want(piece.hash, piece.text);
+      return { kind: 'pieces', hash, pieces };
+    } catch (error) {
+      if (!(error instanceof ServiceError) || faultOf(error) !== 'item') throw error;
+      return { kind: 'failed', error, isFinal: true };
     }
+  }
+
+  /** A chunk that was there before keeps its vector. */
+  #takeHeld(held: HeldPart | undefined): void {
+    const body = held?.body();
+    if (body === undefined || formOfBody(body) !== partForm.denseSet) return;
+    for (const { hash, vector } of readDenseSet(body)) this.#vectors.set(nameOf(hash), vector);
+  }
+
+  #want(hash: Uint8Array, text: string): void {
     const name = nameOf(hash);
-    const vector = this.#recent.get(name);
-    this.#rows.push({ row, outcome: vector && { kind: 'vector', vector, hash }, hash });
-    if (vector || this.#texts.has(name)) return;
+    const recent = this.#vectors.get(name) ?? this.#recent.get(name);
+    if (recent) this.#vectors.set(name, recent);
+    if (recent || this.#texts.has(name)) return;
     this.#texts.set(name, text);
     this.#bytes += text.length;
   }
 
-  /** One call of the embedder for all texts. Throws a fault of the provider. In the order of the documents. */
+  /** Embeds all texts. Throws a fault of the provider. In the order of the documents. */
   async run(call: InferenceCall): Promise<{ row: DocumentRow; outcome: PartOutcome }[]> {
-    const { embedder, dimension } = this.#definition;
-    const texts = [...this.#texts.values()];
-    const embedded = texts.length === 0 ? [] : await embedTexts(embedder(), texts, dimension, call);
-    const byName = new Map(
-      [...this.#texts.keys()].map((name, at) => [name, must(embedded[at], 'an answer for each text')]),
-    );
-    for (const [name, result] of byName) if ('vector' in result) this.#keep(name, result.vector);
-    return this.#rows.map(({ row, outcome, hash }) => ({
-      row,
-      outcome:
-        outcome ?? outcomeOf(must(byName.get(nameOf(must(hash, 'a hash'))), 'an embedded text'), must(hash, 'a hash')),
-    }));
+    const errors = new Map<string, ServiceError>();
+    for (const texts of requestsOf(this.#texts)) {
+      const { embedder, dimension } = this.#definition;
+      const embedded = await embedTexts(embedder(), [...texts.values()], dimension, call);
+      for (const [at, name] of [...texts.keys()].entries()) {
+        const result: Embedded = must(embedded[at], 'an answer for each text');
+        if ('error' in result) errors.set(name, result.error);
+        else this.#keep(name, result.vector);
+      }
+    }
+    return this.#rows.map(({ row, known }) => ({ row, outcome: this.#outcomeOf(known, errors) }));
+  }
+
+  #outcomeOf(known: PartOutcome | Plan, errors: ReadonlyMap<string, ServiceError>): PartOutcome {
+    if (known.kind !== 'text' && known.kind !== 'pieces') return known;
+    const { hash } = known;
+    const hashes = known.kind === 'text' ? [hash] : known.pieces.map((piece) => piece.hash);
+    const error = hashes.map((each) => errors.get(nameOf(each))).find((each) => each !== undefined);
+    if (error) return { kind: 'failed', error, isFinal: false };
+    const vectorOf = (each: Uint8Array) => must(this.#vectors.get(nameOf(each)), 'an embedded text');
+    if (known.kind === 'text') return { kind: 'vector', vector: vectorOf(hash), hash };
+    const vectors = known.pieces.map((piece) => ({ ...piece, vector: vectorOf(piece.hash) as Float32Array }));
+    return { kind: 'vectors', vectors, hash };
   }
 
   #keep(name: string, vector: Vector): void {
+    this.#vectors.set(name, vector);
     this.#recent.delete(name);
     this.#recent.set(name, vector);
     for (const oldest of this.#recent.keys()) {
@@ -99,9 +146,21 @@ export class PartBatch {
   }
 }
 
-function outcomeOf(embedded: Embedded, hash: Uint8Array): PartOutcome {
-  if ('vector' in embedded) return { kind: 'vector', vector: embedded.vector, hash };
-  return { kind: 'failed', error: embedded.error, isFinal: false };
+/** The texts of a batch by the requests that carry them: a document may have more chunks than one request takes. */
+function* requestsOf(texts: ReadonlyMap<string, string>): Generator<Map<string, string>> {
+  let request = new Map<string, string>();
+  let bytes = 0;
+  for (const [name, text] of texts) {
+    const isFull = request.size >= limits.enrichmentBatchItems || bytes >= limits.enrichmentBatchBytes;
+    if (isFull) {
+      yield request;
+      request = new Map();
+      bytes = 0;
+    }
+    request.set(name, text);
+    bytes += text.length;
+  }
+  if (request.size > 0) yield request;
 }
 
 function nameOf(hash: Uint8Array): string {

@@ -1,4 +1,5 @@
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
+import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import type { ManagedSource } from '../index-kinds/managed-source.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import type { WantedVectors } from './embed-texts.ts';
@@ -10,8 +11,12 @@ export interface PartDefinition {
   readonly dimension: WantedVectors;
   /** Throws `ServiceError` while the configuration leads to no embedder. */
   readonly embedder: () => Embedder;
-  /** What the vectors depend on beside the text. */
+  /** Undefined where each text has one vector. */
+  readonly chunker?: ChunkerConfig | undefined;
+  /** What a vector depends on beside its text. */
   readonly vectorFingerprint: string;
+  /** What all vectors of a document depend on beside its text. */
+  readonly fingerprintOfSource: string;
   /** What the parts depend on: with another one, every document is looked at again. */
   readonly fingerprint: string;
 }
@@ -26,6 +31,9 @@ export function partDefinition(
   const dimension = definition.kind === 'dense' ? definition.dimension : undefined;
   const { provider, model, dimensions } = source.embedder;
   const vectorFingerprint = JSON.stringify([provider, model, dimensions ?? null, dimension ?? 'sparse']);
-  const fingerprint = JSON.stringify([vectorFingerprint, source.template ?? null, source.field ?? null]);
-  return { partId, source, dimension, embedder: () => embedderOf(source.embedder), vectorFingerprint, fingerprint };
+  const { chunker } = source;
+  const fingerprintOfSource = chunker ? JSON.stringify([vectorFingerprint, chunker]) : vectorFingerprint;
+  const fingerprint = JSON.stringify([fingerprintOfSource, source.template ?? null, source.field ?? null]);
+  const embedder = () => embedderOf(source.embedder);
+  return { partId, source, dimension, embedder, chunker, vectorFingerprint, fingerprintOfSource, fingerprint };
 }

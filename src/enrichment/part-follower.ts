@@ -12,11 +12,12 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { BackfillLane } from './backfill-lane.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
-import { type Vector, vectorBody } from './embed-texts.ts';
+import type { Vector } from './embed-texts.ts';
 import { Failures, type NoteChange } from './failures.ts';
-import { type DocumentRow, PartBatch, type PartOutcome } from './part-batch.ts';
+import { type DocumentRow, type HeldPart, PartBatch } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
 import { type Cursor, noteBytes, openCursor } from './part-notes.ts';
+import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
 import { backfillProgress, coveredThrough, nextWork, type Work } from './schedule.ts';
 
 interface FollowerDeps {
@@ -228,7 +229,8 @@ export class PartFollower implements PartProducer {
       for (; at < rows.length && !batch.isFull && at - from < limits.enrichmentBatchItems; at += 1) {
         const row = rows[at] as DocumentRow;
         const source = sourceOf(row.body, this.#definition.source, this.#deps.templates, this.#call());
-        batch.add(row, source instanceof Promise ? await source : source, held.get(row.ordinal));
+        const added = batch.add(row, source instanceof Promise ? await source : source, this.#held(held, row.ordinal));
+        if (added) await added;
       }
       // Rendering and comparing must not hold the event loop for a whole page.
       await new Promise<void>((resolve) => setImmediate(resolve));
@@ -243,6 +245,13 @@ export class PartFollower implements PartProducer {
       if (this.#stop.signal.aborted || isInterrupted()) return;
     }
     if (rows.length === 0) await this.#append([], held, notes, move());
+  }
+
+  #held(hashes: ReadonlyMap<number, Uint8Array | undefined>, ordinal: number): HeldPart | undefined {
+    if (!hashes.has(ordinal)) return undefined;
+    const { partId } = this.#definition;
+    const { parts } = this.#range.stored;
+    return { hash: hashes.get(ordinal), body: () => parts.read([ordinal], [partId]).found.get(ordinal)?.get(partId) };
   }
 
   #call() {
@@ -277,8 +286,8 @@ export class PartFollower implements PartProducer {
 
   #addOutcome(frame: FrameBuilder, row: DocumentRow, outcome: PartOutcome, hasPart: boolean): NoteChange | undefined {
     const { partId } = this.#definition;
-    if (outcome.kind === 'vector') {
-      const body = vectorBody(partId, outcome.vector, outcome.hash);
+    if (isMade(outcome)) {
+      const body = madeBody(partId, outcome);
       frame.setRequiredSequence(frame.append(rowKind.partPut, row.key, body), row.sequence);
     } else if (outcome.kind !== 'kept' && hasPart) {
       frame.setRequiredSequence(frame.append(rowKind.partDelete, row.key, partDeleteBody(partId)), row.sequence);

@@ -5,9 +5,10 @@ import { partDeleteBody } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
-import { type Vector, vectorBody } from './embed-texts.ts';
-import { PartBatch, type PartOutcome } from './part-batch.ts';
+import type { Vector } from './embed-texts.ts';
+import { type HeldPart, PartBatch } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
+import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
 
 interface Precompute {
   readonly stored: RangeReader;
@@ -65,11 +66,11 @@ async function addParts(
     for (; row < frame.rowCount && !batch.isFull; row += 1) {
       if (frame.kind(row) !== rowKind.put) continue;
       const body = frame.body(row);
-      const held = heldHash(stored, frame.key(row), definition.partId);
+      const held = heldPart(stored, frame.key(row), definition.partId);
       // The number of the row stands for that of the document, which it has yet to get.
       const derived = sourceOf(body, definition.source, templates, { caller, signal: caller.signal });
       const source = derived instanceof Promise ? await derived : derived;
-      batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held);
+      await batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held);
     }
     // Whoever may write to the table needs no grant for inference.
     const { requestId, signal } = caller;
@@ -81,16 +82,17 @@ async function addParts(
   }
 }
 
-function heldHash(stored: RangeReader, key: string, partId: number): Uint8Array | undefined {
+function heldPart(stored: RangeReader, key: string, partId: number): HeldPart | undefined {
   const document = stored.documents.get(key);
-  return document && stored.parts.sourceHashes([document.ordinal], partId).get(document.ordinal);
+  if (!document) return undefined;
+  const { ordinal } = document;
+  const hash = stored.parts.sourceHashes([ordinal], partId).get(ordinal);
+  return { hash, body: () => stored.parts.read([ordinal], [partId]).found.get(ordinal)?.get(partId) };
 }
 
 function partRow(partId: number, outcome: PartOutcome, key: string): PartRow | undefined {
   if (outcome.kind === 'kept') return undefined;
-  if (outcome.kind === 'vector') {
-    return { kind: rowKind.partPut, body: vectorBody(partId, outcome.vector, outcome.hash) };
-  }
+  if (isMade(outcome)) return { kind: rowKind.partPut, body: madeBody(partId, outcome) };
   if (outcome.kind === 'none') return { kind: rowKind.partDelete, body: partDeleteBody(partId) };
   const error = must(outcome.error, 'a failure without its reason');
   throw new ServiceError('enrichment_failed', `document "${key}" cannot be embedded: ${error.message}`, {

@@ -30,7 +30,8 @@ export const dense: IndexKind<DenseConfig, DenseDefinition> = {
     const { dimension, distance_metric: metric } = config;
     return { ...identity, kind: 'dense', dimension, metric, managed: managedSourceOf(config) };
   },
-  shapeOf: ({ dimension, external }) => `${external ? '' : 'managed '}dense ${dimension}`,
+  shapeOf: ({ dimension, external, chunker }) =>
+    `${external ? '' : 'managed '}dense ${dimension}${chunker ? ' in chunks' : ''}`,
   nativeOptions: ({ partId, dimension, metric }) => ({ type: 'dense', index_id: partId, dimension, metric }),
   writtenVectors: ({ dimension, metric, managed }) =>
     managed ? { kind: 'managed' } : { kind: 'dense', dimension, metric },

@@ -2,6 +2,7 @@ import { limits } from '../config/limits.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+import { type ChunkerConfig, readChunkerConfig } from './chunker-config.ts';
 
 /** The members of a configuration by which the server makes the vectors of an index itself. */
 export interface ManagedMembers {
@@ -11,6 +12,8 @@ export interface ManagedMembers {
   template?: string;
   /** As it was written: credentials are not expanded, and are left away where the configuration is shown. */
   embedder: Record<string, unknown>;
+  /** Cuts the text into chunks with a vector each; as it was written. */
+  chunker?: Record<string, unknown>;
 }
 
 /** What the vectors of an index are made from, and by what. */
@@ -18,6 +21,8 @@ export interface ManagedSource {
   field: string | undefined;
   template: string | undefined;
   embedder: ProviderConfig;
+  /** Undefined where each text has one vector. */
+  chunker?: ChunkerConfig | undefined;
 }
 
 /**
@@ -33,7 +38,11 @@ export function readManagedMembers(config: IndexConfig): ManagedMembers {
   if (embedder === undefined) throw refused(`\`embedder\` is missing: what makes the vectors; ${orExternal}`);
   readProviderConfig(embedder, 'embed', 'embedder');
   if (chunker !== undefined) {
-    throw new ServiceError('not_implemented', '`chunker` is not built yet; leave it out: each text has one vector');
+    readIndexChunker(chunker);
+    if (config.sparse === true) {
+      const message = '`chunker` is built for dense vectors alone; leave it out: each text has one sparse vector';
+      throw new ServiceError('not_implemented', message);
+    }
   }
   if (template !== undefined && template.length > limits.templateCharsMax) {
     throw refused(`\`template\` may have ${limits.templateCharsMax} characters at most`);
@@ -42,14 +51,21 @@ export function readManagedMembers(config: IndexConfig): ManagedMembers {
     ...(field === undefined ? {} : { field: rootedPath(field) }),
     ...(template === undefined ? {} : { template }),
     embedder,
+    ...(chunker === undefined ? {} : { chunker }),
   };
+}
+
+/** The chunker of an index: the whole text has vectors, unless it says how many chunks are enough. */
+function readIndexChunker(chunker: Record<string, unknown>): ChunkerConfig {
+  return readChunkerConfig(chunker, 'chunker', limits.documentChunksMax);
 }
 
 /** The source of a managed index; undefined for an external one. */
 export function managedSourceOf(config: Partial<ManagedMembers>): ManagedSource | undefined {
   if (config.embedder === undefined) return undefined;
   const embedder = readProviderConfig(config.embedder, 'embed', 'embedder');
-  return { field: config.field, template: config.template, embedder };
+  const chunker = config.chunker && readIndexChunker(config.chunker);
+  return { field: config.field, template: config.template, embedder, chunker };
 }
 
 /** A configuration as it may be shown: without credentials. */

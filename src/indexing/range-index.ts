@@ -35,6 +35,8 @@ export interface RangeIndexStats {
   appliedSequence: number;
   checkpointSequence: number;
   docCount: number;
+  /** Vectors of those documents: more than one of a document that is indexed in chunks. */
+  vectorCount: number;
   termCount: number;
   segmentCount: number;
   diskBytes: number;

@@ -174,7 +174,15 @@ describe('the configuration of a managed index is refused', () => {
     ['with `external`', { ...managed, external: true, dimension: 256 }, 400, 'leave `field` out'],
     ['with a template that cannot be read', { ...managed, template: '{{#if x}}' }, 400, 'template'],
     ['with a path that is none', { ...managed, field: 'a..b' }, 400, 'path of member names'],
-    ['with a chunker, which is still to come', { ...managed, chunker: { provider: 'service' } }, 501, 'chunker'],
+    ['with a chunker by a model', { ...managed, chunker: { model: 'cutter' } }, 501, 'not cut by models'],
+    ['with a chunker of an unknown member', { ...managed, chunker: { txt: {} } }, 400, 'has no member "txt"'],
+    ['with a chunker of no tokens', { ...managed, chunker: { text: { target_tokens: 0 } } }, 400, 'target_tokens'],
+    [
+      'with a chunker beside `external`',
+      { type: 'embeddings', external: true, dimension: 4, chunker: {} },
+      400,
+      'chunker',
+    ],
   ];
   test.each(cases)('%s', async (_, config, status, reason) => {
     const answer = await addIndex('refusals', 'words', config);

@@ -58,6 +58,7 @@ class KeepingIndex {
         appliedSequence: sequence,
         checkpointSequence: sequence,
         docCount: 0,
+        vectorCount: 0,
         termCount: 0,
         segmentCount: 0,
         diskBytes: 0,

@@ -86,6 +86,7 @@ class Place {
       dimension: 1,
       embedder: () => this.embedder.embedder,
       vectorFingerprint: this.fingerprint,
+      fingerprintOfSource: this.fingerprint,
       fingerprint: this.fingerprint,
     };
     const log = {

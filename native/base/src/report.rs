@@ -42,6 +42,8 @@ pub struct IndexStats {
     pub checkpoint_sequence: u64,
     /// Documents that are not deleted.
     pub doc_count: u64,
+    /// Vectors of those documents; 0 for a full-text index.
+    pub vector_count: u64,
     /// Terms of a full-text index, dimensions in use of a sparse one; 0 for a dense one.
     pub term_count: u64,
     pub segment_count: usize,

@@ -19,8 +19,8 @@ use crate::owned_array::OwnedArray;
 #[napi(object, object_from_js = false)]
 pub struct NativeHits {
     /// Of each hit: position of its index among the handles of the query, ordinal, version of the document that matched,
-    /// score, distance by the first dense leg that found it (NaN without one), and what each of `legs` scored it (NaN
-    /// where that one did not find it). In one array, because each array costs as much as all that is in it.
+    /// score, distance by the first dense leg that found it (NaN without one), what each of `legs` scored it (NaN
+    /// where that one did not find it), and which of its vectors each of `legs` found (NaN also for text). In one array, because each array costs as much as all that is in it.
     #[napi(ts_type = "Float64Array")]
     pub numbers: OwnedArray<f64>,
     pub total: f64,
@@ -149,13 +149,15 @@ fn native_hits(found: Hits, is_sorted: bool) -> Result<NativeHits, EngineError> 
         false => None,
     };
     let legs = found.legs.len();
-    let mut numbers = Vec::with_capacity((5 + legs) * hits.len());
+    let mut numbers = Vec::with_capacity((5 + 2 * legs) * hits.len());
     for (at, hit) in hits.iter().enumerate() {
         let distance = found.distances.get(at).copied().unwrap_or(f32::NAN);
         // Sequences stay below 2^53.
         let (sequence, score, distance) = (hit.sequence as f64, f64::from(hit.score), f64::from(distance));
         numbers.extend([f64::from(hit.range), f64::from(hit.ordinal), sequence, score, distance]);
-        numbers.extend(found.leg_scores.iter().skip(at * legs).take(legs).map(|score| f64::from(*score)));
+        for of_legs in [&found.leg_scores, &found.leg_numbers] {
+            numbers.extend(of_legs.iter().skip(at * legs).take(legs).map(|number| f64::from(*number)));
+        }
     }
     let given = |text: String| if text.is_empty() { None } else { Some(text) };
     Ok(NativeHits {

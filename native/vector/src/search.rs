@@ -5,7 +5,7 @@ use sundew_base::bit_set::BitSet;
 /// What holds for every search.
 #[derive(Clone, Copy)]
 pub struct SearchBounds<'a> {
-    /// Hits wanted.
+    /// Documents wanted.
     pub limit: usize,
     /// Documents that may be found; `None` for all.
     pub allowed: Option<&'a BitSet>,
@@ -16,6 +16,8 @@ pub struct SearchBounds<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VectorHit {
     pub ordinal: u32,
+    /// Which of the document's vectors it is, from 0.
+    pub number: u16,
     /// Sequence of the vector, not of its document.
     pub sequence: u64,
     /// Dense: the raw distance (squared Euclidean; 1 - cosine; the negative dot product), smaller is
@@ -39,7 +41,7 @@ pub struct SearchReport {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VectorHits {
-    /// Best first; equal scores by ordinal. Sparse and exact searches also answer what ties with the last hit, so that
+    /// Best first, each document once, by the nearest of its vectors; equal scores by ordinal. Sparse and exact searches also answer what ties with the last hit, so that
     /// the caller can break ties by key.
     pub hits: Vec<VectorHit>,
     /// The time was over before everything was looked at.

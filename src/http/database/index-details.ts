@@ -61,6 +61,9 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     },
     error: failed?.error ?? blocker?.message ?? '',
     total_indexed: counts.doc_count,
+    ...(source.config.type === 'embeddings' && {
+      searchable_vectors: sum(ranges, (range) => range.stats?.vectorCount ?? 0),
+    }),
     ...counts,
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,

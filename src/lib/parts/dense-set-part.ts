@@ -4,18 +4,23 @@ import { PayloadReader } from './payload-reader.ts';
 
 /** Vectors of one document. */
 export const denseSetMax = 4_096;
+const hashBytes = 16;
+const spanBytes = 8 + hashBytes;
 
-interface SpanVector {
+export interface SpanVector {
   /** What of the text the vector stands for, in bytes; the end is exclusive. */
   start: number;
   end: number;
+  /** 16 bytes: what the vector was made from, alike for equal texts of one embedder. */
+  hash: Uint8Array;
   vector: Float32Array;
 }
 
 /**
  * Form 3: several dense vectors of one document, one for each chunk of its text, all of one dimension.
  *
- *     0 dimension u32, 4 count u32, then for each vector: start u32, end u32; then for each vector: an f32 for each dimension
+ *     0 dimension u32, 4 count u32, then for each vector: start u32, end u32, 16 bytes of its hash;
+ *     then for each vector: an f32 for each dimension
  */
 export function denseSetBody(
   partId: number,
@@ -24,16 +29,18 @@ export function denseSetBody(
 ): Uint8Array<ArrayBuffer> {
   const dimension = vectors[0]?.vector.length ?? 0;
   assert(vectors.length > 0 && vectors.length <= denseSetMax, 'a set of vectors with a count out of bounds');
-  const payload = new Uint8Array(8 + vectors.length * (8 + 4 * dimension));
+  const payload = new Uint8Array(8 + vectors.length * (spanBytes + 4 * dimension));
   const view = new DataView(payload.buffer);
   view.setUint32(0, dimension, true);
   view.setUint32(4, vectors.length, true);
-  for (const [at, { start, end, vector }] of vectors.entries()) {
+  for (const [at, { start, end, hash, vector }] of vectors.entries()) {
     assert(vector.length === dimension, 'a set of vectors of several dimensions');
-    view.setUint32(8 + 8 * at, start, true);
-    view.setUint32(12 + 8 * at, end, true);
+    const span = 8 + spanBytes * at;
+    view.setUint32(span, start, true);
+    view.setUint32(span + 4, end, true);
+    payload.set(hash.subarray(0, hashBytes), span + 8);
     const values = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-    payload.set(values, 8 + 8 * vectors.length + 4 * dimension * at);
+    payload.set(values, 8 + spanBytes * vectors.length + 4 * dimension * at);
   }
   return partBody(partId, partForm.denseSet, payload, sourceHash);
 }
@@ -42,7 +49,11 @@ export function denseSetBody(
 export function readDenseSet(body: Uint8Array): SpanVector[] {
   const reader = new PayloadReader(payloadOf(body));
   const [dimension, count] = [reader.u32(), reader.u32()];
-  const spans = Array.from({ length: count }, () => ({ start: reader.u32(), end: reader.u32() }));
+  const spans = Array.from({ length: count }, () => ({
+    start: reader.u32(),
+    end: reader.u32(),
+    hash: reader.bytes(hashBytes),
+  }));
   const vectors = spans.map((span) => ({
     ...span,
     vector: new Float32Array(new Uint8Array(reader.bytes(4 * dimension)).buffer),

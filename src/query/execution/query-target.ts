@@ -59,7 +59,10 @@ interface OrderedHit {
 
 /** Hits of one native call. Members of text are there when the plan asks for them. */
 export interface NativeHits {
-  /** For each hit, in result order: its own numbers, then its score by each of `legs`, NaN where that did not find it. */
+  /**
+   * For each hit, in result order: its own numbers, then its score by each of `legs`, NaN where that did not find it, then
+   * which of its vectors each of `legs` found, NaN also for text.
+   */
   numbers: Float64Array;
   total: number;
   totalIsExact: boolean;
@@ -93,7 +96,7 @@ const hitNumber = {
 const ownNumbers = Object.keys(hitNumber).length;
 
 function numbersPerHit({ legs }: NativeHits): number {
-  return ownNumbers + (legs?.length ?? 0);
+  return ownNumbers + 2 * (legs?.length ?? 0);
 }
 
 export function hitCount(hits: NativeHits): number {

@@ -101,6 +101,7 @@ class Bench {
         appliedSequence: this.visible,
         checkpointSequence: this.durable,
         docCount: 0,
+        vectorCount: 0,
         termCount: 0,
         segmentCount: 0,
         diskBytes: 0,

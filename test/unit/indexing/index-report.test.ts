@@ -7,6 +7,7 @@ const stats = {
   appliedSequence: 0,
   checkpointSequence: 0,
   docCount: 0,
+  vectorCount: 0,
   termCount: 0,
   segmentCount: 0,
   diskBytes: 0,

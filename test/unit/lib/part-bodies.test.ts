@@ -29,8 +29,8 @@ const sourceHash = Uint8Array.from({ length: 16 }, (_, at) => at);
 const vector = Float32Array.of(1.5, -2);
 const sparse = { indices: Uint32Array.of(3, 9), values: Float32Array.of(0.5, 0.25) };
 const set = [
-  { start: 0, end: 9, vector },
-  { start: 10, end: 19, vector: Float32Array.of(3, 4) },
+  { start: 0, end: 9, hash: sourceHash, vector },
+  { start: 10, end: 19, hash: sourceHash.toReversed(), vector: Float32Array.of(3, 4) },
 ];
 const edge: Edge = {
   type: 'likes',
@@ -106,7 +106,9 @@ describe('the body of a part', () => {
   test('has bounds', () => {
     expect(() => denseSetBody(7, [])).toThrow('out of bounds');
     expect(() => denseSetBody(7, Array(denseSetMax + 1).fill(set[0]))).toThrow('out of bounds');
-    expect(() => denseSetBody(7, [...set, { start: 0, end: 1, vector: Float32Array.of(1) }])).toThrow('dimensions');
+    expect(() => denseSetBody(7, [...set, { start: 0, end: 1, hash: sourceHash, vector: Float32Array.of(1) }])).toThrow(
+      'dimensions',
+    );
     expect(() => chunkSetBody(7, Array(chunksMax + 1).fill(chunks[0]))).toThrow('out of bounds');
     expect(() => edgesBody(7, [edge, edge])).toThrow('twice');
     expect(() => edgesBody(7, [{ ...edge, weight: 1e39 }])).toThrow('weight');

@@ -58,7 +58,8 @@ function nativeHits(
   scores: number[][] = [],
 ): NativeHits {
   const own = (at: number) => [0, at, sequences[at] ?? 1, 0, Number.NaN];
-  const numbers = Array.from({ length: count }, (_, at) => [...own(at), ...(scores[at] ?? [])]).flat();
+  const byLegs = (at: number) => [...(scores[at] ?? []), ...(scores[at] ?? []).map(() => Number.NaN)];
+  const numbers = Array.from({ length: count }, (_, at) => [...own(at), ...byLegs(at)]).flat();
   const counts = { total: 2, totalIsExact: false, maxScore: 1, isPartial: false };
   return { numbers: Float64Array.from(numbers), ...counts, ...members };
 }

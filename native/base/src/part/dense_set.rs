@@ -1,8 +1,8 @@
 //! Form 3: several dense vectors of one document, one for each chunk of its text.
 //!
 //! ```text
-//! 0 dimension u32, 4 count u32, then for each vector: start u32, end u32 (bytes of the text that it stands for),
-//! then for each vector: an f32 for each dimension
+//! 0 dimension u32, 4 count u32, then for each vector: start u32, end u32 (bytes of the text that it stands for) and
+//! 16 bytes, the hash of what it was made from; then for each vector: an f32 for each dimension
 //! ```
 
 use super::f32_at;
@@ -12,11 +12,14 @@ use crate::error::EngineError;
 /// Vectors of one document.
 pub const DENSE_SET_MAX: usize = 4_096;
 
+/// Start, end and hash of a vector, which the index has no use for.
+const SPAN_BYTES: usize = 24;
+
 /// A set of dense vectors, borrowed.
 #[derive(Debug, Clone, Copy)]
 pub struct DenseSet<'a> {
     pub dimension: usize,
-    spans: &'a [u8],
+    count: usize,
     values: &'a [u8],
 }
 
@@ -29,15 +32,15 @@ impl<'a> DenseSet<'a> {
         if dimension == 0 || count == 0 || count > DENSE_SET_MAX {
             return Err(payload.broken("has a count out of bounds"));
         }
-        let spans = payload.bytes(8 * count)?;
+        payload.bytes(SPAN_BYTES * count)?;
         let value_bytes = dimension.checked_mul(4 * count).ok_or_else(|| payload.broken("is too large"))?;
         let values = payload.bytes(value_bytes)?;
         payload.end()?;
-        Ok(Self { dimension, spans, values })
+        Ok(Self { dimension, count, values })
     }
 
     pub fn count(&self) -> usize {
-        self.spans.len() / 8
+        self.count
     }
 
     /// The values of vector `at`, which is below `count`.
@@ -58,6 +61,7 @@ mod tests {
         for at in 0..vectors.len() as u32 {
             payload.extend((10 * at).to_le_bytes());
             payload.extend((10 * at + 9).to_le_bytes());
+            payload.extend([7; 16]);
         }
         payload.extend(vectors.iter().flatten().flat_map(|value| value.to_le_bytes()));
         payload

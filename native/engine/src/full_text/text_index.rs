@@ -430,6 +430,7 @@ impl DerivedIndex for TextIndex {
             applied_sequence: self.applied_sequence.load(Ordering::Acquire),
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
             doc_count: searcher.num_docs(),
+            vector_count: 0,
             term_count: self.term_count(&searcher),
             segment_count: searcher.segment_readers().len(),
             disk_bytes,

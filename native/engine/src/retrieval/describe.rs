@@ -57,6 +57,16 @@ pub fn leg_scores(page: &[Fused], scores: &LegScores) -> Vec<f32> {
     scores.map(|leg_score| leg_score.map_or(f32::NAN, |leg_score| leg_score.score)).collect()
 }
 
+/// For each hit, one after another, which of its vectors each leg has found; NaN where it did not find it or finds texts.
+pub fn leg_numbers(page: &[Fused], scores: &LegScores, taking: &[Taking<'_>]) -> Vec<f32> {
+    let number = |leg_score: &Option<LegScore>, leg: &Taking<'_>| {
+        let hit = leg_score.and_then(|LegScore { rank, .. }| leg.answer.hits.get(rank - 1))?;
+        hit.number.map(f32::from)
+    };
+    let of_hit = |found: &Fused| scores.of(found.document).iter().zip(taking);
+    page.iter().flat_map(of_hit).map(|(score, leg)| number(score, leg).unwrap_or(f32::NAN)).collect()
+}
+
 /// For each hit the tree of its score: what each leg adds, and for text how its own score comes about.
 pub fn explanations(
     ranges: &Ranges,

@@ -70,6 +70,8 @@ pub struct LegHit {
     pub score: f32,
     /// The raw distance of a dense leg; NaN of others.
     pub distance: f32,
+    /// Which of the document's vectors a leg of vectors has found; `None` of text.
+    pub number: Option<u16>,
 }
 
 /// What a leg has found in all ranges, best first.
@@ -173,6 +175,7 @@ impl LegContext {
                 found: self.ranges.find(range, hit.ordinal),
                 score: hit.score,
                 distance: if leg.kind == LegKind::Dense { hit.distance } else { f32::NAN },
+                number: Some(hit.number),
             }));
         }
         answer.hits.sort_unstable_by(|a, b| {
@@ -201,7 +204,7 @@ impl LegContext {
         let hits = text.hits.iter().map(|hit| {
             let location = DocLocation { segment: hit.location.0, doc: hit.location.1 };
             let found = FoundDocument { range: hit.range, ordinal: hit.ordinal, location: Some(location) };
-            LegHit { found, score: hit.score, distance: f32::NAN }
+            LegHit { found, score: hit.score, distance: f32::NAN, number: None }
         });
         Ok(LegAnswer {
             hits: hits.collect(),

@@ -8,7 +8,7 @@ use tantivy::DocId;
 
 use super::allowed::allowed_ordinals;
 use super::cost_model::legs_nanos;
-use super::describe::{Counts, Taking, explanations, leg_scores, profile, text_profile};
+use super::describe::{Counts, Taking, explanations, leg_numbers, leg_scores, profile, text_profile};
 use super::fuse::{Fused, Ranked, fuse};
 use super::legs::{LegContext, LegHit, QueryVector, VectorIndex};
 use super::prune::prune;
@@ -132,6 +132,7 @@ fn retrieve(
     }
     hits.legs = taking.iter().map(|leg| leg.name.to_owned()).collect();
     hits.leg_scores = leg_scores(&page, &parts);
+    hits.leg_numbers = leg_numbers(&page, &parts, &taking);
     if plan.explain {
         hits.explanations = explanations(ranges, plan, (&page, &parts), &documents, &taking)?;
     }

@@ -146,8 +146,9 @@ pub fn build(
         .iter()
         .map(|&(ordinal, source, row)| {
             let rows = &plan.sources[source as usize].rows;
-            let (vector, level) = (rows.vector(row), level_of(ordinal, options.links));
-            AddedRow { ordinal, sequence: rows.sequence(row), vector, level, key: Some(key_of(vector)) }
+            let (vector, number) = (rows.vector(row), rows.number(row));
+            let level = level_of(ordinal, number, options.links);
+            AddedRow { ordinal, number, sequence: rows.sequence(row), vector, level, key: Some(key_of(vector)) }
         })
         .collect();
     let grown = plan.grown.as_ref().and_then(|segment| match &segment.rows {
@@ -215,8 +216,9 @@ fn store_rows(
 
 /// The layers above the lowest in which a row has links: one in `links` rows has one, one in `links^2` two. The same for
 /// every building of the row.
-fn level_of(ordinal: u32, links: usize) -> u32 {
-    let mut mixed = u64::from(ordinal).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn level_of(ordinal: u32, number: u16, links: usize) -> u32 {
+    let vector = u64::from(ordinal) | u64::from(number) << 32;
+    let mut mixed = vector.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     let unit = ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64;

@@ -37,6 +37,8 @@ struct SegmentsState {
 struct SegmentEntry {
     id: u64,
     rows: usize,
+    /// Whose vectors live there.
+    documents: usize,
     /// The file of float32 rows of a graph; `None` for rows without a graph.
     row_file: Option<String>,
 }
@@ -50,7 +52,7 @@ impl SegmentEntry {
             },
             SegmentRows::Flat(_) => None,
         };
-        Self { id: segment.id, rows: segment.rows.len(), row_file }
+        Self { id: segment.id, rows: segment.rows.len(), documents: segment.document_count, row_file }
     }
 }
 
@@ -101,7 +103,8 @@ impl Checkpoints {
                 None => SegmentRows::Flat(Arc::new(self.open_flat(entry, options)?)),
                 Some(row_file) => SegmentRows::Graph(self.open_graph(entry, row_file, options)?),
             };
-            segments.push(Segment { id: entry.id, rows, dead: Arc::new(BitSet::from_words(dead)) });
+            let (dead, document_count) = (Arc::new(BitSet::from_words(dead)), entry.documents);
+            segments.push(Segment { id: entry.id, rows, dead, document_count });
         }
         let (next_segment_id, skipped_count) = (state.next_segment_id, state.skipped_count);
         Ok(Restored { sequence: *sequence, next_segment_id, skipped_count, segments })
@@ -243,24 +246,27 @@ fn graph_file_name(id: u64) -> String {
     format!("{id}.graph")
 }
 
-/// Ordinals, sequences and values, each column as a whole; little-endian.
+/// Ordinals, sequences, values and numbers, each column as a whole; little-endian.
 fn encode_flat_rows(rows: &FlatRows) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(rows.bytes());
     bytes.extend(rows.ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()));
     bytes.extend(rows.sequences.iter().flat_map(|sequence| sequence.to_le_bytes()));
     bytes.extend(rows.values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes.extend(rows.numbers.iter().flat_map(|number| number.to_le_bytes()));
     bytes
 }
 
 fn decode_flat_rows(bytes: &[u8], count: usize, dimension: usize) -> Option<FlatRows> {
-    if bytes.len() != count * (12 + 4 * dimension) {
+    if bytes.len() != count * (14 + 4 * dimension) {
         return None;
     }
     let (ordinals, bytes) = bytes.split_at(4 * count);
-    let (sequences, values) = bytes.split_at(8 * count);
+    let (sequences, bytes) = bytes.split_at(8 * count);
+    let (values, numbers) = bytes.split_at(4 * count * dimension);
     Some(FlatRows {
         dimension,
         ordinals: ordinals.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+        numbers: numbers.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes)).collect(),
         sequences: sequences.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
         values: values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
     })

@@ -95,6 +95,7 @@ mod tests {
             .zip(0..)
             .map(|(vector, at)| AddedRow {
                 ordinal: at,
+                number: 0,
                 sequence: u64::from(at) + 1,
                 vector,
                 level: 0,

@@ -12,6 +12,7 @@ use sundew_base::derived_index::DerivedIndex;
 use sundew_base::disk::Disk;
 use sundew_base::error::EngineError;
 use sundew_base::frame::{Frame, Row, RowKind};
+use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
 use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
 
@@ -66,8 +67,9 @@ struct DenseWriter {
     is_rewriting: bool,
     /// No row was committed since the writer was released.
     is_idle: bool,
-    /// The vector of the row at hand.
-    vector: Vec<f32>,
+    /// The vectors of the row at hand, and their numbers.
+    vectors: Vec<f32>,
+    numbers: Vec<u16>,
 }
 
 impl DenseIndex {
@@ -93,7 +95,8 @@ impl DenseIndex {
                 builders: 0,
                 is_rewriting: false,
                 is_idle: false,
-                vector: vec![0.0; options.dimension as usize],
+                vectors: Vec::with_capacity(options.dimension as usize),
+                numbers: Vec::new(),
             }),
             options,
             this: this.clone(),
@@ -241,9 +244,11 @@ impl DenseIndex {
         let replaced: HashSet<u64> = plan.segment_ids().collect();
         let replace = |segments: &[Segment]| -> Vec<Segment> {
             let dead = Arc::new(built.dead_rows(plan, segments));
-            let new = Segment { id, rows: SegmentRows::Graph(Arc::clone(&built.rows)), dead };
-            let kept = segments.iter().filter(|segment| !replaced.contains(&segment.id)).cloned();
-            std::iter::once(new).chain(kept).collect()
+            let (gone, kept): (Vec<&Segment>, Vec<&Segment>) =
+                segments.iter().partition(|segment| replaced.contains(&segment.id));
+            let document_count = gone.iter().map(|segment| segment.document_count).sum();
+            let new = Segment { id, rows: SegmentRows::Graph(Arc::clone(&built.rows)), dead, document_count };
+            std::iter::once(new).chain(kept.into_iter().cloned()).collect()
         };
         writing.segments = replace(&writing.segments);
         let seen = self.snapshot();
@@ -259,18 +264,22 @@ impl DenseIndex {
         // Whatever the new vector is, the old one is no longer the document's.
         writing.kill(row.ordinal);
         let dimension = self.options.dimension as usize;
-        if body.form != PartForm::Dense || body.payload.len() != 4 * dimension {
-            return Ok(Err(format!("the vector does not have {dimension} dimensions")));
+        let of_other_length = || Ok(Err(format!("the vector does not have {dimension} dimensions")));
+        writing.vectors.clear();
+        match body.form {
+            PartForm::Dense if body.payload.len() == 4 * dimension => {
+                writing.vectors.extend(dense::values(body.payload)?);
+            }
+            PartForm::DenseSet => {
+                let set = DenseSet::parse(body.payload)?;
+                if set.dimension != dimension {
+                    return of_other_length();
+                }
+                (0..set.count()).for_each(|at| writing.vectors.extend(set.vector(at)));
+            }
+            _ => return of_other_length(),
         }
-        let mut vector = std::mem::take(&mut writing.vector);
-        vector.clear();
-        vector.extend(dense::values(body.payload)?);
-        let prepared = self.options.metric.prepare(&mut vector);
-        if prepared.is_ok() {
-            writing.pending.put(row.ordinal, row.sequence, &vector);
-        }
-        writing.vector = vector;
-        Ok(prepared)
+        Ok(writing.put_vectors(row, &self.options))
     }
 
     fn apply_row(&self, writing: &mut DenseWriter, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
@@ -289,12 +298,33 @@ impl DenseIndex {
 }
 
 impl DenseWriter {
+    /// Takes those of `vectors` that can be compared as the document's. Error: why one of them cannot.
+    fn put_vectors(&mut self, row: &Row<'_>, options: &DenseOptions) -> Result<(), String> {
+        let dimension = options.dimension as usize;
+        let mut refused = Ok(());
+        self.numbers.clear();
+        for at in 0..self.vectors.len() / dimension {
+            let vector = &mut self.vectors[at * dimension..][..dimension];
+            match options.metric.prepare(vector) {
+                Ok(()) => {
+                    let to = self.numbers.len();
+                    self.vectors.copy_within(at * dimension..(at + 1) * dimension, to * dimension);
+                    self.numbers.push(at as u16);
+                }
+                Err(reason) => refused = Err(reason),
+            }
+        }
+        let taken = self.numbers.len() * dimension;
+        self.pending.put(row.ordinal, row.sequence, &self.numbers, &self.vectors[..taken]);
+        refused
+    }
+
     fn plan(&self, options: &DenseOptions) -> Option<Plan> {
         let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_SHARE } else { options.tail_bytes };
         plan(&self.segments, &self.busy, options.dimension as usize, tail_bytes)
     }
 
-    /// Takes the vector of the ordinal out of the index, if there is one.
+    /// Takes the vectors of the document out of the index, if it has any.
     fn kill(&mut self, ordinal: u32) {
         self.pending.remove(ordinal);
         for segment in &mut self.segments {
@@ -315,12 +345,13 @@ impl DenseWriter {
     fn add_pending(&mut self, options: &DenseOptions) {
         let busy = &self.busy;
         self.segments.retain(|segment| segment.live_count() > 0 || busy.contains(&segment.id));
-        if self.pending.len() == 0 {
+        let mut documents = self.pending.document_count();
+        if documents == 0 {
             return;
         }
         self.is_idle = false;
         let rows = self.pending.take(options.dimension as usize);
-        let mut segment = self.new_segment(SegmentRows::Flat(Arc::new(rows)));
+        let mut segment = self.new_segment(SegmentRows::Flat(Arc::new(rows)), documents);
         while let Some(last) = self.segments.pop() {
             let is_like = last.rows.len() <= 2 * segment.rows.len() && last.memory_bytes() < options.tail_bytes;
             let joined = if is_like && !self.busy.contains(&last.id) { join(&last, &segment) } else { None };
@@ -328,19 +359,20 @@ impl DenseWriter {
                 self.segments.push(last);
                 break;
             };
-            segment = self.new_segment(SegmentRows::Flat(Arc::new(joined)));
+            documents += last.document_count;
+            segment = self.new_segment(SegmentRows::Flat(Arc::new(joined)), documents);
         }
         self.segments.push(segment);
     }
 
-    fn new_segment(&mut self, rows: SegmentRows) -> Segment {
+    fn new_segment(&mut self, rows: SegmentRows, document_count: usize) -> Segment {
         self.next_segment_id += 1;
-        Segment::new(self.next_segment_id, rows)
+        Segment::new(self.next_segment_id, rows, document_count)
     }
 }
 
 impl DerivedIndex for DenseIndex {
-    /// A vector that cannot be indexed is left out and named in the report; the document's older one leaves the index
+    /// A vector that cannot be indexed is left out and named in the report; the document's older ones leave the index
     /// all the same.
     fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
         let frame = Frame::parse(frame)?;
@@ -366,7 +398,7 @@ impl DerivedIndex for DenseIndex {
         let mut writing = self.writing();
         writing.add_pending(&self.options);
         let snapshot = Snapshot { sequence, segments: writing.segments.clone() };
-        let doc_count = snapshot.live_count() as u64;
+        let doc_count = snapshot.document_count() as u64;
         self.publish(snapshot);
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         self.start_builder(&mut writing);
@@ -407,7 +439,8 @@ impl DerivedIndex for DenseIndex {
         IndexStats {
             applied_sequence: snapshot.sequence,
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
-            doc_count: snapshot.live_count() as u64,
+            doc_count: snapshot.document_count() as u64,
+            vector_count: snapshot.live_count() as u64,
             term_count: 0,
             segment_count: snapshot.segments.len(),
             disk_bytes: self.disk_bytes.load(Ordering::Relaxed),

@@ -1,6 +1,7 @@
-//! Rows in memory that no graph holds yet: sorted by ordinal, each ordinal once, never changed.
+//! Rows in memory that no graph holds yet: sorted by ordinal, the vectors of one document side by side, never changed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use sundew_base::bit_set::BitSet;
 
@@ -9,6 +10,8 @@ pub struct FlatRows {
     pub dimension: usize,
     /// Ascending.
     pub ordinals: Vec<u32>,
+    /// Of each vector among those of its document.
+    pub numbers: Vec<u16>,
     pub sequences: Vec<u64>,
     /// `dimension` floats for each row, as the metric wants them.
     pub values: Vec<f32>,
@@ -19,6 +22,7 @@ impl FlatRows {
         Self {
             dimension,
             ordinals: Vec::with_capacity(rows),
+            numbers: Vec::with_capacity(rows),
             sequences: Vec::with_capacity(rows),
             values: Vec::with_capacity(rows * dimension),
         }
@@ -32,17 +36,21 @@ impl FlatRows {
         &self.values[row as usize * self.dimension..][..self.dimension]
     }
 
-    pub fn row_of(&self, ordinal: u32) -> Option<u32> {
-        self.ordinals.binary_search(&ordinal).ok().map(|row| row as u32)
+    /// The rows of a document.
+    pub fn rows_of(&self, ordinal: u32) -> Range<u32> {
+        let first = self.ordinals.partition_point(|&other| other < ordinal);
+        let count = self.ordinals[first..].partition_point(|&other| other == ordinal);
+        first as u32..(first + count) as u32
     }
 
     pub fn bytes(&self) -> usize {
-        self.values.len() * 4 + self.len() * 12
+        self.values.len() * 4 + self.len() * 14
     }
 
-    /// `ordinal` must be greater than that of the last row.
-    pub fn push(&mut self, ordinal: u32, sequence: u64, vector: &[f32]) {
+    /// `ordinal` must not be less than that of the last row.
+    pub fn push(&mut self, ordinal: u32, number: u16, sequence: u64, vector: &[f32]) {
         self.ordinals.push(ordinal);
+        self.numbers.push(number);
         self.sequences.push(sequence);
         self.values.extend_from_slice(vector);
     }
@@ -68,7 +76,7 @@ impl FlatRows {
             let (source, cursor) = if takes_a { (a, &mut a_row) } else { (b, &mut b_row) };
             if let Some(row) = *cursor {
                 let at = row as usize;
-                merged.push(source.0.ordinals[at], source.0.sequences[at], source.0.vector(row));
+                merged.push(source.0.ordinals[at], source.0.numbers[at], source.0.sequences[at], source.0.vector(row));
                 *cursor = live(source, row + 1);
             }
         }
@@ -78,43 +86,52 @@ impl FlatRows {
 /// Rows that were applied and are not committed.
 #[derive(Debug, Default)]
 pub struct PendingRows {
-    row_of: HashMap<u32, u32>,
+    /// The rows of a document, one behind the other.
+    rows_of: HashMap<u32, Range<usize>>,
+    numbers: Vec<u16>,
     sequences: Vec<u64>,
     values: Vec<f32>,
 }
 
 impl PendingRows {
-    pub fn len(&self) -> usize {
-        self.row_of.len()
+    pub fn document_count(&self) -> usize {
+        self.rows_of.len()
     }
 
-    /// Forgets the row of the ordinal, if there is one.
+    /// Forgets the rows of the document, if there are any.
     pub fn remove(&mut self, ordinal: u32) {
-        self.row_of.remove(&ordinal);
+        self.rows_of.remove(&ordinal);
     }
 
-    /// The newer row of an ordinal replaces the older one.
-    pub fn put(&mut self, ordinal: u32, sequence: u64, vector: &[f32]) {
-        let dimension = vector.len();
-        if let Some(&row) = self.row_of.get(&ordinal) {
-            self.sequences[row as usize] = sequence;
-            self.values[row as usize * dimension..][..dimension].copy_from_slice(vector);
+    /// Takes the vectors in place of those that the document had; `numbers` and `vectors` have one item for each.
+    pub fn put(&mut self, ordinal: u32, sequence: u64, numbers: &[u16], vectors: &[f32]) {
+        if numbers.is_empty() {
+            self.remove(ordinal);
             return;
         }
-        self.row_of.insert(ordinal, self.sequences.len() as u32);
-        self.sequences.push(sequence);
-        self.values.extend_from_slice(vector);
+        let dimension = vectors.len() / numbers.len();
+        if let Some(held) = self.rows_of.get(&ordinal).filter(|held| held.len() == numbers.len()) {
+            self.numbers[held.clone()].copy_from_slice(numbers);
+            self.sequences[held.clone()].fill(sequence);
+            self.values[held.start * dimension..held.end * dimension].copy_from_slice(vectors);
+            return;
+        }
+        let first = self.numbers.len();
+        self.numbers.extend_from_slice(numbers);
+        self.sequences.resize(self.numbers.len(), sequence);
+        self.values.extend_from_slice(vectors);
+        self.rows_of.insert(ordinal, first..self.numbers.len());
     }
 
     /// Takes the rows out, as they can be searched.
     pub fn take(&mut self, dimension: usize) -> FlatRows {
         let pending = std::mem::take(self);
-        let mut order: Vec<(u32, u32)> = pending.row_of.into_iter().collect();
-        order.sort_unstable();
-        let mut rows = FlatRows::with_capacity(dimension, order.len());
-        for (ordinal, row) in order {
-            let at = row as usize;
-            rows.push(ordinal, pending.sequences[at], &pending.values[at * dimension..][..dimension]);
+        let mut order: Vec<(u32, Range<usize>)> = pending.rows_of.into_iter().collect();
+        order.sort_unstable_by_key(|(ordinal, _)| *ordinal);
+        let mut rows = FlatRows::with_capacity(dimension, order.iter().map(|(_, rows)| rows.len()).sum());
+        for (ordinal, at) in order.into_iter().flat_map(|(ordinal, rows)| rows.map(move |row| (ordinal, row))) {
+            let vector = &pending.values[at * dimension..][..dimension];
+            rows.push(ordinal, pending.numbers[at], pending.sequences[at], vector);
         }
         rows
     }
@@ -125,23 +142,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_row_of_an_ordinal_is_kept_and_dead_rows_are_left_out() {
+    fn the_newest_rows_of_a_document_are_kept_and_dead_rows_are_left_out() {
         let mut pending = PendingRows::default();
-        pending.put(7, 1, &[1.0]);
-        pending.put(3, 2, &[2.0]);
-        pending.put(7, 3, &[3.0]);
-        pending.put(9, 4, &[4.0]);
+        pending.put(7, 1, &[0], &[1.0]);
+        pending.put(3, 2, &[0], &[2.0]);
+        pending.put(7, 3, &[0, 2], &[3.0, 3.5]);
+        pending.put(9, 4, &[0], &[4.0]);
         pending.remove(9);
         let older = pending.take(1);
-        assert_eq!((older.ordinals.as_slice(), older.values.as_slice()), (&[3, 7][..], &[2.0, 3.0][..]));
-        pending.put(5, 6, &[6.0]);
-        pending.put(3, 5, &[5.0]);
+        assert_eq!((older.ordinals.as_slice(), older.values.as_slice()), (&[3, 7, 7][..], &[2.0, 3.0, 3.5][..]));
+        assert_eq!((older.rows_of(7), older.rows_of(5)), (1..3, 1..1));
+        pending.put(5, 6, &[0], &[6.0]);
+        pending.put(3, 5, &[0], &[5.0]);
         let newer = pending.take(1);
-        let mut dead = BitSet::with_room(2);
+        let mut dead = BitSet::with_room(3);
         dead.insert(0);
         let merged = FlatRows::merged((&older, &dead), (&newer, &BitSet::with_room(2)));
-        assert_eq!(merged.ordinals, [3, 5, 7]);
-        assert_eq!(merged.sequences, [5, 6, 3]);
-        assert_eq!(merged.values, [5.0, 6.0, 3.0]);
+        assert_eq!(merged.ordinals, [3, 5, 7, 7]);
+        assert_eq!(merged.numbers, [0, 0, 0, 2]);
+        assert_eq!(merged.sequences, [5, 6, 3, 3]);
+        assert_eq!(merged.values, [5.0, 6.0, 3.0, 3.5]);
     }
 }

@@ -113,7 +113,7 @@ impl GraphRows {
         let blocks = ordinals.len().div_ceil(64);
         if set.len() * SEARCH_COST < blocks + 64 * (blocks - runs.len()) {
             let mut rows = BitSet::with_room(ordinals.len());
-            for row in set.iter().filter_map(|ordinal| self.row_of(ordinal)) {
+            for row in set.iter().flat_map(|ordinal| self.rows_of_document(ordinal)) {
                 if !dead.contains(row) {
                     rows.insert(row);
                 }
@@ -137,17 +137,15 @@ impl GraphRows {
         prefetch(vector.as_ptr().cast(), (vector.len() * 4).min(PREFETCHED_BYTES));
     }
 
-    /// The last row of the ordinal. Earlier ones are dead.
-    pub fn row_of(&self, ordinal: u32) -> Option<u32> {
+    /// The rows of a document: those of its vectors, and dead ones of earlier vectors.
+    pub fn rows_of_document(&self, ordinal: u32) -> impl Iterator<Item = u32> + '_ {
         let ordinals = self.graph.ordinals();
         let order = self.by_ordinal();
-        let row = match order {
-            None => ordinals.partition_point(|&other| other <= ordinal).checked_sub(1)? as u32,
-            Some(order) => {
-                let after = order.partition_point(|&row| ordinals[row as usize] <= ordinal);
-                order[after.checked_sub(1)?]
-            }
+        let row_at = move |at: usize| order.map_or(at as u32, |order| order[at]);
+        let first = match order {
+            None => ordinals.partition_point(|&other| other < ordinal),
+            Some(order) => order.partition_point(|&row| ordinals[row as usize] < ordinal),
         };
-        (ordinals[row as usize] == ordinal).then_some(row)
+        (first..ordinals.len()).map(row_at).take_while(move |&row| ordinals[row as usize] == ordinal)
     }
 }

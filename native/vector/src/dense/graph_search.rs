@@ -103,9 +103,21 @@ impl<'s> GraphSearch<'s, '_> {
             }
         };
         self.search.report.visited += std::mem::take(&mut self.scratch.visits);
+        self.note_reach(&found);
         for found in found {
             self.search.offer(found);
         }
+    }
+
+    /// Rows behind the last of those that were asked for may be missing.
+    fn note_reach(&mut self, found: &[Neighbour]) {
+        let limit = self.search.bounds.limit;
+        if found.len() < limit {
+            return;
+        }
+        let mut costs: Vec<f32> = found.iter().map(|found| found.cost).collect();
+        let last = *costs.select_nth_unstable_by(limit - 1, f32::total_cmp).1;
+        self.search.reach = self.search.reach.min(last);
     }
 
     fn unfiltered(&mut self) -> Vec<Neighbour> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::metric::Metric;
 
 /// The layout of what a dense index writes. An index of another format is rebuilt.
-const DENSE_FORMAT: u32 = 4;
+const DENSE_FORMAT: u32 = 5;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -64,7 +64,12 @@ impl<'s> Rescoring<'s, '_> {
     fn take(&mut self, row: u32, cost: f32) {
         if self.search.accepts(cost) {
             let graph = &self.rows.graph;
-            self.found.push(Neighbour { cost, ordinal: graph.ordinal(row), sequence: graph.sequence(row) });
+            self.found.push(Neighbour {
+                cost,
+                ordinal: graph.ordinal(row),
+                number: graph.number(row),
+                sequence: graph.sequence(row),
+            });
         }
     }
 

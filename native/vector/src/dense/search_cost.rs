@@ -35,6 +35,18 @@ pub fn candidates_in(rows: usize, all_rows: usize, candidates: usize, limit: usi
     limit + (candidates.saturating_sub(limit) as f64 * share) as usize
 }
 
+/// Times that a search is run again with twice the rows because documents with several vectors fill its page, before
+/// all rows are compared.
+pub const FOLDS_MAX: u32 = 4;
+
+/// Rows that a graph is asked for first, for each document that is wanted where documents have several vectors.
+const ROWS_PER_DOCUMENT_MAX: usize = 4;
+
+/// Rows that are searched for `limit` documents of `documents` that have `rows`.
+pub fn rows_for(limit: usize, rows: usize, documents: usize) -> usize {
+    limit * rows.div_ceil(documents.max(1)).clamp(1, ROWS_PER_DOCUMENT_MAX)
+}
+
 /// Candidates whose exact distance is computed.
 pub fn rescored_for(limit: usize) -> usize {
     3 * limit + 20

@@ -11,6 +11,7 @@ pub struct DenseSearch<'a> {
     /// By which an equal vector is found.
     pub key: u32,
     pub distance: DistanceBounds,
+    /// `limit` counts rows here: more than the documents that are wanted where documents have several vectors.
     pub bounds: &'a SearchBounds<'a>,
     /// From 0, fast, to 1, thorough.
     pub effort: f32,
@@ -19,6 +20,8 @@ pub struct DenseSearch<'a> {
     pub nearest: Nearest,
     pub report: SearchReport,
     pub is_partial: bool,
+    /// What costs less than this has been offered, as far as the graphs have found it.
+    pub reach: f32,
 }
 
 /// How many nodes a walk keeps.

@@ -28,6 +28,14 @@ impl SegmentRows {
         }
     }
 
+    /// Of the vector among those of its document.
+    pub fn number(&self, row: u32) -> u16 {
+        match self {
+            Self::Flat(rows) => rows.numbers[row as usize],
+            Self::Graph(rows) => rows.graph.number(row),
+        }
+    }
+
     pub fn sequence(&self, row: u32) -> u64 {
         match self {
             Self::Flat(rows) => rows.sequences[row as usize],
@@ -56,34 +64,38 @@ pub struct Segment {
     pub id: u64,
     pub rows: SegmentRows,
     pub dead: Arc<BitSet>,
+    /// Whose vectors live here; those of one document are all in one segment.
+    pub document_count: usize,
 }
 
 impl Segment {
-    pub fn new(id: u64, rows: SegmentRows) -> Self {
+    pub fn new(id: u64, rows: SegmentRows, document_count: usize) -> Self {
         let dead = Arc::new(BitSet::with_room(rows.len()));
-        Self { id, rows, dead }
+        Self { id, rows, dead, document_count }
     }
 
+    /// Vectors.
     pub fn live_count(&self) -> usize {
         self.rows.len() - self.dead.len()
     }
 
-    /// Where the ordinal lives in this segment.
-    pub fn row_of(&self, ordinal: u32) -> Option<u32> {
-        let row = match &self.rows {
-            SegmentRows::Flat(rows) => rows.row_of(ordinal),
-            SegmentRows::Graph(rows) => rows.row_of(ordinal),
-        };
-        row.filter(|&row| !self.dead.contains(row))
-    }
-
-    /// Whether the ordinal lived here.
+    /// Takes the vectors of a document out. Whether there were any here.
     pub fn kill(&mut self, ordinal: u32) -> bool {
-        let row = self.row_of(ordinal);
-        if let Some(row) = row {
-            Arc::make_mut(&mut self.dead).insert(row);
+        let live: Vec<u32> = match &self.rows {
+            SegmentRows::Flat(rows) => rows.rows_of(ordinal).filter(|&row| !self.dead.contains(row)).collect(),
+            SegmentRows::Graph(rows) => {
+                rows.rows_of_document(ordinal).filter(|&row| !self.dead.contains(row)).collect()
+            }
+        };
+        if live.is_empty() {
+            return false;
         }
-        row.is_some()
+        let dead = Arc::make_mut(&mut self.dead);
+        live.into_iter().for_each(|row| {
+            dead.insert(row);
+        });
+        self.document_count -= 1;
+        true
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -99,7 +111,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Vectors.
     pub fn live_count(&self) -> usize {
         self.segments.iter().map(Segment::live_count).sum()
+    }
+
+    pub fn document_count(&self) -> usize {
+        self.segments.iter().map(|segment| segment.document_count).sum()
     }
 }

@@ -193,6 +193,7 @@ impl DerivedIndex for SparseIndex {
             applied_sequence: snapshot.sequence,
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
             doc_count: snapshot.live_count(),
+            vector_count: snapshot.live_count(),
             term_count: snapshot.term_count(),
             segment_count: snapshot.segments.len(),
             disk_bytes: bytes(false),

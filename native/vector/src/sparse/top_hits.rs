@@ -24,7 +24,7 @@ impl TopHits {
 
     /// `score` reaches the floor and is finite.
     pub fn push(&mut self, ordinal: u32, sequence: u64, score: f32) {
-        self.hits.push(VectorHit { ordinal, sequence, distance: score, score });
+        self.hits.push(VectorHit { ordinal, number: 0, sequence, distance: score, score });
         if self.hits.len() == self.limit && self.floor == f32::NEG_INFINITY || self.hits.len() >= self.trim_at {
             self.trim();
         }

@@ -276,7 +276,7 @@ mod tests {
         let vectors: Vec<Vec<f32>> = (0..4000).map(|_| (0..DIMENSION).map(|_| value()).collect()).collect();
         let mut rows = vectors.iter().zip(0u32..).map(|(vector, ordinal)| {
             let level = u32::from(ordinal.is_multiple_of(8));
-            AddedRow { ordinal, sequence: u64::from(ordinal) + 1, vector, level, key: Some(ordinal) }
+            AddedRow { ordinal, number: 0, sequence: u64::from(ordinal) + 1, vector, level, key: Some(ordinal) }
         });
         let mut grown = None;
         for count in [3000, 1000] {

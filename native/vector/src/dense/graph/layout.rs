@@ -6,7 +6,7 @@
 //! nodes    rows x stride   0 scale f32, 4 norm f32, 8 sum of the codes i32, 12 first upper word u32 or, of a copy, its
 //!                          leader with the highest bit set, 16 codes i8
 //! links    rows x 2 x links u32   of the lowest layer: rows + 1, 0 for none
-//! ordinals rows x u32      sequences rows x u64
+//! ordinals rows x u32      sequences rows x u64      numbers rows x u16, filled up to 4 bytes
 //! keys     keys x u32, ascending, then the row of each u32
 //! upper    words u32       for each layer above the lowest of a node that has some: `links` rows + 1
 //! copies   copies x (leader u32, row u32, distance f32), by leader, then by distance
@@ -16,8 +16,8 @@
 
 pub const HEADER_BYTES: usize = 64;
 pub const NODE_HEAD_BYTES: usize = 16;
-/// "SDG2"
-pub const GRAPH_MAGIC: u32 = 0x3247_4453;
+/// "SDG3"
+pub const GRAPH_MAGIC: u32 = 0x3347_4453;
 /// The leader, the row and the distance.
 pub const COPY_BYTES: usize = 12;
 
@@ -47,6 +47,7 @@ pub struct Layout {
     pub links_at: usize,
     pub ordinals_at: usize,
     pub sequences_at: usize,
+    pub numbers_at: usize,
     pub keys_at: usize,
     pub upper_at: usize,
     pub copies_at: usize,
@@ -60,7 +61,8 @@ impl Layout {
         let links_at = (HEADER_BYTES + rows * stride).next_multiple_of(CACHE_LINE);
         let ordinals_at = (links_at + rows * 8 * links).next_multiple_of(CACHE_LINE);
         let sequences_at = (ordinals_at + 4 * rows).next_multiple_of(CACHE_LINE);
-        let keys_at = sequences_at + 8 * rows;
+        let numbers_at = sequences_at + 8 * rows;
+        let keys_at = (numbers_at + 2 * rows).next_multiple_of(4);
         let upper_at = keys_at + 8 * keys;
         let copies_at = upper_at + 4 * upper_words;
         let bytes = copies_at + COPY_BYTES * copies;
@@ -75,6 +77,7 @@ impl Layout {
             links_at,
             ordinals_at,
             sequences_at,
+            numbers_at,
             keys_at,
             upper_at,
             copies_at,

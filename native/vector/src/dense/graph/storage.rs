@@ -131,6 +131,7 @@ impl Graph {
             (from.links_at, to.links_at, from.rows * from.links * 8),
             (from.ordinals_at, to.ordinals_at, from.rows * 4),
             (from.sequences_at, to.sequences_at, from.rows * 8),
+            (from.numbers_at, to.numbers_at, from.rows * 2),
             (from.upper_at, to.upper_at, from.upper_words * 4),
         ];
         let bytes = old.bytes();
@@ -220,6 +221,7 @@ impl Graph {
             write_node(node, NodeHead { scale, norm, code_sum, upper }, &codes);
             memory[layout.ordinals_at + 4 * row..][..4].copy_from_slice(&added.ordinal.to_le_bytes());
             memory[layout.sequences_at + 8 * row..][..8].copy_from_slice(&added.sequence.to_le_bytes());
+            memory[layout.numbers_at + 2 * row..][..2].copy_from_slice(&added.number.to_le_bytes());
         }
     }
 
@@ -393,8 +395,12 @@ impl Graph {
         self.column(self.layout.sequences_at)[row as usize]
     }
 
+    pub fn number(&self, row: u32) -> u16 {
+        self.column(self.layout.numbers_at)[row as usize]
+    }
+
     fn column<T>(&self, at: usize) -> &[T] {
-        // SAFETY: a column of `rows` integers lies at `at`, aligned to a cache line; it does not change once the graph
+        // SAFETY: a column of `rows` integers lies at `at`, aligned to its integers; it does not change once the graph
         // is shared.
         unsafe { std::slice::from_raw_parts(self.start.add(at).cast(), self.layout.rows) }
     }
@@ -483,6 +489,8 @@ fn write_node(node: &mut [u8], head: NodeHead, codes: &[i8]) {
 #[derive(Debug, Clone, Copy)]
 pub struct AddedRow<'a> {
     pub ordinal: u32,
+    /// Of the vector among those of its document.
+    pub number: u16,
     pub sequence: u64,
     pub vector: &'a [f32],
     /// Layers above the lowest.

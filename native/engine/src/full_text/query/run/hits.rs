@@ -40,6 +40,8 @@ pub struct Hits {
     pub legs: Vec<String>,
     /// For each hit, one after another, what each of `legs` scored it, NaN where that leg did not find it.
     pub leg_scores: Vec<f32>,
+    /// In the same order which of the document's vectors the leg has found, NaN where it did not find it or finds texts.
+    pub leg_numbers: Vec<f32>,
     /// A JSON object: how each leg went; empty when it was not asked for.
     pub profile: String,
     pub took_micros: u64,

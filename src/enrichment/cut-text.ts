@@ -1,0 +1,35 @@
+import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
+import { fixedChunks } from '../inference/chunking/fixed-chunks.ts';
+import { yieldToEventLoop } from '../lib/yield-to-event-loop.ts';
+
+/** A piece of a text, and where it lies there: places in units of the string, the end exclusive. */
+interface TextPiece {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Characters that are cut before the loop yields to others. */
+const charsBetweenTurns = 128 * 1_024;
+
+/**
+ * The chunks of a text, in its order; none of a text of white space alone. At most `chunksMax` of the configuration: what
+ * comes behind them is left out. The same text and configuration make the same chunks, always.
+ */
+export async function cutText(text: string, chunker: ChunkerConfig): Promise<TextPiece[]> {
+  const pieces: TextPiece[] = [];
+  let untilTurn = charsBetweenTurns;
+  for (const { start, end } of piecesOf(text, chunker)) {
+    pieces.push({ start, end });
+    if (chunker.by !== 'nothing' && pieces.length >= chunker.chunksMax) break;
+    untilTurn -= end - start;
+    if (untilTurn > 0) continue;
+    untilTurn = charsBetweenTurns;
+    await yieldToEventLoop();
+  }
+  return pieces;
+}
+
+function piecesOf(text: string, chunker: ChunkerConfig): Iterable<TextPiece> {
+  if (chunker.by === 'tokens') return fixedChunks(text, chunker);
+  return text.trim() === '' ? [] : [{ start: 0, end: text.length }];
+}

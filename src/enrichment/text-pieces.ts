@@ -1,0 +1,60 @@
+import { limits } from '../config/limits.ts';
+import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { cutText } from './cut-text.ts';
+import { sourceHash } from './derive-source.ts';
+
+/** A chunk of a text that gets a vector of its own. */
+export interface Piece {
+  readonly text: string;
+  /** Bytes of the whole text (UTF-8), the end exclusive. */
+  readonly start: number;
+  readonly end: number;
+  /** Alike for equal chunks that the same embedder embeds. */
+  readonly hash: Uint8Array;
+}
+
+/**
+ * The chunks of a text for an embedder of this fingerprint. Throws `limit_exceeded` where there would be more of them, or of
+ * their vectors, than a document may have: to leave the rest out would be an index that looks complete.
+ */
+export async function piecesOf(
+  text: string,
+  chunker: ChunkerConfig,
+  { vectorFingerprint, dimension }: { vectorFingerprint: string; dimension: number },
+): Promise<Piece[]> {
+  const cut = await cutText(text, chunker);
+  refuseTooMany(text, chunker, cut.length, cut.at(-1)?.end ?? 0, dimension);
+  const [starts, ends] = [new BytePlaces(text), new BytePlaces(text)];
+  return cut.map(({ start, end }) => {
+    const piece = text.slice(start, end);
+    return { text: piece, start: starts.at(start), end: ends.at(end), hash: sourceHash(vectorFingerprint, piece) };
+  });
+}
+
+function refuseTooMany(text: string, chunker: ChunkerConfig, count: number, end: number, dimension: number): void {
+  const most = Math.min(limits.documentChunksMax, Math.floor(limits.documentVectorsBytesMax / (4 * dimension)));
+  const isCutShort = chunker.by !== 'nothing' && chunker.chunksMax >= limits.documentChunksMax;
+  const hasMore = isCutShort && count >= limits.documentChunksMax && text.slice(end).trim() !== '';
+  if (count <= most && !hasMore) return;
+  const remedy = 'give the chunker greater `target_tokens`, or `max_chunks` to leave out the rest of long texts';
+  throw new ServiceError('limit_exceeded', `the text makes more than ${most} chunks, which is the most; ${remedy}`);
+}
+
+/** Turns places in a string into bytes of its UTF-8; places that rise from call to call are counted once. */
+class BytePlaces {
+  readonly #text: string;
+  #unit = 0;
+  #bytes = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  at(unit: number): number {
+    if (unit < this.#unit) [this.#unit, this.#bytes] = [0, 0];
+    this.#bytes += Buffer.byteLength(this.#text.slice(this.#unit, unit));
+    this.#unit = unit;
+    return this.#bytes;
+  }
+}

@@ -1,0 +1,73 @@
+import { limits } from '../config/limits.ts';
+import { suggestion } from '../lib/text/did-you-mean.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+
+/** How a text is cut: into runs of tokens that end where a part of the text does. */
+export type ChunkerConfig =
+  | {
+      readonly by: 'tokens';
+      readonly targetTokens: number;
+      readonly overlapTokens: number;
+      readonly separator: string;
+      readonly chunksMax: number;
+    }
+  /** The whole text is one chunk. */
+  | { readonly by: 'nothing' };
+
+const members = ['provider', 'model', 'max_chunks', 'threshold', 'text', 'store_chunks'];
+const textMembers = ['target_tokens', 'overlap_tokens', 'separator'];
+/** The chunker that needs no model, and other names for it. */
+const fixedNames = ['fixed', 'fixed_bert', 'fixed_bpe'];
+const usualTokens = 500;
+const separatorCharsMax = 1_024;
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * Checks a chunker; `where` names it in messages, and `usualChunks` is how many chunks a text makes at most where it does not
+ * say so. Throws `invalid_request`, and `not_implemented` for one by a model.
+ */
+export function readChunkerConfig(given: Members, where: string, usualChunks = 50): ChunkerConfig {
+  refuseUnknown(given, members, where);
+  const { provider = 'service', model = 'fixed', text = {}, max_chunks: most = usualChunks } = given;
+  if (provider === 'mock') return { by: 'nothing' };
+  if (provider !== 'service') throw refused(`${where}.provider`, 'must be "service" or "mock"');
+  if (typeof model !== 'string') throw refused(`${where}.model`, 'must be a string');
+  if (!fixedNames.includes(model)) {
+    const message = `\`${where}.model\`: documents are not cut by models yet; use "fixed"`;
+    throw new ServiceError('not_implemented', message);
+  }
+  if (!isMembers(text)) throw refused(`${where}.text`, 'must be an object');
+  refuseUnknown(text, textMembers, `${where}.text`);
+  const { separator = '\n\n' } = text;
+  if (typeof separator !== 'string' || separator.length > separatorCharsMax) {
+    throw refused(`${where}.text.separator`, `must be a string of ${separatorCharsMax} characters at most`);
+  }
+  const targetTokens = integer(text.target_tokens ?? usualTokens, `${where}.text.target_tokens`, 1);
+  const overlapTokens = integer(text.overlap_tokens ?? 0, `${where}.text.overlap_tokens`, 0);
+  if (overlapTokens >= targetTokens) {
+    throw refused(`${where}.text.overlap_tokens`, 'must be less than `target_tokens`');
+  }
+  const chunksMax = integer(most, `${where}.max_chunks`, 1, limits.documentChunksMax);
+  return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
+}
+
+function refuseUnknown(given: Members, known: readonly string[], where: string): void {
+  for (const member of Object.keys(given)) {
+    if (known.includes(member)) continue;
+    throw refused(where, `has no member "${member.slice(0, 64)}".${suggestion(member, [...known])}`);
+  }
+}
+
+function integer(value: unknown, where: string, least: number, most: number = limits.chunkTokensMax): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw refused(where, `must be an integer from ${least} to ${most}`);
+}
+
+function isMembers(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function refused(member: string, why: string): ServiceError {
+  return new ServiceError('invalid_request', `\`${member}\` ${why}`);
+}

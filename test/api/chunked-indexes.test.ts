@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { until } from '../support/fault/until.ts';
+import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
+
+interface Status {
+  readiness: { state: string; complete: boolean };
+  source_coverage: { produced: number; retrying: number; failed: number };
+  doc_count: number;
+  searchable_vectors: number;
+}
+
+const mock = { provider: 'mock', model: 'words', dimensions: 256 };
+/** A sentence of four words is a chunk. */
+const chunker = { provider: 'service', model: 'fixed', text: { target_tokens: 5, separator: '. ' } };
+const chunked = { type: 'embeddings', field: 'text', embedder: mock, chunker, distance_metric: 'cosine' };
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const createTable = (name: string, more: object = {}, index: object = chunked) =>
+  server.send('POST', `/db/v1/tables/${name}`, { indexes: { parts: index }, ...more });
+const write = (table: string, body: object, level = 'full_index') =>
+  server.send<{ status?: string; code?: string }>('POST', `/db/v1/tables/${table}/batch`, {
+    ...body,
+    sync_level: level,
+  });
+const statusOf = async (table: string) =>
+  (await server.send<{ status: Status }>('GET', `/db/v1/tables/${table}/indexes/parts`)).body.status;
+const ask = (table: string, words: string, more: object = {}) =>
+  server.send('POST', '/db/v1/query', { table, semantic_search: words, indexes: ['parts'], ...more });
+/** Sentences of words that no other sentence has. */
+const sentences = (name: string, count: number) =>
+  Array.from({ length: count }, (_, n) => `${name}${n} al${name}${n} be${name}${n} ga${name}${n}`).join('. ');
+
+describe('an index with a chunker', () => {
+  test('has a vector for each chunk, and finds a document by the nearest of them', async () => {
+    await createTable('books');
+    const inserts = { long: { text: sentences('l', 6) }, short: { text: sentences('s', 1) }, none: { text: '' } };
+    expect(await write('books', { inserts })).toMatchObject({ status: 201 });
+    expect(await statusOf('books')).toMatchObject({
+      doc_count: 2,
+      searchable_vectors: 7,
+      readiness: { state: 'ready', complete: true },
+    });
+    for (const words of ['l0 all0', 'l5 gal5 bel5']) {
+      expect(hitKeys(await ask('books', words, { limit: 1 }))).toEqual(['long']);
+    }
+    expect(hitKeys(await ask('books', 'l3 all3')).sort()).toEqual(['long', 'short']);
+  });
+
+  test.each(['full_index', 'enrichments'])(
+    'has exactly the chunks of the last text, and embeds again what has changed alone (%s)',
+    async (level) => {
+      const table = `changed_${level}`;
+      await createTable(table);
+      await write(table, { inserts: { a: { text: sentences('v', 5) } } }, level);
+      expect(await statusOf(table)).toMatchObject({ doc_count: 1, searchable_vectors: 5 });
+      await write(table, { inserts: { a: { text: sentences('v', 2) } } }, level);
+      expect(await statusOf(table)).toMatchObject({ doc_count: 1, searchable_vectors: 2 });
+      const { produced } = (await statusOf(table)).source_coverage;
+      await write(table, { inserts: { a: { text: `${sentences('v', 2)}. ${sentences('w', 1)}` } } }, level);
+      const after = await statusOf(table);
+      expect(after.searchable_vectors).toBe(3);
+      // Under `enrichments` nothing is left for the follower.
+      expect(after.source_coverage.produced - produced).toBe(level === 'enrichments' ? 0 : 1);
+      await write(table, { inserts: { a: { text: null } } }, level);
+      expect(await statusOf(table)).toMatchObject({ doc_count: 0, searchable_vectors: 0 });
+    },
+  );
+
+  test('is filled from the documents that were there before it, in every range', async () => {
+    await server.send('POST', '/db/v1/tables/older', { num_shards: 3 });
+    const keys = Array.from({ length: 60 }, (_, n) => `${['!', 'k', '~'][n % 3]}${n}`);
+    const inserts = Object.fromEntries(keys.map((key, n) => [key, { text: sentences(`d${n}x`, 1 + (n % 4)) }]));
+    await write('older', { inserts });
+    expect((await server.send('POST', '/db/v1/tables/older/indexes/parts', chunked)).status).toBe(201);
+    await until(async () => (await statusOf('older')).readiness.state === 'ready');
+    expect(await statusOf('older')).toMatchObject({ doc_count: 60, searchable_vectors: 150 });
+    expect(hitKeys(await ask('older', 'd59x3 ald59x3', { limit: 1 }))).toEqual(['~59']);
+  });
+
+  test('gives full pages of documents, whatever number of near chunks one of them has', async () => {
+    await createTable('crowded', { num_shards: 3 });
+    const crowd = Array.from({ length: 200 }, () => 'common words here').join('. ');
+    const others = Array.from({ length: 30 }, (_, n) => [`other${n}`, { text: `common words other${n}` }]);
+    await write('crowded', { inserts: { crowd: { text: crowd }, ...Object.fromEntries(others) } });
+    const keys = hitKeys(await ask('crowded', 'common words here', { limit: 20 }));
+    expect(keys[0]).toBe('crowd');
+    expect(new Set(keys).size).toBe(20);
+    const filtered = await ask('crowded', 'common words here', {
+      limit: 20,
+      filter_query: { match: 'other7', field: 'text' },
+    });
+    expect(hitKeys(filtered)).toEqual(['other7']);
+    const hybrid = await ask('crowded', 'common words here', { limit: 5, full_text_search: { query: 'text:other7' } });
+    expect(hitKeys(hybrid).slice(0, 2).sort()).toEqual(['crowd', 'other7']);
+  });
+
+  test('refuses a text with more chunks than a document may have, and takes the first ones where that is said', async () => {
+    const single = { provider: 'service', text: { target_tokens: 1 } };
+    await createTable('vast', {}, { ...chunked, chunker: single });
+    const text = Array.from({ length: 4_200 }, (_, n) => `w${n}`).join(' ');
+    expect(await write('vast', { inserts: { a: { text } } }, 'enrichments')).toMatchObject({
+      status: 400,
+      body: { code: 'enrichment_failed' },
+    });
+    expect(await write('vast', { inserts: { a: { text } } })).toMatchObject({ status: 202 });
+    expect(await statusOf('vast')).toMatchObject({ doc_count: 0, source_coverage: { failed: 1 } });
+    await createTable('first', {}, { ...chunked, chunker: { ...single, max_chunks: 3 } });
+    await write('first', { inserts: { a: { text } } });
+    expect(await statusOf('first')).toMatchObject({ doc_count: 1, searchable_vectors: 3 });
+  });
+
+  test('shows the vectors of all chunks', async () => {
+    await createTable('shown');
+    await write('shown', { inserts: { a: { text: sentences('q', 3) } } });
+    const answer = await server.send<{ _embeddings: { parts: number[][] } }>(
+      'GET',
+      '/db/v1/tables/shown/lookup/a?fields=_embeddings',
+    );
+    expect(answer.body._embeddings.parts.map((vector) => vector.length)).toEqual([256, 256, 256]);
+  });
+});
