@@ -44,6 +44,16 @@ export class AccessChanges {
     });
   }
 
+  /** Runs the drop of a table, which takes back `read` and `write` on it: a later table of its name is another one. */
+  readonly aroundDrop = (table: string, drop: () => Promise<void>): Promise<void> =>
+    this.#mutex.run('access', async () => {
+      await drop();
+      this.state.apply({
+        remove: { grants: this.state.grantsOnTable(table).filter(({ level }) => level !== 'admin') },
+      });
+      this.#onChange();
+    });
+
   #keepAdmin(change: AccessChange): void {
     const takesAway = change.remove !== undefined || change.put?.rowFilters !== undefined;
     if (!takesAway) return;

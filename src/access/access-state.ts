@@ -125,9 +125,26 @@ export class AccessState {
     return this.#grants.get(subject) ?? [];
   }
 
-  /** Roles and groups of a user, as subjects. */
-  subjectsOf(userName: string): readonly string[] {
-    return this.#memberships.get(userName) ?? [];
+  /** Grants that name the table. */
+  grantsOnTable(table: string): GrantRecord[] {
+    return [...this.#grants].flatMap(([subject, grants]) =>
+      grants.flatMap((grant) =>
+        grant.resourceType === 'table' && grant.resource === table ? [{ subject, ...grant }] : [],
+      ),
+    );
+  }
+
+  /** Roles and groups that a user, a role or a group was given itself, as subjects. */
+  subjectsOf(subject: string): readonly string[] {
+    return this.#memberships.get(subject) ?? [];
+  }
+
+  /** The subject, then every role and group that it has, also through others. */
+  allSubjectsOf(subject: string): readonly string[] {
+    // A set is iterated with what is added meanwhile.
+    const reached = new Set([subject]);
+    for (const each of reached) for (const given of this.subjectsOf(each)) reached.add(given);
+    return [...reached];
   }
 
   filtersOf(subject: string): Filters {
@@ -136,13 +153,13 @@ export class AccessState {
 
   /** Every subject that something is said of, users included. */
   subjects(): string[] {
-    const named = [...this.#memberships.values()].flat();
+    const named = [...this.#memberships].flat(2);
     return [...new Set([...this.#users.keys(), ...this.#grants.keys(), ...this.#filters.keys(), ...named])].sort();
   }
 
-  /** The user's own grants and those of its roles and groups. */
-  effectiveGrants(userName: string): readonly Grant[] {
-    return [userName, ...this.subjectsOf(userName)].flatMap((subject) => this.grantsOf(subject));
+  /** The subject's own grants and those of its roles and groups. */
+  effectiveGrants(subject: string): readonly Grant[] {
+    return this.allSubjectsOf(subject).flatMap((each) => this.grantsOf(each));
   }
 
   /** What a user has that gives its password. */
@@ -176,8 +193,8 @@ export class AccessState {
   }
 
   #rowFilter({ name, metadata }: User, ofKey: Readonly<Record<string, object>> | undefined): RowFilters | undefined {
-    const subjects = this.subjectsOf(name);
-    const filters = [name, ...subjects].map((subject) => Object.fromEntries(this.filtersOf(subject)));
+    const subjects = this.allSubjectsOf(name);
+    const filters = subjects.map((subject) => Object.fromEntries(this.filtersOf(subject)));
     const roles = subjects.flatMap((subject) => (subject.startsWith('role:') ? [subject.slice(5)] : []));
     return rowFiltersFor([...filters, ...(ofKey === undefined ? [] : [ofKey])], { username: name, roles, metadata });
   }

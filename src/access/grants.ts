@@ -35,10 +35,22 @@ export function coversEverything(grants: readonly Grant[]): boolean {
   );
 }
 
-/** Models may be used with the grant for it; a global read grant, or an admin grant of any kind, also suffices. */
-export function coversInference(grants: readonly Grant[], level: 'read' | 'write'): boolean {
-  if (covers(grants, 'inference', '*', level)) return true;
-  return level === 'read' && grants.some((grant) => grant.level === 'admin');
+/**
+ * Models may be used with the grant for all, or for the one named; a global read grant, or an admin grant of anything but a
+ * model, also suffices.
+ */
+export function coversInference(grants: readonly Grant[], level: 'read' | 'write', model = '*'): boolean {
+  if (covers(grants, 'inference', model, level)) return true;
+  return level === 'read' && grants.some((grant) => grant.level === 'admin' && !namesModel(grant));
+}
+
+/** Whether some model may be used, be it one alone. */
+export function coversSomeModel(grants: readonly Grant[]): boolean {
+  return coversInference(grants, 'read') || grants.some((grant) => namesModel(grant) && grant.level !== 'write');
+}
+
+function namesModel({ resourceType, resource }: Grant): boolean {
+  return resourceType === 'inference' && resource !== '*';
 }
 
 /** Whether `held` allows everything that `wanted` does. */

@@ -1,5 +1,13 @@
 import { ServiceError } from '../protocol/service-error.ts';
-import { type AccessLevel, covers, coversEverything, coversInference, type Grant, includesGrant } from './grants.ts';
+import {
+  type AccessLevel,
+  covers,
+  coversEverything,
+  coversInference,
+  coversSomeModel,
+  type Grant,
+  includesGrant,
+} from './grants.ts';
 
 /** The caller: a subject with grants, or, while there is no authentication, everyone. */
 export type Principal =
@@ -81,6 +89,23 @@ export function requireWholeTable(caller: Caller, table: string, what: string): 
 export function requireInference({ principal }: Caller, level: 'read' | 'write'): void {
   if (principal.kind === 'everyone' || coversInference(principal.grants, level)) return;
   throw forbidden(`${level} access to inference`);
+}
+
+/** Throws `forbidden` for a caller that may use no model at all; `requireModels` says whether it may use the ones it names. */
+export function requireSomeModel({ principal }: Caller): void {
+  if (principal.kind === 'everyone' || coversSomeModel(principal.grants)) return;
+  throw forbidden('read access to inference');
+}
+
+/** Whether the caller may use the model, and be told of it. */
+export function seesModel({ principal }: Caller, model: string): boolean {
+  return principal.kind === 'everyone' || coversInference(principal.grants, 'read', model);
+}
+
+/** Throws `forbidden` where the caller may not use one of these models, whether there is such a model or not. */
+export function requireModels(caller: Caller, models: readonly string[]): void {
+  const hidden = models.find((model) => !seesModel(caller, model));
+  if (hidden !== undefined) throw forbidden(`read access to inference with the model "${hidden}"`);
 }
 
 /** A caller that sees only some documents could give itself the others. */

@@ -9,6 +9,8 @@ import { authValuesIn } from './subject-filters.ts';
 import { checkSubject, checkUserName, kindOfSubject, type SubjectKind, shownRole, subjectOfRole } from './subjects.ts';
 
 const usersMax = 100_000;
+/** Roles and groups that a subject is given itself. */
+const rolesMax = 256;
 
 /** Throws `invalid_query` for what is not a query node. */
 export type CheckFilter = (filter: object) => void;
@@ -38,8 +40,14 @@ export class UserService {
     return user;
   }
 
-  rolesOf(name: string): string[] {
-    return this.#changes.state.subjectsOf(this.get(name).name).map(shownRole);
+  /** Roles and groups that a subject was given itself. */
+  rolesOf(subject: string): string[] {
+    return this.#changes.state.subjectsOf(this.#subject(subject)).map(shownRole);
+  }
+
+  /** With those that its roles and groups have. */
+  allRolesOf(subject: string): string[] {
+    return this.#changes.state.allSubjectsOf(this.#subject(subject)).slice(1).map(shownRole);
   }
 
   async create(
@@ -112,21 +120,27 @@ export class UserService {
     });
   }
 
-  async addRole(name: string, role: string, caller: Caller): Promise<void> {
-    const subject = subjectOfRole(role);
+  /** Gives a role or group, with all that it has, to a user or to another role or group. Fails with `role_circle`. */
+  async addRole(holder: string, role: string, caller: Caller): Promise<void> {
+    const given = subjectOfRole(role);
     await this.#changes.run(() => {
-      this.get(name);
-      requireGrants(caller, this.#changes.state.grantsOf(subject));
-      return { put: { memberships: [{ userName: name, subject }] } };
+      const { state } = this.#changes;
+      const userName = this.#subject(holder);
+      requireGrants(caller, state.effectiveGrants(given));
+      if (state.allSubjectsOf(given).includes(userName)) throw roleCircle(userName, given);
+      if (state.subjectsOf(userName).length >= rolesMax) {
+        throw new ServiceError('limit_exceeded', `"${holder}" has ${rolesMax} roles and groups, the most there may be`);
+      }
+      return { put: { memberships: [{ userName, subject: given }] } };
     });
   }
 
-  async removeRole(name: string, role: string, caller: Caller): Promise<void> {
+  async removeRole(holder: string, role: string, caller: Caller): Promise<void> {
     const subject = subjectOfRole(role);
     await this.#changes.run(() => {
-      this.get(name);
-      requireGrants(caller, this.#changes.state.grantsOf(subject));
-      return { remove: { memberships: [{ userName: name, subject }] } };
+      const userName = this.#subject(holder);
+      requireGrants(caller, this.#changes.state.effectiveGrants(subject));
+      return { remove: { memberships: [{ userName, subject }] } };
     });
   }
 
@@ -203,4 +217,9 @@ function withSample(node: unknown, sample: unknown): unknown {
 
 function filterNotFound(subject: string, table: string): ServiceError {
   return new ServiceError('row_filter_not_found', `"${subject}" has no row filter for the table "${table}"`);
+}
+
+function roleCircle(holder: string, given: string): ServiceError {
+  const message = `"${given}" has "${holder}" already, itself or through others; a role cannot have itself`;
+  return new ServiceError('role_circle', message);
 }

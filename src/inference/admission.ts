@@ -1,4 +1,4 @@
-import { type Caller, requireInference } from '../access/principal.ts';
+import { type Caller, requireSomeModel } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Priority } from '../model-host/priority.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -71,7 +71,7 @@ export class Admission {
     { caller, signal, priority = 'foreground' }: InferenceCall,
     work: () => Promise<Finished<T>>,
   ): Promise<T> {
-    requireInference(caller, 'read');
+    requireSomeModel(caller);
     using _permit = priority === 'foreground' ? this.#take() : undefined;
     const { clock, onFinished } = this.#deps;
     const startMs = clock.monotonicMs();

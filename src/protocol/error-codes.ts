@@ -63,6 +63,7 @@ export const errorCodes = {
   savepoint_limit_reached: [409, false, 'The transaction session has as many savepoints as it may have.'],
   not_connected: [409, false, 'The partner does not take the login of this account any more; authorize it again.'],
   index_in_use: [409, false, 'The index cannot be dropped: the table depends on it.'],
+  role_circle: [409, false, 'A role would have itself, through others.'],
   last_admin: [409, false, 'Nobody could administer the server after this; make another administrator first.'],
   precondition_failed: [412, false, 'The schema is not the one that `If-Match` names; nothing was changed.'],
   payload_too_large: [413, false, 'The body is larger than the documented limit.'],

@@ -177,7 +177,8 @@ export class TableService implements TableLookup {
         const head = await this.#pool.discard(rangeId);
         if (head !== undefined) heads.set(rangeId, head);
       }
-      await this.#storage.catalog.dropTable(table.id, this.#clock.nowMs(), heads);
+      const { access, catalog } = this.#storage;
+      await access.dropping(name, () => catalog.dropTable(table.id, this.#clock.nowMs(), heads));
       for (const { rangeId } of table.ranges) {
         this.#owners.delete(rangeId);
         this.#storage.forgetRange(rangeId);

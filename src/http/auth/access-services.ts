@@ -25,3 +25,11 @@ export function grantOf({ resource, resource_type: resourceType, type: level }: 
 export function permissionOf({ resource, resourceType, level }: Grant): Permission {
   return { resource, resource_type: resourceType, type: level };
 }
+
+/** What is said of users below `/users`, and of every subject below `/subjects`. */
+export type SubjectPath = '/auth/v1/users/:user' | '/auth/v1/subjects/:subject';
+
+/** The subject of a path of either form. */
+export function subjectOf({ user, subject }: { readonly user?: string; readonly subject?: string }): string {
+  return user ?? subject ?? '';
+}

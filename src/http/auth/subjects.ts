@@ -4,7 +4,14 @@ import { message, permission, rowFilterEntry, rowFilterNode, subject } from '../
 import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import type { RouteAccess } from '../routing/route-access.ts';
-import { type AccessServices, grantOf, permissionOf, required } from './access-services.ts';
+import {
+  type AccessServices,
+  grantOf,
+  permissionOf,
+  required,
+  type SubjectPath,
+  subjectOf,
+} from './access-services.ts';
 
 const tag = 'Users and keys';
 const bytesMax = limits.smallBodyBytesMax;
@@ -30,14 +37,9 @@ export function subjectRoutes(services: AccessServices | undefined): Route[] {
   ];
 }
 
-/** The subject of a path of either form. */
-function subjectOf({ user, subject: named }: { readonly user?: string; readonly subject?: string }): string {
-  return user ?? named ?? '';
-}
-
 function permissionRoutes(
   services: AccessServices | undefined,
-  base: '/auth/v1/users/:user' | '/auth/v1/subjects/:subject',
+  base: SubjectPath,
   access: { readonly read: RouteAccess; readonly change: RouteAccess },
 ): Route[] {
   const path = `${base}/permissions` as const;
@@ -80,11 +82,7 @@ function permissionRoutes(
   ];
 }
 
-function filterRoutes(
-  services: AccessServices | undefined,
-  base: '/auth/v1/users/:user' | '/auth/v1/subjects/:subject',
-  read: RouteAccess,
-): Route[] {
+function filterRoutes(services: AccessServices | undefined, base: SubjectPath, read: RouteAccess): Route[] {
   const list = `${base}/row-filters` as const;
   const path = `${list}/:table` as const;
   return [

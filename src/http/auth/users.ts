@@ -7,7 +7,6 @@ import {
   message,
   ownAccess,
   passwordRequest,
-  roleRequest,
   user,
   userSummary,
 } from '../../protocol/auth/access.ts';
@@ -19,9 +18,9 @@ const tag = 'Users and keys';
 const bytesMax = limits.smallBodyBytesMax;
 const done = { 204: { description: 'Done.' } } as const;
 
-/** Users, their passwords and their roles. */
+/** Users and their passwords. */
 export function userRoutes(services: AccessServices | undefined): Route[] {
-  return [meRoute(services), ...usersRoutes(services), ...roleRoutes(services)];
+  return [meRoute(services), ...usersRoutes(services)];
 }
 
 function meRoute(services: AccessServices | undefined): Route {
@@ -39,7 +38,7 @@ function meRoute(services: AccessServices | undefined): Route {
       return {
         username: name,
         permissions: grants.map(permissionOf),
-        roles: users.rolesOf(name),
+        roles: users.allRolesOf(name),
         metadata: users.get(name).metadata,
         ...(keyId === undefined ? {} : { key_id: keyId }),
       };
@@ -108,47 +107,6 @@ function usersRoutes(services: AccessServices | undefined): Route[] {
       handler: async ({ params, body, caller }) => {
         await required(services).users.setPassword(params.user, body.new_password, caller);
         return { message: 'the password is set' };
-      },
-    }),
-  ];
-}
-
-function roleRoutes(services: AccessServices | undefined): Route[] {
-  const path = '/auth/v1/users/:user/roles';
-  return [
-    defineRoute({
-      method: 'GET',
-      path,
-      access: { user: 'read' },
-      tag,
-      summary: 'Roles and groups of a user',
-      responses: { 200: { description: 'Their names.', schema: Type.Array(Type.String()) } },
-      handler: ({ params }) => required(services).users.rolesOf(params.user),
-    }),
-    defineRoute({
-      method: 'POST',
-      path,
-      access: 'admin',
-      tag,
-      summary: 'Give a user a role, or put it into a group',
-      body: { kind: 'json', schema: roleRequest, bytesMax },
-      responses: { 201: { description: 'Given.', schema: message } },
-      handler: async ({ params, body, caller }) => {
-        await required(services).users.addRole(params.user, body.role, caller);
-        return { message: 'the role is given' };
-      },
-    }),
-    defineRoute({
-      method: 'DELETE',
-      path,
-      access: 'admin',
-      tag,
-      summary: 'Take a role from a user',
-      query: Type.Object({ role: Type.String() }),
-      responses: done,
-      handler: async ({ params, query, caller }) => {
-        await required(services).users.removeRole(params.user, query.role, caller);
-        return reply(204, undefined);
       },
     }),
   ];

@@ -26,6 +26,7 @@ export function completionRoutes(inference: Inference): Route[] {
       method: 'POST',
       path: '/ai/v1/completions',
       access: { inference: 'read' },
+      models: ({ model, draft_model: draft }) => (draft === undefined || draft === null ? [model] : [model, draft]),
       tag: 'Inference',
       summary: 'Goes on with a text',
       description: 'With `stream: true` the answer comes as server-sent events, as that of `/ai/v1/chat/completions`.',

@@ -35,6 +35,7 @@ export function textRerankRoutes(inference: Inference, provider: Provider = new 
       path,
       access: { inference: 'read' },
       tag: 'Inference',
+      models: namedModel,
       summary: 'Score how well texts answer a query',
       description:
         'With `prompts`, a score for each in their order. With `documents`, as Cohere and Jina have it, results in the order of relevance. With `texts`, as Text Embeddings Inference has it, a list in that order.',
@@ -53,6 +54,11 @@ export function textRerankRoutes(inference: Inference, provider: Provider = new 
         }),
     });
   return [at('/ai/v1/rerank'), at('/rerank'), at('/v2/rerank')];
+}
+
+/** A request that names none is answered by the only reranker, which is for callers that may use all models. */
+function namedModel({ model = '*' }: AnyRerankRequest): string[] {
+  return [model];
 }
 
 function formOf(inference: Inference, body: AnyRerankRequest): RerankForm {

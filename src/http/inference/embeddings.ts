@@ -30,6 +30,7 @@ export function embeddingRoutes(inference: Inference, provider: Provider = new O
       method: 'POST',
       path,
       access: { inference: 'read' },
+      models: ({ model }) => [model],
       tag: 'Inference',
       summary: 'Embed texts, and images where the model looks at them',
       description:

@@ -1,3 +1,4 @@
+import { type Caller, seesModel } from '../../access/principal.ts';
 import type { Inference } from '../../inference/inference.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import type { InstalledPredictor } from '../../models/installed-predictor.ts';
@@ -25,10 +26,14 @@ export function modelRoutes(source: Inference): Route[] {
       path,
       access: { inference: 'read' },
       tag,
+      models: () => [],
       summary: 'One installed model, of any kind',
       description: 'A name with an owner is given as `owner%2Fname` or as `owner/name`.',
       responses: { 200: { description: 'The model', schema: modelSchema } },
-      handler: ({ params }) => findModel(source, 'name' in params ? `${params.model}/${params.name}` : params.model),
+      handler({ params, caller }) {
+        const name = 'name' in params ? `${params.model}/${params.name}` : params.model;
+        return findModel(source, name, caller);
+      },
     });
   const predictors = (path: '/ai/v1/predictors' | '/ml/v1/predictors' | '/ml/v1/models') =>
     defineRoute({
@@ -45,10 +50,11 @@ export function modelRoutes(source: Inference): Route[] {
       method: 'GET',
       path: '/ai/v1/models',
       access: { inference: 'read' },
+      models: () => [],
       tag,
-      summary: 'The installed models, by kind',
+      summary: 'The installed models that the caller may use, by kind',
       responses: { 200: { description: 'The models', schema: modelListSchema } },
-      handler: () => listModels(source),
+      handler: ({ caller }) => listModels(source, caller),
     }),
     one('/ai/v1/models/:model'),
     one('/ai/v1/models/:model/:name'),
@@ -58,18 +64,20 @@ export function modelRoutes(source: Inference): Route[] {
   ];
 }
 
-function listModels(inference: Inference): object {
+function listModels(inference: Inference, caller: Caller): object {
   const { registry, backends, allowDownloads } = inference;
   registry.rescan();
+  const models = registry.models.filter(({ name }) => seesModel(caller, name));
   const kinds = modelKinds.map((kind) => {
     const entries = byName(
-      registry.models.filter((model) => model.kind === kind),
+      models.filter((model) => model.kind === kind),
       catalogueEntry,
     );
-    if (kind === 'embedders') return [kind, { ...quantizedEmbedders(registry.models), ...entries }] as const;
-    return [kind, kind === 'chunkers' ? { [fixedChunker]: fixedEntry, ...entries } : entries] as const;
+    if (kind === 'embedders') return [kind, { ...quantizedEmbedders(models), ...entries }] as const;
+    const hasFixed = kind === 'chunkers' && seesModel(caller, fixedChunker);
+    return [kind, hasFixed ? { [fixedChunker]: fixedEntry, ...entries } : entries] as const;
   });
-  const listed = listedKinds.flatMap((kind) => registry.models.filter((model) => model.kind === kind));
+  const listed = listedKinds.flatMap((kind) => models.filter((model) => model.kind === kind));
   const data = new Map(listed.toReversed().map((model) => [model.name, modelEntry(model, inference)]));
   return {
     object: 'list',
@@ -94,14 +102,15 @@ function quantizedEmbedders(models: readonly InstalledModel[]): Record<string, C
   );
 }
 
-function findModel(inference: Inference, name: string): Model {
+function findModel(inference: Inference, name: string, caller: Caller): Model {
   const { registry } = inference;
-  if (name === fixedChunker) return fixedModel;
+  const isSeen = seesModel(caller, name);
   registry.rescan();
-  const model = registry.findById(name);
+  if (isSeen && name === fixedChunker) return fixedModel;
+  const model = isSeen ? registry.findById(name) : undefined;
   if (model !== undefined) return modelEntry(model, inference);
   const refused = registry.refused.find((each) => each.name === name && each.kind !== 'predictors');
-  if (refused === undefined) {
+  if (refused === undefined || !isSeen) {
     throw new ServiceError('model_not_found', `no model named "${name}" is installed; GET /ai/v1/models lists them`);
   }
   throw new ServiceError('model_load_failed', `the model "${name}" cannot be served: ${refused.reason}`);

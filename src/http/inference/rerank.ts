@@ -22,6 +22,7 @@ export function rerankRoutes(inference: Inference): Route[] {
       method: 'POST',
       path: '/ai/v1/rerank_multimodal',
       access: { inference: 'read' },
+      models: ({ model }) => [model],
       tag: 'Inference',
       summary: 'Score how well documents of content parts answer a query',
       description: 'Images are looked at by late-interaction models that have a part for it.',

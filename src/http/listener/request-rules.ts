@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia';
 import type { Authenticator } from '../../access/authenticator.ts';
-import { everyone, nobody } from '../../access/principal.ts';
+import { everyone, nobody, requireModels } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -111,6 +111,7 @@ export class RequestRules implements ExchangeHost {
       const { jsonDepthMax: depthMax } = this.#options.limits;
       const bytes = isMsgpack ? msgpackToJson(sent, { bytesMax: body.bytesMax, depthMax }) : sent;
       exchange.body = body.kind === 'bytes' ? bytes : this.#parse(bytes, body);
+      if (route.models !== undefined) requireModels(exchange, route.models(exchange.body));
     };
   }
 
@@ -172,7 +173,7 @@ export class RequestRules implements ExchangeHost {
   }
 
   #allow(exchange: Exchange, route: Route): undefined {
-    requireAccess(route.access, exchange, exchange.params);
+    requireAccess(route, exchange, exchange.params);
     if (route.query !== undefined) exchange.query = readQuery(exchange.request.url, route.query);
   }
 

@@ -1,6 +1,7 @@
 import type { Readiness } from '../../observability/readiness.ts';
 import type { AccessServices } from '../auth/access-services.ts';
 import { keyRoutes } from '../auth/keys.ts';
+import { roleRoutes } from '../auth/roles.ts';
 import { subjectRoutes } from '../auth/subjects.ts';
 import { userRoutes } from '../auth/users.ts';
 import { backupRoutes } from '../database/backups.ts';
@@ -56,6 +57,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...inferenceRoutes(services.inference),
     ...userRoutes(services.access),
     ...keyRoutes(services.access),
+    ...roleRoutes(services.access),
     ...subjectRoutes(services.access),
     ...healthRoutes(services.readiness),
     ...unimplementedRoutes(),

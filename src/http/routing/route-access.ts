@@ -3,6 +3,7 @@ import {
   type Caller,
   requireAdmin,
   requireInference,
+  requireSomeModel,
   requireTable,
   requireUser,
   seesTable,
@@ -27,11 +28,20 @@ export type RouteAccess =
   /** The user in the path. */
   | { readonly user: AccessLevel };
 
-/** Checks a caller before anything of its request is read. Throws `forbidden`, and `table_not_found` for hidden tables. */
-export function requireAccess(access: RouteAccess, caller: Caller, params: Readonly<Record<string, string>>): void {
+/**
+ * Checks a caller before anything of its request is read. Throws `forbidden`, and `table_not_found` for hidden tables. A route
+ * that says which models a body names is open to whoever may use some model.
+ */
+export function requireAccess(
+  { access, models }: { readonly access: RouteAccess; readonly models?: unknown },
+  caller: Caller,
+  params: Readonly<Record<string, string>>,
+): void {
   const { table = '' } = params;
   if (access === 'admin') requireAdmin(caller);
   else if (access === 'new-table') requireTable(caller, table, 'admin');
+  else if (typeof access === 'object' && 'inference' in access && access.inference === 'read' && models !== undefined)
+    requireSomeModel(caller);
   else if (typeof access === 'object' && 'inference' in access) requireInference(caller, access.inference);
   else if (typeof access === 'object' && 'user' in access) requireUser(caller, params.user ?? '', access.user);
   else if (typeof access === 'object') {

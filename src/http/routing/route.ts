@@ -98,6 +98,11 @@ interface RouteSpec<Path extends string, Query extends TObject, Body extends Bod
   readonly body?: Body;
   /** By status. The lowest 2xx is the status of a handler that returns a plain value. Errors need not be listed. */
   readonly responses: Readonly<Record<number, ResponseSpec>>;
+  /**
+   * Models that a body names, for a route with `access: { inference: 'read' }`: a caller that may use some models alone may
+   * send those. Without it the route is for callers that may use all.
+   */
+  readonly models?: (body: BodyValue<Body>) => readonly string[];
   /** Bodies and answers may also be MessagePack, by `Content-Type` and `Accept`. */
   readonly msgpack?: boolean;
   /** Keeps the route out of the published interface. */
@@ -118,8 +123,9 @@ interface RouteSpec<Path extends string, Query extends TObject, Body extends Bod
 export type RouteAnswer = Reply | Response | object | string | number | boolean | null | undefined;
 
 /** A route with its types forgotten: what the application registers and the documentation renders. */
-export interface Route extends Omit<RouteSpec<string, TObject, BodySpec>, 'handler'> {
+export interface Route extends Omit<RouteSpec<string, TObject, BodySpec>, 'handler' | 'models'> {
   readonly successStatus: number;
+  readonly models?: (body: unknown) => readonly string[];
   readonly handler: (
     context: RouteContext<Record<string, string>, unknown, unknown>,
   ) => RouteAnswer | Promise<RouteAnswer>;

@@ -9,7 +9,7 @@ import type { Config } from '../../config/options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { AccessStore } from '../../storage/catalog/access-store.ts';
+import type { AccessStore, CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import { DataDirectoryError } from '../../storage/directory/data-directory-error.ts';
 
 interface Parts {
@@ -29,7 +29,7 @@ interface Access {
 }
 
 /** Users and keys while authentication is on; undefined while it is off. Refuses to start where they cannot be read. */
-export async function openAccess(store: AccessStore, parts: Parts): Promise<Access | undefined> {
+export async function openAccess(store: CatalogAccessStore, parts: Parts): Promise<Access | undefined> {
   const { config, clock, logger, metrics, checkFilter } = parts;
   if (!config.authEnabled) {
     if (store.rows().users.length > 0) {
@@ -49,6 +49,7 @@ export async function openAccess(store: AccessStore, parts: Parts): Promise<Acce
     },
   });
   const changes = new AccessChanges({ state, store, clock, onChange: () => authenticator.forget() });
+  store.onDrop(changes.aroundDrop);
   const users = new UserService(changes, passwords, checkFilter);
   const keys = new KeyService(changes, checkFilter);
   const firstKey = await createFirstAdmin(changes, passwords, config.adminPassword);

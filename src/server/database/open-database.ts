@@ -13,7 +13,7 @@ import type { ServiceError } from '../../protocol/service-error.ts';
 import { CursorSeal } from '../../query/execution/page-cursor.ts';
 import { QueryEmbeddings } from '../../query/inputs/query-embeddings.ts';
 import { QueryService } from '../../query/query-service.ts';
-import type { AccessStore } from '../../storage/catalog/access-store.ts';
+import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
 import { DocumentReads } from '../../tables/reads/document-reads.ts';
@@ -39,7 +39,7 @@ export interface Database {
   };
   readonly storage: Storage;
   /** Where users and keys are kept. */
-  readonly access: AccessStore;
+  readonly access: CatalogAccessStore;
   readonly health: Health;
   readonly pool: RangePool;
   readonly replay: StartReplay;

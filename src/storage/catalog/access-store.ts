@@ -13,10 +13,14 @@ export interface AccessStore {
   change(change: AccessChange): Promise<void>;
 }
 
+/** Runs the drop of a table from the catalog, with which the grants on it go. */
+type AroundDrop = (table: string, drop: () => Promise<void>) => Promise<void>;
+
 /** Those of this node's catalog: read on the calling thread, changed through the writer. */
 export class CatalogAccessStore implements AccessStore {
   readonly #path: string;
   readonly #channel: WorkerChannel<StorageCalls>;
+  #aroundDrop: AroundDrop = (_, drop) => drop();
 
   constructor(path: string, channel: WorkerChannel<StorageCalls>) {
     this.#path = path;
@@ -30,6 +34,15 @@ export class CatalogAccessStore implements AccessStore {
     } finally {
       database.close();
     }
+  }
+
+  /** Whoever knows the grants says how a drop runs between their changes. */
+  onDrop(around: AroundDrop): void {
+    this.#aroundDrop = around;
+  }
+
+  dropping(table: string, drop: () => Promise<void>): Promise<void> {
+    return this.#aroundDrop(table, drop);
   }
 
   change(change: AccessChange): Promise<void> {

@@ -94,9 +94,15 @@ export class CatalogFile {
     });
   }
 
-  /** `sequenceMark` is the greatest sequence that any range of the table has given. */
+  /**
+   * With `read` and `write` on it, whoever has them. `sequenceMark` is the greatest sequence that any range of the table has
+   * given.
+   */
   dropTable(tableId: number, sequenceMark: number): void {
-    this.#change(() => this.#dropTable(tableId, sequenceMark));
+    this.#change(() => {
+      this.#statements.dropGrants.run(tableId);
+      this.#dropTable(tableId, sequenceMark);
+    });
   }
 
   /** Gives a staged table its name, in place of the table that has it, and notes that in the job of the restore. */
@@ -311,6 +317,9 @@ function prepare(database: Database) {
     dropHeads: statement('DELETE FROM range_heads WHERE range_id IN (SELECT id FROM ranges WHERE table_id = ?)'),
     dropIndexes: statement('DELETE FROM indexes WHERE table_id = ?'),
     dropRanges: statement('DELETE FROM ranges WHERE table_id = ?'),
+    // An administrator of the name may make it again; row filters only take away.
+    dropGrants: statement(`DELETE FROM grants WHERE resource_type = 'table' AND level <> 'admin'
+      AND resource = (SELECT name FROM tables WHERE id = ?)`),
     dropTable: statement('DELETE FROM tables WHERE id = ?'),
     nextPart: statement(
       'UPDATE tables SET last_part_id = last_part_id + 1 WHERE id = ? RETURNING last_part_id AS partId',

@@ -21,6 +21,7 @@ export function generateRoutes(inference: Inference, provider: Provider = new Ow
       method: 'POST',
       path,
       access: { inference: 'read' },
+      models: namedModels,
       tag,
       summary: 'Generates an answer to a conversation',
       description:
@@ -31,6 +32,11 @@ export function generateRoutes(inference: Inference, provider: Provider = new Ow
       handler: (context) => answer(inference, provider, context),
     }),
   );
+}
+
+/** The generator, and the one that drafts for it. */
+function namedModels({ model, draft_model: draft }: BodyValue<typeof body>): string[] {
+  return draft === undefined || draft === null ? [model] : [model, draft];
 }
 
 async function answer(inference: Inference, provider: Provider, context: Context): Promise<object> {
