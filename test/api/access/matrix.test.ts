@@ -90,7 +90,7 @@ state.apply({ put: { apiKeys: [revoked] } });
 state.apply({ remove: { apiKeys: [revoked.keyId] } });
 const authenticator = new CatalogAuthenticator({ state, clock, passwords: new Passwords() });
 // No service stands behind the routes: whatever passes the guard fails behind it, as 400, 500 or 501.
-const routes = allRoutes({} as RouteServices, '1');
+const routes = allRoutes({ inference: {} } as RouteServices, '1');
 let client = 0;
 const app = testApp({ routes, authenticator, clientOf: () => `10.0.${Math.floor(client / 250)}.${client++ % 250}` });
 
