@@ -3,7 +3,7 @@ import { option, optional, type ValuesOf } from './option.ts';
 import { providerKind } from './provider-options.ts';
 import { choice, flag, integer, list, text, webAddress } from './value-kind.ts';
 
-export const connectionKinds = ['inference', 'external_io', 'cdc', 'web_search'] as const;
+export const connectionKinds = ['inference', 'external_io', 'database', 'cdc', 'web_search'] as const;
 
 export type ConnectionKind = (typeof connectionKinds)[number];
 
@@ -74,6 +74,29 @@ export const connectionMembers = {
     secret: true,
     help: 'Token of a temporary key.',
   }),
+  databaseProvider: optional({
+    key: 'database.provider',
+    kind: choice(['postgres', 'mysql', 'sqlite']),
+    help: 'Database whose tables queries may read; must be given for the kind `database`.',
+  }),
+  databaseDsn: optional({
+    key: 'database.dsn',
+    kind: credential(),
+    secret: true,
+    help: 'Address of the database, such as `postgres://reader:${secret:crm}@db.example.org/crm`; for `postgres` and `mysql`.',
+  }),
+  databaseFile: optional({ key: 'database.file', kind: text('path'), help: 'File of the database; for `sqlite`.' }),
+  databaseTables: optional({
+    key: 'database.tables',
+    kind: list('table'),
+    help: 'Tables that may be read, and no others, with their schema where it is not the usual one: `sales.orders`.',
+  }),
+  statementTimeoutMs: option({
+    key: 'database.statement_timeout_ms',
+    kind: integer(10, 600_000),
+    default: 10_000,
+    help: 'How long one statement may take, in milliseconds; SQLite has no such bound.',
+  }),
   cdcProvider: optional({
     key: 'cdc.provider',
     kind: choice(['postgres']),
@@ -134,13 +157,14 @@ export type ConnectionOptions = ValuesOf<typeof connectionMembers>;
 const needed: Readonly<Record<ConnectionKind, keyof ConnectionOptions>> = {
   inference: 'provider',
   external_io: 'protocol',
+  database: 'databaseProvider',
   cdc: 'cdcProvider',
   web_search: 'searchService',
 };
 
 /** What is wrong with a connection as a whole; goes on from its name. */
 export function connectionComplaint(entry: ConnectionOptions): string | undefined {
-  const { kind, protocol } = entry;
+  const { kind, protocol, databaseProvider } = entry;
   if (kind === undefined) return ` has no "kind": give one of ${connectionKinds.join(', ')}`;
   for (const [name, { key, default: standard }] of Object.entries(connectionMembers)) {
     const isOfOther = key.includes('.') && !key.startsWith(`${kind}.`);
@@ -151,6 +175,11 @@ export function connectionComplaint(entry: ConnectionOptions): string | undefine
   if (entry[needed[kind]] === undefined) return ` lacks "${connectionMembers[needed[kind]].key}"`;
   if (protocol === 'filesystem' && entry.root === undefined)
     return ' lacks "external_io.root": the directory it is for';
+  if (kind === 'database' && (entry.databaseTables ?? []).length === 0)
+    return ' lacks "database.tables": those that may be read';
+  if (databaseProvider === 'sqlite' && entry.databaseFile === undefined) return ' lacks "database.file"';
+  if (kind === 'database' && databaseProvider !== 'sqlite' && entry.databaseDsn === undefined)
+    return ' lacks "database.dsn"';
   if (protocol === 's3' && (entry.buckets ?? []).length === 0) return ' lacks "external_io.buckets"';
   return undefined;
 }

@@ -1,4 +1,4 @@
-import type { ConnectionOptions } from '../config/connection-options.ts';
+import type { ConnectionKind, ConnectionOptions } from '../config/connection-options.ts';
 import type { Config } from '../config/options.ts';
 import type { ProviderOptions } from '../config/provider-options.ts';
 import { type ProviderName, providerTraits } from '../provider-config/provider-names.ts';
@@ -18,11 +18,16 @@ export function configuredConnections({ connections, providers }: Entries): Conn
   return [{ ...own, id: ownId, displayName: 'Models of this server', sources: [source('runtime:inference')] }, ...all];
 }
 
+const standardCapabilities: Partial<Record<ConnectionKind, readonly string[]>> = {
+  cdc: ['stream'],
+  database: ['database.read'],
+};
+
 function configured(name: string, entry: ConnectionOptions, providers: Entries['providers']): Connection {
   const { kind = 'inference', displayName = name, capabilities } = entry;
   const head = { id: name, displayName, sources: [source(`config:connections/${name}`)] };
   if (kind !== 'inference') {
-    return { ...head, kind, capabilities: capabilities ?? (kind === 'cdc' ? ['stream'] : []), options: entry };
+    return { ...head, kind, capabilities: capabilities ?? standardCapabilities[kind] ?? [], options: entry };
   }
   const connection = inferenceConnection(
     {

@@ -23,14 +23,15 @@ export function connectionEntry(
     inference: kind === 'inference' ? inferencePart(connection, models) : null,
     web_search: kind === 'web_search' ? searchPart(connection.options) : null,
     external_io: kind === 'external_io' ? ioPart(connection.options) : null,
+    database: kind === 'database' ? databasePart(connection.options) : null,
     cdc: kind === 'cdc' ? cdcPart(connection.options) : null,
   };
 }
 
 function providerOf(connection: Connection): string {
   if (connection.kind === 'inference') return connection.provider;
-  const { protocol, cdcProvider, searchService } = connection.options;
-  return protocol ?? cdcProvider ?? searchService ?? '';
+  const { protocol, databaseProvider, cdcProvider, searchService } = connection.options;
+  return protocol ?? databaseProvider ?? cdcProvider ?? searchService ?? '';
 }
 
 function inferencePart(connection: InferenceConnection, models: ProbeResult['models']) {
@@ -79,6 +80,14 @@ function ioPart(options: ConnectionOptions) {
     prefix: options.prefix ?? null,
     buckets: [...(options.buckets ?? [])],
     hosts: [...(options.hosts ?? [])],
+  };
+}
+
+function databasePart({ databaseProvider, databaseTables, statementTimeoutMs }: ConnectionOptions) {
+  return {
+    provider: databaseProvider ?? '',
+    tables: [...(databaseTables ?? [])],
+    statement_timeout_ms: statementTimeoutMs,
   };
 }
 

@@ -94,6 +94,12 @@ export const errorCodes = {
   upstream_failed: [502, true, 'A provider of models failed, or could not be reached; retry after the given time.'],
   upstream_refused: [502, false, 'A provider of models refuses the request or the key, or knows no such model.'],
   reranker_upstream_failure: [502, false, 'The reranker of a query failed, or is not there; the reason is given.'],
+  foreign_source_unavailable: [
+    502,
+    true,
+    'The database of a foreign table cannot be reached, or did not answer in time; retry after the given time.',
+  ],
+  foreign_source_refused: [502, false, 'The database of a foreign table refuses the statement; the reason is given.'],
   media_fetch_failed: [502, true, 'An image or sound could not be fetched from its address.'],
   query_embedding_temporarily_unavailable: [
     503,

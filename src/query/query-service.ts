@@ -14,7 +14,7 @@ import type { QueryCaller, QueryTarget, RunNativeQuery } from './execution/query
 import { bringInputs, type InputSources, type WholeSearch } from './inputs/bring-inputs.ts';
 import { executeJoin } from './join/execute-join.ts';
 import type { JoinPlan } from './join/join-plan.ts';
-import { openRights } from './join/open-rights.ts';
+import { type FindForeign, openRights } from './join/open-rights.ts';
 import { isObject } from './nodes/query-members.ts';
 import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
@@ -42,6 +42,8 @@ interface QueryServiceDeps extends InputSources {
   clock: Clock;
   /** What rerankers are asked by; undefined where the database was opened without models. */
   provider: FindProvider | undefined;
+  /** Tables of databases elsewhere; undefined where the database was opened without connections. */
+  foreign: FindForeign | undefined;
   queryTimeoutMs: number;
   onQuery(report: QueryReport): void;
   onFailure(): void;
@@ -149,10 +151,10 @@ export class QueryService {
 
   async #join(searched: Searched, join: JoinPlan, nowMs: number): Promise<ExecutedQuery> {
     using opened = new DisposableStack();
-    const { tables, run, clock } = this.#deps;
+    const { tables, foreign, run, clock } = this.#deps;
     const { caller } = searched;
     const profile = searched.search.plan.profile === true;
-    const rights = await openRights(join, opened, { tables, run, clock, caller, nowMs, profile });
+    const rights = await openRights(join, opened, { tables, foreign, run, clock, caller, nowMs, profile });
     return executeJoin({ ...searched, plan: join, rights });
   }
 

@@ -1,6 +1,7 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { limitsOf } from '../config/load.ts';
 import type { RunningConfig } from '../config/reload.ts';
+import { ForeignDatabases } from '../connections/foreign/foreign-databases.ts';
 import type { ClusterSource } from '../http/database/cluster.ts';
 import type { App } from '../http/listener/app.ts';
 import { allRoutes } from '../http/routing/all-routes.ts';
@@ -54,7 +55,9 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   const inference = openInference(inferenceDeps);
   const providers = openProviders({ options: () => config.config, inference, secrets, clock, metrics });
   const media = openTemplateMedia({ options: () => config.config, inference, secrets, clock, metrics });
-  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, providers, media });
+  const foreign = new ForeignDatabases({ options: () => config.config, credentials: secrets.credentials, clock });
+  const used = { providers, media, foreign };
+  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, ...used });
   const access = await openAccess(database.access, {
     config: options,
     clock,
@@ -112,6 +115,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
       await partner.attempts.stop();
       await running.stop();
       await database.close();
+      await foreign.close();
       audit?.close();
     },
   };

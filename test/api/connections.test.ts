@@ -57,6 +57,7 @@ describe('the list of connections', () => {
         },
         web_search: null,
         external_io: null,
+        database: null,
         cdc: null,
       },
     ]);

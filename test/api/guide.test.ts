@@ -1,8 +1,10 @@
-import { describe, expect, test } from 'bun:test';
+import { Database } from 'bun:sqlite';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OAuthServer } from '../support/oauth-server.ts';
 import { ModelService } from '../support/providers/model-service.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer } from '../support/test-server.ts';
 
 const guide = join(import.meta.dir, '../../docs/guide');
@@ -45,6 +47,19 @@ const guarded = {
   environment: { SUNDEW__AUTH__ADMIN_PASSWORD: 'correct horse battery' },
 };
 
+/** The database of the page on foreign tables. */
+const directory = new TemporaryDirectory();
+const people = join(directory.path, 'crm.sqlite');
+
+beforeAll(() => {
+  const database = new Database(people);
+  database.run('CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, age INTEGER)');
+  database.run("INSERT INTO people VALUES (1, 'Ada', 36), (2, 'Bob', 20)");
+  database.close();
+});
+
+afterAll(() => directory[Symbol.dispose]());
+
 const pages = readdirSync(guide).filter((page) => examplesOf(page).length > 0);
 
 describe('the guide', () => {
@@ -59,7 +74,8 @@ describe('the guide', () => {
       // The services of a page are elsewhere: they stand in for those of its configuration.
       const file = configurationOf(page)
         .replaceAll('https://api.openai.com', models.url)
-        .replaceAll('https://partner.example.org', partner.url);
+        .replaceAll('https://partner.example.org', partner.url)
+        .replaceAll('/srv/crm.sqlite', people);
       await using server = await startTestServer({ file, ...(page === 'access.md' ? guarded : {}) });
       let key = '';
       let transaction = '';

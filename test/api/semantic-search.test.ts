@@ -85,6 +85,7 @@ beforeAll(async () => {
       bytesMax: 1_000_000,
     }),
     provider: () => mock,
+    foreign: undefined,
     queryTimeoutMs: 10_000,
     onQuery: (report) => reports.push(report),
     onFailure() {},

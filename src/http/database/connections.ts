@@ -29,7 +29,9 @@ export function connectionRoutes(deps: ConnectionRoutesDeps): Route[] {
         'Nobody is asked without `include`. With it, services are asked side by side, each for at most two seconds, in one pass at a time; what was found is kept for 15 seconds. A connection that fails has the status `error`.',
       query: Type.Object({
         types: Type.Optional(
-          Type.Array(Type.String(), { description: 'Kinds: `inference`, `external_io`, `cdc`, `web_search`.' }),
+          Type.Array(Type.String(), {
+            description: 'Kinds: `inference`, `external_io`, `database`, `cdc`, `web_search`.',
+          }),
         ),
         include: Type.Optional(
           Type.Array(Type.String(), {

@@ -16,7 +16,7 @@ export const connectionEntrySchema = Type.Object({
   name: Type.String(),
   display_name: Type.String(),
   provider: Type.String(),
-  kind: Type.String({ description: '`inference`, `external_io`, `cdc` or `web_search`' }),
+  kind: Type.String({ description: '`inference`, `external_io`, `database`, `cdc` or `web_search`' }),
   status: Type.String({ description: '`connected`, `error`, or `configured` for what was not looked at' }),
   error: text,
   capabilities: texts,
@@ -58,6 +58,7 @@ export const connectionEntrySchema = Type.Object({
   external_io: nullable(
     Type.Object({ protocol: Type.String(), endpoint: text, prefix: text, buckets: texts, hosts: texts }),
   ),
+  database: nullable(Type.Object({ provider: Type.String(), tables: texts, statement_timeout_ms: Type.Integer() })),
   cdc: nullable(
     Type.Object({
       provider: Type.String(),

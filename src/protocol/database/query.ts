@@ -140,6 +140,15 @@ export const join = Type.Object(
   },
 );
 
+export const foreignSource = Type.Object({
+  connection: Type.String({ description: 'A connection of the kind `database`.' }),
+  table: Type.String({ description: 'One of the tables that the connection lists.' }),
+  key: Type.Optional(Type.String({ description: 'The column of the keys.', default: 'id' })),
+  columns: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Object({ name: Type.String() })]))),
+  type: Type.Optional(Type.String()),
+  postgres_table: Type.Optional(Type.String({ description: 'Another name of `table`.' })),
+});
+
 export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
@@ -193,6 +202,11 @@ export const queryRequest = Type.Object(
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
     order_by: Type.Optional(Type.Array(orderBy)),
     join: Type.Optional(join),
+    foreign_sources: Type.Optional(
+      Type.Record(Type.String(), foreignSource, {
+        description: 'Tables elsewhere, by the name that a join has for each.',
+      }),
+    ),
     search_after: Type.Optional(
       Type.Array(Type.Unknown(), {
         description: 'The `_sort` of a hit, unchanged: the page after it. Needs `order_by`.',

@@ -1,6 +1,12 @@
 import { type Caller, requireWholeTable } from '../../access/principal.ts';
+import type { ForeignDatabase } from '../../connections/foreign/foreign-database.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { QueryCaller, RunNativeQuery } from '../execution/query-target.ts';
+import type { ForeignSource } from '../foreign/foreign-request.ts';
+import { ForeignTable } from '../foreign/foreign-table.ts';
+import { QueryBudget } from '../nodes/query-budget.ts';
+import { readQueryNode } from '../nodes/query-nodes.ts';
 import { planContextOf } from '../plan/plan-context.ts';
 import { planFilter } from '../plan/query-plan.ts';
 import type { SearchableTables } from '../searchable-table.ts';
@@ -9,8 +15,13 @@ import type { JoinRequest } from './join-request.ts';
 import type { RightSide } from './right-side.ts';
 import { RightTable } from './right-table.ts';
 
+/** A table of a connection. Fails with `connection_not_found` or `forbidden`. */
+export type FindForeign = (connection: string, table: string, caller: Caller) => ForeignDatabase;
+
 interface RightsScope {
   readonly tables: SearchableTables;
+  /** Undefined where the database was opened without connections. */
+  readonly foreign: FindForeign | undefined;
   readonly run: RunNativeQuery;
   readonly clock: Clock;
   readonly caller: Caller & QueryCaller;
@@ -24,12 +35,16 @@ interface RightsScope {
  * `table_not_found`, `forbidden` or `invalid_query`.
  */
 export async function openRights(
-  { joins }: JoinPlan,
+  { joins, foreign }: JoinPlan,
   opened: DisposableStack,
   scope: RightsScope,
 ): Promise<RightSide[]> {
   const rights: RightSide[] = [];
-  for (const join of joins) rights.push(opened.use(await openTable(join, scope)));
+  for (const join of joins) {
+    const source = foreign.get(join.rightTable);
+    const right = source ? await openForeign(join, source, scope) : await openTable(join, scope);
+    rights.push(opened.use(right));
+  }
   return rights;
 }
 
@@ -40,4 +55,19 @@ async function openTable(join: JoinRequest, scope: RightsScope): Promise<RightTa
   const filter = planFilter(join.filter, planContextOf(table, caller, nowMs));
   const { keyPrefix, limit } = join;
   return new RightTable({ table, lease: await table.lease(), filter, keyPrefix, limit, run, clock, caller });
+}
+
+async function openForeign(join: JoinRequest, source: ForeignSource, scope: RightsScope): Promise<ForeignTable> {
+  const { foreign, caller } = scope;
+  if (!foreign) {
+    throw new ServiceError(
+      'not_implemented',
+      '"foreign_sources" needs connections, and the database was opened without any',
+    );
+  }
+  const database = foreign(source.connection, source.table, caller);
+  const where = { where: 'right_filters.filter_query', depth: 0, budget: new QueryBudget() };
+  const filter = join.filter === undefined ? undefined : readQueryNode(join.filter, where);
+  const { keyPrefix, limit } = join;
+  return new ForeignTable({ database, source, columns: await database.columns(), filter, keyPrefix, limit });
 }

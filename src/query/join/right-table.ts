@@ -1,4 +1,3 @@
-import { limits } from '../../config/limits.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { compareKeys } from '../../lib/key-order.ts';
@@ -14,6 +13,7 @@ import type { SearchableTable } from '../searchable-table.ts';
 import { hasExactForm } from './exact-form.ts';
 import type { RightRow } from './joined-row.ts';
 import type { RightSide } from './right-side.ts';
+import { RowBudget } from './row-budget.ts';
 
 interface RightTableDeps {
   readonly table: SearchableTable;
@@ -184,21 +184,4 @@ function damagedRow(): ServiceError {
 /** Dates are indexed as instants, long strings not as a whole. */
 function isIndexed(value: string | number | boolean): boolean {
   return typeof value !== 'string' || (value.length <= exactCharsMax && !/^\s*\d{4}-\d\d/.test(value));
-}
-
-/** Bounds what of the right side is held. */
-class RowBudget {
-  #rows = 0;
-  #chars = 0;
-
-  add(row: RightRow, rows: RightRow[]): void {
-    this.#rows += 1;
-    this.#chars += row.text.length;
-    if (this.#rows > limits.joinRightRowsMax || this.#chars > limits.joinRightCharsMax) {
-      const what = `${limits.joinRightRowsMax} rows, ${limits.joinRightCharsMax} characters`;
-      const message = `join: the right side is too large to be held (${what}); narrow it with "right_filters"`;
-      throw new ServiceError('limit_exceeded', message);
-    }
-    rows.push({ key: row.key, text: row.text });
-  }
 }

@@ -89,7 +89,6 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['graph_searches', 'Graph search'],
   ['expand_strategy', 'Graph search'],
   ['tree_search', 'Tree search'],
-  ['foreign_sources', 'Foreign tables'],
   ['document_renderer', 'Rendering documents'],
 ]);
 

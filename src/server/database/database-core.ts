@@ -1,6 +1,7 @@
 import type { LimitOptions } from '../../config/limits.ts';
 import { limitsOf } from '../../config/load.ts';
 import type { Config } from '../../config/options.ts';
+import type { ForeignDatabases } from '../../connections/foreign/foreign-databases.ts';
 import type { TemplateMedia } from '../../enrichment/media/template-media.ts';
 import type { Providers } from '../../inference/providers/providers.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -21,6 +22,8 @@ export interface DatabaseOptions {
   readonly metrics: Metrics;
   /** The models that queries and indexes use; without them, whatever needs one is refused. */
   readonly providers?: Providers;
+  /** The databases elsewhere whose tables queries may join; without them, foreign tables are refused. */
+  readonly foreign?: ForeignDatabases;
   /** Reads the images and documents that templates name; without it, they are refused. */
   readonly media?: TemplateMedia;
 }

@@ -164,7 +164,7 @@ function queryEmbeddings(providers: Providers, clock: Clock, limits: LimitOption
 }
 
 function buildQueries(
-  { storage, clock, limits, logger, metrics, options, providers }: DatabaseCore,
+  { storage, clock, limits, logger, metrics, options, providers, foreign }: DatabaseCore,
   tables: TableService,
 ): QueryService {
   return new QueryService({
@@ -175,6 +175,7 @@ function buildQueries(
     templates: new Templates(clock, limits.templatesKeptMs),
     embeddings: providers && queryEmbeddings(providers, clock, limits),
     provider: providers && ((config) => providers.provider(config)),
+    foreign: foreign && ((connection, table, caller) => foreign.table(connection, table, caller)),
     queryTimeoutMs: limits.queryDeadlineMs,
     onQuery(report) {
       const { stages, tookMs } = report;

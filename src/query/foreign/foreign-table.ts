@@ -1,0 +1,127 @@
+import { limits } from '../../config/limits.ts';
+import type { ForeignColumn, ForeignDatabase } from '../../connections/foreign/foreign-database.ts';
+import { compareKeys } from '../../lib/key-order.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { RightRow } from '../join/joined-row.ts';
+import type { RightSide } from '../join/right-side.ts';
+import { RowBudget } from '../join/row-budget.ts';
+import { invalidQuery } from '../nodes/query-members.ts';
+import type { PlanNode } from '../plan/plan-nodes.ts';
+import type { ForeignSource } from './foreign-request.ts';
+import { SqlWriter } from './sql-filter.ts';
+
+interface ForeignTableParts {
+  readonly database: ForeignDatabase;
+  readonly source: ForeignSource;
+  readonly columns: readonly ForeignColumn[];
+  /** What rows have to match; undefined for all. */
+  readonly filter: PlanNode | undefined;
+  readonly keyPrefix: string | undefined;
+  /** Only the first rows by key, in the order of the database. */
+  readonly limit: number | undefined;
+}
+
+/** Values of one statement. */
+const valuesMax = 1_000;
+
+/** The right side of a join that is a table of a database elsewhere. What it shows is what that has committed. */
+export class ForeignTable implements RightSide {
+  readonly #parts: ForeignTableParts;
+  /** Nobody has counted. */
+  readonly rows = undefined;
+  readonly isCurrent = true;
+
+  constructor(parts: ForeignTableParts) {
+    this.#parts = parts;
+    const { columns, source } = parts;
+    const names = new Set(columns.map(({ name }) => name));
+    const missing = [source.keyColumn, ...(source.columns ?? [])].find((name) => !names.has(name));
+    if (missing === undefined) return;
+    throw invalidQuery('foreign_sources', `the foreign table has no column "${missing.slice(0, 64)}"`);
+  }
+
+  all(): Promise<RightRow[]> {
+    return this.#select(() => []);
+  }
+
+  byKeys(keys: readonly string[]): Promise<RightRow[]> | undefined {
+    if (this.#parts.limit !== undefined) return undefined;
+    return this.#inSlices(keys, (writer, slice) => writer.hasKey(slice));
+  }
+
+  byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
+    if (this.#parts.limit !== undefined || !this.#comparesAlike(field)) return undefined;
+    return this.#inSlices(values, (writer, slice) => writer.isOneOf(field, slice));
+  }
+
+  /** Whether the database takes for equal at least what a join does: of dates and such it has its own idea. */
+  #comparesAlike(field: string): boolean {
+    return this.#parts.columns.some(({ name, kind }) => name === field && kind !== 'other');
+  }
+
+  async #inSlices<Value>(
+    values: readonly Value[],
+    condition: (writer: SqlWriter, slice: readonly Value[]) => string,
+  ): Promise<RightRow[]> {
+    const found = new Map<string, RightRow>();
+    for (let start = 0; start < values.length; start += valuesMax) {
+      const slice = values.slice(start, start + valuesMax);
+      for (const row of await this.#select((writer) => [condition(writer, slice)])) found.set(row.key, row);
+    }
+    return [...found.values()].sort((left, right) => compareKeys(left.key, right.key));
+  }
+
+  async #select(conditionsOf: (writer: SqlWriter) => string[]): Promise<RightRow[]> {
+    const { database, source, columns, filter, keyPrefix, limit } = this.#parts;
+    const writer = new SqlWriter(database.dialect, columns, source.keyColumn);
+    const shown = columns.filter(({ name }) => source.columns?.includes(name) ?? true);
+    const names = new Set([source.keyColumn, ...shown.map(({ name }) => name)]);
+    const conditions = [
+      `${writer.key} IS NOT NULL`,
+      ...(filter ? [writer.condition(filter)] : []),
+      ...(keyPrefix ? [writer.keyBeginsWith(keyPrefix)] : []),
+      ...conditionsOf(writer),
+    ];
+    const statement = [
+      `SELECT ${[...names].map((name) => writer.columnName(name)).join(', ')}`,
+      `FROM ${writer.name(database.table)}`,
+      `WHERE ${conditions.join(' AND ')}`,
+      `ORDER BY ${writer.key} LIMIT ${limit ?? limits.joinRightRowsMax + 1}`,
+    ].join(' ');
+    const budget = new RowBudget();
+    const rows: RightRow[] = [];
+    const keys = new Set<string>();
+    for (const found of await database.select(statement, writer.values)) {
+      const key = String(jsonOf(found[source.keyColumn], 'other'));
+      if (keys.has(key)) throw notAKey(source.keyColumn);
+      keys.add(key);
+      budget.add({ key, text: JSON.stringify(documentOf(found, shown)) }, rows);
+    }
+    return rows.sort((left, right) => compareKeys(left.key, right.key));
+  }
+
+  [Symbol.dispose](): void {
+    // Connections belong to the pool.
+  }
+}
+
+function notAKey(column: string): ServiceError {
+  const what = `"${column}" is not a key: two rows have the same value; name a column in "key" that tells rows apart`;
+  return invalidQuery('foreign_sources', what);
+}
+
+function documentOf(row: Readonly<Record<string, unknown>>, columns: readonly ForeignColumn[]): object {
+  return Object.fromEntries(columns.map(({ name, kind }) => [name, jsonOf(row[name], kind)]));
+}
+
+/** Numbers that databases give as text are numbers, where a number holds all of their digits. */
+function jsonOf(value: unknown, kind: ForeignColumn['kind']): unknown {
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
+  if ((kind !== 'number' && kind !== 'integer') || typeof value !== 'string') return value ?? null;
+  const number = Number(value);
+  const isHeld = Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number));
+  return isHeld ? number : value;
+}
