@@ -42,6 +42,26 @@ export function sourceOf(
   }
 }
 
+/**
+ * The text that a document has for a part, as its last write has it: undefined where there is none, and where it holds media,
+ * which are not fetched to show it.
+ */
+export function writtenTextOf(
+  body: string,
+  { field, template }: Pick<ManagedSource, 'field' | 'template'>,
+  templates: Pick<SourceTemplates, 'render'>,
+): string | undefined {
+  try {
+    const document: unknown = JSON.parse(body);
+    if (template === undefined) return valueAt(document, field ?? '$');
+    const parts = templates.render(template, document);
+    return parts.every((part) => typeof part === 'string') ? parts.join('').trim() : undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
 async function withMedia(
   parts: readonly RenderedPart[],
   { resolve }: SourceTemplates,

@@ -21,6 +21,12 @@ export interface PartDefinition {
   readonly fingerprint: string;
 }
 
+/** What a vector that a source's embedder makes depends on beside its text. */
+export function vectorFingerprintOf({ embedder }: ManagedSource, dimension: WantedVectors): string {
+  const { provider, model, dimensions } = embedder;
+  return JSON.stringify([provider, model, dimensions ?? null, dimension ?? 'sparse']);
+}
+
 /** The definition of a managed index; undefined for any other. */
 export function partDefinition(
   definition: IndexDefinition,
@@ -29,8 +35,7 @@ export function partDefinition(
   if (definition.kind === 'full_text' || definition.managed === undefined) return undefined;
   const { partId, managed: source } = definition;
   const dimension = definition.kind === 'dense' ? definition.dimension : undefined;
-  const { provider, model, dimensions } = source.embedder;
-  const vectorFingerprint = JSON.stringify([provider, model, dimensions ?? null, dimension ?? 'sparse']);
+  const vectorFingerprint = vectorFingerprintOf(source, dimension);
   const { chunker } = source;
   const fingerprintOfSource = chunker ? JSON.stringify([vectorFingerprint, chunker]) : vectorFingerprint;
   const fingerprint = JSON.stringify([fingerprintOfSource, source.template ?? null, source.field ?? null]);

@@ -19,8 +19,8 @@ import { isObject } from './nodes/query-members.ts';
 import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
+import { PartProjection } from './request/part-projection.ts';
 import { readQueryRequests } from './request/query-requests.ts';
-import { VectorProjection } from './request/vector-projection.ts';
 import type { SearchableTable, SearchableTables } from './searchable-table.ts';
 import { type StageMs, StageTimes, stageMembers } from './stage-times.ts';
 
@@ -132,8 +132,8 @@ export class QueryService {
       times.end('rerank');
     }
     const stored = lease.ranges.map((range) => range.stored);
-    const vectors = await shownVectors(planned, table)?.ofHits(executed.hits, stored);
-    const page = await finishPage(executed, planned, target, vectors);
+    const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored);
+    const page = await finishPage(executed, planned, target, parts);
     times.end('search');
     const { stages, tookMs } = times;
     this.#deps.onQuery({ table: table.name, stages, tookMs, request: withoutCredentials(request) });
@@ -142,7 +142,7 @@ export class QueryService {
       projection: planned.projection,
       tookMs,
       highlights: page.highlights,
-      embeddings: vectors?.shown,
+      parts: parts?.shown,
       seal: (values, at) => this.#deps.cursors.seal(cursor, values, at),
       failedOver: search.failedOver,
       profile: planned.profile ? profileOf(executed, lease.ranges.length, stages) : undefined,
@@ -156,6 +156,11 @@ export class QueryService {
     const profile = searched.search.plan.profile === true;
     const rights = await openRights(join, opened, { tables, foreign, run, clock, caller, nowMs, profile });
     return executeJoin({ ...searched, plan: join, rights });
+  }
+
+  #shownParts({ projection, plan }: PlannedQuery, { indexes }: SearchableTable): PartProjection | undefined {
+    const { templates } = this.#deps;
+    return PartProjection.of(projection, { indexes, hidesRows: plan.row_filter !== undefined, templates });
   }
 
   /** Before anything is searched. */
@@ -191,10 +196,6 @@ export class QueryService {
       return rerankHits(executed, after, { find: provider, templates }, { caller, signal: deadline.signal() });
     throw new ServiceError('not_implemented', '"reranker" needs models, and the database was opened without any');
   }
-}
-
-function shownVectors({ projection, plan }: PlannedQuery, table: SearchableTable): VectorProjection | undefined {
-  return VectorProjection.of(projection, table.indexes, plan.row_filter !== undefined);
 }
 
 /** A search that is ready to run. */
@@ -236,14 +237,14 @@ async function finishPage(
   executed: ExecutedQuery,
   { plan, highlight }: PlannedQuery,
   target: QueryTarget,
-  vectors: { damaged: ReadonlySet<Hit> } | undefined,
+  parts: { damaged: ReadonlySet<Hit> } | undefined,
 ): Promise<{ executed: ExecutedQuery; highlights: string[] | undefined }> {
-  const shown = vectors && vectors.damaged.size > 0 ? withoutDamaged(executed, vectors.damaged) : executed;
+  const shown = parts && parts.damaged.size > 0 ? withoutDamaged(executed, parts.damaged) : executed;
   const documents = shown.hits.map((hit) => hit.document);
   return { executed: shown, highlights: highlight && (await target.highlight(plan, highlight, documents)) };
 }
 
-/** The page without hits of which a vector that it shows is damaged. */
+/** The page without hits of which a part that it shows is damaged. */
 function withoutDamaged(executed: ExecutedQuery, damaged: ReadonlySet<Hit>): ExecutedQuery {
   const hits = executed.hits.filter((hit) => !damaged.has(hit));
   return { ...executed, hits, damaged: executed.damaged + damaged.size };

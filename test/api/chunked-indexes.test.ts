@@ -124,3 +124,69 @@ describe('an index with a chunker', () => {
     expect(answer.body._embeddings.parts.map((vector) => vector.length)).toEqual([256, 256, 256]);
   });
 });
+
+interface Chunk {
+  _chunk_id: number;
+  _content: string;
+  _start_char: number;
+  _end_char: number;
+  _start_offset: number;
+  _end_offset: number;
+}
+type Chunks = Record<string, Chunk[]>;
+
+describe('the chunks of a document', () => {
+  const text = 'plum cake. café crème 😀 now. leek soup';
+  const lookup = async (table: string, fields: string) =>
+    (await server.send<{ _chunks?: Chunks }>('GET', `/db/v1/tables/${table}/lookup/a?fields=${fields}`)).body;
+  const shownIn = (answer: { body: unknown }) => {
+    const { responses } = answer.body as {
+      responses: [{ hits: { hits: { _id: string; _source?: { _chunks?: Chunks } }[] } }];
+    };
+    return responses[0].hits.hits.map(({ _source }) => _source?._chunks?.parts_chunks?.map((chunk) => chunk._content));
+  };
+
+  test('are shown where they are named, with their places in the text, in characters and in bytes', async () => {
+    await createTable('pieces');
+    await write('pieces', { inserts: { a: { text } } });
+    const { _chunks } = await lookup('pieces', '_chunks');
+    const chunks = _chunks?.parts_chunks ?? [];
+    expect(chunks.map((chunk) => chunk._content)).toEqual(['plum cake.', 'café crème 😀 now.', 'leek soup']);
+    const characters = [...text];
+    for (const [at, chunk] of chunks.entries()) {
+      expect(chunk._chunk_id).toBe(at);
+      expect(characters.slice(chunk._start_char, chunk._end_char).join('')).toBe(chunk._content);
+      expect(Buffer.from(text).subarray(chunk._start_offset, chunk._end_offset).toString()).toBe(chunk._content);
+    }
+    expect(chunks[1]).toMatchObject({
+      _id: `af1:chunk:${btoa('a').replaceAll('=', '')}:${btoa('parts_chunks').replaceAll('=', '')}:1`,
+      _parent_doc_key: 'a',
+      _artifact_name: 'parts_chunks',
+      _source_field: 'text',
+      _mime_type: 'text/plain',
+    });
+    expect((await lookup('pieces', '_chunks.parts_chunks'))._chunks).toEqual(_chunks as Chunks);
+    expect(await lookup('pieces', '*')).toEqual({ text } as object);
+    const scanned = await server.send<string>('POST', '/db/v1/tables/pieces/lookup', { fields: ['_chunks'] });
+    expect(JSON.stringify(scanned.body)).toContain('leek soup');
+  });
+
+  test('of a hit are the one that found it; all of a document that was found by something else', async () => {
+    await createTable('best');
+    await write('best', { inserts: { a: { text }, b: { text: 'birch bark' } } });
+    const best = await ask('best', 'a leek in a soup', { limit: 1, fields: ['_chunks'] });
+    expect(shownIn(best)).toEqual([['leek soup']]);
+    const words = { table: 'best', full_text_search: { query: 'text:birch' }, fields: ['_chunks'] };
+    expect(shownIn(await server.send('POST', '/db/v1/query', words))).toEqual([['birch bark']]);
+    const whole = await ask('best', 'a leek in a soup', { limit: 1 });
+    expect(shownIn(whole)).toEqual([undefined]);
+  });
+
+  test('of a template are those of what it renders', async () => {
+    const template = '{{title}}. {{body}}';
+    await createTable('rendered', {}, { ...chunked, field: undefined, template });
+    await write('rendered', { inserts: { a: { title: 'Leek soup', body: 'Cut the leeks' } } });
+    const { _chunks } = await lookup('rendered', '_chunks');
+    expect(_chunks?.parts_chunks?.map((chunk) => chunk._content)).toEqual(['Leek soup.', 'Cut the leeks']);
+  });
+});

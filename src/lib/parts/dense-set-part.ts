@@ -7,12 +7,16 @@ export const denseSetMax = 4_096;
 const hashBytes = 16;
 const spanBytes = 8 + hashBytes;
 
-export interface SpanVector {
-  /** What of the text the vector stands for, in bytes; the end is exclusive. */
+/** What of a text a vector stands for. */
+export interface TextSpan {
+  /** In bytes of the text; the end is exclusive. */
   start: number;
   end: number;
   /** 16 bytes: what the vector was made from, alike for equal texts of one embedder. */
   hash: Uint8Array;
+}
+
+export interface SpanVector extends TextSpan {
   vector: Float32Array;
 }
 
@@ -48,16 +52,22 @@ export function denseSetBody(
 /** The vectors of a body of form 3. */
 export function readDenseSet(body: Uint8Array): SpanVector[] {
   const reader = new PayloadReader(payloadOf(body));
-  const [dimension, count] = [reader.u32(), reader.u32()];
-  const spans = Array.from({ length: count }, () => ({
-    start: reader.u32(),
-    end: reader.u32(),
-    hash: reader.bytes(hashBytes),
-  }));
+  const { dimension, spans } = readHead(reader);
   const vectors = spans.map((span) => ({
     ...span,
     vector: new Float32Array(new Uint8Array(reader.bytes(4 * dimension)).buffer),
   }));
   reader.end();
   return vectors;
+}
+
+/** What the vectors of a body of form 3 stand for, without them. */
+export function readSpans(body: Uint8Array): TextSpan[] {
+  return readHead(new PayloadReader(payloadOf(body))).spans;
+}
+
+function readHead(reader: PayloadReader): { dimension: number; spans: TextSpan[] } {
+  const [dimension, count] = [reader.u32(), reader.u32()];
+  const span = () => ({ start: reader.u32(), end: reader.u32(), hash: reader.bytes(hashBytes) });
+  return { dimension, spans: Array.from({ length: count }, span) };
 }

@@ -6,6 +6,7 @@ import {
   type HydratedDocument,
   hitCount,
   legScoresOf,
+  legVectorsOf,
   type NativeHits,
   numberOf,
   type QueryTarget,
@@ -28,6 +29,8 @@ export interface Hit {
   distance: number;
   /** What each search that found it scored it, by leg; undefined for a plan without legs. */
   legScores: Record<string, number> | undefined;
+  /** Which of its vectors each search by vectors found it by, by leg; undefined for a plan without legs. */
+  legVectors: ReadonlyMap<string, number> | undefined;
 }
 
 const noSort: [undefined, undefined] = [undefined, undefined];
@@ -77,6 +80,7 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
       explanation: explanations?.[index],
       distance: numberOf(hits, index, 'distance'),
       legScores: legScoresOf(hits, index),
+      legVectors: legVectorsOf(hits, index),
     };
     found.push(hit);
     if (hit.hasChanged) changed.push(hit);

@@ -1,6 +1,6 @@
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
-import { type Projection, shownDocument } from '../request/projection.ts';
+import { type Projection, type ShownParts, shownDocument } from '../request/projection.ts';
 import type { Hit } from './hydrate.ts';
 import type { CursorPosition } from './page-cursor.ts';
 import type { ExecutedQuery } from './query-executor.ts';
@@ -13,8 +13,8 @@ export interface ResultContext {
   seal(values: unknown[], at: CursorPosition): string;
   /** For each hit a JSON object of path -> fragments. */
   highlights?: string[] | undefined;
-  /** JSON objects of index -> vector, for hits whose vectors are shown. */
-  embeddings?: ReadonlyMap<Hit, string> | undefined;
+  /** What is shown of what was made of the documents. */
+  parts?: ReadonlyMap<Hit, ShownParts> | undefined;
   /** Why words were searched alone. */
   failedOver?: ServiceError | undefined;
   /** JSON object. */
@@ -49,11 +49,11 @@ function renderFailover(error: ServiceError | undefined): string {
 function renderHit(
   hit: Hit,
   highlight: string | undefined,
-  { projection, seal, embeddings }: ResultContext,
+  { projection, seal, parts }: ResultContext,
   joined: string | undefined,
 ): string {
   const { document, score, sort, place, explanation, distance, legScores } = hit;
-  const own = projection.isEmpty ? undefined : renderSource(hit, projection, embeddings);
+  const own = projection.isEmpty ? undefined : renderSource(hit, projection, parts);
   const source = joined ? withMembers(own ?? '{}', joined) : own;
   const sorted =
     sort === undefined || place === undefined ? '' : `,"_sort":${JSON.stringify([...sort, seal(sort, place)])}`;
@@ -66,10 +66,10 @@ function renderHit(
   return `${head}${sorted}${marked}${explained}}`;
 }
 
-function renderSource(hit: Hit, projection: Projection, embeddings: ResultContext['embeddings']): string {
+function renderSource(hit: Hit, projection: Projection, parts: ResultContext['parts']): string {
   return shownDocument(projection, hit.document.text, {
     writtenMs: hit.document.writtenMs,
-    embeddings: embeddings?.get(hit),
+    ...parts?.get(hit),
   });
 }
 

@@ -120,6 +120,14 @@ export function legScoresOf(hits: NativeHits, index: number): Record<string, num
   return scores;
 }
 
+/** Which of its vectors each search by vectors found the hit by, by leg; undefined for a plan without legs. */
+export function legVectorsOf(hits: NativeHits, index: number): ReadonlyMap<string, number> | undefined {
+  if (hits.legs === undefined) return undefined;
+  const first = index * numbersPerHit(hits) + ownNumbers + hits.legs.length;
+  const numbers = hits.legs.map((leg, at): [string, number] => [leg, hits.numbers[first + at] ?? Number.NaN]);
+  return new Map(numbers.filter(([, number]) => !Number.isNaN(number)));
+}
+
 /** What a plan runs over. */
 interface QueriedIndexes {
   /** The full-text index of each range. */

@@ -117,6 +117,7 @@ function noHit(): Hit {
     explanation: undefined,
     distance: Number.NaN,
     legScores: undefined,
+    legVectors: undefined,
   };
 }
 

@@ -14,6 +14,8 @@ export interface Projection {
   showsTimestamp: boolean;
   /** Whether the vectors for this embeddings index are shown; they are not part of the stored document. */
   showsVectors(indexName: string): boolean;
+  /** Whether the chunks of this name, of the embedded text of the document, are shown; they are not part of it either. */
+  showsChunks(name: string): boolean;
 }
 
 /** What a position in a document means for a list of paths. */
@@ -40,6 +42,7 @@ const whole: Projection = {
   apply: (document) => document,
   showsTimestamp: false,
   showsVectors: () => false,
+  showsChunks: () => false,
 };
 const empty: Projection = { ...whole, isWhole: false, isEmpty: true, apply: () => '{}' };
 
@@ -71,36 +74,45 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   }
   const chosen = [included];
   const left = excluded.children.size === 0 && !excluded.any ? [] : [excluded];
+  const shows = (member: string, name: string) => {
+    const reach = (root: PathNode) => follow(follow([root], member), name).some((node) => node.isEnd);
+    return reach(included) && !reach(excluded);
+  };
   return {
     isWhole: false,
     isEmpty: false,
     apply: (document) => projectObject(document, skipSpace(document, 0), chosen, left).text || '{}',
     showsTimestamp: included.children.has(timestampName) && !excluded.children.has(timestampName),
-    showsVectors: (indexName) => {
-      const reach = (root: PathNode) => follow(follow([root], '_embeddings'), indexName).some((node) => node.isEnd);
-      return reach(included) && !reach(excluded);
-    },
+    showsVectors: (indexName) => shows('_embeddings', indexName),
+    showsChunks: (name) => shows('_chunks', name),
   };
 }
 
+/** What was made of a document and is shown with it. */
+export interface ShownParts {
+  /** JSON object of index -> vector; undefined when it has none that is shown. */
+  embeddings?: string | undefined;
+  /** JSON object of name -> chunks; undefined when none are shown. */
+  chunks?: string | undefined;
+}
+
 /** What the server knows of a document beside its body. */
-interface BesideDocument {
+interface BesideDocument extends ShownParts {
   /** When it was written, milliseconds since 1970; undefined where the body says so itself. */
   writtenMs: number | undefined;
-  /** JSON object of index -> vector; undefined when it has none that is shown. */
-  embeddings: string | undefined;
 }
 
 /** The JSON text of a stored document as an answer shows it. */
 export function shownDocument(
   projection: Projection,
   document: string,
-  { writtenMs, embeddings }: BesideDocument,
+  { writtenMs, embeddings, chunks }: BesideDocument,
 ): string {
   let shown = projection.isWhole ? document : projection.apply(document);
   if (projection.showsTimestamp && writtenMs !== undefined) {
     shown = withMember(shown, timestampName, `"${new Date(writtenMs).toISOString()}"`);
   }
+  if (chunks !== undefined) shown = withMember(shown, '_chunks', chunks);
   return embeddings === undefined ? shown : withMember(shown, '_embeddings', embeddings);
 }
 

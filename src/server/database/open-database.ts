@@ -62,7 +62,8 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
   const writes = buildWrites(core, tables, enrichment);
-  const documents = new DocumentReads(tables, core.clock);
+  const templates = new Templates(core.clock, core.limits.templatesKeptMs);
+  const documents = new DocumentReads(tables, core.clock, templates);
   const transactions = buildTransactions(core, writes, documents);
   const services: Service[] = [replay, sweeper, buildScrubber(core, tables), pool, jobs, transactions];
   const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
@@ -72,7 +73,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       writes,
       documents,
       transactions,
-      queries: buildQueries(core, tables),
+      queries: buildQueries(core, tables, templates),
       indexes: new IndexService(tables, core.storage, enrichment),
     },
     storage: core.storage,
@@ -166,13 +167,14 @@ function queryEmbeddings(providers: Providers, clock: Clock, limits: LimitOption
 function buildQueries(
   { storage, clock, limits, logger, metrics, options, providers, foreign }: DatabaseCore,
   tables: TableService,
+  templates: Templates,
 ): QueryService {
   return new QueryService({
     tables,
     run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
-    templates: new Templates(clock, limits.templatesKeptMs),
+    templates,
     embeddings: providers && queryEmbeddings(providers, clock, limits),
     provider: providers && ((config) => providers.provider(config)),
     foreign: foreign && ((connection, table, caller) => foreign.table(connection, table, caller)),

@@ -1,5 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
+import type { Templates } from '../../enrichment/template/templates.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { RangeLease } from '../../indexing/range-pool.ts';
 import { must } from '../../lib/assert.ts';
@@ -13,9 +14,9 @@ import { matchStored } from '../../query/execution/open-target.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { type PlanContext, planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
-import { compileProjection, type Projection, shownDocument } from '../../query/request/projection.ts';
+import { PartProjection, type RenderedParts } from '../../query/request/part-projection.ts';
+import { compileProjection, type Projection, type ShownParts, shownDocument } from '../../query/request/projection.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
-import { type RenderedVectors, VectorProjection } from '../../query/request/vector-projection.ts';
 import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';
@@ -34,8 +35,8 @@ interface ScanBounds {
 
 /** How a scan makes the lines of a page. */
 interface ScanLines {
-  render(document: StoredDocument, embeddings: string | undefined): string;
-  vectors: VectorProjection | undefined;
+  render(document: StoredDocument, shown: ShownParts | undefined): string;
+  parts: PartProjection | undefined;
   /** What the documents are to match. */
   filter: NativePlan | undefined;
   /** Some documents are hidden from the caller. */
@@ -60,17 +61,20 @@ interface Wanted {
 
 interface ReadDocument {
   readonly document: StoredDocument;
-  readonly vectors: RenderedVectors | undefined;
+  readonly parts: RenderedParts | undefined;
 }
 
 /** Reads by key: one document, or all of an interval. */
 export class DocumentReads {
   readonly #tables: TableLookup;
   readonly #clock: Clock;
+  readonly #templates: Templates;
 
-  constructor(tables: TableLookup, clock: Clock) {
+  /** `templates` render the texts of which chunks are shown. */
+  constructor(tables: TableLookup, clock: Clock, templates: Templates) {
     this.#tables = tables;
     this.#clock = clock;
+    this.#templates = templates;
   }
 
   /**
@@ -110,12 +114,16 @@ export class DocumentReads {
     return rendered(wanted, read);
   }
 
-  /** A document with its vectors, both as of one moment. Fails with `key_not_found`. */
+  /** A document with what was made of it, both as of one moment. Fails with `key_not_found`. */
   #read({ table, key, projection, permitted }: Wanted, range: IndexedRange): ReadDocument {
     const document = range.stored.documents.get(key);
     if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw keyNotFound(table);
-    const shown = VectorProjection.of(projection, table.indexes, permitted !== undefined);
-    return { document, vectors: shown?.read(range.stored, [document]) };
+    const shown = this.#shownParts(projection, table, permitted !== undefined);
+    return { document, parts: shown?.read(range.stored, [document]) };
+  }
+
+  #shownParts(projection: Projection, { indexes }: Table, hidesRows: boolean): PartProjection | undefined {
+    return PartProjection.of(projection, { indexes, hidesRows, templates: this.#templates });
   }
 
   #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {
@@ -134,13 +142,13 @@ export class DocumentReads {
     const table = this.#tables.get(tableName, caller, 'read');
     const projection = compileProjection(request.fields ?? []);
     const filter = planFilter(request.filter_query, this.#filterContext(table, caller));
-    const render = (document: StoredDocument, embeddings: string | undefined) =>
-      renderLine(document, projection, embeddings, request.single_key ?? false);
+    const render = (document: StoredDocument, shown: ShownParts | undefined) =>
+      renderLine(document, projection, shown, request.single_key ?? false);
     const hides = filter?.row_filter !== undefined;
-    const vectors = VectorProjection.of(projection, table.indexes, hides);
+    const parts = this.#shownParts(projection, table, hides);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
-      vectors,
+      parts,
       filter,
       hides,
       signal: caller.signal,
@@ -181,14 +189,14 @@ export class DocumentReads {
   ): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
     const living = page.documents.filter((document) => !hasExpired(document, bound));
-    // Before anything is waited for: vectors that are written meanwhile belong to other bodies.
-    const vectors = how.vectors?.read(stored, living);
+    // Before anything is waited for: parts that are written meanwhile belong to other bodies.
+    const parts = how.parts?.read(stored, living);
     const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
     const lines = shown.map((document) => {
       const { key, ordinal } = document;
-      if (vectors?.damaged.has(ordinal)) return { key, line: damagedLine(key, 'a stored vector of') };
-      return { key, line: how.render(document, vectors?.shown.get(ordinal)) };
+      if (parts?.damaged.has(ordinal)) return { key, line: damagedLine(key, 'a stored vector of') };
+      return { key, line: how.render(document, parts?.shown.get(ordinal)) };
     });
     for (const damaged of page.damaged) {
       const { key } = damaged;
@@ -237,7 +245,7 @@ function readBounds(request: ScanRequest): ScanBounds {
 function renderLine(
   document: StoredDocument,
   projection: Projection,
-  embeddings: string | undefined,
+  shown: ShownParts | undefined,
   hasSingleKey: boolean,
 ): string {
   const key = JSON.stringify(document.key);
@@ -245,7 +253,7 @@ function renderLine(
   const allNames = hasSingleKey ? oneName : `${oneName},"key":${key}`;
   if (projection.isEmpty) return `${allNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
-  const source = shownDocument(projection, stored, { writtenMs: document.writtenMs, embeddings });
+  const source = shownDocument(projection, stored, { writtenMs: document.writtenMs, ...shown });
   // A member of the document's own goes before our second name for its key.
   const head = hasMember(source, 'key') ? oneName : allNames;
   const members = source.slice(1).trimStart();
@@ -256,13 +264,13 @@ function hasMember(document: string, name: string): boolean {
   return document.includes(`"${name}"`) && Object.hasOwn(JSON.parse(document) as object, name);
 }
 
-function rendered({ key, projection }: Wanted, { document, vectors }: ReadDocument): FoundDocument {
-  if (vectors?.damaged.has(document.ordinal)) {
+function rendered({ key, projection }: Wanted, { document, parts }: ReadDocument): FoundDocument {
+  if (parts?.damaged.has(document.ordinal)) {
     throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
   }
   // A whole document leaves as the bytes that were stored.
-  if (projection.isWhole && vectors === undefined) return { json: document.body, version: document.sequence };
-  const beside = { writtenMs: document.writtenMs, embeddings: vectors?.shown.get(document.ordinal) };
+  if (projection.isWhole && parts === undefined) return { json: document.body, version: document.sequence };
+  const beside = { writtenMs: document.writtenMs, ...parts?.shown.get(document.ordinal) };
   return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
 }
 

@@ -13,8 +13,9 @@ function hitOf(members: Partial<Hit> = {}): Hit {
     writtenMs: undefined,
     text: '{"title":"Leek soup"}',
   };
-  const plain = { hasChanged: false, sort: undefined, place: undefined, explanation: undefined, legScores: undefined };
-  return { range: 0, document, score: 1, distance: Number.NaN, ...plain, ...members };
+  const plain = { hasChanged: false, sort: undefined, place: undefined, explanation: undefined };
+  const legs = { legScores: undefined, legVectors: undefined };
+  return { range: 0, document, score: 1, distance: Number.NaN, ...plain, ...legs, ...members };
 }
 
 async function rendered(hits: Hit[], more: Partial<ResultContext> = {}): Promise<Record<string, unknown>[]> {
@@ -34,9 +35,9 @@ describe('rendering a hit', () => {
 
   test('a hit of vectors says its distance, what each search scored it, and its vectors when they are named', async () => {
     const hit = hitOf({ distance: Math.fround(-0.1), legScores: { full_text: Math.fround(2.3), taste: 0.5 } });
-    const embeddings = new Map([[hit, '{"taste":[0.25,1]}']]);
+    const parts = new Map([[hit, { embeddings: '{"taste":[0.25,1]}' }]]);
     const projection = compileProjection(['_embeddings']);
-    expect(await rendered([hit, hitOf({ distance: 0 })], { embeddings, projection })).toEqual([
+    expect(await rendered([hit, hitOf({ distance: 0 })], { parts, projection })).toEqual([
       {
         _id: 'soup:leek',
         _score: 1,

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { denseBody } from '../../../src/lib/parts/dense-part.ts';
+import { PartProjection } from '../../../src/query/request/part-projection.ts';
 import { compileProjection } from '../../../src/query/request/projection.ts';
-import { VectorProjection } from '../../../src/query/request/vector-projection.ts';
 import type { RangeReader } from '../../../src/storage/reader/range-reader.ts';
 
 test('under a row filter no vector is shown that was written after its document was looked at', () => {
@@ -11,16 +11,18 @@ test('under a row filter no vector is shown that was written after its document 
   const found = new Map([1, 2].map((ordinal) => [ordinal, new Map([[7, body]])] as const));
   // The document 2 was written again after the page was read.
   const documents = [1, 2].map((ordinal) => ({ ordinal, sequence: ordinal === 1 ? 5 : 9 }));
+  const templates = { render: () => [] };
   const range = {
     parts: { read: () => ({ found, damaged: new Set() }) },
     documents: { byOrdinals: () => ({ documents, damaged: new Set() }) },
   } as unknown as RangeReader;
   const page = [
-    { ordinal: 1, sequence: 5 },
-    { ordinal: 2, sequence: 6 },
+    { ordinal: 1, sequence: 5, key: 'a', text: '{}' },
+    { ordinal: 2, sequence: 6, key: 'b', text: '{}' },
   ];
   const shownOf = (hidesRows: boolean) =>
-    VectorProjection.of(compileProjection(['_embeddings']), [index], hidesRows)?.read(range, page).shown;
-  expect([...(shownOf(true) ?? [])]).toEqual([[1, '{"taste":[0.5]}']]);
+    PartProjection.of(compileProjection(['_embeddings']), { indexes: [index], hidesRows, templates })?.read(range, page)
+      .shown;
+  expect([...(shownOf(true) ?? [])]).toEqual([[1, { embeddings: '{"taste":[0.5]}' }]]);
   expect([...(shownOf(false)?.keys() ?? [])]).toEqual([1, 2]);
 });

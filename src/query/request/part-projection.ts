@@ -1,0 +1,147 @@
+import { renderVector } from '../../engine/vector-text.ts';
+import { vectorFingerprintOf } from '../../enrichment/part-definition.ts';
+import type { Templates } from '../../enrichment/template/templates.ts';
+import { partIdOf } from '../../index-kinds/all-kinds.ts';
+import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
+import type { RangeReader } from '../../storage/reader/range-reader.ts';
+import type { Hit } from '../execution/hydrate.ts';
+import type { ServingIndex } from '../searchable-table.ts';
+import { type ChunkedIndex, renderChunks } from './chunk-texts.ts';
+import type { Projection, ShownParts } from './projection.ts';
+
+/** Hits whose parts are read before the loop yields to other requests. */
+const sliceHits = 128;
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+export interface RenderedParts {
+  /** What is shown of those of the documents that have parts, by ordinal. */
+  shown: Map<number, ShownParts>;
+  /** Ordinals of documents of which a part is damaged. */
+  damaged: ReadonlySet<number>;
+}
+
+/** A document as it was when it was read. */
+type ReadDocument = { readonly ordinal: number; readonly sequence: number; readonly key: string } & (
+  | { readonly text: string }
+  | { readonly body: Uint8Array }
+);
+
+/** Of a hit, the chunk that each index found it by. */
+type BestChunks = ReadonlyMap<string, number> | undefined;
+
+interface ProjectionScope {
+  readonly indexes: readonly ServingIndex[];
+  /** The caller may see only some documents, so that no vector may be shown which was written after its document was looked at. */
+  readonly hidesRows: boolean;
+  readonly templates: Pick<Templates, 'render'>;
+}
+
+/** Vectors and chunks are shown by the server, not stored in documents: this reads those that a projection names. */
+export class PartProjection {
+  /** Name of the member by the part's id, in the order of the answer. */
+  readonly #vectors: ReadonlyMap<number, string>;
+  readonly #chunks: ReadonlyMap<number, ChunkedIndex>;
+  readonly #scope: ProjectionScope;
+
+  private constructor(
+    vectors: ReadonlyMap<number, string>,
+    chunks: ReadonlyMap<number, ChunkedIndex>,
+    scope: ProjectionScope,
+  ) {
+    this.#vectors = vectors;
+    this.#chunks = chunks;
+    this.#scope = scope;
+  }
+
+  /** Undefined when the projection shows nothing that was made for the table's indexes. */
+  static of(projection: Projection, scope: ProjectionScope): PartProjection | undefined {
+    if (projection.isWhole) return undefined;
+    const vectors = scope.indexes.flatMap(({ name, definition }): [number, string][] => {
+      const partId = partIdOf(definition);
+      return partId !== undefined && projection.showsVectors(name) ? [[partId, JSON.stringify(name)]] : [];
+    });
+    const chunks = scope.indexes.flatMap((index) => {
+      const chunked = chunkedIndex(index);
+      return chunked && projection.showsChunks(chunked.chunksName) ? [chunked] : [];
+    });
+    if (vectors.length === 0 && chunks.length === 0) return undefined;
+    const byPart = new Map(chunks.map((index) => [index.definition.partId, index]));
+    return new PartProjection(new Map(vectors), byPart, scope);
+  }
+
+  /** What is shown of documents that were read before; of a document that chunks have found, those chunks alone. */
+  read(
+    range: RangeReader,
+    documents: readonly ReadDocument[],
+    bestOf: (at: number) => BestChunks = () => undefined,
+  ): RenderedParts {
+    const ordinals = documents.map(({ ordinal }) => ordinal);
+    const { found, damaged } = range.parts.read(ordinals, [
+      ...new Set([...this.#vectors.keys(), ...this.#chunks.keys()]),
+    ]);
+    const shown = new Map<number, ShownParts>();
+    for (const [at, document] of documents.entries()) {
+      const bodies = found.get(document.ordinal);
+      if (bodies) shown.set(document.ordinal, this.#render(bodies, document, bestOf(at)));
+    }
+    if (this.#scope.hidesRows) forgetChanged(range, documents, shown);
+    return { shown, damaged };
+  }
+
+  #render(bodies: ReadonlyMap<number, Uint8Array>, document: ReadDocument, best: BestChunks): ShownParts {
+    const vectors = [...this.#vectors].flatMap(([partId, name]) => {
+      const body = bodies.get(partId);
+      return body ? [`${name}:${renderVector(body)}`] : [];
+    });
+    const body = this.#chunks.size === 0 || 'text' in document ? '' : decoder.decode(document.body);
+    const written = { key: document.key, body: 'text' in document ? document.text : body };
+    const { templates } = this.#scope;
+    const chunks = [...this.#chunks].map(([partId, index]) => {
+      const rendered = renderChunks(bodies.get(partId), written, { index, number: best?.get(index.name), templates });
+      return `${JSON.stringify(index.chunksName)}:${rendered}`;
+    });
+    return {
+      embeddings: vectors.length === 0 ? undefined : `{${vectors.join(',')}}`,
+      chunks: chunks.length === 0 ? undefined : `{${chunks.join(',')}}`,
+    };
+  }
+
+  /**
+   * What is shown of each hit of a page, and the hits of which a part is damaged. `stored` are the ranges that were searched.
+   */
+  async ofHits(
+    hits: readonly Hit[],
+    stored: readonly RangeReader[],
+  ): Promise<{ shown: Map<Hit, ShownParts>; damaged: Set<Hit> }> {
+    const shown = new Map<Hit, ShownParts>();
+    const damaged = new Set<Hit>();
+    const load = (slice: number) => {
+      const some = hits.slice(slice * sliceHits, (slice + 1) * sliceHits);
+      for (const [at, range] of stored.entries()) {
+        const own = some.filter((hit) => hit.range === at);
+        const documents = own.map(({ document }) => document);
+        const parts = this.read(range, documents, (which) => own[which]?.legVectors);
+        for (const hit of own) {
+          const rendered = parts.shown.get(hit.document.ordinal);
+          if (rendered !== undefined) shown.set(hit, rendered);
+          if (parts.damaged.has(hit.document.ordinal)) damaged.add(hit);
+        }
+      }
+    };
+    await forEachYielding(Math.ceil(hits.length / sliceHits), load, 1);
+    return { shown, damaged };
+  }
+}
+
+function chunkedIndex({ name, definition }: ServingIndex): ChunkedIndex | undefined {
+  if (definition.kind !== 'dense' || definition.managed?.chunker === undefined) return undefined;
+  const vectorFingerprint = vectorFingerprintOf(definition.managed, definition.dimension);
+  return { name, chunksName: `${name}_chunks`, definition, vectorFingerprint };
+}
+
+/** What is the same after its parts were read as before had no others in between. */
+function forgetChanged(range: RangeReader, documents: readonly ReadDocument[], shown: Map<number, ShownParts>): void {
+  const now = range.documents.byOrdinals(documents.map(({ ordinal }) => ordinal)).documents;
+  const sequences = new Map(now.map(({ ordinal, sequence }) => [ordinal, sequence]));
+  for (const { ordinal, sequence } of documents) if (sequences.get(ordinal) !== sequence) shown.delete(ordinal);
+}
