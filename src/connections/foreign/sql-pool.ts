@@ -1,4 +1,4 @@
-import { SQL } from 'bun';
+import { type ReservedSQL, SQL } from 'bun';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { SqlDialect, SqlValue } from './foreign-database.ts';
 
@@ -17,20 +17,24 @@ const connectionsMax = 4;
 const connectSeconds = 5;
 const idleSeconds = 30;
 
-/** What may be said to a database before a statement, so that it only reads and ends in time. */
-const preludes: Record<Exclude<SqlDialect, 'sqlite'>, (timeoutMs: number) => string[]> = {
-  postgres: (ms) => ['BEGIN READ ONLY', `SET LOCAL statement_timeout = ${ms}`],
-  mysql: (ms) => [`SET SESSION max_execution_time = ${ms}`, 'START TRANSACTION READ ONLY'],
-};
+/** What makes a statement of a connection end in time; MariaDB has a name and a unit of its own for it. */
+const timeouts = {
+  postgres: ['BEGIN READ ONLY', 'SET LOCAL statement_timeout = %ms'],
+  mysql: ['SET SESSION max_execution_time = %ms', 'START TRANSACTION READ ONLY'],
+  mariadb: ['SET SESSION max_statement_time = %s', 'START TRANSACTION READ ONLY'],
+} as const;
 
 /** A few connections to one database. */
 export class SqlPool {
   readonly #options: PoolOptions;
   readonly #sql: SQL;
+  /** What the database has turned out to be. */
+  #prelude: keyof typeof timeouts;
 
   constructor(options: PoolOptions) {
     this.#options = options;
     const { dialect, address } = options;
+    this.#prelude = dialect === 'sqlite' ? 'postgres' : dialect;
     this.#sql =
       dialect === 'sqlite'
         ? new SQL({ adapter: 'sqlite', filename: address, readonly: true, create: false })
@@ -52,11 +56,11 @@ export class SqlPool {
   }
 
   async #select(statement: string, values: readonly SqlValue[]): Promise<Readonly<Record<string, unknown>>[]> {
-    const { dialect, statementTimeoutMs } = this.#options;
+    const { dialect } = this.#options;
     if (dialect === 'sqlite') return [...(await this.#sql.unsafe(statement, [...values]))];
     const connection = await this.#sql.reserve();
     try {
-      for (const prelude of preludes[dialect](statementTimeoutMs)) await connection.unsafe(prelude);
+      await this.#begin(connection);
       const rows = [...(await connection.unsafe(statement, [...values]))];
       await connection.unsafe('ROLLBACK');
       return rows;
@@ -65,6 +69,20 @@ export class SqlPool {
       throw error;
     } finally {
       connection.release();
+    }
+  }
+
+  /** Opens a transaction that can only read, whose statements end in time. */
+  async #begin(connection: ReservedSQL): Promise<void> {
+    const ms = this.#options.statementTimeoutMs;
+    try {
+      for (const statement of timeouts[this.#prelude]) {
+        await connection.unsafe(statement.replace('%ms', String(ms)).replace('%s', String(ms / 1_000)));
+      }
+    } catch (error) {
+      if (this.#prelude !== 'mysql' || String((error as { errno?: unknown }).errno) !== unknownVariable) throw error;
+      this.#prelude = 'mariadb';
+      await this.#begin(connection);
     }
   }
 
@@ -81,7 +99,7 @@ export class SqlPool {
       redact(String(message ?? error))
         .split('\n')[0]
         ?.slice(0, 200) ?? '';
-    if (timeoutStates.includes(state) || /statement timeout|max_execution_time/i.test(text)) {
+    if (timeoutStates.includes(state) || /statement timeout|max_(execution|statement)_time/i.test(text)) {
       const what = `the database "${connection}" did not answer within ${statementTimeoutMs} ms; narrow what is asked of it`;
       return new ServiceError('foreign_source_unavailable', what, { cause: error });
     }
@@ -96,7 +114,9 @@ export class SqlPool {
   }
 }
 
-/** Canceled by a timeout: PostgreSQL's `query_canceled`, MySQL's `ER_QUERY_TIMEOUT`. */
-const timeoutStates = ['57014', '3024'];
+/** MySQL's `ER_UNKNOWN_SYSTEM_VARIABLE`. */
+const unknownVariable = '1193';
+/** Canceled by a timeout: PostgreSQL's `query_canceled`, MySQL's `ER_QUERY_TIMEOUT`, MariaDB's `ER_STATEMENT_TIMEOUT`. */
+const timeoutStates = ['57014', '3024', '1969'];
 /** PostgreSQL's classes of connection and authorization, and an unknown database; MySQL's refused logins. */
 const loginStates = /^(?:08|28|3D|57P|1044$|1045$|1049$)/;

@@ -1,0 +1,56 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { startTestServer } from '../support/test-server.ts';
+import { MariaDb } from './mariadb.ts';
+
+setDefaultTimeout(300_000);
+
+interface Answer {
+  responses: { hits: { hits: { _id: string; _source: Record<string, unknown> }[] } }[];
+}
+
+test('foreign tables of MariaDB: joins, filters, and a statement that takes too long', async () => {
+  await using database = await MariaDb.start();
+  await database.execute(
+    'CREATE TABLE people (id int PRIMARY KEY, name varchar(50), age smallint, balance decimal(12, 2), `odd ``name` text)',
+    "INSERT INTO people VALUES (1, 'Ada', 36, 10.50, 'x'), (2, 'Bob', NULL, 0, NULL), (3, 'Cleo', 50, 99.99, 'y')",
+    'CREATE VIEW slow AS SELECT 1 AS id, SLEEP(20) AS name',
+  );
+  const file = `
+connections:
+  crm:
+    kind: database
+    database: {provider: mysql, dsn: "${database.url}", tables: [people, slow], statement_timeout_ms: 1000}
+`;
+  await using server = await startTestServer({ file });
+  await server.send('POST', '/db/v1/tables/visits');
+  const inserts = { a: { person: 3 }, b: { person: 1 }, c: { person: 7 } };
+  await server.send('POST', '/db/v1/tables/visits/batch', { inserts, sync_level: 'full_index' });
+  const ask = (join: object, source: object = {}) =>
+    server.send('POST', '/db/v1/query', {
+      table: 'visits',
+      join: { right_table: 'p', on: { left_field: 'person', right_field: '_id' }, ...join },
+      foreign_sources: { p: { connection: 'crm', table: 'people', ...source } },
+      order_by: [{ field: '_id' }],
+    });
+  const rows = async (join: object) => {
+    const { status, body } = await ask(join);
+    expect(status, JSON.stringify(body)).toBe(200);
+    return (body as unknown as Answer).responses[0]?.hits.hits.map(({ _id, _source }) => [_id, _source['p.name']]);
+  };
+  const both = [
+    ['a', 'Cleo'],
+    ['b', 'Ada'],
+  ];
+  expect(await rows({})).toEqual(both);
+  expect(await rows({ on: { left_field: 'person', right_field: 'id' } })).toEqual(both);
+  expect(await rows({ strategy_hint: 'broadcast' })).toEqual(both);
+  const filtered = (filter_query: object) => rows({ right_filters: { filter_query } });
+  expect(await filtered({ range: { age: { gt: 35.5, lt: 40 } } })).toEqual([['b', 'Ada']]);
+  expect(await filtered({ bool: { must_not: [{ term: { age: 36 } }] } })).toEqual([['a', 'Cleo']]);
+  expect(await filtered({ term: { 'odd `name': 'x' } })).toEqual([['b', 'Ada']]);
+  expect(await filtered({ term: { name: "x' OR 1=1; -- " } })).toEqual([]);
+  expect(await rows({ right_filters: { filter_prefix: '3' } })).toEqual([['a', 'Cleo']]);
+  const slow = await ask({ strategy_hint: 'broadcast' }, { table: 'slow' });
+  expect(slow.body).toMatchObject({ code: 'foreign_source_unavailable' });
+  expect(await rows({})).toEqual(both);
+});
