@@ -26,13 +26,13 @@ export const writeFailpoints = [
 /** Failpoints of an index checkpoint, which a graceful end makes. */
 export const checkpointFailpoints = [
   'index.checkpoint.before-files',
-  'index.checkpoint.after-file',
-  'index.checkpoint.before-directory-sync',
-  'index.checkpoint.before-draft',
-  'index.checkpoint.before-rename',
-  'index.checkpoint.after-rename',
-  'index.checkpoint.before-release',
-  'index.checkpoint.after-release',
+  'checkpoint-files.after-file',
+  'checkpoint-files.before-sync',
+  'checkpoint-files.before-draft',
+  'checkpoint-files.before-rename',
+  'checkpoint-files.after-rename',
+  'checkpoint-files.before-removal',
+  'checkpoint-files.after-removal',
 ];
 
 export function planKill(random: SeededRandom): KillPlan {

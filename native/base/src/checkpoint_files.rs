@@ -1,7 +1,8 @@
 //! The files of an index on disk: immutable files, and `checkpoint.json`, which names those of one commit.
 //!
-//! A checkpoint writes and syncs new files first and then renames `checkpoint.json` into place; files that it does not
-//! name are removed afterwards, or by the next `open`. So a crash at any point leaves the older or the newer checkpoint.
+//! A checkpoint writes new files and a draft of `checkpoint.json`; once they are synced, the draft is renamed into place.
+//! Files that it does not name are removed afterwards, or by the next `open`. So a crash at any point leaves the older or
+//! the newer checkpoint.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -12,7 +13,7 @@ use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, EachFile, directories_of_checkpoint};
+use crate::disk::directories_of_checkpoint;
 use crate::error::{EngineError, damaged, io_failed};
 use crate::failpoint;
 
@@ -22,68 +23,99 @@ const CHECKPOINT_FORMAT: u32 = 1;
 const READ_BYTES: usize = 256 * 1024;
 
 /// One file of an index, immutable as far as a checkpoint knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamedFile {
     pub name: String,
     pub bytes: u64,
-    /// CRC-32 (IEEE) of these bytes.
-    pub crc: u32,
+    /// CRC-32 (IEEE) of these bytes; none where the file carries a checksum of its own.
+    pub crc: Option<u32>,
     /// What came after the checkpoint may lie behind these bytes.
     #[serde(default)]
     pub grows: bool,
 }
 
 /// What is durable: the files of a commit, and what else the index has to know of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint<State> {
     pub sequence: u64,
     pub files: Vec<NamedFile>,
     pub state: State,
 }
 
+/// `checkpoint.json`. The format and the fingerprint are read before anything else of it, whatever that is.
 #[derive(Serialize, Deserialize)]
 struct CheckpointText {
     format: u32,
     fingerprint: String,
     /// CRC-32 of `checkpoint`.
+    #[serde(default)]
     crc: u32,
     /// A `Checkpoint` as JSON.
+    #[serde(default)]
     checkpoint: String,
 }
 
-pub struct CheckpointFiles {
+/// A checkpoint that is written and does not count yet.
+pub struct Draft {
     root: PathBuf,
-    fingerprint: String,
+    /// Files that were written since the last checkpoint, the draft among them.
+    unsynced: Vec<PathBuf>,
+    is_first: bool,
+    /// Files that the last checkpoint does not name, and their bytes.
+    pub files: usize,
+    pub bytes: u64,
 }
 
-impl CheckpointFiles {
-    /// The directory of an index and its last checkpoint; none when the directory is missing or holds none. Removes what
-    /// the checkpoint does not name. `fingerprint` changes with the format of the files and with options that they
-    /// depend on.
+impl Draft {
+    /// What has to be durable before `rename`. The names of the files must be durable before a checkpoint speaks of them.
+    pub fn unsynced(&self) -> impl Iterator<Item = &Path> {
+        self.unsynced.iter().map(PathBuf::as_path).chain(directories_of_checkpoint(&self.root, self.is_first))
+    }
+
+    /// Has the index open at this checkpoint; durable once `directory` is synced.
+    pub fn rename(&self) -> Result<(), EngineError> {
+        failpoint::hit("checkpoint-files.before-rename");
+        let renamed = fs::rename(self.root.join(CHECKPOINT_DRAFT), self.root.join(CHECKPOINT));
+        renamed.map_err(io_failed("write a checkpoint"))?;
+        failpoint::hit("checkpoint-files.after-rename");
+        Ok(())
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// The directory of an index, and its last durable checkpoint.
+pub struct CheckpointFiles<State> {
+    root: PathBuf,
+    fingerprint: String,
+    last: Option<Checkpoint<State>>,
+}
+
+impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
+    /// Reads the last checkpoint of a directory, which may be missing, and removes what it does not name. `fingerprint`
+    /// changes with the format of the files and with options that they depend on.
     ///
     /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory).
-    pub fn open<State: DeserializeOwned>(
-        root: &Path,
-        fingerprint: String,
-    ) -> Result<(Self, Option<Checkpoint<State>>), EngineError> {
-        let files = Self { root: root.to_owned(), fingerprint };
-        let checkpoint = match fs::read(root.join(CHECKPOINT)) {
-            Ok(text) => Some(files.read_checkpoint::<State>(&text)?),
+    pub fn open(root: &Path, fingerprint: String) -> Result<Self, EngineError> {
+        let mut files = Self { root: root.to_owned(), fingerprint, last: None };
+        files.last = match fs::read(root.join(CHECKPOINT)) {
+            Ok(text) => Some(files.read_checkpoint(&text)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(io_failed("read checkpoint.json")(error)),
         };
-        let named = checkpoint.as_ref().map_or(&[][..], |checkpoint| &checkpoint.files);
-        for file in named {
+        for file in files.durable_files() {
             let length = fs::metadata(root.join(&file.name)).map(|metadata| metadata.len());
             if !length.is_ok_and(|length| length == file.bytes || (file.grows && length > file.bytes)) {
                 return Err(damaged(format!("{} is missing or has another length", file.name)));
             }
         }
-        files.remove_strays(named, &|_| false)?;
-        Ok((files, checkpoint))
+        files.remove_strays(&|_| false)?;
+        Ok(files)
     }
 
-    fn read_checkpoint<State: DeserializeOwned>(&self, text: &[u8]) -> Result<Checkpoint<State>, EngineError> {
+    fn read_checkpoint(&self, text: &[u8]) -> Result<Checkpoint<State>, EngineError> {
         let broken = |error: serde_json::Error| damaged(format!("{CHECKPOINT}: {error}"));
         let text: CheckpointText = serde_json::from_slice(text).map_err(broken)?;
         if text.format != CHECKPOINT_FORMAT || text.fingerprint != self.fingerprint {
@@ -98,7 +130,32 @@ impl CheckpointFiles {
         serde_json::from_str(&text.checkpoint).map_err(broken)
     }
 
-    /// Writes a new file and syncs it. The name must be new since the last checkpoint. `parts` follow one another.
+    /// The last durable checkpoint; none before the first.
+    pub fn last(&self) -> Option<&Checkpoint<State>> {
+        self.last.as_ref()
+    }
+
+    /// Files of the last checkpoint.
+    pub fn durable_files(&self) -> &[NamedFile] {
+        self.last.as_ref().map_or(&[], |last| &last.files)
+    }
+
+    /// A file of the last checkpoint.
+    pub fn durable(&self, name: &str) -> Option<&NamedFile> {
+        self.durable_files().iter().find(|file| file.name == name)
+    }
+
+    /// As `durable`. Error: `index_damaged`.
+    pub fn named(&self, name: &str) -> Result<&NamedFile, EngineError> {
+        self.durable(name).ok_or_else(|| damaged(format!("the checkpoint does not name {name}")))
+    }
+
+    /// Bytes of the last checkpoint.
+    pub fn bytes(&self) -> u64 {
+        self.durable_files().iter().map(|file| file.bytes).sum()
+    }
+
+    /// Writes a file that the last checkpoint does not name; the next one syncs it. `parts` follow one another.
     pub fn write(&self, name: &str, parts: &[&[u8]]) -> Result<NamedFile, EngineError> {
         let mut crc = crc32fast::Hasher::new();
         let mut bytes = 0;
@@ -110,26 +167,22 @@ impl CheckpointFiles {
                 crc.update(part);
                 bytes += part.len() as u64;
             }
-            file.sync_all()
+            Ok(())
         };
         write().map_err(io_failed("write an index file"))?;
         failpoint::hit("checkpoint-files.after-file");
-        Ok(NamedFile { name: name.to_owned(), bytes, crc: crc.finalize(), grows: false })
+        Ok(NamedFile { name: name.to_owned(), bytes, crc: Some(crc.finalize()), grows: false })
     }
 
-    /// Makes a file durable that somebody else has written.
-    pub fn sync(&self, file: &NamedFile) -> Result<(), EngineError> {
-        let sync = || File::open(self.root.join(&file.name))?.sync_all();
-        sync().map_err(io_failed("sync an index file"))
-    }
-
-    /// Makes `checkpoint` the one that the index opens at. Its files have been written. Removes others, but for those of
-    /// which `is_in_use` says that they are. Answers the bytes of `checkpoint.json`.
-    pub fn publish<State: Serialize>(
-        &self,
-        checkpoint: &Checkpoint<State>,
-        is_in_use: &dyn Fn(&str) -> bool,
-    ) -> Result<u64, EngineError> {
+    /// Writes a checkpoint beside the last one; its files have been written. None when it is the last one. Once the draft
+    /// is durable under its name, `accept` has to hear of it.
+    pub fn draft(&self, checkpoint: &Checkpoint<State>) -> Result<Option<Draft>, EngineError>
+    where
+        State: PartialEq,
+    {
+        if self.last.as_ref() == Some(checkpoint) {
+            return Ok(None);
+        }
         let internal = |error: serde_json::Error| EngineError::internal(format!("checkpoint: {error}"));
         let text = serde_json::to_string(checkpoint).map_err(internal)?;
         let text = CheckpointText {
@@ -139,23 +192,30 @@ impl CheckpointFiles {
             checkpoint: text,
         };
         let text = serde_json::to_vec(&text).map_err(internal)?;
-        let rename = || -> io::Result<()> {
-            fs::create_dir_all(&self.root)?;
-            let mut draft = File::create(self.root.join(CHECKPOINT_DRAFT))?;
-            draft.write_all(&text)?;
-            draft.sync_all()?;
-            // The names of the files must be durable before a checkpoint speaks of them.
-            let is_first = !self.root.join(CHECKPOINT).exists();
-            EachFile.sync(&[], &directories_of_checkpoint(&self.root, is_first))?;
-            failpoint::hit("checkpoint-files.before-rename");
-            fs::rename(self.root.join(CHECKPOINT_DRAFT), self.root.join(CHECKPOINT))?;
-            failpoint::hit("checkpoint-files.after-rename");
-            self.sync_directory()
-        };
-        rename().map_err(io_failed("write a checkpoint"))?;
-        self.remove_strays(&checkpoint.files, is_in_use)?;
+        failpoint::hit("checkpoint-files.before-draft");
+        let path = self.root.join(CHECKPOINT_DRAFT);
+        let write = || fs::create_dir_all(&self.root).and_then(|()| fs::write(&path, &text));
+        write().map_err(io_failed("write a checkpoint"))?;
+        let known: HashSet<&NamedFile> = self.durable_files().iter().collect();
+        let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();
+        let (files, bytes) = (new.len(), new.iter().map(|file| file.bytes).sum());
+        let unsynced = new.into_iter().map(|file| self.root.join(&file.name)).chain([path]).collect();
+        failpoint::hit("checkpoint-files.before-sync");
+        Ok(Some(Draft { root: self.root.clone(), unsynced, is_first: self.last.is_none(), files, bytes }))
+    }
+
+    /// The checkpoint is durable. Removes files that it does not name, but for those of which `is_in_use` says that they
+    /// are.
+    pub fn accept(
+        &mut self,
+        checkpoint: Checkpoint<State>,
+        is_in_use: &dyn Fn(&str) -> bool,
+    ) -> Result<(), EngineError> {
+        failpoint::hit("checkpoint-files.before-removal");
+        self.last = Some(checkpoint);
+        self.remove_strays(is_in_use)?;
         failpoint::hit("checkpoint-files.after-removal");
-        Ok(text.len() as u64)
+        Ok(())
     }
 
     /// The bytes of a file that a checkpoint names. Only its length is checked.
@@ -176,14 +236,18 @@ impl CheckpointFiles {
     /// The bytes of a file whose checksum they match. Error: `index_damaged`.
     pub fn read(&self, file: &NamedFile) -> Result<Vec<u8>, EngineError> {
         let bytes = fs::read(self.root.join(&file.name)).map_err(|error| damaged(format!("{}: {error}", file.name)))?;
-        if bytes.len() as u64 != file.bytes || crc32fast::hash(&bytes) != file.crc {
+        if bytes.len() as u64 != file.bytes || file.crc != Some(crc32fast::hash(&bytes)) {
             return Err(damaged(format!("{}: the checksum does not match", file.name)));
         }
         Ok(bytes)
     }
 
-    /// Reads a file and compares its checksum. Error: `index_damaged`.
-    pub fn verify(&self, file: &NamedFile) -> Result<(), EngineError> {
+    /// Reads every file of the last checkpoint and compares its checksum. Error: `index_damaged`.
+    pub fn verify(&self) -> Result<(), EngineError> {
+        self.durable_files().iter().try_for_each(|file| self.verify_file(file))
+    }
+
+    fn verify_file(&self, file: &NamedFile) -> Result<(), EngineError> {
         let checksum = || -> io::Result<u32> {
             let mut opened = File::open(self.root.join(&file.name))?.take(file.bytes);
             let (mut crc, mut buffer) = (crc32fast::Hasher::new(), vec![0; READ_BYTES]);
@@ -195,14 +259,15 @@ impl CheckpointFiles {
             }
         };
         match checksum() {
-            Ok(crc) if crc == file.crc => Ok(()),
+            Ok(crc) if file.crc.is_none_or(|expected| crc == expected) => Ok(()),
             Ok(_) => Err(damaged(format!("{}: the checksum does not match", file.name))),
             Err(error) => Err(damaged(format!("{}: {error}", file.name))),
         }
     }
 
-    fn remove_strays(&self, named: &[NamedFile], is_in_use: &dyn Fn(&str) -> bool) -> Result<(), EngineError> {
-        let kept: HashSet<&str> = named.iter().map(|file| file.name.as_str()).chain([CHECKPOINT]).collect();
+    fn remove_strays(&self, is_in_use: &dyn Fn(&str) -> bool) -> Result<(), EngineError> {
+        let named = self.durable_files().iter().map(|file| file.name.as_str());
+        let kept: HashSet<&str> = named.chain([CHECKPOINT]).collect();
         let remove = || -> io::Result<()> {
             let entries = match fs::read_dir(&self.root) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -217,9 +282,5 @@ impl CheckpointFiles {
             Ok(())
         };
         remove().map_err(io_failed("remove an old index file"))
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        File::open(&self.root)?.sync_all()
     }
 }

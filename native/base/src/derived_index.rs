@@ -1,11 +1,8 @@
 //! What every index of a range promises, whatever it holds.
 
-use std::os::fd::BorrowedFd;
-use std::time::Instant;
-
-use crate::disk::{Disk, EachFile, SharedSync, sync_file_system};
 use crate::error::EngineError;
 use crate::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats};
+use crate::written_checkpoint::WrittenCheckpoint;
 
 /// An index that follows the rows of one range. It can be thrown away at any time: what it holds is derived, and it
 /// catches up from the sequence that its last durable checkpoint names.
@@ -21,11 +18,11 @@ pub trait DerivedIndex: Send + Sync {
 
     /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for an index in memory.
     fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
-        self.checkpoint_on(&EachFile, false)
+        self.write_checkpoint()?.make_durable()
     }
 
-    /// The same with the syncs of `disk`. `is_last`: the index is closed after it, so that nothing needs to be read again.
-    fn checkpoint_on(&self, disk: &dyn Disk, is_last: bool) -> Result<CheckpointReport, EngineError>;
+    /// Writes what makes the newest commit durable, and waits for no disk.
+    fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError>;
 
     /// Frees memory and threads that only writing needs, when nothing waits for a commit, and begins the work that was
     /// put off until the index rests. That work goes on beside everything else.
@@ -43,38 +40,4 @@ pub trait DerivedIndex: Send + Sync {
 
     /// Stops background work; rows that were applied and not committed are lost. Searches on the last commit still work.
     fn close(&self) -> Result<(), EngineError>;
-}
-
-/// Checkpoints that are written side by side and share their syncs.
-const CHECKPOINTS_TOGETHER: usize = 256;
-
-/// Makes the newest commits of many indexes, which are closed after it, durable with few syncs of the whole file system, whose descriptor `disk` was
-/// opened before any of this was written; everything else that was written there before is durable too when it returns.
-/// Indexes whose checkpoint has not begun by `until` are left out: `None`.
-pub fn checkpoint_together(
-    indexes: &[&dyn DerivedIndex],
-    disk: BorrowedFd<'_>,
-    until: Instant,
-) -> Result<Vec<Option<Result<CheckpointReport, EngineError>>>, EngineError> {
-    let mut reports = Vec::with_capacity(indexes.len());
-    for group in indexes.chunks(CHECKPOINTS_TOGETHER) {
-        if Instant::now() >= until {
-            reports.resize_with(indexes.len(), || None);
-            break;
-        }
-        let shared = SharedSync::new(group.len(), || sync_file_system(disk));
-        std::thread::scope(|scope| {
-            let start = |&index| {
-                let member = shared.member();
-                scope.spawn(move || DerivedIndex::checkpoint_on(index, &member, true))
-            };
-            let running: Vec<_> = group.iter().map(start).collect();
-            let report = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|_| Err(EngineError::internal("a checkpoint panicked")))
-            };
-            reports.extend(running.into_iter().map(report).map(Some));
-        });
-    }
-    sync_file_system(disk).map_err(|error| EngineError::internal(format!("sync the file system: {error}")))?;
-    Ok(reports)
 }

@@ -1,25 +1,14 @@
-//! Waiting for the disk: every checkpoint by itself, or many together.
+//! Waiting for the disk: every file by itself, or everything together.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// How written files become durable.
-pub trait Disk {
-    /// Returns when the contents of these files and the names in these directories survive a loss of power.
-    fn sync(&self, files: &[PathBuf], directories: &[&Path]) -> io::Result<()>;
-}
-
-/// Syncs every file and directory by itself.
-pub struct EachFile;
-
-impl Disk for EachFile {
-    fn sync(&self, files: &[PathBuf], directories: &[&Path]) -> io::Result<()> {
-        let files = files.iter().map(PathBuf::as_path);
-        files.chain(directories.iter().copied()).try_for_each(|path| File::open(path)?.sync_all())
-    }
+/// Returns when the contents of these files, and the names in these directories, survive a loss of power.
+pub fn sync_each<'p>(mut paths: impl Iterator<Item = &'p Path>) -> io::Result<()> {
+    paths.try_for_each(|path| File::open(path)?.sync_all())
 }
 
 /// The directories whose names have to be durable for the files of an index to be found: its own and, with its first
@@ -75,8 +64,9 @@ impl<SyncAll: Fn() -> io::Result<()>> SharedSync<SyncAll> {
     }
 }
 
-impl<SyncAll: Fn() -> io::Result<()>> Disk for Member<'_, SyncAll> {
-    fn sync(&self, _: &[PathBuf], _: &[&Path]) -> io::Result<()> {
+impl<SyncAll: Fn() -> io::Result<()>> Member<'_, SyncAll> {
+    /// Waits until all other members wait or are gone, and syncs once for all of them.
+    pub fn sync(&self) -> io::Result<()> {
         let shared = self.0;
         let mut round = shared.round();
         let number = round.number;
@@ -132,7 +122,7 @@ mod tests {
             // One ends without a sync, one after its first.
             for count in [0, 1, 2, 2] {
                 let member = shared.member();
-                scope.spawn(move || (0..count).for_each(|_| member.sync(&[], &[]).expect("a sync")));
+                scope.spawn(move || (0..count).for_each(|_| member.sync().expect("a sync")));
             }
         });
         assert_eq!(syncs.into_inner(), 2);
@@ -149,9 +139,9 @@ mod tests {
             for _ in 0..3 {
                 let member = shared.member();
                 scope.spawn(move || {
-                    let full = member.sync(&[], &[]).expect_err("the first sync fails");
+                    let full = member.sync().expect_err("the first sync fails");
                     assert_eq!(full.raw_os_error(), Some(libc::ENOSPC));
-                    member.sync(&[], &[]).expect("the second one does not");
+                    member.sync().expect("the second one does not");
                 });
             }
         });

@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn a_failpoint_names_a_point_and_perhaps_a_count() {
-        let at_once = parse("index.checkpoint.before-rename").expect("a name alone");
-        assert_eq!((at_once.name.as_str(), at_once.hits_left.into_inner()), ("index.checkpoint.before-rename", 1));
+        let at_once = parse("checkpoint-files.before-rename").expect("a name alone");
+        assert_eq!((at_once.name.as_str(), at_once.hits_left.into_inner()), ("checkpoint-files.before-rename", 1));
         let third = parse("a.b:3").expect("a name with a count");
         assert_eq!((third.name.as_str(), third.hits_left.into_inner()), ("a.b", 3));
         assert!(parse("").is_none());

@@ -8,5 +8,7 @@ pub mod disk;
 pub mod error;
 pub mod failpoint;
 pub mod frame;
+pub mod joint_checkpoint;
 pub mod part;
 pub mod report;
+pub mod written_checkpoint;

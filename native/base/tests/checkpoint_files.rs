@@ -24,8 +24,15 @@ impl Drop for Scratch {
     }
 }
 
-fn open(path: &Path) -> Result<(CheckpointFiles, Option<Checkpoint<u32>>), &'static str> {
+fn open(path: &Path) -> Result<CheckpointFiles<u32>, &'static str> {
     CheckpointFiles::open(path, "one".to_owned()).map_err(|error| error.code)
+}
+
+/// Writes a checkpoint and has it count.
+fn publish(files: &mut CheckpointFiles<u32>, checkpoint: Checkpoint<u32>) {
+    let draft = files.draft(&checkpoint).expect("a draft").expect("something is new");
+    draft.rename().expect("renamed");
+    files.accept(checkpoint, &|_| false).expect("a checkpoint");
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -37,11 +44,11 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 /// A checkpoint of sequence 7 with one file `a`.
-fn published(path: &Path) -> CheckpointFiles {
-    let (files, checkpoint) = open(path).expect("an empty directory opens");
-    assert!(checkpoint.is_none());
+fn published(path: &Path) -> CheckpointFiles<u32> {
+    let mut files = open(path).expect("an empty directory opens");
+    assert!(files.last().is_none());
     let file = files.write("a", &[b"one", b"two"]).expect("a file is written");
-    files.publish(&Checkpoint { sequence: 7, files: vec![file], state: 3 }, &|_| false).expect("a checkpoint");
+    publish(&mut files, Checkpoint { sequence: 7, files: vec![file], state: 3 });
     files
 }
 
@@ -50,32 +57,52 @@ fn opens_at_the_last_checkpoint_and_removes_what_it_does_not_name() {
     let scratch = Scratch::new();
     let files = published(&scratch.0);
     files.write("b", &[b"of a checkpoint that never came"]).expect("a file is written");
-    let (files, checkpoint) = open(&scratch.0).expect("it opens");
-    let checkpoint = checkpoint.expect("a checkpoint");
+    let mut files = open(&scratch.0).expect("it opens");
+    let checkpoint = files.last().expect("a checkpoint");
     assert_eq!((checkpoint.sequence, checkpoint.state, checkpoint.files.len()), (7, 3, 1));
     assert_eq!(names(&scratch.0), ["a", "checkpoint.json"]);
     assert_eq!(&files.map(&checkpoint.files[0]).expect("mapped")[..], b"onetwo");
-    files.verify(&checkpoint.files[0]).expect("the checksum matches");
+    files.verify().expect("the checksum matches");
 
     let next = files.write("c", &[b"three"]).expect("a file is written");
-    files.publish(&Checkpoint { sequence: 9, files: vec![next], state: 4 }, &|_| false).expect("a checkpoint");
+    publish(&mut files, Checkpoint { sequence: 9, files: vec![next], state: 4 });
     assert_eq!(names(&scratch.0), ["c", "checkpoint.json"]);
+}
+
+#[test]
+fn a_draft_counts_once_it_is_renamed_and_names_what_has_to_be_synced_before() {
+    let scratch = Scratch::new();
+    let files = published(&scratch.0);
+    let old = files.named("a").expect("a durable file").clone();
+    let new = files.write("b", &[b"new"]).expect("a file is written");
+    let checkpoint = Checkpoint { sequence: 8, files: vec![old, new], state: 3 };
+    let draft = files.draft(&checkpoint).expect("a draft").expect("something is new");
+    let unsynced: Vec<_> = draft.unsynced().map(Path::to_owned).collect();
+    assert_eq!(unsynced, [scratch.0.join("b"), scratch.0.join("checkpoint.json.draft"), scratch.0.clone()]);
+    assert_eq!((draft.files, draft.bytes), (1, 3));
+    assert_eq!(open(&scratch.0).expect("it opens").last().map(|last| last.sequence), Some(7));
+
+    let last = files.last().expect("a checkpoint");
+    assert!(files.draft(last).expect("no draft").is_none(), "nothing has changed");
 }
 
 #[test]
 fn names_damage_and_other_options() {
     let scratch = Scratch::new();
     let files = published(&scratch.0);
-    let checkpoint = open(&scratch.0).expect("it opens").1.expect("a checkpoint");
-    let other = CheckpointFiles::open::<u32>(&scratch.0, "two".to_owned());
+    let other = CheckpointFiles::<u32>::open(&scratch.0, "two".to_owned());
     assert_eq!(other.map(|_| ()).map_err(|error| error.code), Err("index_incompatible"));
 
     fs::write(scratch.0.join("a"), b"onetwX").expect("written");
-    assert_eq!(files.verify(&checkpoint.files[0]).map_err(|error| error.code), Err("index_damaged"));
+    assert_eq!(files.verify().map_err(|error| error.code), Err("index_damaged"));
     fs::write(scratch.0.join("a"), b"one").expect("written");
     assert_eq!(open(&scratch.0).map(|_| ()), Err("index_damaged"), "a file of another length");
 
     let text = fs::read_to_string(scratch.0.join("checkpoint.json")).expect("read");
     fs::write(scratch.0.join("checkpoint.json"), text.replace(":7", ":8")).expect("written");
     assert_eq!(open(&scratch.0).map(|_| ()), Err("index_damaged"), "a checkpoint of another checksum");
+
+    // What another format calls a checkpoint need not look like one of ours.
+    fs::write(scratch.0.join("checkpoint.json"), r#"{"format":1,"fingerprint":"zero","meta":"{}"}"#).expect("written");
+    assert_eq!(open(&scratch.0).map(|_| ()), Err("index_incompatible"));
 }

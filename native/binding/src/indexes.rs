@@ -10,7 +10,7 @@ use napi::Env;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use serde::{Deserialize, Serialize};
-use sundew_engine::base::derived_index::checkpoint_together;
+use sundew_engine::base::joint_checkpoint::checkpoint_together;
 
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{CheckpointReport, DerivedIndex, IndexOptions, TextIndex};

@@ -323,23 +323,23 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
     let program = std::env::current_exe().expect("the test program");
     for (failpoint, survives) in [
         ("index.checkpoint.before-files:1", 0),
-        ("index.checkpoint.after-file:1", 0),
-        ("index.checkpoint.before-rename:1", 0),
-        ("index.checkpoint.after-rename:1", 40),
+        ("checkpoint-files.after-file:1", 0),
+        ("checkpoint-files.before-rename:1", 0),
+        ("checkpoint-files.after-rename:1", 40),
         ("index.commit.prepared:2", 40),
         ("index.checkpoint.before-files:2", 40),
-        ("index.checkpoint.after-file:8", 40),
-        ("index.checkpoint.before-directory-sync:2", 40),
-        ("index.checkpoint.before-draft:2", 40),
-        ("index.checkpoint.before-rename:2", 40),
-        ("index.checkpoint.after-rename:2", 70),
-        ("index.checkpoint.before-release:2", 70),
-        ("index.checkpoint.after-release:2", 70),
+        ("checkpoint-files.after-file:8", 40),
+        ("checkpoint-files.before-sync:2", 40),
+        ("checkpoint-files.before-draft:2", 40),
+        ("checkpoint-files.before-rename:2", 40),
+        ("checkpoint-files.after-rename:2", 70),
+        ("checkpoint-files.before-removal:2", 70),
+        ("checkpoint-files.after-removal:2", 70),
         // The same commit again, merged while the index rested.
         ("index.checkpoint.before-files:3", 70),
-        ("index.checkpoint.before-rename:3", 70),
-        ("index.checkpoint.after-rename:3", 70),
-        ("index.checkpoint.before-release:3", 70),
+        ("checkpoint-files.before-rename:3", 70),
+        ("checkpoint-files.after-rename:3", 70),
+        ("checkpoint-files.before-removal:3", 70),
     ] {
         let scratch = Scratch::new();
         let status = Command::new(&program)

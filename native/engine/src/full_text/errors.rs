@@ -5,21 +5,9 @@ use std::sync::Arc;
 
 use tantivy::TantivyError;
 
+pub use sundew_base::error::{damaged, io_failed};
+
 use crate::error::EngineError;
-
-/// The index does not hold what it promised; delete and rebuild it.
-pub fn damaged(message: String) -> EngineError {
-    EngineError::new("index_damaged", message)
-}
-
-/// The index is sound but was made by another format or with other options.
-pub fn incompatible(message: String) -> EngineError {
-    EngineError::new("index_incompatible", message)
-}
-
-pub fn io_failed(what: &'static str) -> impl Fn(io::Error) -> EngineError {
-    move |error| EngineError::internal(format!("{what}: {error}"))
-}
 
 /// An error of ours on its way through Tantivy; `tantivy_failed` takes it out again.
 pub fn carried(error: EngineError) -> TantivyError {

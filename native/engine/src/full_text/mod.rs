@@ -13,17 +13,18 @@ mod errors;
 mod fields;
 mod geo_values;
 mod highlight;
-mod idle_merge;
 mod key_fences;
 mod mapping;
 mod options;
-mod pending_documents;
+
 mod plan;
 mod query;
 mod segment_columns;
 mod slots;
 mod storage;
+mod term_count;
 mod text_index;
+mod writing;
 
 pub use analysis::Analyzer;
 pub use highlight::{HighlightPlan, highlight_documents};

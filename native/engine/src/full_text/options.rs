@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The layout of what an index writes: fields, terms, commit payload. An index of another format is rebuilt.
-const INDEX_FORMAT: u32 = 4;
+const INDEX_FORMAT: u32 = 5;
 
 /// Tantivy's own lower bound for one indexing thread, in bytes.
 const WRITER_BUDGET_BYTES_MIN: usize = 15_000_000;

@@ -18,12 +18,12 @@ use super::options::DenseOptions;
 use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows, Snapshot};
 use sundew_base::bit_set::BitSet;
-use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
+use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft, NamedFile};
 use sundew_base::error::{damaged, io_failed};
 
 /// What a checkpoint says beside its files.
-#[derive(Serialize, Deserialize)]
-struct SegmentsState {
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentsState {
     next_segment_id: u64,
     skipped_count: u64,
     /// Counts checkpoints.
@@ -33,7 +33,7 @@ struct SegmentsState {
     dead_file: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct SegmentEntry {
     id: u64,
     rows: usize,
@@ -67,9 +67,7 @@ pub struct Restored {
 
 pub struct Checkpoints {
     root: PathBuf,
-    files: CheckpointFiles,
-    /// The last checkpoint; none before the first.
-    last: Option<Checkpoint<SegmentsState>>,
+    files: CheckpointFiles<SegmentsState>,
     /// Row files that no checkpoint may name yet.
     in_use: FilesInUse,
 }
@@ -83,15 +81,15 @@ impl Checkpoints {
     pub fn open(root: &Path, options: &DenseOptions) -> Result<(Self, Restored), EngineError> {
         // Row files come before the first checkpoint.
         fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
-        let (files, last) = CheckpointFiles::open(root, options.fingerprint())?;
-        let checkpoints = Self { root: root.to_path_buf(), files, last, in_use: FilesInUse::default() };
+        let files = CheckpointFiles::open(root, options.fingerprint())?;
+        let checkpoints = Self { root: root.to_path_buf(), files, in_use: FilesInUse::default() };
         let restored = checkpoints.restore(options)?;
         Ok((checkpoints, restored))
     }
 
     fn restore(&self, options: &DenseOptions) -> Result<Restored, EngineError> {
-        let Some(Checkpoint { sequence, state, .. }) = &self.last else { return Ok(Restored::default()) };
-        let dead = self.files.read(self.named(&state.dead_file)?)?;
+        let Some(Checkpoint { sequence, state, .. }) = self.files.last() else { return Ok(Restored::default()) };
+        let dead = self.files.read(self.files.named(&state.dead_file)?)?;
         let mut words = dead.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
         let mut segments = Vec::with_capacity(state.segments.len());
         for entry in &state.segments {
@@ -112,7 +110,7 @@ impl Checkpoints {
 
     fn open_flat(&self, entry: &SegmentEntry, options: &DenseOptions) -> Result<FlatRows, EngineError> {
         let name = flat_file_name(entry.id);
-        let bytes = self.files.read(self.named(&name)?)?;
+        let bytes = self.files.read(self.files.named(&name)?)?;
         decode_flat_rows(&bytes, entry.rows, options.dimension as usize)
             .ok_or_else(|| damaged(format!("{name} has another length than its rows")))
     }
@@ -128,52 +126,44 @@ impl Checkpoints {
         let dimension = options.dimension as usize;
         let file = File::open(self.root.join(&name)).map_err(|error| damaged(format!("{name}: {error}")))?;
         let graph = Graph::map(options.metric, &file, dimension, entry.rows)?;
-        let (named, bytes) = (self.named(row_file)?, entry.rows * dimension * 4);
+        let (named, bytes) = (self.files.named(row_file)?, entry.rows * dimension * 4);
         if named.bytes != bytes as u64 {
             return Err(damaged(format!("{row_file} has another length than its rows")));
         }
+        let crc = named.crc.ok_or_else(|| damaged(format!("{row_file} has no checksum")))?;
         let file = RowFile::new(&self.root, row_file.to_owned(), &self.in_use);
-        Ok(GraphRows::new(graph, RowStore::File(MappedRows::map(file, bytes, named.crc)?)))
-    }
-
-    /// A file of the last checkpoint.
-    fn durable(&self, name: &str) -> Option<&NamedFile> {
-        self.last.iter().flat_map(|last| &last.files).find(|file| file.name == name)
-    }
-
-    fn named(&self, name: &str) -> Result<&NamedFile, EngineError> {
-        self.durable(name).ok_or_else(|| damaged(format!("the checkpoint does not name {name}")))
+        Ok(GraphRows::new(graph, RowStore::File(MappedRows::map(file, bytes, crc)?)))
     }
 
     /// Whether a graph would have to be built again after a crash.
     pub fn lacks_graph_of(&self, snapshot: &Snapshot) -> bool {
         let mut graphs = snapshot.segments.iter().filter(|segment| matches!(segment.rows, SegmentRows::Graph(_)));
-        graphs.any(|segment| self.durable(&graph_file_name(segment.id)).is_none())
+        graphs.any(|segment| self.files.durable(&graph_file_name(segment.id)).is_none())
     }
 
     fn is_written(&self, snapshot: &Snapshot) -> bool {
-        self.last.as_ref().is_some_and(|last| {
+        self.files.last().is_some_and(|last| {
             let (ids, written) = (snapshot.segments.iter().map(|segment| segment.id), last.state.segments.iter());
             last.sequence == snapshot.sequence && ids.eq(written.map(|segment| segment.id))
         })
     }
 
-    /// Makes the commit durable; gives files and bytes that were written for it.
+    /// Writes what the commit has that is not durable: nothing when all of it is.
     pub fn write(
-        &mut self,
+        &self,
         snapshot: &Snapshot,
         next_segment_id: u64,
         skipped_count: u64,
-    ) -> Result<(usize, u64), EngineError> {
+    ) -> Result<Option<(Checkpoint<SegmentsState>, Draft)>, EngineError> {
         if self.is_written(snapshot) {
-            return Ok((0, 0));
+            return Ok(None);
         }
         failpoint::hit("vector.checkpoint.before-files");
-        let number = self.last.as_ref().map_or(0, |last| last.state.number) + 1;
+        let number = self.files.last().map_or(0, |last| last.state.number) + 1;
         let dead_file = format!("{number}.dead");
-        let (mut files, mut fresh) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
         for segment in &snapshot.segments {
-            self.write_segment(segment, &mut files, &mut fresh)?;
+            self.write_segment(segment, &mut files)?;
         }
         let dead: Vec<u8> = snapshot
             .segments
@@ -181,34 +171,28 @@ impl Checkpoints {
             .flat_map(|segment| segment.dead.words())
             .flat_map(|word| word.to_le_bytes())
             .collect();
-        fresh.push(self.files.write(&dead_file, &[&dead])?);
-        let (file_count, byte_count) = (fresh.len(), fresh.iter().map(|file| file.bytes).sum());
-        files.extend(fresh);
+        files.push(self.files.write(&dead_file, &[&dead])?);
         let segments = snapshot.segments.iter().map(SegmentEntry::of).collect();
         let state = SegmentsState { next_segment_id, skipped_count, number, segments, dead_file };
         let checkpoint = Checkpoint { sequence: snapshot.sequence, files, state };
-        self.files.publish(&checkpoint, &|name| self.in_use.contains(name))?;
-        self.last = Some(checkpoint);
-        Ok((file_count, byte_count))
+        let draft = self.files.draft(&checkpoint)?;
+        Ok(draft.map(|draft| (checkpoint, draft)))
     }
 
-    /// Writes and syncs the files of a segment that are not durable yet.
-    /// Files of earlier checkpoints go to `files`, others to `fresh`.
-    fn write_segment<'a>(
-        &self,
-        segment: &'a Segment,
-        files: &mut Vec<NamedFile>,
-        fresh: &mut Vec<NamedFile>,
-    ) -> Result<(), EngineError> {
-        let mut keep = |name: String, bytes: &dyn Fn() -> Cow<'a, [u8]>| match self.durable(&name) {
-            Some(file) => {
-                files.push(file.clone());
-                Ok::<(), EngineError>(())
-            }
-            None => {
-                fresh.push(self.files.write(&name, &[&bytes()])?);
-                Ok(())
-            }
+    /// What was written is durable.
+    pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
+        let in_use = &self.in_use;
+        self.files.accept(checkpoint, &|name| in_use.contains(name))
+    }
+
+    /// Writes the files of a segment that are not durable yet, and names all of its files.
+    fn write_segment<'a>(&self, segment: &'a Segment, files: &mut Vec<NamedFile>) -> Result<(), EngineError> {
+        let mut keep = |name: String, bytes: &dyn Fn() -> Cow<'a, [u8]>| -> Result<(), EngineError> {
+            files.push(match self.files.durable(&name) {
+                Some(file) => file.clone(),
+                None => self.files.write(&name, &[&bytes()])?,
+            });
+            Ok(())
         };
         let rows = match &segment.rows {
             SegmentRows::Flat(rows) => return keep(flat_file_name(segment.id), &|| encode_flat_rows(rows).into()),
@@ -217,24 +201,19 @@ impl Checkpoints {
         keep(graph_file_name(segment.id), &|| rows.graph.bytes().into())?;
         failpoint::hit("vector.checkpoint.before-rows");
         let RowStore::File(rows) = &rows.rows else { return Ok(()) };
-        let named = NamedFile { name: rows.file.name.clone(), bytes: rows.bytes() as u64, crc: rows.crc, grows: true };
-        if self.durable(&named.name).is_some_and(|file| file.bytes == named.bytes) {
-            files.push(named);
-            return Ok(());
-        }
-        self.files.sync(&named)?;
-        fresh.push(named);
+        let (name, bytes) = (rows.file.name.clone(), rows.bytes() as u64);
+        files.push(NamedFile { name, bytes, crc: Some(rows.crc), grows: true });
         Ok(())
     }
 
     /// Bytes of the last checkpoint.
     pub fn bytes(&self) -> u64 {
-        self.last.iter().flat_map(|last| &last.files).map(|file| file.bytes).sum()
+        self.files.bytes()
     }
 
     /// Reads every file of the last checkpoint. Error: `index_damaged`.
     pub fn verify(&self) -> Result<(), EngineError> {
-        self.last.iter().flat_map(|last| &last.files).try_for_each(|file| self.files.verify(file))
+        self.files.verify()
     }
 }
 

@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
-use sundew_base::disk::Disk;
 use sundew_base::error::EngineError;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
-use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::report::{ApplyReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use super::builder::{Built, Plan, RowFiles, build, join, plan};
 use super::checkpoint::{Checkpoints, Restored};
@@ -405,20 +405,24 @@ impl DerivedIndex for DenseIndex {
         Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
     }
 
-    fn checkpoint_on(&self, _: &dyn Disk, _: bool) -> Result<CheckpointReport, EngineError> {
+    fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(checkpoints) = &self.checkpoints else { return Ok(CheckpointReport::default()) };
+        let Some(checkpoints) = &self.checkpoints else { return Ok(WrittenCheckpoint::nothing(0)) };
         let mut checkpoints = checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (snapshot, next_segment_id) = {
             let writing = self.writing();
             (self.snapshot(), writing.next_segment_id)
         };
-        let skipped_count = self.skipped_count.load(Ordering::Relaxed);
-        let (files_written, bytes_written) = checkpoints.write(&snapshot, next_segment_id, skipped_count)?;
-        self.disk_bytes.store(checkpoints.bytes(), Ordering::Relaxed);
-        self.checkpoint_sequence.store(snapshot.sequence, Ordering::Release);
-        let took_micros = started.elapsed().as_micros() as u64;
-        Ok(CheckpointReport { sequence: snapshot.sequence, files_written, bytes_written, took_micros })
+        let (sequence, skipped_count) = (snapshot.sequence, self.skipped_count.load(Ordering::Relaxed));
+        let Some((checkpoint, draft)) = checkpoints.write(&snapshot, next_segment_id, skipped_count)? else {
+            return Ok(WrittenCheckpoint::nothing(sequence));
+        };
+        Ok(WrittenCheckpoint::new(sequence, started, draft, move |_| {
+            checkpoints.accept(checkpoint)?;
+            self.disk_bytes.store(checkpoints.bytes(), Ordering::Relaxed);
+            self.checkpoint_sequence.store(sequence, Ordering::Release);
+            Ok(())
+        }))
     }
 
     /// Has all but the last few rows that are scanned taken into a graph, and graphs made durable.

@@ -1,23 +1,21 @@
 //! The files of a sparse index: `<id>.segment`, and `<id>-<count>.dead` for the documents that have left it.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sundew_base::error::EngineError;
-use sundew_base::report::CheckpointReport;
 
 use super::segment::Segment;
 use super::segment_list::SegmentList;
 use super::snapshot::{LiveSegment, Snapshot};
 use crate::plain_bytes::{PlainBytes, bytes_of};
 use sundew_base::bit_set::BitSet;
-use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, NamedFile};
+use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft};
 use sundew_base::error::damaged;
 
 /// What a checkpoint says beside its files.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct SegmentsState {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentsState {
     next_id: u64,
     skipped_count: u64,
     segments: Vec<SegmentState>,
@@ -31,17 +29,14 @@ struct SegmentState {
 }
 
 pub struct DurableSegments {
-    files: CheckpointFiles,
-    /// The last checkpoint; none before the first.
-    checkpoint: Option<Checkpoint<SegmentsState>>,
+    files: CheckpointFiles<SegmentsState>,
 }
 
 impl DurableSegments {
     /// The last checkpoint, and the id of the next segment. Errors: `index_damaged`, `index_incompatible`.
     pub fn open(root: &Path, fingerprint: String) -> Result<(Self, Snapshot, u64), EngineError> {
-        let (files, checkpoint) = CheckpointFiles::open::<SegmentsState>(root, fingerprint)?;
-        let durable = Self { files, checkpoint };
-        let Some(Checkpoint { sequence, state, .. }) = &durable.checkpoint else {
+        let durable = Self { files: CheckpointFiles::open(root, fingerprint)? };
+        let Some(Checkpoint { sequence, state, .. }) = durable.files.last() else {
             return Ok((durable, Snapshot::default(), 0));
         };
         let segments = state.segments.iter().map(|state| durable.open_segment(state)).collect::<Result<_, _>>()?;
@@ -52,7 +47,7 @@ impl DurableSegments {
     fn open_segment(&self, state: &SegmentState) -> Result<LiveSegment, EngineError> {
         let mut live = LiveSegment::new(self.map_segment(state.id)?);
         if state.dead > 0 {
-            let file = self.named(&dead_name(state))?;
+            let file = self.files.named(&dead_name(state))?;
             let words = PlainBytes::Mapped(self.files.map(file)?);
             let words = words.numbers::<u64>(0, file.bytes as usize / 8).unwrap_or_default();
             let dead = BitSet::from_words(words.to_vec());
@@ -65,32 +60,21 @@ impl DurableSegments {
     }
 
     fn map_segment(&self, id: u64) -> Result<Segment, EngineError> {
-        let file = self.named(&segment_name(id))?;
+        let file = self.files.named(&segment_name(id))?;
         Segment::open(id, PlainBytes::Mapped(self.files.map(file)?))
     }
 
-    fn named(&self, name: &str) -> Result<&NamedFile, EngineError> {
-        let mut files = self.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files);
-        files.find(|file| file.name == name).ok_or_else(|| damaged(format!("no file {name} in the checkpoint")))
-    }
-
-    /// Makes the newest commit durable, and reads its new segments from their files from now on.
-    pub fn write(&mut self, list: &SegmentList) -> Result<CheckpointReport, EngineError> {
+    /// Writes what the newest commit has that is not durable: nothing when all of it is.
+    pub fn write(&self, list: &SegmentList) -> Result<(Checkpoint<SegmentsState>, Option<Draft>), EngineError> {
         let snapshot = list.current();
         // Read later, so that it is above the ids of the snapshot.
         let next_id = list.next_id();
-        let mut report = CheckpointReport { sequence: snapshot.sequence, ..CheckpointReport::default() };
-        let known: HashMap<&str, &NamedFile> = self.known_files();
         let mut files = Vec::new();
         let mut keep = |name: String, bytes: &[u8]| -> Result<(), EngineError> {
-            if let Some(&file) = known.get(name.as_str()) {
-                files.push(file.clone());
-                return Ok(());
-            }
-            let file = self.files.write(&name, &[bytes])?;
-            report.files_written += 1;
-            report.bytes_written += file.bytes;
-            files.push(file);
+            files.push(match self.files.durable(&name) {
+                Some(file) => file.clone(),
+                None => self.files.write(&name, &[bytes])?,
+            });
             Ok(())
         };
         let mut segments = Vec::new();
@@ -102,30 +86,30 @@ impl DurableSegments {
             }
             segments.push(state);
         }
-        let is_known = |last: &Checkpoint<SegmentsState>| last.sequence == snapshot.sequence && last.files == files;
-        if self.checkpoint.as_ref().is_some_and(is_known) {
-            return Ok(report);
-        }
         let state = SegmentsState { next_id, skipped_count: snapshot.skipped_count, segments };
         let checkpoint = Checkpoint { sequence: snapshot.sequence, files, state };
-        report.bytes_written += self.files.publish(&checkpoint, &|_| false)?;
-        report.files_written += 1;
-        self.checkpoint = Some(checkpoint);
-        let in_memory = snapshot.segments.iter().filter(|live| live.segment.is_in_memory());
-        let mapped = in_memory.map(|live| self.map_segment(live.segment.id)).collect::<Result<Vec<_>, _>>()?;
-        list.moved_to_disk(mapped);
-        Ok(report)
+        let draft = self.files.draft(&checkpoint)?;
+        Ok((checkpoint, draft))
     }
 
-    fn known_files(&self) -> HashMap<&str, &NamedFile> {
-        let files = self.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files);
-        files.map(|file| (file.name.as_str(), file)).collect()
+    /// What was written is durable.
+    pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
+        self.files.accept(checkpoint, &|_| false)
+    }
+
+    /// Has durable segments read from their files from now on.
+    pub fn read_from_disk(&self, list: &SegmentList) -> Result<(), EngineError> {
+        let snapshot = list.current();
+        let in_memory = snapshot.segments.iter().filter(|live| live.segment.is_in_memory());
+        let durable = in_memory.filter(|live| self.files.durable(&segment_name(live.segment.id)).is_some());
+        let mapped = durable.map(|live| self.map_segment(live.segment.id)).collect::<Result<Vec<_>, _>>()?;
+        list.moved_to_disk(mapped);
+        Ok(())
     }
 
     /// Error: `index_damaged`.
     pub fn verify(&self) -> Result<(), EngineError> {
-        let mut files = self.checkpoint.iter().flat_map(|checkpoint| &checkpoint.files);
-        files.try_for_each(|file| self.files.verify(file))
+        self.files.verify()
     }
 }
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
-use sundew_base::disk::Disk;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::{PartBody, PartForm, part_id_of, sparse};
-use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::report::{ApplyReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use super::durable_segments::DurableSegments;
 use super::options::SparseOptions;
@@ -166,15 +166,19 @@ impl DerivedIndex for SparseIndex {
         })
     }
 
-    fn checkpoint_on(&self, _: &dyn Disk, _: bool) -> Result<CheckpointReport, EngineError> {
+    fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(durable) = &self.durable else { return Ok(CheckpointReport::default()) };
+        let Some(durable) = &self.durable else { return Ok(WrittenCheckpoint::nothing(0)) };
         let mut durable = durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         failpoint::hit("vector.checkpoint.before-files");
-        let mut report = durable.write(&self.segments)?;
-        self.checkpoint_sequence.store(report.sequence, Ordering::Release);
-        report.took_micros = started.elapsed().as_micros() as u64;
-        Ok(report)
+        let (checkpoint, draft) = durable.write(&self.segments)?;
+        let sequence = checkpoint.sequence;
+        let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
+        Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
+            durable.accept(checkpoint)?;
+            self.checkpoint_sequence.store(sequence, Ordering::Release);
+            if is_last { Ok(()) } else { durable.read_from_disk(&self.segments) }
+        }))
     }
 
     fn release_writer(&self) -> Result<(), EngineError> {

@@ -117,10 +117,6 @@ impl IndexDirectory {
         (state.on_disk.values().sum(), state.memory_bytes as u64)
     }
 
-    pub fn files_on_disk(&self) -> HashSet<PathBuf> {
-        self.state().on_disk.keys().cloned().collect()
-    }
-
     fn path_on_disk(&self, name: &Path) -> io::Result<PathBuf> {
         let disk = self.shared.disk.as_ref().ok_or_else(|| io::Error::other("the index has no directory"))?;
         Ok(disk.root.join(name))
@@ -182,7 +178,7 @@ impl IndexDirectory {
     }
 }
 
-pub fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -11,8 +11,8 @@ use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Ter
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, IndexWriter, Score, SegmentReader, Term};
 
-use super::document::{IndexedDocument, QueuedDocument};
-use super::fields::Fields;
+use crate::full_text::document::{IndexedDocument, QueuedDocument};
+use crate::full_text::fields::Fields;
 
 /// A commit of more documents, or more bytes of text, goes to the indexing thread.
 const DOCUMENTS_MAX: usize = 128;

@@ -1,6 +1,4 @@
-//! Merges of an index that rests: fewer segments, and with them less work that every query does once for each.
-
-use std::thread::JoinHandle;
+//! Which segments of an index at rest are merged: fewer of them, and less work that every query does once for each.
 
 use tantivy::SegmentMeta;
 use tantivy::index::SegmentId;
@@ -11,26 +9,7 @@ use tantivy::index::SegmentId;
 const REST_SHARE_MIN: u64 = 8;
 
 /// So many documents come together at most: some seconds of one thread.
-pub const MERGED_DOCUMENTS_MAX: u64 = 1 << 20;
-
-/// The one thread that merges while an index rests.
-#[derive(Default)]
-pub struct IdleMerger(Option<JoinHandle<()>>);
-
-impl IdleMerger {
-    pub fn is_at_work(&self) -> bool {
-        self.0.as_ref().is_some_and(|thread| !thread.is_finished())
-    }
-
-    /// When the thread cannot be started, the next commit tries again.
-    pub fn start(&mut self, work: impl FnOnce() + Send + 'static) {
-        self.0 = std::thread::Builder::new().name("idle-merge".to_owned()).spawn(work).ok();
-    }
-
-    pub fn take(&mut self) -> Option<JoinHandle<()>> {
-        self.0.take()
-    }
-}
+const MERGED_DOCUMENTS_MAX: u64 = 1 << 20;
 
 /// The segments of a commit that are to become one; empty when it is well as it is.
 pub fn segments_to_merge(segments: &[SegmentMeta]) -> Vec<SegmentId> {
