@@ -1,4 +1,4 @@
-//! GBNF, the notation of llama.cpp for grammars, as data.
+//! GBNF, the notation of llama.cpp for grammars, read under bounds.
 //!
 //! Source of the notation: `grammars/README.md` of llama.cpp.
 
@@ -6,29 +6,11 @@ use std::collections::HashMap;
 
 use sundew_base::error::EngineError;
 
+use crate::expression::{Expression, Gbnf};
 use crate::gbnf_reader::Reader;
 
 const CHARACTERS_MAX: usize = 262_144;
 const RULES_MAX: usize = 5_000;
-
-/// A part of a rule. Rules are meant by their position in the grammar.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expression {
-    Text(String),
-    /// Code points in ranges, both ends included.
-    Class(Vec<(u32, u32)>),
-    Rule(usize),
-    Sequence(Vec<Expression>),
-    Choice(Vec<Expression>),
-    /// From the first number of times to the second; without one, there is no upper bound.
-    Repeat(Box<Expression>, u32, Option<u32>),
-}
-
-#[derive(Debug)]
-pub struct Gbnf {
-    pub rules: Vec<Expression>,
-    pub root: usize,
-}
 
 /// Reads a grammar.
 ///

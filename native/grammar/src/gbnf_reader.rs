@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::gbnf::Expression;
+use crate::expression::Expression;
 
 /// Parentheses inside each other.
 const DEPTH_MAX: usize = 200;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::gbnf::{Expression, Gbnf};
+use crate::expression::{Expression, Gbnf};
 
 struct Writer {
     /// For each rule the one that it only stands for, or itself.

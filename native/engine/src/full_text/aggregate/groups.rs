@@ -9,7 +9,6 @@ use super::context::Context;
 use super::distinct::mixed;
 use super::group_keys::{FoundKeys, KeySource, LocalKey, NUMBERED, TEXT};
 use super::partial::{Partial, PartialBucket, PartialBuckets};
-use super::segment_tree::Collector;
 use crate::error::EngineError;
 
 /// Pairs that are gathered before the nested aggregations see them.
@@ -63,9 +62,18 @@ impl Hash for GroupKey {
     }
 }
 
-pub struct Groups {
+/// What is collected within each bucket.
+pub trait Nested: Sized {
+    /// Takes matches, each with the number of its bucket.
+    fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError>;
+
+    /// One answer for each of the `owners` buckets around.
+    fn finish(self, owners: usize, context: &Context<'_>) -> Result<Vec<Partial>, EngineError>;
+}
+
+pub struct Groups<Sub> {
     source: KeySource,
-    sub: Vec<Collector>,
+    sub: Vec<Sub>,
     /// What a bucket costs of the budget.
     bucket_cost: usize,
     ids: HashMap<GroupKey, u32, KeyHashing>,
@@ -86,8 +94,8 @@ pub struct Groups {
     next: Pairs,
 }
 
-impl Groups {
-    pub fn new(source: KeySource, sub: Vec<Collector>, is_root: bool) -> Self {
+impl<Sub: Nested> Groups<Sub> {
+    pub fn new(source: KeySource, sub: Vec<Sub>, is_root: bool) -> Self {
         let text_count = source.text_count();
         let table = if is_root && text_count <= TABLE_MAX { vec![0; text_count] } else { Vec::new() };
         Self {

@@ -13,6 +13,7 @@ use super::columns::Pairs;
 use super::context::Context;
 use super::partial::{Partial, merge_all};
 use super::render::render;
+use super::groups::Nested;
 use super::segment_tree::Collector;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;

@@ -7,7 +7,7 @@ use super::columns::{GeoPoints, Numbers, Pairs, PathColumns};
 use super::context::Context;
 use super::distinct::{Distinct, hash_of_bits, hash_of_text};
 use super::group_keys::KeySource;
-use super::groups::Groups;
+use super::groups::{Groups, Nested};
 use super::number_summary::NumberSummary;
 use super::partial::Partial;
 use super::value_text::milliseconds_of;
@@ -32,7 +32,7 @@ pub enum Collector {
         states: Vec<Distinct>,
         strings: StringSet,
     },
-    Groups(Box<Groups>),
+    Groups(Box<Groups<Self>>),
 }
 
 /// What the values of a field are counted from.
@@ -73,8 +73,10 @@ impl Collector {
             }
         })
     }
+}
 
-    pub fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError> {
+impl Nested for Collector {
+    fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError> {
         match self {
             Self::Numbers { columns, metric, summaries } => {
                 summarise(columns, *metric, summaries, pairs);
@@ -93,8 +95,7 @@ impl Collector {
         }
     }
 
-    /// One answer for each of the `owners` buckets around.
-    pub fn finish(self, owners: usize, context: &Context<'_>) -> Result<Vec<Partial>, EngineError> {
+    fn finish(self, owners: usize, context: &Context<'_>) -> Result<Vec<Partial>, EngineError> {
         context.is_over()?;
         Ok(match self {
             Self::Numbers { mut summaries, .. } => {

@@ -2,8 +2,7 @@
 
 use tantivy::tokenizer::{Token, TokenStream};
 
-use super::TOKEN_BYTES_MAX;
-use super::words::{WordRules, WordStream};
+use super::words::{TOKEN_BYTES_MAX, WordRules, WordStream};
 
 /// Beginnings that are indexed, characters.
 const PREFIX_CHARACTERS_MIN: usize = 2;

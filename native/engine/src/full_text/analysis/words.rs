@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use tantivy::tokenizer::{Token, TokenStream};
 
 use super::stems::{StemLanguage, Stems};
-use super::{Analyzer, TOKEN_BYTES_MAX};
+
+/// Longer tokens are dropped, bytes.
+pub const TOKEN_BYTES_MAX: usize = 255;
 
 #[derive(Clone, Copy)]
 pub struct WordRules {
@@ -238,13 +240,6 @@ pub fn is_paired(character: char) -> bool {
         0x1100..=0x11ff | 0x3005..=0x3007 | 0x3041..=0x309f | 0x30a1..=0x30fa | 0x30fc..=0x30ff | 0x3130..=0x318f
         | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0xff66..=0xff9f
         | 0x20000..=0x3ffff)
-}
-
-/// The character when the token is one of a script whose texts are indexed by pairs of characters.
-pub fn lone_character(analyzer: Analyzer, token: &str) -> Option<char> {
-    let mut characters = token.chars();
-    let lone = characters.next().filter(|character| is_paired(*character) && analyzer != Analyzer::Keyword);
-    lone.filter(|_| characters.next().is_none())
 }
 
 /// Combining marks and joiners: part of the word before them.
