@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { rustCircles } from './support/rust-circles.ts';
 
 const root = new URL('../', import.meta.url).pathname;
 
@@ -151,6 +152,22 @@ describe('layers', () => {
           .map((target) => `${source.path}: ${target}`),
       );
     expect(found).toEqual([]);
+  });
+});
+
+describe('modules of the crates', () => {
+  test('no file uses another that leads back to it', () => {
+    expect(rustCircles(rust.filter(({ path }) => path.split('/')[2] === 'src'))).toEqual([]);
+  });
+
+  test('a circle is found, also behind a name that is passed on', () => {
+    const file = (name: string, text: string) => ({ path: `native/engine/src/${name}.rs`, text });
+    const groups = file('aggregate/groups', 'use super::tree::{Collector, self};');
+    const tree = file('aggregate/tree', 'use crate::aggregate::Groups;\n// use super::render::render;');
+    const room = file('aggregate/mod', 'mod groups;\nmod render;\nmod tree;\npub use groups::Groups;');
+    const render = file('aggregate/render', 'fn draw() { super::groups::draw() }');
+    expect(rustCircles([groups, tree, room, render])).toEqual([[groups.path, tree.path]]);
+    expect(rustCircles([groups, room, render, file('aggregate/tree', '')])).toEqual([]);
   });
 });
 
