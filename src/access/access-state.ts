@@ -30,6 +30,12 @@ export interface ApiKey {
 
 type Filters = ReadonlyMap<string, object>;
 
+/** What a user has, with all of its roles and groups. */
+interface Held {
+  readonly grants: readonly Grant[];
+  readonly rowFilter: RowFilters | undefined;
+}
+
 /**
  * Who may do what, in memory: every request asks it. A row that cannot be read is refused with an Error rather than left
  * out: a row filter that is left out would show what it hides.
@@ -40,7 +46,8 @@ export class AccessState {
   readonly #memberships = new Map<string, readonly string[]>();
   readonly #keys = new Map<string, ApiKey>();
   readonly #filters = new Map<string, Filters>();
-  readonly #sessions = new Map<string, Session>();
+  /** By user, since the last change. */
+  readonly #held = new Map<string, Held>();
 
   static of(rows: AccessRows): AccessState {
     const state = new AccessState();
@@ -61,7 +68,7 @@ export class AccessState {
   }
 
   apply({ remove = {}, put = {} }: AccessChange): void {
-    this.#sessions.clear();
+    this.#held.clear();
     for (const name of remove.users ?? []) this.#users.delete(name);
     for (const row of remove.grants ?? []) this.#setGrants(row.subject, without(this.grantsOf(row.subject), row));
     for (const { userName, subject } of remove.memberships ?? []) {
@@ -164,22 +171,19 @@ export class AccessState {
 
   /** What a user has that gives its password. */
   sessionOfUser(user: User): Session {
-    const known = this.#sessions.get(user.name);
-    if (known !== undefined) return known;
-    const principal = { kind: 'granted', name: user.name, grants: this.effectiveGrants(user.name) } as const;
-    const session: Session = { principal, rowFilter: this.#rowFilter(user, undefined) };
-    this.#sessions.set(user.name, session);
-    return session;
+    const { grants: held, rowFilter } = this.#heldBy(user);
+    return { principal: { kind: 'granted', name: user.name, grants: held }, rowFilter };
   }
 
   /** What the holder of a key has: never more than its user. Undefined when that one is gone. */
   sessionOfKey(key: ApiKey): Session | undefined {
     const user = this.#users.get(key.userName);
     if (user === undefined) return undefined;
-    const held = this.effectiveGrants(user.name);
+    // Shared by all keys of the user: thousands of copies would not fit into the caches of the processor.
+    const { grants: held, rowFilter } = this.#heldBy(user);
     const grants = key.permissions === undefined ? held : commonGrants(held, key.permissions);
     const principal = { kind: 'granted', name: user.name, keyId: key.keyId, grants } as const;
-    return { principal, rowFilter: this.#rowFilter(user, key.rowFilter) };
+    return { principal, rowFilter: key.rowFilter === undefined ? rowFilter : this.#rowFilter(user, key.rowFilter) };
   }
 
   /** Users who are global administrators of all documents, and can come in: with a password, or with a key that is valid. */
@@ -190,6 +194,14 @@ export class AccessState {
       const hasKey = keys.some((key) => isAdmin(this.sessionOfKey(key)));
       return user.passwordHash !== null || hasKey ? [user.name] : [];
     });
+  }
+
+  #heldBy(user: User): Held {
+    const known = this.#held.get(user.name);
+    if (known !== undefined) return known;
+    const held = { grants: this.effectiveGrants(user.name), rowFilter: this.#rowFilter(user, undefined) };
+    this.#held.set(user.name, held);
+    return held;
   }
 
   #rowFilter({ name, metadata }: User, ofKey: Readonly<Record<string, object>> | undefined): RowFilters | undefined {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AccessState, Session } from './access-state.ts';
@@ -6,6 +5,7 @@ import { type Credential, readCredential } from './credentials.ts';
 import { FailureThrottle } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';
 import type { Passwords } from './passwords.ts';
+import { type Verified, VerifiedCredentials } from './verified-credentials.ts';
 
 /** Why a credential was refused; a label of the metric. */
 type Refusal = 'missing' | 'malformed' | 'wrong' | 'expired' | 'throttled';
@@ -19,16 +19,7 @@ export interface Authenticator {
   identify(headers: Headers, clientOf: () => string | undefined): Session | Promise<Session>;
 }
 
-interface Verified {
-  readonly session: Session;
-  /** Wall time at which the key expires. */
-  readonly expiresMs: number | undefined;
-  /** Monotonic time until which a password need not be hashed again. */
-  readonly untilMs: number | undefined;
-}
-
 const passwordKeptMs = 60_000;
-const verifiedMax = 32_768;
 
 interface Parts {
   readonly state: AccessState;
@@ -38,14 +29,13 @@ interface Parts {
 }
 
 /**
- * Checks credentials against the users and keys of the catalog. What was right is remembered under a digest of the
- * header that is keyed by random bytes of this process, until `forget`: at every change of access.
+ * Checks credentials against the users and keys of the catalog. What was right is remembered under the SHA-256 of the
+ * header until `forget`: at every change of access.
  */
 export class CatalogAuthenticator implements Authenticator {
   readonly #parts: Parts;
   readonly #throttle: FailureThrottle;
-  readonly #salt = randomBytes(32).toString('base64');
-  readonly #verified = new Map<string, Verified>();
+  readonly #verified = new VerifiedCredentials();
   /** Counts the calls of `forget`, so that what was being checked meanwhile is not remembered. */
   #epoch = 0;
 
@@ -58,14 +48,13 @@ export class CatalogAuthenticator implements Authenticator {
     const header = headers.get('authorization');
     if (header === null)
       throw this.#refused('missing', clientOf(), 'this needs a credential: send "Authorization: Bearer KEY"');
-    const digest = Bun.SHA256.hash(this.#salt + header, 'hex');
-    const known = this.#verified.get(digest);
-    if (known !== undefined && this.#isFresh(known, digest)) return known.session;
+    const known = this.#verified.find(header);
+    if (known !== undefined && this.#isFresh(known)) return known.session;
     const credential = readCredential(header);
     if (credential === undefined) throw this.#failed('malformed', clientOf());
     return credential.kind === 'key'
-      ? this.#identifyKey(credential, digest, clientOf)
-      : this.#identifyUser(credential, digest, clientOf());
+      ? this.#identifyKey(credential, header, clientOf)
+      : this.#identifyUser(credential, header, clientOf());
   }
 
   /** After every change of users, grants, keys or row filters. */
@@ -74,17 +63,16 @@ export class CatalogAuthenticator implements Authenticator {
     this.#verified.clear();
   }
 
-  #isFresh({ expiresMs, untilMs }: Verified, digest: string): boolean {
+  /** What is not is checked again, and takes its place. */
+  #isFresh({ expiresMs, untilMs }: Verified): boolean {
     const { clock } = this.#parts;
-    if (expiresMs !== undefined && clock.nowMs() >= expiresMs) this.#verified.delete(digest);
-    else if (untilMs !== undefined && clock.monotonicMs() >= untilMs) this.#verified.delete(digest);
-    else return true;
-    return false;
+    if (expiresMs !== undefined && clock.nowMs() >= expiresMs) return false;
+    return untilMs === undefined || clock.monotonicMs() < untilMs;
   }
 
   #identifyKey(
     { keyId, secret }: Extract<Credential, { kind: 'key' }>,
-    digest: string,
+    header: string,
     clientOf: () => string | undefined,
   ): Session {
     const { state, clock } = this.#parts;
@@ -96,13 +84,13 @@ export class CatalogAuthenticator implements Authenticator {
     if (key.expiresMs !== undefined && clock.nowMs() >= key.expiresMs) {
       throw this.#refused('expired', clientOf(), 'the key has expired');
     }
-    this.#remember(digest, { session, expiresMs: key.expiresMs, untilMs: undefined });
+    this.#verified.add(header, { session, expiresMs: key.expiresMs, untilMs: undefined });
     return session;
   }
 
   async #identifyUser(
     { user: name, password }: Extract<Credential, { kind: 'password' }>,
-    digest: string,
+    header: string,
     client: string | undefined,
   ): Promise<Session> {
     const { state, clock, passwords, onRefused } = this.#parts;
@@ -117,16 +105,11 @@ export class CatalogAuthenticator implements Authenticator {
     const user = state.user(name);
     // The user may have been removed, or have another password, while this one was hashed.
     if (isRight && epoch !== this.#epoch)
-      return this.#identifyUser({ kind: 'password', user: name, password }, digest, client);
+      return this.#identifyUser({ kind: 'password', user: name, password }, header, client);
     if (!isRight || user === undefined) throw this.#failed('wrong', client);
     const session = state.sessionOfUser(user);
-    this.#remember(digest, { session, expiresMs: undefined, untilMs: clock.monotonicMs() + passwordKeptMs });
+    this.#verified.add(header, { session, expiresMs: undefined, untilMs: clock.monotonicMs() + passwordKeptMs });
     return session;
-  }
-
-  #remember(digest: string, verified: Verified): void {
-    if (this.#verified.size >= verifiedMax) this.#verified.clear();
-    this.#verified.set(digest, verified);
   }
 
   #failed(reason: Refusal, client: string | undefined): ServiceError {
