@@ -8,7 +8,7 @@ use tantivy::schema::{
     Field, IndexRecordOption, JsonObjectOptions, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
 
-use super::analyzed_text::ANALYZED_TOKENIZER;
+use super::documents::analyzed_text::ANALYZED_TOKENIZER;
 
 /// Paths with analysed text that keep their own length norms; the paths beyond share one field.
 pub const SLOT_COUNT: usize = 64;

@@ -5,18 +5,14 @@
 
 mod aggregate;
 mod analysis;
-mod analyzed_text;
 mod dates;
-mod document;
-mod document_reader;
+mod documents;
 mod errors;
 mod fields;
-mod geo_values;
 mod highlight;
 mod key_fences;
 mod mapping;
 mod options;
-
 mod plan;
 mod query;
 mod segment_columns;

@@ -10,8 +10,8 @@ use tantivy::schema::Schema;
 use tantivy::store::Compressor;
 use tantivy::{FutureResult, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
 
-use super::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
-use super::document_reader::DocumentReader;
+use super::documents::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
+use super::documents::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;

@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 
 use sundew_base::error::EngineError;
 
-use super::copies::{AllVectors, key_of};
-use super::flat_rows::FlatRows;
 use super::graph::{AddedRow, Graph, Insertion, insert_rows};
-use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
-use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+use super::rows::copies::{AllVectors, key_of};
+use super::rows::flat_rows::FlatRows;
+use super::rows::graph_rows::GraphRows;
+use super::rows::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows};
 use sundew_base::bit_set::BitSet;
 

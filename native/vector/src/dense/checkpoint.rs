@@ -11,11 +11,11 @@ use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 
 use super::builder::RowFiles;
-use super::flat_rows::FlatRows;
 use super::graph::Graph;
-use super::graph_rows::GraphRows;
 use super::options::DenseOptions;
-use super::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+use super::rows::flat_rows::FlatRows;
+use super::rows::graph_rows::GraphRows;
+use super::rows::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
 use super::segment::{Segment, SegmentRows, Snapshot};
 use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft, NamedFile};

@@ -18,9 +18,9 @@ use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use super::builder::{Built, Plan, RowFiles, build, join, plan};
 use super::checkpoint::{Checkpoints, Restored};
-use super::flat_rows::PendingRows;
 use super::graph::Scratch;
 use super::options::DenseOptions;
+use super::rows::flat_rows::PendingRows;
 use super::segment::{Segment, SegmentRows, Snapshot};
 
 /// Skipped rows that a report names.

@@ -2,21 +2,13 @@
 
 mod builder;
 mod checkpoint;
-mod copies;
 mod dense_index;
-mod flat_rows;
 mod float_kernels;
 mod graph;
-mod graph_rows;
-mod graph_search;
 mod metric;
-mod nearest;
 mod options;
-mod rescoring;
-mod row_store;
-mod search;
-mod search_cost;
-mod search_state;
+mod query;
+mod rows;
 mod segment;
 
 pub use dense_index::DenseIndex;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::flat_rows::FlatRows;
-use super::graph_rows::GraphRows;
+use super::rows::flat_rows::FlatRows;
+use super::rows::graph_rows::GraphRows;
 use sundew_base::bit_set::BitSet;
 
 #[derive(Debug, Clone)]

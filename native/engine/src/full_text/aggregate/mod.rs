@@ -4,21 +4,15 @@
 //! is keyed by values, not by positions, so that answers of segments and ranges merge; the sum is rendered once. The
 //! answer does not depend on how documents are spread over segments and ranges.
 
+mod answers;
 mod bucket_key;
 mod budget;
 mod calendar;
-mod columns;
+mod collect;
 mod context;
-mod distinct;
-mod exact_sum;
 mod geo;
-mod group_keys;
-mod groups;
-mod number_summary;
-mod partial;
 mod render;
 mod run;
-mod segment_tree;
 mod significance;
 mod value_text;
 

@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
+use super::answers::partial::{Partial, PartialBucket, PartialBuckets};
 use super::bucket_key::BucketKey;
 use super::budget::{BUCKETS_MAX, too_many_buckets};
+use super::collect::group_keys::{number_of_bits, plan_date};
 use super::context::Context;
 use super::geo::geohash;
-use super::group_keys::{number_of_bits, plan_date};
-use super::partial::{Partial, PartialBucket, PartialBuckets};
 use super::significance::Frequencies;
 use super::value_text::{date_text_of_nanoseconds, milliseconds_of, number_json};
 use crate::error::EngineError;

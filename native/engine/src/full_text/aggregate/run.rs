@@ -8,13 +8,13 @@ use rayon::prelude::*;
 use tantivy::query::{EnableScoring, Query, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, TERMINATED};
 
+use super::answers::partial::{Partial, merge_all};
 use super::budget::Budget;
-use super::columns::Pairs;
+use super::collect::columns::Pairs;
+use super::collect::groups::Nested;
+use super::collect::segment_tree::Collector;
 use super::context::Context;
-use super::groups::Nested;
-use super::partial::{Partial, merge_all};
 use super::render::render;
-use super::segment_tree::Collector;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;

@@ -11,7 +11,7 @@ use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Ter
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, IndexWriter, Score, SegmentReader, Term};
 
-use crate::full_text::document::{IndexedDocument, QueuedDocument};
+use crate::full_text::documents::document::{IndexedDocument, QueuedDocument};
 use crate::full_text::fields::Fields;
 
 /// A commit of more documents, or more bytes of text, goes to the indexing thread.

@@ -7,7 +7,7 @@ use tantivy::query::{Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 
 use crate::full_text::analysis::Analyzer;
-use crate::full_text::document_reader::{overflow_all_prefix, overflow_prefix};
+use crate::full_text::documents::document_reader::{overflow_all_prefix, overflow_prefix};
 use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, SLOT_COUNT, VALUES, long_string_term};
 use crate::full_text::mapping::TableMapping;
 use crate::full_text::query::compile::clauses::term_query;

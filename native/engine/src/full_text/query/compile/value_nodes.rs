@@ -12,7 +12,7 @@ use tantivy::{DateTime, DocId, Score, SegmentReader, Term};
 
 use crate::error::EngineError;
 use crate::full_text::dates::{parse_date, parse_date_bound};
-use crate::full_text::document::as_integer;
+use crate::full_text::documents::document::as_integer;
 use crate::full_text::fields::{KEY, PRESENT_PATH};
 use crate::full_text::plan::RangeKind;
 use crate::full_text::query::compile::clauses::{any_of, invalid, term_query};

@@ -11,8 +11,8 @@ use tantivy::{BitSet, DocId, DocSet, Score, SeekDangerResult, SegmentReader, TER
 
 use crate::error::EngineError;
 use crate::full_text::aggregate::GeoPoint;
+use crate::full_text::documents::geo_values::shape_of;
 use crate::full_text::errors::carried;
-use crate::full_text::geo_values::shape_of;
 use crate::full_text::plan::ShapeRelation;
 use crate::full_text::query::compile::index_fields::column_name;
 use crate::full_text::query::deadline::Deadline;

@@ -11,7 +11,7 @@ use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::run::collect::Segments;
-use crate::full_text::query::run::filter_cache::FilterCache;
+use crate::full_text::query::run::filter::filter_cache::FilterCache;
 use crate::full_text::query::terms::typo_terms::{Vocabulary, needs_vocabulary};
 use crate::full_text::segment_columns::SegmentColumns;
 

@@ -17,17 +17,17 @@ use crate::full_text::plan::{AggregationPlan, QueryPlan};
 use crate::full_text::query::deadline::{CancelFlag, Deadline};
 use crate::full_text::query::run::collect::{Collected, Scored, count};
 use crate::full_text::query::run::explain::explain_hits;
-use crate::full_text::query::run::filtered_query::filtered_query;
+use crate::full_text::query::run::filter::filtered_query::filtered_query;
 use crate::full_text::query::run::hits::{Hit, Hits};
-use crate::full_text::query::run::key_order::Keys;
+use crate::full_text::query::run::ordered::key_order::Keys;
+use crate::full_text::query::run::ordered::sort_position::encoded;
+use crate::full_text::query::run::ordered::sort_values::SortValue;
+use crate::full_text::query::run::ordered::sorted::{SCORE_FIELD, Sorted, collect_sorted};
 use crate::full_text::query::run::pool::query_pool;
 use crate::full_text::query::run::range_view::RangeView;
-use crate::full_text::query::run::sort_position::encoded;
-use crate::full_text::query::run::sort_values::SortValue;
-use crate::full_text::query::run::sorted::{SCORE_FIELD, Sorted, collect_sorted};
+use crate::full_text::query::run::ranked::top_k::TopKQuery;
+use crate::full_text::query::run::ranked::top_k_collector::collect_top_k;
 use crate::full_text::query::run::statistics::GlobalStatistics;
-use crate::full_text::query::run::top_k::TopKQuery;
-use crate::full_text::query::run::top_k_collector::collect_top_k;
 
 /// The matches of `plan` over `indexes`, best or first in order, and their number. Scores do not depend on how the
 /// documents are spread over the indexes.

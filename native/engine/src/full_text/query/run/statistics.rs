@@ -7,7 +7,7 @@ use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
-use crate::full_text::document_reader::overflow_prefix;
+use crate::full_text::documents::document_reader::overflow_prefix;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::slots::{Slot, find_slot};
 

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-use super::budget::Budget;
-use super::columns::Pairs;
-use super::context::Context;
-use super::distinct::mixed;
-use super::group_keys::{FoundKeys, KeySource, LocalKey, NUMBERED, TEXT};
-use super::partial::{Partial, PartialBucket, PartialBuckets};
 use crate::error::EngineError;
+use crate::full_text::aggregate::answers::distinct::mixed;
+use crate::full_text::aggregate::answers::partial::{Partial, PartialBucket, PartialBuckets};
+use crate::full_text::aggregate::budget::Budget;
+use crate::full_text::aggregate::collect::columns::Pairs;
+use crate::full_text::aggregate::collect::group_keys::{FoundKeys, KeySource, LocalKey, NUMBERED, TEXT};
+use crate::full_text::aggregate::context::Context;
 
 /// Pairs that are gathered before the nested aggregations see them.
 const PAIRS_PER_BLOCK: usize = 4096;
@@ -237,7 +237,7 @@ impl<Sub: Nested> Groups<Sub> {
                 std::collections::hash_map::Entry::Occupied(mut entry) => {
                     let bucket = entry.get_mut();
                     bucket.doc_count += doc_count;
-                    super::partial::merge_all(&mut bucket.sub, sub);
+                    crate::full_text::aggregate::answers::partial::merge_all(&mut bucket.sub, sub);
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! Exact distances of the rows that stand at the nodes found, near copies among them.
 
-use super::graph::{CodedQuery, Copied, Graph, Scratch};
-use super::graph_rows::GraphRows;
-use super::metric::Metric;
-use super::nearest::{Neighbour, TIES_MAX};
-use super::search_cost::rescored_for;
-use super::search_state::DenseSearch;
+use crate::dense::graph::{CodedQuery, Copied, Graph, Scratch};
+use crate::dense::metric::Metric;
+use crate::dense::query::nearest::{Neighbour, TIES_MAX};
+use crate::dense::query::search_cost::rescored_for;
+use crate::dense::query::search_state::DenseSearch;
+use crate::dense::rows::graph_rows::GraphRows;
 use sundew_base::bit_set::BitSet;
 
 /// Copies that are compared exactly rather than by their codes first.

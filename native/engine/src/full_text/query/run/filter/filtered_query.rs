@@ -6,7 +6,7 @@ use crate::error::EngineError;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::compile_plan::compile_parts;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::filter_bits::{BitsQuery, known_filter_bits};
+use crate::full_text::query::run::filter::filter_bits::{BitsQuery, known_filter_bits};
 use crate::full_text::query::run::range_view::RangeView;
 
 /// The plan's query over one range; conditions that were asked before are looked up in their bits.

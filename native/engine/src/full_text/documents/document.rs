@@ -7,9 +7,9 @@ use tantivy::schema::document::{ReferenceValue, ReferenceValueLeaf};
 use tantivy::schema::{Field, Value};
 use tantivy::tokenizer::PreTokenizedString;
 
-use super::analysis::Analyzer;
-use super::analyzed_text::write_tokens;
-use super::fields::{Fields, KEY_PATH, LONG_STRING_PATH, ORDINAL_PATH, PRESENT_PATH, long_string_term};
+use crate::full_text::analysis::Analyzer;
+use crate::full_text::documents::analyzed_text::write_tokens;
+use crate::full_text::fields::{Fields, KEY_PATH, LONG_STRING_PATH, ORDINAL_PATH, PRESENT_PATH, long_string_term};
 
 /// Terms that every document has: its ordinal and its key.
 const RESERVED_TERMS: usize = 2;

@@ -5,7 +5,7 @@ use geo::{
 };
 use serde_json::Value;
 
-use super::aggregate::GeoPoint;
+use crate::full_text::aggregate::GeoPoint;
 
 /// Points of one shape; a shape of more is not indexed, and refused in a query.
 pub const SHAPE_POINTS_MAX: usize = 10_000;

@@ -1,6 +1,6 @@
 //! What the ways of searching a graph cost, by which one is chosen. The unit is a row that a scan compares by its codes.
 
-use super::metric::Metric;
+use crate::dense::metric::Metric;
 
 /// Efforts from which on the result of a walk that has probably missed rows is rejected; the default effort is one of them.
 pub const SURE_EFFORT: f32 = 0.5;

@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 use crate::full_text::plan::PageCursor;
-use crate::full_text::query::run::sort_values::SortValue;
+use crate::full_text::query::run::ordered::sort_values::SortValue;
 
 /// The sort values of a document, exact: `_sort` shows them rounded to what JSON can say.
 #[derive(Debug, Clone, PartialEq)]

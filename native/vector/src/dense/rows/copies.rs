@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::graph::{AddedRow, Copied, Graph};
-use super::graph_rows::GraphRows;
+use crate::dense::graph::{AddedRow, Copied, Graph};
+use crate::dense::rows::graph_rows::GraphRows;
 
 /// Rows with the same key that a vector is compared with, at most; more have the same key by somebody's design.
 const COMPARED_MAX: usize = 16;

@@ -3,8 +3,8 @@
 use tantivy::columnar::{Column, ColumnIndex, DynamicColumn, StrColumn};
 use tantivy::{DateTime, DocId, SegmentReader};
 
-use super::geo::GeoPoint;
 use crate::error::EngineError;
+use crate::full_text::aggregate::geo::GeoPoint;
 use crate::full_text::errors::{io_failed, tantivy_failed};
 use crate::full_text::fields::KEY;
 use crate::full_text::query::{IndexFields, column_name};

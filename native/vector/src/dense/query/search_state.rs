@@ -1,8 +1,8 @@
 //! One search on its way through the segments of an index.
 
-use super::metric::Metric;
-use super::nearest::{Nearest, Neighbour};
-use super::options::DistanceBounds;
+use crate::dense::metric::Metric;
+use crate::dense::options::DistanceBounds;
+use crate::dense::query::nearest::{Nearest, Neighbour};
 use crate::search::{SearchBounds, SearchReport};
 
 pub struct DenseSearch<'a> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::exact_sum::ExactSum;
-use super::value_text::{date_text, number_json};
+use crate::full_text::aggregate::answers::exact_sum::ExactSum;
+use crate::full_text::aggregate::value_text::{date_text, number_json};
 use crate::full_text::plan::NumberMetric;
 
 #[derive(Debug, Clone)]

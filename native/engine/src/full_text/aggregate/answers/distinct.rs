@@ -5,8 +5,8 @@ use std::hash::Hasher;
 
 use serde_json::{Value, json};
 
-use super::budget::Budget;
 use crate::error::EngineError;
+use crate::full_text::aggregate::budget::Budget;
 use crate::full_text::plan::CardinalityMode;
 
 /// Different values up to which `auto` counts.

@@ -1,15 +1,15 @@
 //! The search of one graph: which way to take.
 
-use super::graph::{Beam, CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
-use super::graph_rows::GraphRows;
-use super::metric::Metric;
-use super::nearest::Neighbour;
-use super::rescoring::{Rescoring, Wanted};
-use super::search_cost::{
+use crate::dense::graph::{Beam, CodedQuery, FilteredWalk, Graph, Scratch, WalkEnd};
+use crate::dense::metric::Metric;
+use crate::dense::query::nearest::Neighbour;
+use crate::dense::query::rescoring::{Rescoring, Wanted};
+use crate::dense::query::search_cost::{
     STARTS_MAX, SURE_EFFORT, around, candidates_worth, rescored_for, scanned_among, scanned_for, starts_for,
     steps_among, walked_at_most, wider_starts_for,
 };
-use super::search_state::{Candidates, DenseSearch};
+use crate::dense::query::search_state::{Candidates, DenseSearch};
+use crate::dense::rows::graph_rows::GraphRows;
 use sundew_base::bit_set::BitSet;
 
 /// Nodes that are compared exactly rather than by their codes first.

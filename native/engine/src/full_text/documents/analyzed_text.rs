@@ -6,7 +6,7 @@
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-use super::analysis::Analyzer;
+use crate::full_text::analysis::Analyzer;
 
 pub const ANALYZED_TOKENIZER: &str = "analyzed";
 

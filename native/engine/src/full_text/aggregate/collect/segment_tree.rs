@@ -2,16 +2,16 @@
 
 use tantivy::SegmentReader;
 
-use super::budget::Budget;
-use super::columns::{GeoPoints, Numbers, Pairs, PathColumns};
-use super::context::Context;
-use super::distinct::{Distinct, hash_of_bits, hash_of_text};
-use super::group_keys::KeySource;
-use super::groups::{Groups, Nested};
-use super::number_summary::NumberSummary;
-use super::partial::Partial;
-use super::value_text::milliseconds_of;
 use crate::error::EngineError;
+use crate::full_text::aggregate::answers::distinct::{Distinct, hash_of_bits, hash_of_text};
+use crate::full_text::aggregate::answers::number_summary::NumberSummary;
+use crate::full_text::aggregate::answers::partial::Partial;
+use crate::full_text::aggregate::budget::Budget;
+use crate::full_text::aggregate::collect::columns::{GeoPoints, Numbers, Pairs, PathColumns};
+use crate::full_text::aggregate::collect::group_keys::KeySource;
+use crate::full_text::aggregate::collect::groups::{Groups, Nested};
+use crate::full_text::aggregate::context::Context;
+use crate::full_text::aggregate::value_text::milliseconds_of;
 use crate::full_text::plan::{Aggregation, AggregationKind, CardinalityMode, NumberMetric};
 use crate::full_text::query::IndexFields;
 

@@ -11,9 +11,9 @@ use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, visit_scorer};
-use crate::full_text::query::run::seek_scorer::SeekScorer;
-use crate::full_text::query::run::segment_top::SegmentTop;
-use crate::full_text::query::run::top_k::{Apart, Conditions, HitSource, TopKQuery};
+use crate::full_text::query::run::ranked::seek_scorer::SeekScorer;
+use crate::full_text::query::run::ranked::segment_top::SegmentTop;
+use crate::full_text::query::run::ranked::top_k::{Apart, Conditions, HitSource, TopKQuery};
 use sundew_base::bit_set::BitSet;
 
 /// Scoring one document by itself costs about as much as this many steps of a walk.

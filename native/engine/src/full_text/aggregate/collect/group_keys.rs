@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use tantivy::{DocId, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
 
-use super::bucket_key::BucketKey;
-use super::columns::{ColumnReader, GeoPoints, Numbers, PathColumns};
-use super::geo::GeoPoint;
 use crate::error::EngineError;
+use crate::full_text::aggregate::bucket_key::BucketKey;
+use crate::full_text::aggregate::collect::columns::{ColumnReader, GeoPoints, Numbers, PathColumns};
+use crate::full_text::aggregate::geo::GeoPoint;
 use crate::full_text::dates::parse_date_bound;
 use crate::full_text::plan::{AggregationKind, CalendarInterval, DateBounds, NumberBounds};
 use crate::full_text::query::IndexFields;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::graph::{Graph, prefetch};
-use super::row_store::RowStore;
+use crate::dense::graph::{Graph, prefetch};
+use crate::dense::rows::row_store::RowStore;
 use sundew_base::bit_set::BitSet;
 
 const PREFETCHED_BYTES: usize = 512;

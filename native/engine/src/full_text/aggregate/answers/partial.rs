@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::bucket_key::BucketKey;
-use super::distinct::Distinct;
-use super::number_summary::NumberSummary;
+use crate::full_text::aggregate::answers::distinct::Distinct;
+use crate::full_text::aggregate::answers::number_summary::NumberSummary;
+use crate::full_text::aggregate::bucket_key::BucketKey;
 use crate::full_text::plan::{Aggregation, AggregationKind};
 
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use crate::full_text::plan::{QueryPlan, SortField};
 use crate::full_text::query::compile::index_fields::{IndexFields, column_name};
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::collect::{Collected, Segments, Visible, rounded, visit_all};
-use crate::full_text::query::run::sort_position::Position;
-use crate::full_text::query::run::sort_values::SortValue;
+use crate::full_text::query::run::ordered::sort_position::Position;
+use crate::full_text::query::run::ordered::sort_values::SortValue;
 use crate::full_text::segment_columns::SegmentColumns;
 
 pub const KEY_FIELD: &str = "_id";

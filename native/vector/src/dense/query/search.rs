@@ -2,15 +2,17 @@
 
 use sundew_base::error::EngineError;
 
-use super::copies::key_of;
-use super::dense_index::DenseIndex;
-use super::graph::{CodedQuery, Scratch};
-use super::graph_search::GraphSearch;
-use super::nearest::{Nearest, Neighbour};
-use super::options::DistanceBounds;
-use super::search_cost::{FOLDS_MAX, SURE_EFFORT, candidates_for, candidates_in, rows_for, scanned_among, scanned_for};
-use super::search_state::{Candidates, DenseSearch};
-use super::segment::{Segment, SegmentRows, Snapshot};
+use crate::dense::dense_index::DenseIndex;
+use crate::dense::graph::{CodedQuery, Scratch};
+use crate::dense::options::DistanceBounds;
+use crate::dense::query::graph_search::GraphSearch;
+use crate::dense::query::nearest::{Nearest, Neighbour};
+use crate::dense::query::search_cost::{
+    FOLDS_MAX, SURE_EFFORT, candidates_for, candidates_in, rows_for, scanned_among, scanned_for,
+};
+use crate::dense::query::search_state::{Candidates, DenseSearch};
+use crate::dense::rows::copies::key_of;
+use crate::dense::segment::{Segment, SegmentRows, Snapshot};
 use crate::errors::invalid_query;
 use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
 use sundew_base::bit_set::BitSet;

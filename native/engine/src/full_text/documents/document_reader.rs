@@ -8,13 +8,13 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use tantivy::DateTime;
 use tantivy::tokenizer::{PreTokenizedString, Token, TokenStream};
 
-use super::dates::parse_date;
-use super::document::{IndexedDocument, Scalar};
-use super::fields::Fields;
-use super::geo_values::{points_of, shape_of};
-use super::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
-use super::slots::SlotTable;
 use crate::frame::Row;
+use crate::full_text::dates::parse_date;
+use crate::full_text::documents::document::{IndexedDocument, Scalar};
+use crate::full_text::documents::geo_values::{points_of, shape_of};
+use crate::full_text::fields::Fields;
+use crate::full_text::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
+use crate::full_text::slots::SlotTable;
 
 /// Longer strings have no exact form, neither in a term nor in a column; bytes.
 pub const EXACT_BYTES_MAX: usize = 256;
@@ -46,7 +46,7 @@ impl DocumentReader {
         document.ttl_base_ms = row.ttl_base_ms;
         let mut target = Target { table, slots: &self.slots, fields: &self.fields, document };
         let mut json = serde_json::Deserializer::from_str(body);
-        let root = Member { target: &mut target, node: super::mapping::ROOT };
+        let root = Member { target: &mut target, node: crate::full_text::mapping::ROOT };
         root.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| error.to_string())?;
         if row.written_ms > 0 {
             target.take_written(row.written_ms);
@@ -127,7 +127,7 @@ impl Target<'_> {
 
     /// The time of the write is a member of every document; it stands beside the bodies that do not say it.
     fn take_written(&mut self, milliseconds: u64) {
-        let node = self.table.child(super::mapping::ROOT, TIMESTAMP);
+        let node = self.table.child(crate::full_text::mapping::ROOT, TIMESTAMP);
         self.push(node, Scalar::Date(DateTime::from_timestamp_millis(milliseconds as i64)));
     }
 
@@ -242,7 +242,7 @@ pub fn overflow_prefix(path: &str) -> String {
 }
 
 /// What the tokens of all overflow paths of one analyzer begin with. No path begins with a zero character.
-pub fn overflow_all_prefix(analyzer: super::analysis::Analyzer) -> String {
+pub fn overflow_all_prefix(analyzer: crate::full_text::analysis::Analyzer) -> String {
     format!("\0{}\0", analyzer.name())
 }
 
