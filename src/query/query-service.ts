@@ -115,7 +115,8 @@ export class QueryService {
     const planned: PlannedQuery = { ...asked, plan: search.plan };
     using lease = await table.lease();
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
-    const searched = { search, target, run: this.#deps.run, caller, deadline };
+    const { schema } = table.settings;
+    const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     let executed: ExecutedQuery;
     try {
       executed = planned.join

@@ -282,6 +282,22 @@ describe('pages of joined rows', () => {
     expect(await strategy('parts', ofPart('words'), part)).toEqual(['broadcast', 'hash', 400, 1]);
   });
 
+  test('need not look at hits that cannot have a row, where few rows can', async () => {
+    const profile = async (join: object, more: object = {}) => {
+      const request = { table: 'events', full_text_search: { match_all: {} }, limit: 1_000, profile: true };
+      const result = await ask({ ...request, join, ...more });
+      expect(result.hits.total).toEqual({ value: 40, relation: 'exact' });
+      return result.profile?.join;
+    };
+    expect(await profile(marked)).toMatchObject({ left_rows: 40, right_rows: 40 });
+    const on = { left_field: 'n', right_field: 'n' };
+    const narrow = { filter_query: { ids: Array.from({ length: 40 }, (_, at) => `e${String(at).padStart(4, '0')}`) } };
+    expect(await profile({ right_table: 'events', on, right_filters: narrow })).toMatchObject({ left_rows: 40 });
+    // They are all counted by aggregations.
+    const aggregations = { all: { type: 'count', field: 'n' } };
+    expect(await profile(marked, { aggregations })).toMatchObject({ left_rows: 1_000 });
+  });
+
   test('of vectors look further than the nearest until the page is full', async () => {
     const indexes = { v: { type: 'embeddings', external: true, dimension: 2 } };
     const rows = Array.from({ length: 300 }, (_, at) => [`v${at}`, { n: at, _embeddings: { v: [at + 1, 1] } }]);

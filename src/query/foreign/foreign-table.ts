@@ -40,6 +40,11 @@ export class ForeignTable implements RightSide {
     throw invalidQuery('foreign_sources', `the foreign table has no column "${missing.slice(0, 64)}"`);
   }
 
+  /** A database would have to be asked for all of them. */
+  async few(): Promise<undefined> {
+    return undefined;
+  }
+
   all(): Promise<RightRow[]> {
     return this.#select(() => []);
   }

@@ -1,15 +1,41 @@
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { isObject, type Members } from '../nodes/query-members.ts';
+import { anyOf, type PlanNode } from '../plan/plan-nodes.ts';
+import { keyOfValue, type Scalar } from './joined-row.ts';
 
 /** Types of fields whose values an index holds whole. */
 const exactTypes = ['keyword', 'link', 'numeric', 'boolean'];
 const exactJsonTypes = ['number', 'integer', 'boolean'];
 
+/** Longer strings have no column of their own in an index. */
+const exactCharsMax = 64;
+
+/**
+ * What finds every document that has one of the values in the field, and maybe others; undefined where an index does not
+ * find all of them.
+ */
+export function nodeOfValues(schema: TableSchema, field: string, values: readonly Scalar[]): PlanNode | undefined {
+  if (field === '_id') return { kind: 'ids', ids: values.flatMap((value) => keyOfValue(value) ?? []), boost: 1 };
+  if (!values.every(isIndexed) || !hasExactForm(schema, field)) return undefined;
+  return anyOf(
+    values.map((value) =>
+      typeof value === 'boolean'
+        ? { kind: 'bool_field', field, value, boost: 1 }
+        : { kind: 'term', field, value, boost: 1 },
+    ),
+  );
+}
+
+/** Dates are indexed as instants, long strings not as a whole. */
+function isIndexed(value: Scalar): boolean {
+  return typeof value !== 'string' || (value.length <= exactCharsMax && !/^\s*\d{4}-\d\d/.test(value));
+}
+
 /**
  * Whether an index finds every document that has a value in the field, for all that the schema says. Where it does not say
  * enough the answer is no.
  */
-export function hasExactForm(schema: TableSchema, path: string): boolean {
+function hasExactForm(schema: TableSchema, path: string): boolean {
   if (schema.dynamic_templates !== undefined) return false;
   const schemas = Object.values(schema.document_schemas ?? {});
   return schemas.length > 0 && schemas.every(({ schema: root }) => isObject(root) && isExactIn(root, path));

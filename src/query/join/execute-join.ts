@@ -1,3 +1,5 @@
+import { must } from '../../lib/assert.ts';
+import type { TableSchema } from '../../protocol/database/tables.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import { isAtLeast } from '../execution/index-freshness.ts';
 import type { CursorPosition } from '../execution/page-cursor.ts';
@@ -5,6 +7,7 @@ import type { ExecutedQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
 import type { WholeSearch } from '../inputs/bring-inputs.ts';
 import type { QueryDeadline } from '../query-deadline.ts';
+import { nodeOfValues } from './exact-form.ts';
 import { positionOf, readPosition, wasShown } from './join-cursor.ts';
 import type { JoinPlan } from './join-plan.ts';
 import { JoinStage, type StageReport } from './join-stage.ts';
@@ -16,6 +19,8 @@ import type { RightSide } from './right-side.ts';
 interface JoinSearch {
   readonly search: WholeSearch;
   readonly plan: JoinPlan;
+  /** Of the searched table. */
+  readonly schema: TableSchema;
   /** One for each join. */
   readonly rights: readonly RightSide[];
   readonly target: QueryTarget;
@@ -33,8 +38,9 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
   const { freshness } = target;
   const isFresh = isAtLeast(freshness.shown(), freshness.heads());
   const resume = search.plan.cursor && readPosition(search.plan.cursor);
-  const left = new LeftHits({ ...asked, search: { ...search, plan: leftPlan(search.plan, resume?.previous) } });
-  const stages = plan.joins.map((join, at) => new JoinStage(join, rights[at] as RightSide, at));
+  const stages = plan.joins.map((join, at) => new JoinStage(join, must(rights[at], 'a side for each join'), at));
+  const narrowed = await narrowedPlan(leftPlan(search.plan, resume?.previous), asked, must(stages[0], 'a join'));
+  const left = new LeftHits({ ...asked, search: { ...search, plan: narrowed } });
   const { limit, offset } = plan.page;
   const wanted = plan.countOnly ? Number.POSITIVE_INFINITY : offset + limit;
   const previous = new Map<Hit, CursorPosition | undefined>();
@@ -43,10 +49,12 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
   const page: JoinedRow[] = [];
   let total = 0;
   let isWhole = true;
+  let best: number | undefined;
   for await (const batch of rows) {
     for (const row of batch) {
       if (resume && wasShown(row, resume)) continue;
       total += 1;
+      best ??= row.hit?.score;
       if (total > offset && page.length < limit && !plan.countOnly) page.push(row);
     }
     if (total > wanted) {
@@ -69,7 +77,7 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
     totalIsExact: isWhole && !isPartial && isCurrent && resume === undefined,
     isPartial,
     damaged: left.damaged,
-    maxScore: left.first?.maxScore ?? 0,
+    maxScore: search.plan.sort.length > 0 ? Math.max(0, ...hits.map(({ score }) => score)) : (best ?? 0),
     aggregations: left.first?.aggregations,
     profile: profileOf(left.first?.profile, plan, stages),
   };
@@ -81,6 +89,22 @@ function leftPlan(
   previous: CursorPosition | undefined,
 ): WholeSearch['plan'] {
   return previous ? { ...plan, cursor: { ...previous, before: false } } : plan;
+}
+
+/**
+ * The search for hits that the first join lets through, where that is known beforehand: hits without a row need not be
+ * looked at one by one. Aggregations count them, and ranks of searches by vectors depend on them.
+ */
+async function narrowedPlan(
+  plan: WholeSearch['plan'],
+  { plan: { joins }, schema }: JoinSearch,
+  stage: JoinStage,
+): Promise<WholeSearch['plan']> {
+  const [join] = joins;
+  if (!join || plan.aggregations || plan.legs) return plan;
+  const values = await stage.valuesOfHits();
+  const node = values && nodeOfValues(schema, join.left.path, values);
+  return node ? { ...plan, filter: [...plan.filter, node] } : plan;
 }
 
 /** Hits as rows without joined ones; `previous` learns which hit came before each, `before` being that of the first. */

@@ -11,6 +11,7 @@ import {
   nameOfValue,
   type RightRow,
   rightValues,
+  type Scalar,
 } from './joined-row.ts';
 import type { RightSide } from './right-side.ts';
 
@@ -51,7 +52,7 @@ export class JoinStage {
   #all: readonly RightRow[] | undefined;
   #byValue: ReadonlyMap<string, readonly RightRow[]> | undefined;
   /** The values of each row, where all are compared. */
-  #values: readonly (readonly (string | number | boolean)[])[] | undefined;
+  #values: readonly (readonly Scalar[])[] | undefined;
   /** All, and those since other requests had their turn. */
   #comparisons = { all: 0, since: 0 };
   /** Joins before this one. */
@@ -61,6 +62,24 @@ export class JoinStage {
     this.#join = join;
     this.#right = right;
     this.#position = position;
+  }
+
+  /**
+   * The values of which a hit must have one in the left field, where that can be known before any hit is; undefined where
+   * hits without a row stay, or where reading all rows of the right side would take longer than it saves.
+   */
+  async valuesOfHits(): Promise<Scalar[] | undefined> {
+    const { type, operator, rightField, hint } = this.#join;
+    if (type !== 'inner' || operator !== 'eq' || hint !== undefined) return undefined;
+    const rows = await this.#right.few(restrictingRowsMax);
+    if (!rows) return undefined;
+    this.#all = rows;
+    const reason = `the ${rows.length} rows of the right side were read first, and only hits with one of their values`;
+    Object.assign(this.report, { strategy: 'broadcast', access: 'hash', reason, rightRows: rows.length });
+    const values = new Map(
+      rows.flatMap((row) => rightValues(row, rightField).map((each) => [nameOfValue(each), each])),
+    );
+    return rightField === '_id' ? [...values.values()].flatMap(asInHits) : [...values.values()];
   }
 
   async *run(batches: AsyncIterable<readonly JoinedRow[]>): AsyncGenerator<JoinedRow[]> {
@@ -125,7 +144,7 @@ export class JoinStage {
   }
 
   /** By keys or an index where that looks at fewer rows than reading all of them; undefined where it does not. */
-  #lookUp(values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
+  #lookUp(values: readonly Scalar[]): Promise<RightRow[]> | undefined {
     const { rightField, hint, type } = this.#join;
     const right = this.#right;
     const note = (strategy: StageReport['strategy'], access: StageReport['access'], reason: string) =>
@@ -202,6 +221,14 @@ export class JoinStage {
     }
     return this.#all;
   }
+}
+
+/** Rows whose values narrow a search. */
+const restrictingRowsMax = 1_000;
+
+/** A key is also found by the number of its digits. */
+function asInHits(key: Scalar): Scalar[] {
+  return String(Number(key)) === key ? [key, Number(key)] : [key];
 }
 
 /** Rows that are read in the time of looking one value up. */

@@ -18,7 +18,7 @@ export interface JoinedRow {
   readonly rights: readonly (RightRow | undefined)[];
 }
 
-type Scalar = string | number | boolean;
+export type Scalar = string | number | boolean;
 
 /** The scalars of a row at the left field of a join. */
 export function leftValues({ hit, rights }: JoinedRow, { join, path }: LeftField): Scalar[] {

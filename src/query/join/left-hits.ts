@@ -14,7 +14,7 @@ interface LeftSearch {
   readonly deadline: QueryDeadline;
 }
 
-const windowHitsMin = 64;
+const windowHitsMin = 16;
 const windowHitsMax = 4_096;
 
 /** The hits of a search in their order, pulled in windows that grow, until there are no more or nobody pulls. */
@@ -52,7 +52,7 @@ export class LeftHits {
       this.isPartial ||= executed.isPartial || (!this.isExhausted && isTooFar === true);
       isOver = this.isExhausted || isTooFar === true;
       if (fresh.length > 0) yield fresh;
-      size = Math.min(windowHitsMax, size * 2);
+      size = Math.min(windowHitsMax, size * 4);
       plan = nextWindow(base, plan, executed, size);
     }
   }

@@ -4,6 +4,8 @@ import type { RightRow } from './joined-row.ts';
 export interface RightSide extends Disposable {
   /** Rows before filters, as far as that is known. */
   readonly rows: number | undefined;
+  /** Every row, where they are at most `max` and that is quickly known; else undefined. */
+  few(max: number): Promise<RightRow[] | undefined>;
   /** Every row. Fails with `limit_exceeded` where they are too many to be held. */
   all(): Promise<RightRow[]>;
   /** The rows of these keys; undefined where rows cannot be found so. */

@@ -8,9 +8,9 @@ import { matchStored, openTarget } from '../execution/open-target.ts';
 import { executeQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
-import { anyOf, type PlanNode } from '../plan/plan-nodes.ts';
+import { matchAll, type PlanNode } from '../plan/plan-nodes.ts';
 import type { SearchableTable } from '../searchable-table.ts';
-import { hasExactForm } from './exact-form.ts';
+import { nodeOfValues } from './exact-form.ts';
 import type { RightRow } from './joined-row.ts';
 import type { RightSide } from './right-side.ts';
 import { RowBudget } from './row-budget.ts';
@@ -27,8 +27,8 @@ interface RightTableDeps {
   readonly caller: QueryCaller;
 }
 
-/** Longer strings have no column of their own in an index. */
-const exactCharsMax = 64;
+/** Rows of a table that are all read before any hit is looked for. */
+const fewRows = 256;
 const pageRows = 1_024;
 /** Searches of one lookup when the index that it began with is closed under it. */
 const attemptsMax = 3;
@@ -48,6 +48,14 @@ export class RightTable implements RightSide {
   get rows(): number {
     const { lease } = this.#deps;
     return lease.ranges.reduce((rows, { stored }) => rows + stored.info().documents, 0);
+  }
+
+  async few(max: number): Promise<RightRow[] | undefined> {
+    const { filter, keyPrefix, limit } = this.#deps;
+    if (this.rows <= fewRows) return this.all();
+    if (limit !== undefined || (filter === undefined && keyPrefix === undefined)) return undefined;
+    const rows = await this.#byNode(matchAll, max + 1);
+    return rows.length > max ? undefined : rows;
   }
 
   /** As the rows are stored, whatever indexes show. */
@@ -89,20 +97,21 @@ export class RightTable implements RightSide {
 
   byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
     const { limit, table } = this.#deps;
-    const isFound = limit === undefined && values.every(isIndexed) && hasExactForm(table.settings.schema, field);
-    return isFound ? this.#byValues(field, values) : undefined;
+    const node = limit === undefined ? nodeOfValues(table.settings.schema, field, values) : undefined;
+    return node && this.#byNode(node);
   }
 
-  async #byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> {
+  /** `max`: rows that are enough. */
+  async #byNode(node: PlanNode, max = Number.POSITIVE_INFINITY): Promise<RightRow[]> {
     const { table, lease, clock, caller } = this.#deps;
-    const plan = this.#planOf(field, values);
+    const plan = this.#planOf(node);
     const searched = { table, ranges: lease.ranges, clock, signal: caller.signal };
     for (let attempt = 1; ; attempt += 1) {
       const target = await openTarget(searched, { plan, waitForIndexMs: undefined }, clock.nowMs());
       // What an index has yet to show would be missing from the join.
       if (!(await target.freshness.waitUntilShown(target.freshness.heads()))) this.isCurrent = false;
       try {
-        return await this.#search(plan, target);
+        return await this.#search(plan, target, max);
       } catch (error) {
         // A schema change has closed an index between two looks at it.
         if (target.isOpen() || attempt === attemptsMax) throw error;
@@ -110,9 +119,9 @@ export class RightTable implements RightSide {
     }
   }
 
-  async #search(asked: NativePlan, target: QueryTarget): Promise<RightRow[]> {
+  async #search(asked: NativePlan, target: QueryTarget, max: number): Promise<RightRow[]> {
     const { run, caller } = this.#deps;
-    const plan = { ...asked };
+    const plan = { ...asked, limit: Math.min(pageRows, max) };
     const budget = new RowBudget();
     const rows: RightRow[] = [];
     for (;;) {
@@ -121,29 +130,23 @@ export class RightTable implements RightSide {
       if (isPartial) this.isCurrent = false;
       for (const { document } of hits) budget.add(document, rows);
       const place = hits.at(-1)?.place;
-      if (hits.length < pageRows || !place) return rows;
+      if (hits.length < plan.limit || rows.length >= max || !place) return rows;
       plan.cursor = { ...place, before: false };
     }
   }
 
-  #planOf(field: string, values: readonly (string | number | boolean)[]): NativePlan {
+  #planOf(node: PlanNode): NativePlan {
     const { filter, keyPrefix } = this.#deps;
-    const terms = values.map(
-      (value): PlanNode =>
-        typeof value === 'boolean'
-          ? { kind: 'bool_field', field, value, boost: 1 }
-          : { kind: 'term', field, value, boost: 1 },
-    );
     return {
       exclusion: [],
       total_exact_up_to: 0,
       ...filter,
-      filter: [...(filter?.filter ?? []), anyOf(terms)],
+      filter: [...(filter?.filter ?? []), node],
       ...(keyPrefix ? { key_prefix: keyPrefix } : {}),
       ...(this.#expiredAtOrBeforeMs === undefined ? {} : { expired_at_or_before_ms: this.#expiredAtOrBeforeMs }),
       count_only: false,
       exact_total: false,
-      limit: pageRows,
+      limit: 0,
       offset: 0,
       sort: [{ field: '_id', desc: false }],
     };
@@ -179,9 +182,4 @@ function documentOf(range: IndexedRange | undefined, key: string): StoredDocumen
 /** Whether a damaged row would be joined cannot be told; of a hidden one not even that it is there. */
 function damagedRow(): ServiceError {
   return new ServiceError('data_corrupted', 'join: a stored document of the right table does not match its checksum');
-}
-
-/** Dates are indexed as instants, long strings not as a whole. */
-function isIndexed(value: string | number | boolean): boolean {
-  return typeof value !== 'string' || (value.length <= exactCharsMax && !/^\s*\d{4}-\d\d/.test(value));
 }
