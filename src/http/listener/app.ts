@@ -73,10 +73,12 @@ export class App {
     const handlers: Record<string, Record<string, Handler>> = {};
     for (const { method, path, compile } of this.#elysia.routes) {
       let composed: Composed | undefined;
+      // The runtime builds an object of parameters for whoever asks.
+      const hasParams = path.includes(':');
       const serve: Handler = (request) => {
         composed ??= compile() as unknown as Composed;
         const exchange = this.#rules.begin(request);
-        return composed({ request, params: request.params, exchange, set: untouched });
+        return composed({ request, params: hasParams ? request.params : undefined, exchange, set: untouched });
       };
       const alsoHead = method === 'GET' ? { HEAD: serve } : {};
       handlers[path] = { ...handlers[path], [method]: serve, ...alsoHead };

@@ -66,6 +66,7 @@ type ExchangeContext = { readonly exchange: Exchange; readonly params: Record<st
 const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
 /** Of a path in the access log. */
 const pathCharsMax = 500;
+const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(hundredth / 100));
 const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
 
 /**
@@ -242,12 +243,12 @@ export class RequestRules implements ExchangeHost {
     const durationMs = this.#options.clock.monotonicMs() - exchange.startedMs;
     this.#report(exchange, answer.status, durationMs);
     this.#options.audit?.(exchange, answer.status);
-    const response = toResponse(answer, exchange.requestId, `${exchange.timings}total;dur=${durationMs.toFixed(2)}`);
-    const { headers } = response;
-    if (isInferenceRoute(exchange.route)) addInferenceHeaders(headers, durationMs, this.#options.permits);
+    const response = toResponse(answer, exchange.requestId, `${exchange.timings}${totalTiming(durationMs)}`);
+    // The headers of a response are asked for only where something is added: the runtime then has to build them.
+    if (isInferenceRoute(exchange.route)) addInferenceHeaders(response.headers, durationMs, this.#options.permits);
     // The runtime closes the socket when asked to, but does not say so.
-    if (this.inFlight.draining || wantsClose(exchange.request)) headers.set('connection', 'close');
-    if (exchange.openToOrigin !== undefined) openTo(exchange.openToOrigin, headers);
+    if (this.inFlight.draining || wantsClose(exchange.request)) response.headers.set('connection', 'close');
+    if (exchange.openToOrigin !== undefined) openTo(exchange.openToOrigin, response.headers);
     exchange.response = response;
     return response;
   }
@@ -289,6 +290,15 @@ function toResponse(answer: Reply | Response, requestId: string, timing: string)
   const response = new Response(text, { status, headers });
   for (const name in own) response.headers.set(name, own[name] ?? '');
   return response;
+}
+
+/** `total;dur=0.42`; those of short requests are kept, because writing a fraction costs as much as the rest of the header. */
+function totalTiming(durationMs: number): string {
+  return keptTimings[Math.round(durationMs * 100)] ?? timingText(durationMs);
+}
+
+function timingText(durationMs: number): string {
+  return `total;dur=${durationMs.toFixed(2)}`;
 }
 
 function setCommon(headers: Headers, requestId: string, timing: string): void {
