@@ -4,6 +4,7 @@ import { aggregations } from './cases/aggregations.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { embed } from './cases/embed.ts';
+import { enrichment } from './cases/enrichment.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
@@ -58,6 +59,7 @@ export const benchCases: readonly BenchCase[] = [
   vectorScale,
   imageResize,
   embed,
+  enrichment,
   sse,
   generateDecode,
   generatePrefix,

@@ -160,6 +160,32 @@ describe('sync_level "enrichments"', () => {
   });
 });
 
+describe('a merge with sync_level "enrichments"', () => {
+  const merge = (table: string, records: object, last_merged_id = '') =>
+    server.send<Record<string, unknown>>('POST', `/db/v1/tables/${table}/merge`, {
+      records,
+      last_merged_id,
+      sync_level: 'enrichments',
+    });
+
+  test('embeds what is new or changed before anything is written, takes vectors along with deletions, and is whole', async () => {
+    await createTable('merged');
+    const first = { a: { text: 'amber' }, b: { text: 'birch' }, c: { text: 'cedar' } };
+    expect((await merge('merged', first)).status).toBe(200);
+    expect(await statusOf('merged')).toMatchObject({ doc_count: 3, source_coverage: { produced: 0 } });
+    const before = await vectorOf('merged', 'c');
+    expect((await merge('merged', { a: { text: 'acacia' }, c: { text: 'cedar', n: 1 } })).status).toBe(200);
+    expect((await server.send('GET', '/db/v1/tables/merged/lookup/b')).status).toBe(404);
+    expect(await nearest('merged', 'a')).toEqual(['a']);
+    expect(await vectorOf('merged', 'c')).toEqual(before as number[]);
+    expect(await statusOf('merged')).toMatchObject({ doc_count: 2, source_coverage: { produced: 0 } });
+    const refused = await merge('merged', { a: { text: 'ash' }, z: { text: 7 } });
+    expect(refused).toMatchObject({ status: 400, body: { code: 'enrichment_failed' } });
+    const { body } = await server.send('GET', '/db/v1/tables/merged/lookup/a');
+    expect(body).toMatchObject({ text: 'acacia' });
+  });
+});
+
 describe('the configuration of a managed index is refused', () => {
   beforeAll(() => createTable('refusals', {}));
 
