@@ -2,12 +2,14 @@ import type { ManagedSource } from '../index-kinds/managed-source.ts';
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { TemplateContent } from './media/template-media.ts';
+import { onlyImage } from './media/only-image.ts';
+import type { TemplateContent, TemplateMedium } from './media/template-media.ts';
 import type { RenderedPart } from './template/render-template.ts';
 
-/** The source of a vector in a document: a text, nothing, or a value that cannot be embedded. */
+/** The source of a vector in a document: a text, an image, nothing, or a value that cannot be embedded. */
 export type Source =
   | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'image'; readonly image: TemplateMedium }
   | { readonly kind: 'none' }
   | { readonly kind: 'invalid'; readonly error: ServiceError };
 
@@ -71,14 +73,8 @@ async function withMedia(
     if (resolve === undefined) {
       throw new ServiceError('invalid_media', 'this database was opened without a reader of media');
     }
-    const texts = (await resolve(parts, call)).map((content) => {
-      if (typeof content === 'string') return content;
-      throw new ServiceError(
-        'invalid_media',
-        `a template of an index gives a text, but has ${content.mediaType} in it`,
-      );
-    });
-    return sourceWith(texts.join('').trim());
+    const content = onlyImage(await resolve(parts, call), 'a template of an index');
+    return typeof content === 'string' ? sourceWith(content.trim()) : { kind: 'image', image: content };
   } catch (error) {
     // A document that ends the process which reads it must not keep the others waiting.
     if (call.signal.aborted || !(error instanceof ServiceError)) throw error;

@@ -1,5 +1,5 @@
 import type { InferenceCall } from '../inference/admission.ts';
-import type { SparseVector } from '../inference/embeddings/embed-items.ts';
+import type { EmbedItem, SparseVector } from '../inference/embeddings/embed-items.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -13,12 +13,12 @@ export type Embedded = { readonly vector: Vector } | { readonly error: ServiceEr
 export type WantedVectors = number | undefined;
 
 /**
- * One vector for each text. Throws a fault of the provider, where nothing was embedded; a fault of a text stands in its
+ * One vector for each text or image. Throws a fault of the provider, where nothing was embedded; a fault of a text stands in its
  * place. A request that the provider refuses because of one text is sent again text by text.
  */
 export async function embedTexts(
   embedder: Embedder,
-  texts: readonly string[],
+  texts: readonly EmbedItem[],
   dimension: WantedVectors,
   call: InferenceCall,
 ): Promise<Embedded[]> {

@@ -1,5 +1,6 @@
 import { limits } from '../config/limits.ts';
 import type { InferenceCall } from '../inference/admission.ts';
+import type { EmbedItem } from '../inference/embeddings/embed-items.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { must } from '../lib/assert.ts';
 import { readDenseSet } from '../lib/parts/dense-set-part.ts';
@@ -7,6 +8,7 @@ import { formOfBody, partForm } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
+import type { TemplateMedium } from './media/template-media.ts';
 import type { PartDefinition } from './part-definition.ts';
 import type { PartOutcome } from './part-outcome.ts';
 import { type Piece, piecesOf } from './text-pieces.ts';
@@ -32,6 +34,12 @@ type Plan =
   | { readonly kind: 'text'; readonly hash: Uint8Array }
   | { readonly kind: 'pieces'; readonly hash: Uint8Array; readonly pieces: readonly Piece[] };
 
+/** A text or an image to be embedded, and its bytes. */
+interface WantedItem {
+  readonly item: EmbedItem;
+  readonly size: number;
+}
+
 /** Vectors that are kept for the next texts that are equal, or for a document whose result came too late. */
 const recentMax = 256;
 
@@ -40,8 +48,8 @@ export class PartBatch {
   readonly #definition: PartDefinition;
   readonly #recent: Map<string, Vector>;
   readonly #rows: { row: DocumentRow; known: PartOutcome | Plan }[] = [];
-  /** Name -> text, of those that have to be embedded. */
-  readonly #texts = new Map<string, string>();
+  /** By name, those that have to be embedded. */
+  readonly #texts = new Map<string, WantedItem>();
   /** Name -> vector, of those that need not. */
   readonly #vectors = new Map<string, Vector>();
   #bytes = 0;
@@ -69,10 +77,14 @@ export class PartBatch {
     if (source.kind === 'none') return settle({ kind: 'none' });
     if (source.kind === 'invalid') return settle({ kind: 'failed', error: source.error, isFinal: true });
     const { fingerprintOfSource, chunker } = this.#definition;
-    const hash = sourceHash(fingerprintOfSource, source.text);
+    const item = source.kind === 'text' ? source.text : imageItem(source.image);
+    // No text begins like this one: control characters have no place in a media type.
+    const made = source.kind === 'text' ? source.text : `\0${source.image.mediaType}\0${source.image.base64}`;
+    const hash = sourceHash(fingerprintOfSource, made);
     if (held?.hash && Buffer.compare(held.hash, hash) === 0) return settle({ kind: 'kept' });
-    if (chunker) return this.#planPieces(source.text, hash, held).then(settle);
-    this.#want(hash, source.text);
+    if (chunker && source.kind === 'text') return this.#planPieces(source.text, hash, held).then(settle);
+    if (chunker) return settle({ kind: 'failed', error: imageInChunks(), isFinal: true });
+    this.#want(hash, item, made.length);
     return settle({ kind: 'text', hash });
   }
 
@@ -84,7 +96,7 @@ export class PartBatch {
       if (pieces.length === 0) return { kind: 'none' };
       this.#vectorBytes += 4 * cutFor.dimension * pieces.length;
       this.#takeHeld(held);
-      for (const piece of pieces) this.#want(piece.hash, piece.text);
+      for (const piece of pieces) this.#want(piece.hash, piece.text, piece.text.length);
       return { kind: 'pieces', hash, pieces };
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'item') throw error;
@@ -99,13 +111,13 @@ export class PartBatch {
     for (const { hash, vector } of readDenseSet(body)) this.#vectors.set(nameOf(hash), vector);
   }
 
-  #want(hash: Uint8Array, text: string): void {
+  #want(hash: Uint8Array, item: EmbedItem, size: number): void {
     const name = nameOf(hash);
     const recent = this.#vectors.get(name) ?? this.#recent.get(name);
     if (recent) this.#vectors.set(name, recent);
     if (recent || this.#texts.has(name)) return;
-    this.#texts.set(name, text);
-    this.#bytes += text.length;
+    this.#texts.set(name, { item, size });
+    this.#bytes += size;
   }
 
   /** Embeds all texts. Throws a fault of the provider. In the order of the documents. */
@@ -113,7 +125,12 @@ export class PartBatch {
     const errors = new Map<string, ServiceError>();
     for (const texts of requestsOf(this.#texts)) {
       const { embedder, dimension } = this.#definition;
-      const embedded = await embedTexts(embedder(), [...texts.values()], dimension, call);
+      const embedded = await embedTexts(
+        embedder(),
+        [...texts.values()].map(({ item }) => item),
+        dimension,
+        call,
+      );
       for (const [at, name] of [...texts.keys()].entries()) {
         const result: Embedded = must(embedded[at], 'an answer for each text');
         if ('error' in result) errors.set(name, result.error);
@@ -147,20 +164,31 @@ export class PartBatch {
 }
 
 /** The texts of a batch by the requests that carry them: a document may have more chunks than one request takes. */
-function* requestsOf(texts: ReadonlyMap<string, string>): Generator<Map<string, string>> {
-  let request = new Map<string, string>();
+function* requestsOf(texts: ReadonlyMap<string, WantedItem>): Generator<Map<string, WantedItem>> {
+  let request = new Map<string, WantedItem>();
   let bytes = 0;
-  for (const [name, text] of texts) {
+  for (const [name, wanted] of texts) {
     const isFull = request.size >= limits.enrichmentBatchItems || bytes >= limits.enrichmentBatchBytes;
     if (isFull) {
       yield request;
       request = new Map();
       bytes = 0;
     }
-    request.set(name, text);
-    bytes += text.length;
+    request.set(name, wanted);
+    bytes += wanted.size;
   }
   if (request.size > 0) yield request;
+}
+
+function imageItem({ mediaType, base64 }: TemplateMedium): EmbedItem {
+  return { where: 'the image of the template', mediaType, from: { base64 } };
+}
+
+function imageInChunks(): ServiceError {
+  return new ServiceError(
+    'invalid_media',
+    'an image has no chunks: leave `chunker` out of an index that embeds images',
+  );
 }
 
 function nameOf(hash: Uint8Array): string {

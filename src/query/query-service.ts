@@ -174,11 +174,10 @@ export class QueryService {
   }
 
   async #bring(planned: PlannedQuery, { table, cursor, caller, deadline, times }: BroughtFor): Promise<WholeSearch> {
-    const { requestId } = caller;
     const search = await bringInputs(planned, this.#deps, {
       table,
       cursor,
-      requestId,
+      caller,
       signal: () => deadline.signal(),
     });
     if (planned.inputs.semantic) times.end('embed');

@@ -45,6 +45,24 @@ test('documents are found by the text of the PDF, pages and files that their tem
   expect(await ask('glass beads')).toEqual(['plain']);
 });
 
+test('a question may name media, too: its template gives the text that lies there', async () => {
+  const pdf = dataUri('application/pdf', pdfOf('steam locomotives'));
+  const asked = (semantic_search: string, embedding_template: string) =>
+    server.send<{ error?: string }>('POST', '/db/v1/tables/library/query', {
+      semantic_search,
+      embedding_template,
+      indexes: ['words'],
+      limit: 1,
+    });
+  expect(hitKeys(await asked(pdf, 'history of {{media url=this}}'))).toEqual(['page']);
+  const refused = await asked('file:///etc/passwd', '{{media url=this}}');
+  expect(refused.status).toBe(400);
+  expect(refused.body.error).toContain('files may not be read from there');
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
+  const mixed = await asked(`data:image/png;base64,${png}`, 'like {{media url=this}}');
+  expect([mixed.status, mixed.body.error]).toEqual([400, expect.stringContaining('a text or one image by itself')]);
+});
+
 test('a document whose medium cannot be read stays, and is told in the status; with enrichments it is not written', async () => {
   const broken = { title: 'broken', source: dataUri('application/pdf', '%PDF-1.4 nonsense') };
   expect((await write({ broken }, 'write')).status).toBe(201);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { blue, colouredImage, green, red } from '../support/coloured-image.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 /** Queries that use the models of this server. */
@@ -108,6 +109,33 @@ describe('an embedder of this server', () => {
     expect(sparse.body.responses[0].hits.hits).toHaveLength(3);
     const which = await server.send<Answer>('POST', '/db/v1/tables/mixed/query', asked);
     expect([which.status, which.body.code]).toEqual([400, 'invalid_query']);
+  });
+
+  test('embeds the image that a template of an index names, and finds it by another image', async () => {
+    const embedder = { provider: 'service', model: 'tiny-colours' };
+    const photos = { type: 'embeddings', template: '{{media url=photo}}', embedder, distance_metric: 'cosine' };
+    const created = await server.send('POST', '/db/v1/tables/album', { indexes: { photos } });
+    expect([created.status, created.body.error]).toEqual([200, undefined]);
+    const inserts = {
+      sunset: { photo: await colouredImage([red, red, red, blue]) },
+      forest: { photo: await colouredImage([green, green, green, blue]) },
+      untitled: {},
+    };
+    const written = await server.send('POST', '/db/v1/tables/album/batch', { inserts, sync_level: 'full_index' });
+    expect([written.status, written.body.status]).toEqual([201, 'committed']);
+    const asked = { embedding_template: '{{media url=this}}', indexes: ['photos'], limit: 1 };
+    for (const [colour, key] of [
+      [red, 'sunset'],
+      [green, 'forest'],
+    ] as const) {
+      const semantic_search = await colouredImage([colour, colour, colour, colour]);
+      const { status, body } = await server.send<Answer>('POST', '/db/v1/tables/album/query', {
+        ...asked,
+        semantic_search,
+      });
+      expect([status, body.code]).toEqual([200, undefined]);
+      expect(body.responses[0].hits.hits.map(({ _id }) => _id)).toEqual([key]);
+    }
   });
 
   test('that is not installed is refused when the index is created', async () => {

@@ -2,7 +2,7 @@ import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 import type { InferenceCall } from '../admission.ts';
-import type { Embeddings } from '../embeddings/embed-items.ts';
+import type { Embeddings, EmbedItem } from '../embeddings/embed-items.ts';
 import type { EmbedTask } from '../embeddings/task-prefix.ts';
 import type { Provider } from './provider.ts';
 
@@ -14,14 +14,14 @@ export interface Embedder {
    */
   readonly fingerprint: string;
   /**
-   * One vector for each text, dense or sparse as the model makes them; undefined for a text that cannot be embedded, with
+   * One vector for each text, or image for models that look at images, dense or sparse as the model makes them; undefined for a text that cannot be embedded, with
    * the reason in `faults`. Throws `ServiceError` for a fault of the provider (see `faultOf`): no text was embedded.
    */
-  embed(texts: readonly string[], task: EmbedTask, call: InferenceCall): Promise<Embeddings>;
+  embed(texts: readonly EmbedItem[], task: EmbedTask, call: InferenceCall): Promise<Embeddings>;
 }
 
 /** Asked once for the length of the vectors when an index is created. */
-const probeText = 'The length of this vector is to be known.';
+const probeText = 'a vector';
 
 export function embedderOf(provider: Provider, { provider: name, model, dimensions }: ProviderConfig): Embedder {
   return {
@@ -36,8 +36,8 @@ export function embedderOf(provider: Provider, { provider: name, model, dimensio
  * ends the process twice by itself is at fault. Otherwise it would keep all others waiting for ever.
  */
 async function survivingTexts(
-  texts: readonly string[],
-  embed: (texts: readonly string[]) => Promise<Embeddings>,
+  texts: readonly EmbedItem[],
+  embed: (texts: readonly EmbedItem[]) => Promise<Embeddings>,
   attempt = 1,
 ): Promise<Embeddings> {
   try {

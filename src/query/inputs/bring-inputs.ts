@@ -1,3 +1,6 @@
+import { type Caller, requireInference } from '../../access/principal.ts';
+import { onlyImage } from '../../enrichment/media/only-image.ts';
+import type { TemplateMedia, TemplateMedium } from '../../enrichment/media/template-media.ts';
 import type { Templates } from '../../enrichment/template/templates.ts';
 import { isVectorIndex, type VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
 import { faultOf } from '../../inference/providers/client/fault.ts';
@@ -7,23 +10,24 @@ import type { CursorScope, CursorSeal } from '../execution/page-cursor.ts';
 import type { NativePlan, PlanLeg } from '../plan/native-plan.ts';
 import type { PlannedQuery } from '../plan/query-plan.ts';
 import { bytesOfEmbedding } from '../request/query-vector.ts';
-import { renderedText } from '../request/rendered-text.ts';
 import type { SemanticSearch } from '../request/vector-search.ts';
 import type { SearchableTable } from '../searchable-table.ts';
-import type { QueryEmbeddings, QueryVector } from './query-embeddings.ts';
+import type { QueryEmbeddings, QuerySource, QueryVector } from './query-embeddings.ts';
 
 export interface InputSources {
   cursors: CursorSeal;
   /** Undefined where the database was opened without models. */
   embeddings: QueryEmbeddings | undefined;
   templates: Templates;
+  /** Reads what templates name; undefined where media are not taken. */
+  media?: Pick<TemplateMedia, 'resolve'> | undefined;
 }
 
 /** For whom inputs are brought. */
 interface InputScope {
   table: SearchableTable;
   cursor: CursorScope;
-  requestId: string;
+  caller: Caller;
   /** Aborted when nobody waits any more, or the time of the query is over. */
   signal(): AbortSignal;
 }
@@ -62,7 +66,7 @@ async function withText(
   plan: NativePlan,
   given: Uint8Array,
   { text: asked, template, indexes }: SemanticSearch,
-  { embeddings, templates }: InputSources,
+  { embeddings, ...templates }: InputSources,
   scope: InputScope,
 ): Promise<{ plan: NativePlan; vectors: Uint8Array }> {
   if (!embeddings) {
@@ -71,7 +75,7 @@ async function withText(
       '"semantic_search" needs models, and the database was opened without any',
     );
   }
-  const text = template === undefined ? asked : renderQuery(template, asked, templates);
+  const text = template === undefined ? asked : await renderQuery(template, asked, templates, scope);
   let at = 0;
   const ofLeg = async (leg: PlanLeg): Promise<Uint8Array> => {
     if (indexes.has(leg.name)) return embedFor(leg.name, text, embeddings, scope);
@@ -86,16 +90,31 @@ async function withText(
   };
 }
 
-/** `{{this}}` and `{{query}}` stand for the text. */
-function renderQuery(template: string, text: string, templates: Templates): string {
-  const rendered = renderedText(templates.render(template, text, { query: text }), 'embedding_template');
-  if (rendered !== undefined) return rendered;
+/** `{{this}}` and `{{query}}` stand for the text. Media are fetched for those who may use models. */
+async function renderQuery(
+  template: string,
+  text: string,
+  { templates, media }: Pick<InputSources, 'templates' | 'media'>,
+  { caller, signal }: InputScope,
+): Promise<QuerySource> {
+  const parts = templates.render(template, text, { query: text });
+  const texts = parts.filter((part) => typeof part === 'string');
+  let content: string | TemplateMedium = texts.join('');
+  if (texts.length < parts.length) {
+    requireInference(caller, 'read');
+    if (!media) throw new ServiceError('invalid_media', 'this database was opened without a reader of media');
+    content = onlyImage(await media.resolve(parts, { signal: signal() }), 'embedding_template');
+  }
+  if (typeof content !== 'string') {
+    return { where: 'embedding_template', mediaType: content.mediaType, from: { base64: content.base64 } };
+  }
+  if (content.trim() !== '') return content;
   throw new ServiceError('invalid_query', 'embedding_template: nothing is left of the text to search for');
 }
 
 async function embedFor(
   name: string,
-  text: string,
+  text: QuerySource,
   embeddings: QueryEmbeddings,
   scope: InputScope,
 ): Promise<Uint8Array> {
@@ -106,7 +125,7 @@ async function embedFor(
   const config = must(embedder, 'a text for an index with an embedder');
   const signal = scope.signal();
   try {
-    const vector = await embeddings.embed(config, text, scope.requestId, signal);
+    const vector = await embeddings.embed(config, text, scope.caller.requestId, signal);
     return fitting(vector, vectorIndexOf(definition));
   } catch (error) {
     throw signal.aborted ? error : embeddingFailure(error, name);

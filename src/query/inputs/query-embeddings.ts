@@ -1,6 +1,7 @@
 import type { LRUCache } from 'lru-cache';
 import { serverCaller } from '../../access/principal.ts';
 import type { SparseVector } from '../../inference/embeddings/embed-items.ts';
+import type { MediaReference } from '../../inference/media/media-reference.ts';
 import type { Embedder } from '../../inference/providers/embedder.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -8,6 +9,9 @@ import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 import { expiringCache } from '../../runtime/expiring-cache.ts';
 
 export type QueryVector = Float32Array | SparseVector;
+
+/** What a query is embedded by: a text, or an image that its template names. */
+export type QuerySource = string | MediaReference;
 
 interface QueryEmbeddingsDeps {
   /** The embedder of a configuration. */
@@ -43,7 +47,7 @@ export class QueryEmbeddings {
   }
 
   /** Throws what the embedder throws, and the reason of the signal. A text that failed is embedded again when it is asked for. */
-  async embed(config: ProviderConfig, text: string, requestId: string, signal: AbortSignal): Promise<QueryVector> {
+  async embed(config: ProviderConfig, text: QuerySource, requestId: string, signal: AbortSignal): Promise<QueryVector> {
     const embedder = this.#deps.embedder(config);
     // The same model at another address need not be the same.
     const place = [embedder.fingerprint, config.url ?? '', config.region ?? '', task, text];
@@ -94,7 +98,7 @@ export class QueryEmbeddings {
 
 async function embedOne(
   embedder: Embedder,
-  text: string,
+  text: QuerySource,
   requestId: string,
   signal: AbortSignal,
 ): Promise<QueryVector> {

@@ -165,7 +165,7 @@ function queryEmbeddings(providers: Providers, clock: Clock, limits: LimitOption
 }
 
 function buildQueries(
-  { storage, clock, limits, logger, metrics, options, providers, foreign }: DatabaseCore,
+  { storage, clock, limits, logger, metrics, options, providers, foreign, media }: DatabaseCore,
   tables: TableService,
   templates: Templates,
 ): QueryService {
@@ -175,6 +175,7 @@ function buildQueries(
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),
     templates,
+    media,
     embeddings: providers && queryEmbeddings(providers, clock, limits),
     provider: providers && ((config) => providers.provider(config)),
     foreign: foreign && ((connection, table, caller) => foreign.table(connection, table, caller)),
