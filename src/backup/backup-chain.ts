@@ -10,7 +10,7 @@ import {
 import type { ObjectStore } from './stores/object-store.ts';
 
 /** A backup with the manifests of all backups that it leans on, the oldest first. */
-interface BackupChain {
+export interface BackupChain {
   /** The backup itself. */
   readonly cluster: ClusterManifest;
   /** A table as the backup has it; undefined where it has none of the name. */
@@ -18,7 +18,7 @@ interface BackupChain {
 }
 
 /** A table of a backup, with all files that are applied one after the other. */
-interface ChainedTable {
+export interface ChainedTable {
   readonly manifest: TableManifest;
   /** By the number of the range in the manifest. */
   readonly files: readonly (readonly ArchiveFile[])[];

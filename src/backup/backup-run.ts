@@ -1,4 +1,6 @@
 import type { Caller } from '../access/principal.ts';
+import { shownIndexConfig } from '../index-kinds/managed-source.ts';
+import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { TableDefinition } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
@@ -65,6 +67,7 @@ export class BackupRun implements Disposable {
       });
       this.#copied.push({ number, table, lease, copies, parts, signal });
       for (const copy of copies) await copy.begin(signal);
+      failpoint('backup.after-table');
     } catch (error) {
       this.#fail(table, error, caller);
     }
@@ -78,6 +81,7 @@ export class BackupRun implements Disposable {
       if (bytes <= tailBytes) break;
     }
     const cut = await this.#cut();
+    failpoint('backup.after-cut');
     try {
       const manifests: { number: number; manifest: TableManifest }[] = [];
       for (const copied of [...this.#copied]) {
@@ -167,7 +171,12 @@ function manifestOf({ table, lastPartId, enrichments }: TableDefinition, ranges:
     created_ms: table.createdMs,
     settings: table.record,
     last_part_id: lastPartId,
-    indexes: table.indexes.map(({ name, partId, config, state }) => ({ name, part_id: partId, config, state })),
+    indexes: table.indexes.map(({ name, partId, config, state }) => ({
+      name,
+      part_id: partId,
+      config: withoutCredentials(config),
+      state,
+    })),
     enrichments: enrichments.map(({ partId, name, config, state, replacedBy }) => ({
       part_id: partId,
       name,
@@ -177,6 +186,12 @@ function manifestOf({ table, lastPartId, enrichments }: TableDefinition, ranges:
     })),
     ranges,
   };
+}
+
+/** The configuration of an index without the credentials that it spells out; references to secrets stay. */
+function withoutCredentials(config: string): string {
+  const stored = JSON.parse(config) as { config: object };
+  return JSON.stringify({ ...stored, config: shownIndexConfig(stored.config) });
 }
 
 /** The parts that belong to something the table has; those that a dropped index has left are not backed up. */

@@ -1,5 +1,6 @@
 import { type Caller, seesTable } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
+import { failpoint } from '../lib/failpoint.ts';
 import { isErrorCode } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
@@ -188,8 +189,10 @@ export class BackupService {
       completed_table_count: tables.length,
       tables,
     };
+    failpoint('backup.before-manifest');
     try {
       const creation = await store.create(clusterManifestName(backupId), encodeManifest(cluster));
+      failpoint('backup.after-manifest');
       if (creation === 'created') return failures;
     } catch (error) {
       return new Map(tables.map(({ name }) => [name, error]));

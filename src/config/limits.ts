@@ -210,7 +210,7 @@ export const limits = {
 
   // Jobs
   /** How long a job is kept after it has ended. */
-  jobsKeptMs: 24 * hourMs,
+  jobsKeptMs: 7 * 24 * hourMs,
 
   // Stopping
   drainDeadlineMs: 25 * secondMs,

@@ -3,7 +3,7 @@ import { type Clock, pause } from '../lib/clock.ts';
 import type { Service } from '../lib/supervise.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { JobChange, JobRecord, NewJob } from '../storage/catalog/catalog-records.ts';
-import type { JobHandler, JobRequest } from './job.ts';
+import type { JobHandler, JobOutcome, JobRequest } from './job.ts';
 
 /** Where jobs are kept: the catalog. */
 export interface JobStore {
@@ -15,6 +15,8 @@ export interface JobStore {
   get(jobId: number): JobRecord | undefined;
   /** Jobs that have not ended, in the order in which they were asked for. */
   unfinished(): JobRecord[];
+  /** Jobs of a kind, newest first, from before a job. */
+  list(kind: string, beforeId: number, limit: number): JobRecord[];
 }
 
 interface JobRunnerDeps {
@@ -55,6 +57,7 @@ export class JobRunner implements Service {
   /** Jobs of a kind without a handler wait for a process that has one. */
   handle(handler: JobHandler): void {
     this.#handlers.set(handler.kind, handler);
+    this.#wake();
   }
 
   /** Asks for a job; durable when it resolves. A repeated request gets the job that it has made before. */
@@ -74,6 +77,17 @@ export class JobRunner implements Service {
 
   get(jobId: number): JobRecord | undefined {
     return this.#deps.store.get(jobId);
+  }
+
+  /** Jobs of a kind, newest first, from before a job. */
+  list(kind: string, beforeId: number, limit: number): JobRecord[] {
+    return this.#deps.store.list(kind, beforeId, limit);
+  }
+
+  /** Notes something in a job that does not run. False when it is gone. */
+  note(jobId: number, state: unknown): Promise<boolean> {
+    const updatedMs = this.#deps.clock.nowMs();
+    return this.#deps.store.change({ jobId, state: JSON.stringify(state), updatedMs });
   }
 
   /** Ends a job where it stands. One that has ended already is left as it is. Fails with `job_not_found`. */
@@ -114,8 +128,8 @@ export class JobRunner implements Service {
     for (let attempt = job.attempt + 1; !signal.aborted; attempt += 1) {
       try {
         await store.change({ jobId: job.jobId, phase: 'running', attempt, updatedMs: clock.nowMs() });
-        await this.#work(job.jobId, signal);
-        if (!signal.aborted) await this.#end(job.jobId, 'succeeded');
+        const outcome = await this.#work(job.jobId, signal);
+        if (!signal.aborted) await this.#end(job.jobId, outcome);
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -126,18 +140,23 @@ export class JobRunner implements Service {
     }
   }
 
-  async #work(jobId: number, signal: AbortSignal): Promise<void> {
+  async #work(jobId: number, signal: AbortSignal): Promise<JobOutcome> {
     const { store, clock } = this.#deps;
     const record = store.get(jobId);
     const handler = record && this.#handlers.get(record.kind);
-    if (!record || !handler) return;
+    if (!record || !handler) return 'failed';
     const save = async (state: unknown) => {
       await store.change({ jobId, state: JSON.stringify(state), updatedMs: clock.nowMs() });
     };
-    await handler.run({ record, signal, save });
+    let outcome: JobOutcome = 'succeeded';
+    const endAs = (wanted: JobOutcome) => {
+      outcome = wanted;
+    };
+    await handler.run({ record, signal, save, endAs });
+    return outcome;
   }
 
-  #end(jobId: number, phase: 'succeeded' | 'failed' | 'cancelled'): Promise<boolean> {
+  #end(jobId: number, phase: JobOutcome): Promise<boolean> {
     const nowMs = this.#deps.clock.nowMs();
     return this.#deps.store.change({ jobId, phase, updatedMs: nowMs, expiresMs: nowMs + this.#deps.keptMs });
   }

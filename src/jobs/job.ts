@@ -6,12 +6,17 @@ export interface JobHandler {
   run(job: RunningJob): Promise<void>;
 }
 
+/** How a job has ended. */
+export type JobOutcome = 'succeeded' | 'failed' | 'cancelled';
+
 export interface RunningJob {
   readonly record: JobRecord;
   /** Aborted when the job is cancelled or the server stops; a job that stops is resumed by the next process. */
   readonly signal: AbortSignal;
   /** Keeps where the work stands, durably. A later run begins with it. */
   save(state: unknown): Promise<void>;
+  /** How the job ends when the run returns; `succeeded` unless said. */
+  endAs(outcome: JobOutcome): void;
 }
 
 export interface JobRequest {

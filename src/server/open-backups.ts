@@ -1,6 +1,8 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { BackupService } from '../backup/backup-service.ts';
 import { Locations } from '../backup/location.ts';
+import { RestoreJob } from '../backup/restore/restore-job.ts';
+import { RestoreService } from '../backup/restore/restore-service.ts';
 import type { RunningConfig } from '../config/reload.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -12,19 +14,31 @@ interface BackupParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly secrets: Secrets;
-  readonly database: Pick<Database, 'storage' | 'services'>;
+  readonly database: Pick<Database, 'storage' | 'log' | 'jobs' | 'services'>;
 }
 
-/** Backups of the database, at the locations that connections allow. */
-export function openBackups({ config, clock, logger, secrets, database }: BackupParts): BackupService {
-  const { storage } = database;
+/** Backups of the database at the locations that connections allow, and their restores. */
+export function openBackups({ config, clock, logger, secrets, database }: BackupParts): {
+  backups: BackupService;
+  restores: RestoreService;
+} {
+  const { storage, log, jobs } = database;
+  const { tables } = database.services;
   const locations = new Locations({ options: () => config.config, credentials: secrets.credentials, clock });
-  return new BackupService({
+  const backups = new BackupService({
     storage,
-    tables: database.services.tables,
+    tables,
     locations,
     clock,
     version: packageFile.version,
     onFailed: (table, error) => logger.warn('a table could not be backed up', { table }, error),
   });
+  const job = new RestoreJob({
+    tables,
+    log,
+    clock,
+    locations,
+    onFailed: (job_id, table, error) => logger.warn('a restore failed', { job_id, table }, error),
+  });
+  return { backups, restores: new RestoreService({ jobs, job, tables, locations }) };
 }

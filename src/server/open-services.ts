@@ -88,10 +88,12 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   });
   const readiness = new Readiness();
   const cluster = clusterSource(start, database, { secrets: secrets.store, providers });
-  const backups = openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
+  const { backups, restores } = openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
+  await restores.start();
   const services = {
     ...database.services,
     backups,
+    restores,
     cluster,
     secrets,
     connections,

@@ -21,8 +21,9 @@ import {
 import { checkIndexName, checkTableName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
-import type { TableRecord } from '../storage/catalog/catalog-records.ts';
+import type { JobChange, TableRecord } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
+import type { NewTable } from '../storage/storage-calls.ts';
 import { newIndex, readIndexRecord } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
@@ -43,6 +44,7 @@ export class TableService implements TableLookup {
   readonly #changes = new KeyedMutex();
   readonly #tables = new Map<string, Table>();
   readonly #owners = new Map<number, Table>();
+  readonly #staged = new Map<string, Table>();
   readonly #schemaChange: SchemaChange;
 
   constructor(parts: {
@@ -171,20 +173,33 @@ export class TableService implements TableLookup {
     await this.#changes.run(name, async () => {
       const table = this.#require(name);
       this.#tables.delete(name);
-      table.drop();
-      const heads = new Map<number, number>();
-      for (const { rangeId } of table.ranges) {
-        const head = await this.#pool.discard(rangeId);
-        if (head !== undefined) heads.set(rangeId, head);
-      }
-      const { access, catalog } = this.#storage;
-      await access.dropping(name, () => catalog.dropTable(table.id, this.#clock.nowMs(), heads));
-      for (const { rangeId } of table.ranges) {
-        this.#owners.delete(rangeId);
-        this.#storage.forgetRange(rangeId);
-      }
-      table.compiledSchema.close();
+      await this.#discard(table, (drop) => this.#storage.access.dropping(name, drop));
     });
+  }
+
+  async #discard(table: Table, around: (drop: () => Promise<void>) => Promise<void>): Promise<void> {
+    table.drop();
+    const heads = await this.#discardRanges(table);
+    await around(() => this.#storage.catalog.dropTable(table.id, this.#clock.nowMs(), heads));
+    this.#forget(table);
+  }
+
+  /** Waits for those who use the ranges and closes them; returns their last sequences, where they are known. */
+  async #discardRanges(table: Table): Promise<Map<number, number>> {
+    const heads = new Map<number, number>();
+    for (const { rangeId } of table.ranges) {
+      const head = await this.#pool.discard(rangeId);
+      if (head !== undefined) heads.set(rangeId, head);
+    }
+    return heads;
+  }
+
+  #forget(table: Table): void {
+    for (const { rangeId } of table.ranges) {
+      this.#owners.delete(rangeId);
+      this.#storage.forgetRange(rangeId);
+    }
+    table.compiledSchema.close();
   }
 
   /** Replaces the schema; returns when the change is durable, while full text may still be rebuilt behind it. */
@@ -196,6 +211,72 @@ export class TableService implements TableLookup {
   ): Promise<Table> {
     const table = this.get(name, caller, 'admin');
     await this.#schemaChange.apply(table, requested, condition);
+    return table;
+  }
+
+  /** Makes a table that nobody sees before it is published. */
+  async stage(table: NewTable): Promise<Table> {
+    return this.#adoptStaged(await this.#storage.catalog.createTable(table));
+  }
+
+  /** A staged table of an earlier attempt; undefined when there is none of the name. */
+  async findStaged(name: string): Promise<Table | undefined> {
+    const record = this.#storage.catalog.table(name);
+    return this.#staged.get(name) ?? (record?.state === 'staged' ? this.#adoptStaged(record) : undefined);
+  }
+
+  /** The names of all staged tables. */
+  stagedNames(): string[] {
+    return this.#storage.catalog.tables().flatMap(({ state, name }) => (state === 'staged' ? [name] : []));
+  }
+
+  async dropStaged(name: string): Promise<void> {
+    const table = await this.findStaged(name);
+    if (!table) return;
+    await this.#discard(table, (drop) => drop());
+    this.#staged.delete(name);
+  }
+
+  /**
+   * Gives a staged table its name, in one transaction that also notes `job`. With `replaces` it takes the place of the table
+   * that has the name: that one gives out no more leases, those under way end, and then both change at once. False, with
+   * nothing done, where the name is taken and may not be.
+   */
+  publish(staged: Table, name: string, replaces: boolean, job: JobChange): Promise<boolean> {
+    return this.#changes.run(name, async () => {
+      const old = this.#tables.get(name);
+      if (old && !replaces) return false;
+      if (!old && this.#tables.size >= limits.tablesMax) {
+        throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
+      }
+      // Opened again it has what makes the vectors of its managed indexes.
+      for (const { rangeId } of staged.ranges) await this.#pool.close(rangeId);
+      old?.replace();
+      try {
+        const heads = old ? await this.#discardRanges(old) : new Map();
+        const nowMs = this.#clock.nowMs();
+        const publication = { tableId: staged.id, name, replaces: old?.id, nowMs, heads, job };
+        const record = await this.#storage.catalog.publishTable(publication);
+        this.#staged.delete(staged.name);
+        if (old) this.#forget(old);
+        const table = this.#adopt(record, staged.settings, staged.compiledSchema);
+        await this.#schemaChange.resume(table);
+        return true;
+      } catch (error) {
+        if (old && this.#tables.get(name) === old) {
+          old.keep();
+          await this.#schemaChange.resume(old);
+        }
+        throw error;
+      }
+    });
+  }
+
+  async #adoptStaged(record: TableRecord): Promise<Table> {
+    const settings = JSON.parse(record.record) as TableSettings;
+    const table = this.#tableOf(record, settings, await CompiledSchema.compile(settings.schema));
+    this.#staged.set(table.name, table);
+    for (const { rangeId } of table.ranges) this.#owners.set(rangeId, table);
     return table;
   }
 
@@ -217,7 +298,7 @@ export class TableService implements TableLookup {
 
   /** Ends what runs in the background, so that the ranges can be closed. */
   stop(): void {
-    for (const table of this.#tables.values()) table.close();
+    for (const table of [...this.#tables.values(), ...this.#staged.values()]) table.close();
   }
 
   #require(name: string): Table {
@@ -227,7 +308,14 @@ export class TableService implements TableLookup {
   }
 
   #adopt(record: TableRecord, settings: TableSettings, compiledSchema: CompiledSchema): Table {
-    const table = new Table({
+    const table = this.#tableOf(record, settings, compiledSchema);
+    this.#tables.set(table.name, table);
+    for (const { rangeId } of table.ranges) this.#owners.set(rangeId, table);
+    return table;
+  }
+
+  #tableOf(record: TableRecord, settings: TableSettings, compiledSchema: CompiledSchema): Table {
+    return new Table({
       id: record.tableId,
       name: record.name,
       settings,
@@ -235,10 +323,8 @@ export class TableService implements TableLookup {
       indexes: record.indexes.map(readIndexRecord),
       compiledSchema,
       pool: this.#pool,
+      isStaged: record.state === 'staged',
     });
-    this.#tables.set(table.name, table);
-    for (const { rangeId } of table.ranges) this.#owners.set(rangeId, table);
-    return table;
   }
 }
 

@@ -26,8 +26,11 @@ export class Table implements TableView {
   #settings: TableSettings;
   #indexes: TableIndex[];
   #ttl: TtlPolicy | undefined;
-  readonly #closing = new AbortController();
-  #dropped = false;
+  #closing = new AbortController();
+  /** Why there are no more leases. */
+  #ended: 'dropped' | 'replaced' | undefined;
+  /** Nobody but the restore that makes it knows of the table. */
+  readonly isStaged: boolean;
   /** Validates writes. */
   compiledSchema: TableSchema;
 
@@ -39,8 +42,10 @@ export class Table implements TableView {
     indexes: TableIndex[];
     compiledSchema: TableSchema;
     pool: RangePool;
+    isStaged?: boolean;
   }) {
     this.id = parts.id;
+    this.isStaged = parts.isStaged === true;
     this.name = parts.name;
     this.ranges = parts.ranges;
     this.#settings = parts.settings;
@@ -112,8 +117,26 @@ export class Table implements TableView {
 
   /** Gives out no more leases. */
   drop(): void {
-    this.#dropped = true;
+    this.#ended = 'dropped';
     this.close();
+  }
+
+  /** Gives out no more leases, because another table takes its name. */
+  replace(): void {
+    this.#ended = 'replaced';
+    this.close();
+  }
+
+  /** Takes `replace` back. What ran in the background has to be started again. */
+  keep(): void {
+    this.#ended = undefined;
+    this.#closing = new AbortController();
+  }
+
+  #refusal(): ServiceError {
+    if (this.#ended === 'dropped') return tableNotFound(this.name);
+    const message = `table "${this.name}" is being replaced by a restore; send the request again after the given time`;
+    return new ServiceError('unavailable', message, { retryAfterMs: 100 });
   }
 
   /**
@@ -121,7 +144,7 @@ export class Table implements TableView {
    * must not wait for a change of the table: a drop waits for all leases. Fails with `table_not_found` after a drop.
    */
   async lease(): Promise<TableLease> {
-    if (this.#dropped) throw tableNotFound(this.name);
+    if (this.#ended !== undefined) throw this.#refusal();
     const leases: RangeLease[] = [];
     try {
       for (const range of this.ranges) leases.push(await this.#pool.lease(range.rangeId));
@@ -143,7 +166,7 @@ export class Table implements TableView {
 
   /** A lease of the range that holds a key, under the rules of `lease`; a promise of one that is not open. */
   leaseOf(key: string): RangeLease | Promise<RangeLease> {
-    if (this.#dropped) throw tableNotFound(this.name);
+    if (this.#ended !== undefined) throw this.#refusal();
     const { rangeId } = must(this.ranges[this.rangeOf(key)], 'intervals cover every key');
     return this.#pool.leaseOpen(rangeId) ?? this.#opened(rangeId);
   }
@@ -158,7 +181,7 @@ export class Table implements TableView {
 
   /** Opens one range for upkeep, under the rules of `lease`. */
   async leaseForUpkeep(rangeId: number): Promise<RangeLease> {
-    if (this.#dropped) throw tableNotFound(this.name);
+    if (this.#ended !== undefined) throw this.#refusal();
     return this.#pool.lease(rangeId, 'upkeep');
   }
 
@@ -180,9 +203,9 @@ export class Table implements TableView {
   }
 
   async #factsOf(rangeId: number): Promise<RangeFacts | undefined> {
-    if (this.#dropped) throw tableNotFound(this.name);
+    if (this.#ended !== undefined) throw this.#refusal();
     return this.#pool.facts(rangeId).catch((error: unknown) => {
-      if (this.#dropped) throw tableNotFound(this.name);
+      if (this.#ended !== undefined) throw this.#refusal();
       if (error instanceof ServiceError && error.code === 'data_corrupted') return undefined;
       throw error;
     });

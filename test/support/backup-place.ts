@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { TemporaryDirectory } from './temporary-directory.ts';
 import { startTestServer, type TestServer } from './test-server.ts';
@@ -11,6 +11,7 @@ interface Line extends Record<string, unknown> {
 /** A folder that a connection named `archive` may write backups to and read them from. */
 export class BackupPlace implements Disposable {
   readonly #folder = new TemporaryDirectory();
+  readonly #settings = new TemporaryDirectory();
   readonly path = this.#folder.path;
   readonly location = `file://${this.path}`;
   /** Text of a configuration file with the connection. */
@@ -22,12 +23,26 @@ connections:
     external_io: {protocol: filesystem, root: "${this.path}"}
 `;
 
+  /** The path of a configuration file with the connection, outside of what it allows. */
+  get configuration(): string {
+    return this.#settings.write('sundew.yaml', this.file);
+  }
+
   server(options: Parameters<typeof startTestServer>[0] = {}): Promise<TestServer> {
     return startTestServer({ ...options, file: `${this.file}${options.file ?? ''}` });
   }
 
   write(name: string, text: string): void {
     this.#folder.write(name, text);
+  }
+
+  /** Removes the files of a backup, but not its manifest. */
+  forget(backupId: string): void {
+    rmSync(join(this.path, backupId), { recursive: true, force: true });
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.path, name));
   }
 
   get manifests(): string[] {
@@ -58,6 +73,7 @@ connections:
 
   [Symbol.dispose](): void {
     this.#folder[Symbol.dispose]();
+    this.#settings[Symbol.dispose]();
   }
 }
 

@@ -4,7 +4,7 @@ import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** A document with everything that belongs to it, as a line of an archive has it. */
-interface ArchivedDocument {
+export interface ArchivedDocument {
   /** Number of the document in its range, the same on every line that concerns it. */
   ordinal: number;
   key: string;
@@ -20,7 +20,7 @@ interface ArchivedDocument {
 }
 
 /** Of the numbers from `from` to `to`, only these are there still: of documents, or of documents that have a part. */
-interface LiveOrdinals {
+export interface LiveOrdinals {
   part: number | undefined;
   from: number;
   to: number;

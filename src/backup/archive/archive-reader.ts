@@ -3,7 +3,7 @@ import { type ArchiveFile, type BlockEntry, blockBytesMax, corrupted } from './m
 import { declaredSize } from './zstd-frame.ts';
 
 /** Where a line begins: the number of its block, and the byte in the uncompressed block. */
-interface LinePosition {
+export interface LinePosition {
   block: number;
   byte: number;
 }

@@ -11,6 +11,8 @@ import { documentRoutes } from '../database/documents.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { type PartnerRoutesDeps, partnerRoutes } from '../database/partner.ts';
 import { queryRoutes } from '../database/query.ts';
+import { restoreJobRoutes } from '../database/restore-jobs.ts';
+import { restoreRoutes } from '../database/restores.ts';
 import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { transactionRoutes } from '../database/transactions.ts';
@@ -31,6 +33,7 @@ export interface RouteServices {
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
   readonly backups: Parameters<typeof backupRoutes>[0];
+  readonly restores: Parameters<typeof restoreRoutes>[0];
   readonly secrets: SecretRoutesDeps;
   readonly connections: ConnectionRoutesDeps;
   readonly partner: PartnerRoutesDeps;
@@ -51,6 +54,8 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...indexRoutes(services.indexes),
     ...clusterRoutes(services.cluster),
     ...backupRoutes(services.backups),
+    ...restoreRoutes(services.restores),
+    ...restoreJobRoutes(services.restores),
     ...secretRoutes(services.secrets),
     ...connectionRoutes(services.connections),
     ...partnerRoutes(services.partner),

@@ -14,16 +14,6 @@ interface Part {
  */
 export const unimplementedParts: readonly Part[] = [
   {
-    name: 'Restore',
-    routes: [
-      'POST /db/v1/restore',
-      'GET /db/v1/restore/jobs',
-      'GET /db/v1/restore/jobs/:job',
-      'DELETE /db/v1/restore/jobs/:job',
-      'POST /db/v1/tables/:table/restore',
-    ],
-  },
-  {
     name: 'Artifact enrichment',
     routes: [
       'GET /db/v1/tables/:table/artifacts',

@@ -5,6 +5,7 @@ import { Templates } from '../../enrichment/template/templates.ts';
 import type { RangePool } from '../../indexing/range-pool.ts';
 import type { StartReplay } from '../../indexing/start-replay.ts';
 import type { Providers } from '../../inference/providers/providers.ts';
+import type { JobRunner } from '../../jobs/job-runner.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type Service, supervise } from '../../lib/supervise.ts';
 import type { Health } from '../../observability/health.ts';
@@ -13,6 +14,7 @@ import type { ServiceError } from '../../protocol/service-error.ts';
 import { CursorSeal } from '../../query/execution/page-cursor.ts';
 import { QueryEmbeddings } from '../../query/inputs/query-embeddings.ts';
 import { QueryService } from '../../query/query-service.ts';
+import type { RangeLog } from '../../replication/range-log.ts';
 import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
@@ -38,6 +40,8 @@ export interface Database {
     readonly indexes: IndexService;
   };
   readonly storage: Storage;
+  readonly log: RangeLog;
+  readonly jobs: JobRunner;
   /** Where users and keys are kept. */
   readonly access: CatalogAccessStore;
   readonly health: Health;
@@ -77,6 +81,8 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       indexes: new IndexService(tables, core.storage, enrichment),
     },
     storage: core.storage,
+    log: core.log,
+    jobs,
     access: core.storage.access,
     health: core.health,
     pool,

@@ -68,7 +68,8 @@ export async function openTables(
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
       writers,
-      openProducer: enrichment.open,
+      // A restore brings the vectors along.
+      ...(table.isStaged ? {} : { openProducer: enrichment.open }),
       hasTtl: () => table.ttlDurationMs !== undefined,
     };
     return new IndexedRange(

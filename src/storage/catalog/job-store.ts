@@ -47,6 +47,11 @@ export class CatalogJobStore {
     return reading(source, () => this.#reading.unfinished());
   }
 
+  /** Jobs of a kind, newest first, from before a job. */
+  list(kind: string, beforeId: number, limit: number): JobRecord[] {
+    return reading(source, () => this.#reading.list(kind, beforeId, limit));
+  }
+
   close(): void {
     this.#close();
   }

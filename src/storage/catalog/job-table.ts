@@ -10,10 +10,16 @@ const columns =
 export class JobReading {
   readonly #byId: Statement;
   readonly #unfinished: Statement;
+  readonly #ofKind: Statement;
 
   constructor(database: Database) {
     this.#byId = database.prepare(`SELECT ${columns} FROM jobs WHERE id = ?`);
+    this.#ofKind = database.prepare(`SELECT ${columns} FROM jobs WHERE kind = ? AND id < ? ORDER BY id DESC LIMIT ?`);
     this.#unfinished = database.prepare(`SELECT ${columns} FROM jobs WHERE phase IN ('queued', 'running') ORDER BY id`);
+  }
+
+  list(kind: string, beforeId: number, limit: number): JobRecord[] {
+    return this.#ofKind.all(kind, beforeId, limit) as JobRecord[];
   }
 
   get(jobId: number): JobRecord | undefined {
@@ -27,6 +33,7 @@ export class JobReading {
   close(): void {
     this.#byId.finalize();
     this.#unfinished.finalize();
+    this.#ofKind.finalize();
   }
 }
 

@@ -9,7 +9,8 @@ const noKey = new Uint8Array(0);
 
 /**
  * Rows of a backup on their way into a range: documents keep their ordinals and get new sequences. A put has all parts of
- * its document behind it; others that the document had are removed. A delete names an ordinal, which need not be there.
+ * its document behind it; others that the document had are removed. A delete, of a document or of a part, names an ordinal,
+ * which need not be there.
  */
 export function restoreRows(
   file: RangeWriter,
@@ -44,6 +45,8 @@ export function restoreRows(
       const held = file.findOrdinal(frame.ordinal(row));
       if (held) removeWithImage(file, images, noKey, held);
       if (held) counts.deleted += 1;
+    } else if (kind === rowKind.partDelete) {
+      removeParts(file, images, frame.ordinal(row), [frame.partId(row)]);
     } else if (kind === rowKind.state) {
       file.setNote(frame.keyBytes(row), frame.body(row));
       images.appendRow(frame, row);

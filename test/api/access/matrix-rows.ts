@@ -34,6 +34,9 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'POST /db/v1/batch',
     'GET /db/v1/cluster',
     'GET /db/v1/connections',
+    'GET /db/v1/restore/jobs',
+    'GET /db/v1/restore/jobs/:job',
+    'DELETE /db/v1/restore/jobs/:job',
     'POST /db/v1/query',
     'GET /db/v1/status',
     'GET /db/v1/tables',
@@ -69,7 +72,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'DELETE /db/v1/tables/:table/indexes/:index',
     'PUT /db/v1/tables/:table/schema',
   ],
-  'table admin, which need not exist': ['POST /db/v1/tables/:table'],
+  'table admin, which need not exist': ['POST /db/v1/tables/:table', 'POST /db/v1/tables/:table/restore'],
   'inference read': [
     'POST /ai/v1/audio/transcriptions',
     'POST /ai/v1/audio/translations',
@@ -151,6 +154,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
   'global admin': [
     'POST /db/v1/backup',
     'GET /db/v1/backups',
+    'POST /db/v1/restore',
     'GET /auth/v1/subjects',
     'GET /auth/v1/subjects/:subject/permissions',
     'POST /auth/v1/subjects/:subject/permissions',

@@ -34,6 +34,11 @@ function memoryStore() {
         if (expiresMs !== null && expiresMs <= nowMs) jobs.delete(jobId);
     },
     get: (jobId) => jobs.get(jobId),
+    list: (kind, beforeId, limit) =>
+      [...jobs.values()]
+        .filter((job) => job.kind === kind && job.jobId < beforeId)
+        .reverse()
+        .slice(0, limit),
     unfinished: () => [...jobs.values()].filter(({ phase }) => phase === 'queued' || phase === 'running'),
   };
   return { jobs, store };

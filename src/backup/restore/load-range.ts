@@ -1,0 +1,164 @@
+import type { Clock } from '../../lib/clock.ts';
+import { pause } from '../../lib/clock.ts';
+import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
+import { failpoint } from '../../lib/failpoint.ts';
+import { partDeleteBody, partIdOfBody } from '../../lib/parts/part-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeLog } from '../../replication/range-log.ts';
+import type { Table } from '../../tables/table.ts';
+import { type ArchivedDocument, type LiveOrdinals, readLine } from '../archive/archive-line.ts';
+import { type LinePosition, readLines } from '../archive/archive-reader.ts';
+import type { ArchiveFile } from '../archive/manifest.ts';
+import type { ObjectStore } from '../stores/object-store.ts';
+
+/** Where the load of a range stands: what came before the position is in the range. */
+interface LoadCursor extends LinePosition {
+  file: number;
+}
+
+interface RangeSource {
+  readonly store: ObjectStore;
+  readonly files: readonly ArchiveFile[];
+  /** Parts that the files may have, and of these the ones that the table has now. */
+  readonly known: ReadonlySet<number>;
+  readonly wanted: ReadonlySet<number>;
+}
+
+interface LoadDeps {
+  readonly log: RangeLog;
+  readonly clock: Clock;
+}
+
+/** The note of a range in which the load keeps its cursor; it is removed with the last rows. */
+const cursorKey = 'restore';
+const frameBytes = 1_024 * 1_024;
+const frameRows = 2_048;
+const liveRows = 1_024;
+const encoder = new TextEncoder();
+const noBytes = new Uint8Array(0);
+const behindPauseMs = 50;
+
+/** Brings the lines of a range's files into a range of a staged table; goes on where an earlier attempt has ended. */
+export class RangeLoad {
+  readonly #deps: LoadDeps;
+  readonly #table: Table;
+  readonly #rangeId: number;
+  readonly #source: RangeSource;
+  readonly #signal: AbortSignal;
+  #frame = new FrameBuilder();
+
+  constructor(deps: LoadDeps, table: Table, rangeId: number, source: RangeSource, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#table = table;
+    this.#rangeId = rangeId;
+    this.#source = source;
+    this.#signal = signal;
+  }
+
+  /** Throws `backup_corrupted`, and what the location and the storage throw. */
+  async run(): Promise<void> {
+    const { files, store, known } = this.#source;
+    const from = await this.#cursor();
+    for (const [number, file] of files.entries()) {
+      if (number < from.file) continue;
+      const start = number === from.file ? from : undefined;
+      for await (const { lines, next } of readLines(store, file, start)) {
+        this.#signal.throwIfAborted();
+        for (const line of lines) await this.#take(readLine(line, known));
+        await this.#flush({ file: number, ...next });
+        failpoint('restore.after-block');
+      }
+    }
+  }
+
+  async #cursor(): Promise<LoadCursor> {
+    using lease = await this.#table.leaseForUpkeep(this.#rangeId);
+    const note = lease.range.stored.notes.get(cursorKey);
+    return note ? (JSON.parse(Buffer.from(note).toString()) as LoadCursor) : { file: 0, block: 0, byte: 0 };
+  }
+
+  async #take(line: ReturnType<typeof readLine>): Promise<void> {
+    if (line.kind === 'live') {
+      await this.#flush();
+      await this.#keepOnly(line.live);
+      return;
+    }
+    if (line.kind === 'document') this.#put(line.document);
+    else this.#frame.setOrdinal(this.#frame.append(rowKind.delete, noBytes, noBytes), line.ordinal);
+    if (this.#frame.rowCount >= frameRows || this.#frame.byteLength >= frameBytes) await this.#flush();
+  }
+
+  #put({ ordinal, key, body, ttlBaseMs, writtenMs, parts }: ArchivedDocument): void {
+    const frame = this.#frame;
+    const row = frame.append(rowKind.put, key, body);
+    frame.setOrdinal(row, ordinal);
+    frame.setTtlBaseMs(row, ttlBaseMs);
+    frame.setWrittenMs(row, writtenMs);
+    for (const part of parts) {
+      if (this.#source.wanted.has(partIdOfBody(part))) frame.append(rowKind.partPut, key, part);
+    }
+  }
+
+  /** Removes what has gone since the base: of the ordinals from `from` to `to` all that are not listed. */
+  async #keepOnly({ part, from, to, ordinals }: LiveOrdinals): Promise<void> {
+    if (part !== undefined && !this.#source.wanted.has(part)) return;
+    const live = new Set(ordinals);
+    for (let after = from - 1, more = true; more; ) {
+      const page = await this.#ordinals(part, after);
+      for (const ordinal of page) {
+        if (ordinal > to || live.has(ordinal)) continue;
+        const row =
+          part === undefined
+            ? this.#frame.append(rowKind.delete, noBytes, noBytes)
+            : this.#frame.append(rowKind.partDelete, noBytes, partDeleteBody(part));
+        this.#frame.setOrdinal(row, ordinal);
+      }
+      await this.#flush();
+      after = page.at(-1) ?? to;
+      more = page.length === liveRows && after < to;
+    }
+  }
+
+  async #ordinals(part: number | undefined, after: number): Promise<number[]> {
+    using lease = await this.#table.leaseForUpkeep(this.#rangeId);
+    const { documents, parts } = lease.range.stored;
+    return part === undefined ? documents.ordinalsAfter(after, liveRows) : parts.ordinalsAfter(part, after, liveRows);
+  }
+
+  /** The rows so far as one entry of the log, with the cursor behind them where they are whole blocks. */
+  async #flush(cursor?: LoadCursor): Promise<void> {
+    if (cursor) this.#frame.append(rowKind.state, cursorKey, encoder.encode(JSON.stringify(cursor)));
+    if (this.#frame.rowCount === 0) return;
+    await this.#keepUp();
+    const timeMs = this.#deps.clock.nowMs();
+    const frame = this.#frame.finish();
+    this.#frame = new FrameBuilder();
+    await this.#deps.log.append({
+      writes: [{ rangeId: this.#rangeId, frame, keepsOrdinals: true }],
+      requestId: 'restore',
+      timeMs,
+      timestamp: new Date(timeMs).toISOString(),
+    });
+  }
+
+  /** Waits for indexes that are far behind. */
+  async #keepUp(): Promise<void> {
+    for (;;) {
+      this.#signal.throwIfAborted();
+      try {
+        using lease = await this.#table.leaseForUpkeep(this.#rangeId);
+        return lease.range.assertKeepsUp();
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code !== 'backpressure') throw error;
+        await pause(this.#deps.clock, error.retryAfterMs ?? behindPauseMs, this.#signal);
+      }
+    }
+  }
+}
+
+/** Takes the cursor of a load out of a range. */
+export function endOfLoad(): Uint8Array<ArrayBuffer> {
+  const frame = new FrameBuilder();
+  frame.append(rowKind.state, cursorKey, noBytes);
+  return frame.finish();
+}

@@ -1,0 +1,176 @@
+import type { JobHandler, JobOutcome, RunningJob } from '../../jobs/job.ts';
+import { must } from '../../lib/assert.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type BackupChain, openChain } from '../backup-chain.ts';
+import type { Locations } from '../location.ts';
+import type { ObjectStore } from '../stores/object-store.ts';
+import { type RestoredTable, type RestoreState, restoreKind, restoreSteps, stagedName } from './restore-state.ts';
+import { buildStaged, publishStaged, type RestoreDeps } from './restore-table.ts';
+
+interface RestoreJobDeps extends RestoreDeps {
+  readonly locations: Locations;
+  onFailed(jobId: number, table: string | undefined, error: unknown): void;
+}
+
+/** A restore under way. */
+interface Running {
+  readonly job: RunningJob;
+  readonly state: RestoreState;
+  readonly stop: AbortController;
+  readonly signal: AbortSignal;
+}
+
+/** Attempts after which a fault that may pass counts as one that stays. */
+const attemptsMax = 5;
+
+/** Thrown between two tables, or in the middle of one that is not published, after a cancellation. */
+class Cancelled extends Error {}
+
+/**
+ * Restores tables one after the other: each is built where nobody sees it, compared with the backup, indexed, and published in
+ * one transaction that also notes it in the job. After a kill the next process goes on with the table under way; a table
+ * that is published is not touched again.
+ */
+export class RestoreJob implements JobHandler {
+  readonly kind = restoreKind;
+  readonly #deps: RestoreJobDeps;
+  readonly #running = new Map<number, Running>();
+
+  constructor(deps: RestoreJobDeps) {
+    this.#deps = deps;
+  }
+
+  /** What a running restore knows of itself; undefined for one that does not run. */
+  stateOf(jobId: number): RestoreState | undefined {
+    return this.#running.get(jobId)?.state;
+  }
+
+  /** Has a running restore stop where it can; false when it does not run. */
+  async cancel(jobId: number): Promise<boolean> {
+    const running = this.#running.get(jobId);
+    if (!running) return false;
+    running.state.cancelRequested = true;
+    await running.job.save(running.state);
+    running.stop.abort(new Cancelled());
+    return true;
+  }
+
+  async run(job: RunningJob): Promise<void> {
+    const state = JSON.parse(job.record.state) as RestoreState;
+    const stop = new AbortController();
+    const running = { job, state, stop, signal: AbortSignal.any([job.signal, stop.signal]) };
+    this.#running.set(job.record.jobId, running);
+    try {
+      job.endAs(await this.#restore(running));
+    } finally {
+      this.#running.delete(job.record.jobId);
+    }
+  }
+
+  async #restore(running: Running): Promise<JobOutcome> {
+    const { job, state } = running;
+    const { jobId } = job.record;
+    try {
+      if (state.cancelRequested) throw new Cancelled();
+      const { store } = this.#deps.locations.open(state, 'restore.read');
+      const chain = await openChain(store, state.backupId);
+      if (!state.tables) {
+        state.tables = this.#plan(state, chain);
+        await job.save(state);
+      }
+      for (const table of state.tables) {
+        if (table.status === 'waiting') await this.#restoreTable(running, table, chain, store);
+      }
+    } catch (error) {
+      if (job.signal.aborted) throw error;
+      if (error instanceof Cancelled || running.stop.signal.aborted) return await this.#cancelled(running);
+      if (mayPass(error) && job.record.attempt < attemptsMax) throw error;
+      this.#deps.onFailed(jobId, undefined, error);
+      Object.assign(state, diagnosis(error));
+      await this.#clean(running);
+      await job.save(state);
+      return outcome('fatal');
+    }
+    await this.#clean(running);
+    const failed = state.tables.find(({ status }) => status === 'failed');
+    if (failed) {
+      Object.assign(state, { code: failed.code, error: failed.error });
+      await job.save(state);
+    }
+    return outcome(failed ? 'fatal' : 'all published');
+  }
+
+  /** What happens to each table. Throws where the restore may not begin. */
+  #plan({ mode, tableNames }: RestoreState, { cluster }: BackupChain): RestoredTable[] {
+    const available = cluster.tables.map(({ name }) => name);
+    const existing = new Set(this.#deps.tables.all().map(({ name }) => name));
+    const tables = (tableNames ?? available).map((name): RestoredTable => {
+      if (!available.includes(name)) {
+        const error = `the backup "${cluster.backup_id}" has no table "${name}"`;
+        return { name, status: 'failed', code: 'table_not_found', error };
+      }
+      return { name, status: mode === 'skip_if_exists' && existing.has(name) ? 'skipped' : 'waiting' };
+    });
+    const taken = mode === 'fail_if_exists' ? tables.find(({ name }) => existing.has(name)) : undefined;
+    if (taken) throw exists(taken.name);
+    return tables;
+  }
+
+  async #restoreTable(running: Running, table: RestoredTable, chain: BackupChain, store: ObjectStore): Promise<void> {
+    const { job, state, signal } = running;
+    const staged = stagedName(job.record.jobId, table.name);
+    if (state.cancelRequested) throw new Cancelled();
+    try {
+      const backedUp = must(await chain.table(table.name), 'a table that the manifest names');
+      const built = await buildStaged(this.#deps, staged, store, backedUp, signal);
+      if (state.cancelRequested) throw new Cancelled();
+      const done: RestoredTable = { name: table.name, status: 'published' };
+      const tables = state.tables?.map((each) => (each === table ? done : each));
+      const updatedMs = this.#deps.clock.nowMs();
+      const change = { jobId: job.record.jobId, state: JSON.stringify({ ...state, tables }), updatedMs };
+      if (!(await publishStaged(this.#deps, built, table.name, state.mode === 'overwrite', change))) {
+        if (state.mode !== 'skip_if_exists') throw exists(table.name);
+        table.status = 'skipped';
+      } else table.status = 'published';
+    } catch (error) {
+      const isStopped = signal.aborted || error instanceof Cancelled;
+      if (isStopped || (mayPass(error) && job.record.attempt < attemptsMax)) throw error;
+      this.#deps.onFailed(job.record.jobId, table.name, error);
+      Object.assign(table, { status: 'failed', ...diagnosis(error) });
+      await this.#deps.tables.dropStaged(staged);
+    }
+    // A cancellation may have come while the table was published.
+    await job.save(state);
+  }
+
+  async #cancelled(running: Running): Promise<JobOutcome> {
+    await this.#clean(running);
+    Object.assign(running.state, { code: 'cancelled', error: 'the restore was cancelled' });
+    await running.job.save(running.state);
+    return outcome('boundary');
+  }
+
+  /** Takes away what was built and not published. */
+  async #clean({ job, state }: Running): Promise<void> {
+    for (const { name } of state.tables ?? []) await this.#deps.tables.dropStaged(stagedName(job.record.jobId, name));
+  }
+}
+
+function outcome(event: 'boundary' | 'all published' | 'fatal'): JobOutcome {
+  const step = restoreSteps.running[event];
+  return step === 'succeeded' || step === 'cancelled' ? step : 'failed';
+}
+
+/** Whether a later attempt may be better off. */
+function mayPass(error: unknown): boolean {
+  return error instanceof ServiceError && error.retryable;
+}
+
+function exists(name: string): ServiceError {
+  return new ServiceError('already_exists', `there is a table "${name}" already; nothing was restored over it`);
+}
+
+function diagnosis(error: unknown): { code: string; error: string } {
+  if (error instanceof ServiceError) return { code: error.code, error: error.message };
+  return { code: 'internal', error: 'a fault of the server; the log has the details' };
+}

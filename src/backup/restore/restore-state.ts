@@ -1,0 +1,94 @@
+import type { JobRecord } from '../../storage/catalog/catalog-records.ts';
+
+export const restoreKind = 'restore';
+
+export type RestoreMode = 'fail_if_exists' | 'skip_if_exists' | 'overwrite';
+
+/** Where a table of a restore stands. One that is `published` is not restored again, whatever happens. */
+export interface RestoredTable {
+  name: string;
+  status: 'waiting' | 'published' | 'skipped' | 'failed';
+  /** Of one that failed. */
+  code?: string;
+  error?: string;
+}
+
+/** What a restore keeps in its job. */
+export interface RestoreState {
+  /** Tells the job that a request has made from one that it has found. */
+  nonce: string;
+  scope: 'cluster' | 'table';
+  /** Of the scope `table`. */
+  tableName?: string;
+  backupId: string;
+  location: string;
+  connection: string;
+  mode: RestoreMode;
+  /** All of the backup unless given. */
+  tableNames?: readonly string[];
+  cancelRequested: boolean;
+  /** Known once the backup was read. */
+  tables?: RestoredTable[];
+  /** Why the restore as a whole has failed. */
+  code?: string;
+  error?: string;
+}
+
+type RestorePhase = JobRecord['phase'];
+type RestoreEvent = 'started' | 'cancel' | 'boundary' | 'table failed' | 'all published' | 'fatal';
+
+/** What a restore does: goes on as it is, or is in another phase from then on. `ignore`: the event means nothing there. */
+type Step = RestorePhase | 'stay' | 'ignore';
+
+/**
+ * The phases of a restore (specification, section 3). A cancellation ends a restore that waits at once, one that runs at the
+ * next table, and one that has published its last table no more. `boundary`: between two tables, after a cancellation.
+ */
+export const restoreSteps: Readonly<Record<RestorePhase, Readonly<Record<RestoreEvent, Step>>>> = {
+  queued: {
+    started: 'running',
+    cancel: 'cancelled',
+    boundary: 'ignore',
+    'table failed': 'ignore',
+    'all published': 'ignore',
+    fatal: 'failed',
+  },
+  running: {
+    started: 'stay',
+    cancel: 'stay',
+    boundary: 'cancelled',
+    'table failed': 'stay',
+    'all published': 'succeeded',
+    fatal: 'failed',
+  },
+  succeeded: ended(),
+  failed: ended(),
+  cancelled: ended(),
+};
+
+function ended(): Record<RestoreEvent, Step> {
+  return {
+    started: 'ignore',
+    cancel: 'ignore',
+    boundary: 'ignore',
+    'table failed': 'ignore',
+    'all published': 'ignore',
+    fatal: 'ignore',
+  };
+}
+
+/** A cancellation is noted in every phase, but for those that it has not reached in time to mean anything. */
+export function notesCancellation(phase: RestorePhase): boolean {
+  return phase !== 'failed' && phase !== 'cancelled';
+}
+
+/** The name of a table that nobody sees yet; no table of a user can have it. */
+export function stagedName(jobId: number, table: string): string {
+  return `restore:${jobId}:${table}`;
+}
+
+/** The job that a staged table belongs to. */
+export function jobOfStaged(name: string): number | undefined {
+  const found = /^restore:(\d+):/.exec(name);
+  return found ? Number(found[1]) : undefined;
+}

@@ -1,0 +1,142 @@
+import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { failpoint } from '../../lib/failpoint.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeLog } from '../../replication/range-log.ts';
+import type { JobChange } from '../../storage/catalog/catalog-records.ts';
+import type { NewTable } from '../../storage/storage-calls.ts';
+import { readIndexRecord } from '../../tables/indexes/index-record.ts';
+import type { Table } from '../../tables/table.ts';
+import type { TableService } from '../../tables/table-service.ts';
+import type { TableSettings } from '../../tables/table-view.ts';
+import type { TableManifest } from '../archive/manifest.ts';
+import { type ChainedTable, partIdsOf } from '../backup-chain.ts';
+import type { ObjectStore } from '../stores/object-store.ts';
+import { endOfLoad, RangeLoad } from './load-range.ts';
+
+export interface RestoreDeps {
+  readonly tables: TableService;
+  readonly log: RangeLog;
+  readonly clock: Clock;
+}
+
+/** Versions of a restored table begin above those of the backup, and above those that a table gives while it is being replaced. */
+const versionsAhead = 1_000_000_000;
+
+/**
+ * Builds a table from a backup without anybody seeing it: its documents and parts, compared with the manifest, and its
+ * indexes. Returns the table, ready to be published.
+ */
+export async function buildStaged(
+  deps: RestoreDeps,
+  staged: string,
+  store: ObjectStore,
+  backedUp: ChainedTable,
+  signal: AbortSignal,
+): Promise<Table> {
+  const { manifest, files, parts } = backedUp;
+  const table = (await deps.tables.findStaged(staged)) ?? (await stage(deps, staged, manifest));
+  failpoint('restore.after-stage');
+  const wanted = new Set(partIdsOf(manifest));
+  for (const [at, { rangeId }] of table.ranges.entries()) {
+    const source = { store, files: files[at] ?? [], known: parts, wanted };
+    await new RangeLoad(deps, table, rangeId, source, signal).run();
+    failpoint('restore.after-range');
+  }
+  await validate(table, manifest, signal);
+  return table;
+}
+
+/** Publishes a table that was built. False where the name is taken and may not be replaced. */
+export async function publishStaged(
+  { tables, log, clock }: RestoreDeps,
+  table: Table,
+  name: string,
+  replaces: boolean,
+  job: JobChange,
+): Promise<boolean> {
+  for (const { rangeId } of table.ranges) {
+    const timeMs = clock.nowMs();
+    const timestamp = new Date(timeMs).toISOString();
+    const write = { rangeId, frame: endOfLoad(), keepsOrdinals: true };
+    await log.append({ writes: [write], requestId: 'restore', timeMs, timestamp });
+  }
+  failpoint('restore.before-publish');
+  const isPublished = await tables.publish(table, name, replaces, job);
+  failpoint('restore.after-publish');
+  return isPublished;
+}
+
+async function stage({ tables, clock }: RestoreDeps, staged: string, manifest: TableManifest): Promise<Table> {
+  return tables.stage(await newTable(staged, manifest, clock.nowMs()));
+}
+
+async function newTable(name: string, manifest: TableManifest, nowMs: number): Promise<NewTable> {
+  const heads = manifest.ranges.map(({ head }) => head);
+  // A clock of another machine may have been ahead, but not by years.
+  const newestMs = nowMs + 366 * 24 * 3_600_000;
+  if (Math.max(...heads) > newestMs * 1_000) throw corrupted(manifest, 'has versions of a far future');
+  await check(manifest);
+  const { ttlRewrite, ...settings } = JSON.parse(manifest.settings) as TableSettings;
+  const record = ttlRewrite === undefined ? settings : { ...settings, ttlRewrite: crypto.randomUUID() };
+  return {
+    name,
+    createdMs: nowMs,
+    record: JSON.stringify(record),
+    ranges: manifest.ranges.map(({ start_key: startKey, end_key: endKey }) => ({ startKey, endKey })),
+    indexes: manifest.indexes.map(({ name: index, part_id: partId, config, state }) => ({
+      name: index,
+      partId,
+      config,
+      state,
+    })),
+    staged: {
+      aboveSequence: Math.max(...heads, nowMs * 1_000) + versionsAhead,
+      lastPartId: manifest.last_part_id,
+      enrichments: manifest.enrichments.map(({ part_id: partId, replaced_by: replacedBy, ...rest }) => ({
+        partId,
+        replacedBy,
+        ...rest,
+      })),
+    },
+  };
+}
+
+/** What the manifest says of the table has to be what a table can have. */
+async function check(manifest: TableManifest): Promise<void> {
+  try {
+    const { schema } = JSON.parse(manifest.settings) as TableSettings;
+    (await CompiledSchema.compile(schema)).close();
+    const indexes = manifest.indexes.map(({ name, part_id: partId, config, state }) =>
+      readIndexRecord({ tableId: 0, incarnation: 0, name, partId, config, state }),
+    );
+    if (indexes.filter(({ role }) => role === 'serving').length !== 1) throw new SyntaxError('no serving index');
+    const parts = partIdsOf(manifest);
+    if (new Set(parts).size < parts.length) throw new SyntaxError('one part twice');
+  } catch (error) {
+    if (error instanceof ServiceError || error instanceof SyntaxError || error instanceof TypeError) {
+      throw corrupted(manifest, 'does not describe a table');
+    }
+    throw error;
+  }
+}
+
+/** As many documents as there were, and indexes that show all of them. */
+async function validate(table: Table, manifest: TableManifest, signal: AbortSignal): Promise<void> {
+  for (const [at, { rangeId }] of table.ranges.entries()) {
+    using lease = await table.leaseForUpkeep(rangeId);
+    const { documents } = lease.range.stored.info();
+    const expected = manifest.ranges[at]?.documents;
+    if (documents !== expected) {
+      throw corrupted(manifest, `has ${documents} documents in a range instead of ${expected}`);
+    }
+  }
+  for (const { rangeId } of table.ranges) {
+    using lease = await table.leaseForUpkeep(rangeId);
+    await lease.range.waitForIndexes('all', lease.range.head, signal);
+  }
+}
+
+function corrupted({ name }: TableManifest, what: string): ServiceError {
+  return new ServiceError('backup_corrupted', `the backup of table "${name}" ${what}`);
+}

@@ -1,0 +1,54 @@
+import type { ShownRestore } from '../../backup/restore/restore-service.ts';
+import type { RestoreJobBody } from '../../protocol/database/restores.ts';
+
+/** Tables that have failed and are named. */
+const failuresShown = 100;
+
+/** A restore as it is on the wire. */
+export function restoreJobBody({ record, state }: ShownRestore): RestoreJobBody {
+  const { tables = [], scope, tableName, backupId, cancelRequested, code, error } = state;
+  const of = (status: string) => tables.filter((each) => each.status === status).length;
+  const isOver = record.expiresMs !== null;
+  const failure = error === undefined ? undefined : `${code}: ${error}`;
+  return {
+    job_id: String(record.jobId),
+    attempt_id: record.attempt,
+    scope,
+    ...(tableName === undefined ? {} : { table_name: tableName }),
+    backup_id: backupId,
+    phase: record.phase,
+    cancel_requested: cancelRequested,
+    // What is published is durable: both are one transaction.
+    durability_pending_table_count: 0,
+    published_table_count: of('published'),
+    completed_table_count: tables.length - of('waiting'),
+    ...(state.tables || state.tableNames ? { total_table_count: (state.tables ?? state.tableNames ?? []).length } : {}),
+    ...(isOver ? { result: resultOf(state, record.phase) } : {}),
+    ...(isOver && failure !== undefined ? { error: failure } : {}),
+    created_at_ms: record.createdMs,
+    updated_at_ms: record.updatedMs,
+    ...(record.expiresMs === null ? {} : { expires_at_ms: record.expiresMs }),
+  };
+}
+
+function resultOf({ tables = [] }: ShownRestore['state'], phase: string): NonNullable<RestoreJobBody['result']> {
+  const of = (status: string) => tables.filter((each) => each.status === status).length;
+  const failures = tables.filter(({ status }) => status === 'failed');
+  const partly = of('published') > 0 ? 'partial' : 'failed';
+  return {
+    restore: 'triggered',
+    durability: 'committed',
+    status: phase === 'succeeded' ? 'completed' : partly,
+    triggered_table_count: tables.length - of('skipped'),
+    committed_table_count: of('published'),
+    durability_pending_table_count: 0,
+    skipped_table_count: of('skipped'),
+    failed_table_count: failures.length,
+    failure_details: failures.slice(0, failuresShown).map(({ name, code = '', error = '' }) => ({
+      table_name: name,
+      error: `${code}: ${error}`,
+      table_name_truncated: false,
+    })),
+    failure_details_truncated: failures.length > failuresShown,
+  };
+}

@@ -1,0 +1,69 @@
+import { type Static, Type } from '@sinclair/typebox';
+
+const strict = { additionalProperties: false };
+const restoreMode = Type.Optional(
+  Type.Union([Type.Literal('fail_if_exists'), Type.Literal('skip_if_exists'), Type.Literal('overwrite')], {
+    description: 'What happens where a table of the name exists; `fail_if_exists` unless given.',
+  }),
+);
+const from = {
+  backup_id: Type.String(),
+  location: Type.String({ description: '`file:///FOLDER` or `s3://BUCKET/PREFIX`.' }),
+  connection: Type.Optional(Type.String({ description: 'A connection of the kind `external_io`.' })),
+};
+
+export const restoreRequest = Type.Object(
+  {
+    ...from,
+    table_names: Type.Optional(Type.Array(Type.String(), { description: 'All of the backup unless given.' })),
+    restore_mode: restoreMode,
+  },
+  strict,
+);
+
+export const tableRestoreRequest = Type.Object(
+  { ...from, format: Type.Optional(Type.String()), restore_mode: restoreMode },
+  strict,
+);
+
+const count = Type.Integer({ minimum: 0 });
+
+export const restoreJob = Type.Object({
+  job_id: Type.String(),
+  attempt_id: Type.Integer(),
+  scope: Type.String({ description: '`cluster` or `table`' }),
+  table_name: Type.Optional(Type.String()),
+  backup_id: Type.String(),
+  phase: Type.String({ description: '`queued`, `running`, `succeeded`, `failed` or `cancelled`' }),
+  cancel_requested: Type.Boolean(),
+  durability_pending_table_count: count,
+  published_table_count: count,
+  completed_table_count: count,
+  total_table_count: Type.Optional(count),
+  result: Type.Optional(
+    Type.Object({
+      restore: Type.String(),
+      durability: Type.String(),
+      status: Type.String({ description: '`completed`, `partial` or `failed`' }),
+      triggered_table_count: count,
+      committed_table_count: count,
+      durability_pending_table_count: count,
+      skipped_table_count: count,
+      failed_table_count: count,
+      failure_details: Type.Array(
+        Type.Object({ table_name: Type.String(), error: Type.String(), table_name_truncated: Type.Boolean() }),
+      ),
+      failure_details_truncated: Type.Boolean(),
+    }),
+  ),
+  error: Type.Optional(Type.String()),
+  created_at_ms: Type.Integer(),
+  updated_at_ms: Type.Integer(),
+  expires_at_ms: Type.Optional(Type.Integer()),
+});
+export type RestoreJobBody = Static<typeof restoreJob>;
+
+export const restoreJobList = Type.Object({
+  jobs: Type.Array(restoreJob),
+  next_cursor: Type.Optional(Type.String()),
+});

@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'bun:test';
+import { BackupPlace, documentsOf } from '../support/backup-place.ts';
+import { WireClient } from '../support/fault/wire-client.ts';
+import { endOfRestore } from '../support/restore-jobs.ts';
+import { FaultPlace } from './fault-place.ts';
+
+const timeout = { timeout: 90_000 };
+const tables = ['left', 'right'];
+const keys = Array.from({ length: 60 }, (_, n) => `${'0hqz'.charAt(n % 4)}${n}`);
+
+async function fill(url: string, generation: string): Promise<void> {
+  const wire = new WireClient(url);
+  const inserts = Object.fromEntries(keys.map((key) => [key, { generation }]));
+  for (const table of tables) {
+    await wire.createTable(table, { num_shards: 3 });
+    expect((await wire.send('POST', `/db/v1/tables/${table}/batch`, { inserts })).status).toBe(201);
+  }
+}
+
+/** The generations that a table's documents have, and how many there are. */
+async function generations(url: string, table: string): Promise<{ count: number; of: unknown[] }> {
+  const wire = new WireClient(url);
+  const found = await Promise.all(keys.map((key) => wire.lookup(table, key)));
+  const present = found.flatMap((each) => each ?? []);
+  return { count: present.length, of: [...new Set(present.map(({ document }) => document.generation))] };
+}
+
+const sender = (url: string) => ({
+  send: async (method: string, path: string, body?: unknown) => new WireClient(url).send(method, path, body) as never,
+});
+
+describe('a server killed in the middle of a backup', () => {
+  test.each(['backup.after-table', 'backup.after-table:1', 'backup.after-cut', 'backup.before-manifest'])(
+    'leaves none, and the same id can be used again: killed at %s',
+    async (failpoint) => {
+      using archive = new BackupPlace();
+      using place = new FaultPlace();
+      const options = { arguments: ['--config', archive.configuration] };
+      const request = { backup_id: 'b', location: archive.location };
+      {
+        await using server = await place.start(options);
+        await fill(server.url, 'first');
+        await server.stop();
+      }
+      {
+        await using server = await place.start({ ...options, failpoint });
+        const answer = await new WireClient(server.url).send('POST', '/db/v1/backup', request).catch(() => undefined);
+        expect(answer).toBeUndefined();
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      expect(archive.manifests).toEqual([]);
+      archive.forget('b');
+      await using server = await place.start(options);
+      const again = await new WireClient(server.url).send('POST', '/db/v1/backup', request);
+      expect(again.body).toMatchObject({ status: 'completed' });
+      expect(documentsOf(archive.lines('b')).size).toBe(keys.length);
+    },
+    timeout,
+  );
+
+  test('leaves a whole one when its manifest was written: killed at backup.after-manifest', async () => {
+    using archive = new BackupPlace();
+    using place = new FaultPlace();
+    const options = { arguments: ['--config', archive.configuration] };
+    const request = { backup_id: 'b', location: archive.location };
+    {
+      await using server = await place.start({ ...options, failpoint: 'backup.after-manifest' });
+      await fill(server.url, 'first');
+      await new WireClient(server.url).send('POST', '/db/v1/backup', request).catch(() => undefined);
+      expect((await server.ended).signal).toBe('SIGKILL');
+    }
+    await using server = await place.start(options);
+    const wire = new WireClient(server.url);
+    expect((await wire.send('POST', '/db/v1/backup', request)).status).toBe(409);
+    const asked = await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' });
+    const job = await endOfRestore(sender(server.url), String((asked.body as { job_id: string }).job_id));
+    expect(job).toMatchObject({ phase: 'succeeded', published_table_count: 2 });
+  }, timeout);
+});
+
+describe('a server killed in the middle of a restore', () => {
+  test.each([
+    'restore.after-stage',
+    'restore.after-block',
+    'restore.after-block:4',
+    'restore.after-range:1',
+    'restore.before-publish',
+    'catalog.before-commit:3',
+    'catalog.after-commit:3',
+    'restore.after-publish',
+    'restore.before-publish:1',
+    'restore.after-publish:1',
+  ])(
+    'goes on after its next start, and shows each table as it was or as it becomes: killed at %s',
+    async (failpoint) => {
+      using archive = new BackupPlace();
+      using place = new FaultPlace();
+      const options = { arguments: ['--config', archive.configuration] };
+      const request = { backup_id: 'b', location: archive.location };
+      {
+        await using server = await place.start(options);
+        await fill(server.url, 'first');
+        const made = await new WireClient(server.url).send('POST', '/db/v1/backup', request);
+        expect(made.body).toMatchObject({ status: 'completed' });
+        const wire = new WireClient(server.url);
+        const inserts = Object.fromEntries(keys.map((key) => [key, { generation: 'second' }]));
+        for (const table of tables) await wire.send('POST', `/db/v1/tables/${table}/batch`, { inserts });
+        await server.stop();
+      }
+      {
+        await using server = await place.start({ ...options, failpoint });
+        const body = { ...request, restore_mode: 'overwrite' };
+        await new WireClient(server.url).send('POST', '/db/v1/restore', body).catch(() => undefined);
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      await using server = await place.start(options);
+      for (const table of tables) {
+        const { count, of } = await generations(server.url, table);
+        expect([count, of.length]).toEqual([keys.length, 1]);
+      }
+      const wire = new WireClient(server.url);
+      const { jobs } = (await wire.send('GET', '/db/v1/restore/jobs')).body as { jobs: { job_id: string }[] };
+      const [{ job_id: id } = { job_id: '' }, ...others] = jobs;
+      // A kill in front of the job's own commit leaves no job.
+      if (jobs.length === 0) return;
+      expect(others).toEqual([]);
+      const job = await endOfRestore(sender(server.url), id);
+      expect(job).toMatchObject({ phase: 'succeeded', published_table_count: 2, result: { status: 'completed' } });
+      for (const table of tables) {
+        expect(await generations(server.url, table)).toEqual({ count: keys.length, of: ['first'] });
+      }
+      const listed = (await wire.send('GET', '/db/v1/tables')).body as { name: string }[];
+      expect(listed.map(({ name }) => name)).toEqual(tables);
+      await server.stop();
+      expect(place.files('documents.db').filter((name) => name.endsWith('documents.db'))).toHaveLength(6);
+    },
+    timeout,
+  );
+});
