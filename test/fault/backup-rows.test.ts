@@ -58,24 +58,28 @@ describe('a server killed in the middle of a backup', () => {
     timeout,
   );
 
-  test('leaves a whole one when its manifest was written: killed at backup.after-manifest', async () => {
-    using archive = new BackupPlace();
-    using place = new FaultPlace();
-    const options = { arguments: ['--config', archive.configuration] };
-    const request = { backup_id: 'b', location: archive.location };
-    {
-      await using server = await place.start({ ...options, failpoint: 'backup.after-manifest' });
-      await fill(server.url, 'first');
-      await new WireClient(server.url).send('POST', '/db/v1/backup', request).catch(() => undefined);
-      expect((await server.ended).signal).toBe('SIGKILL');
-    }
-    await using server = await place.start(options);
-    const wire = new WireClient(server.url);
-    expect((await wire.send('POST', '/db/v1/backup', request)).status).toBe(409);
-    const asked = await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' });
-    const job = await endOfRestore(sender(server.url), String((asked.body as { job_id: string }).job_id));
-    expect(job).toMatchObject({ phase: 'succeeded', published_table_count: 2 });
-  }, timeout);
+  test(
+    'leaves a whole one when its manifest was written: killed at backup.after-manifest',
+    async () => {
+      using archive = new BackupPlace();
+      using place = new FaultPlace();
+      const options = { arguments: ['--config', archive.configuration] };
+      const request = { backup_id: 'b', location: archive.location };
+      {
+        await using server = await place.start({ ...options, failpoint: 'backup.after-manifest' });
+        await fill(server.url, 'first');
+        await new WireClient(server.url).send('POST', '/db/v1/backup', request).catch(() => undefined);
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      await using server = await place.start(options);
+      const wire = new WireClient(server.url);
+      expect((await wire.send('POST', '/db/v1/backup', request)).status).toBe(409);
+      const asked = await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' });
+      const job = await endOfRestore(sender(server.url), String((asked.body as { job_id: string }).job_id));
+      expect(job).toMatchObject({ phase: 'succeeded', published_table_count: 2 });
+    },
+    timeout,
+  );
 });
 
 describe('a server killed in the middle of a restore', () => {

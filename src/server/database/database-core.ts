@@ -5,6 +5,7 @@ import type { ForeignDatabases } from '../../connections/foreign/foreign-databas
 import type { TemplateMedia } from '../../enrichment/media/template-media.ts';
 import type { Providers } from '../../inference/providers/providers.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { armFailpoint } from '../../lib/failpoint.ts';
 import type { Health } from '../../observability/health.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -44,6 +45,8 @@ export async function openCore(
 ): Promise<DatabaseCore> {
   const { options, clock, logger, metrics } = given;
   const { dataDir: directory, failpoint, reserveBytes } = options();
+  // The writer arms its own thread.
+  armFailpoint(failpoint);
   const health = openHealth(logger, metrics, tablesOpen);
   const storage = await openStorage({
     directory,
