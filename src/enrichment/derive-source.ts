@@ -29,7 +29,7 @@ const none: Source = { kind: 'none' };
  */
 export function sourceOf(
   body: Uint8Array,
-  source: Omit<ManagedSource, 'embedder'>,
+  source: Pick<ManagedSource, 'field' | 'template'>,
   templates: SourceTemplates,
   call: InferenceCall,
 ): Source | Promise<Source> {

@@ -1,7 +1,7 @@
 import type { InferenceCall } from '../inference/admission.ts';
 import type { EmbedItem, SparseVector } from '../inference/embeddings/embed-items.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
-import type { Embedder } from '../inference/providers/embedder.ts';
+import type { Embedder, EmbedHow } from '../inference/providers/embedder.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
 export type Vector = Float32Array | SparseVector;
@@ -21,14 +21,15 @@ export async function embedTexts(
   texts: readonly EmbedItem[],
   dimension: WantedVectors,
   call: InferenceCall,
+  how: EmbedHow = {},
 ): Promise<Embedded[]> {
   try {
-    const { vectors, faults } = await embedder.embed(texts, 'RETRIEVAL_DOCUMENT', call);
+    const { vectors, faults } = await embedder.embed(texts, 'RETRIEVAL_DOCUMENT', call, how);
     const errors = new Map(faults.map(({ index, error }) => [index, error]));
     return vectors.map((vector, at) => checked(vector, errors.get(at), dimension));
   } catch (error) {
     if (!(error instanceof ServiceError) || faultOf(error) === 'provider') throw error;
-    if (texts.length === 1) return [{ error }];
+    if (texts.length === 1 || how.together) return texts.map(() => ({ error }));
     const each: Embedded[] = [];
     for (const text of texts) each.push(...(await embedTexts(embedder, [text], dimension, call)));
     return each;

@@ -2,7 +2,7 @@ import { type Caller, serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
-import { managedSourceOf } from '../index-kinds/managed-source.ts';
+import { type ManagedSource, managedSourceOf } from '../index-kinds/managed-source.ts';
 import type { OpenPartProducer } from '../indexing/part-producer.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { type Embedder, probeEmbedder } from '../inference/providers/embedder.ts';
@@ -57,7 +57,7 @@ export class Enrichment {
     const source = managedSourceOf(config);
     if (!source) return config;
     if (source.template !== undefined) this.#templates.check(source.template);
-    const made = await this.#probe(config, source.embedder, caller);
+    const made = await this.#probe(config, source, caller);
     if (made === undefined) return config;
     if (config.sparse !== made.sparse) {
       const kinds = made.sparse ? 'sparse vectors: set `sparse` to true' : 'dense vectors: leave `sparse` out';
@@ -103,11 +103,11 @@ export class Enrichment {
   }
 
   /** What the embedder makes; undefined when it does not answer now, and need not. */
-  async #probe(config: CheckedIndexConfig, embedder: ProviderConfig, caller: Caller) {
+  async #probe(config: CheckedIndexConfig, { embedder, together }: ManagedSource, caller: Caller) {
     try {
       // Whoever may change the table may have its index embed, without a grant for inference.
       const call = { caller: serverCaller(caller.requestId, caller.signal), signal: caller.signal };
-      return await probeEmbedder(this.#deps.embedderOf(embedder), call);
+      return await probeEmbedder(this.#deps.embedderOf(embedder), call, { together });
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
       if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);

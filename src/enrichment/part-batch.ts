@@ -32,7 +32,12 @@ export interface HeldPart {
 /** What a document's part will be made of: vectors by the names of their texts. */
 type Plan =
   | { readonly kind: 'text'; readonly hash: Uint8Array }
-  | { readonly kind: 'pieces'; readonly hash: Uint8Array; readonly pieces: readonly Piece[] };
+  | {
+      readonly kind: 'pieces';
+      readonly hash: Uint8Array;
+      readonly pieces: readonly Piece[];
+      readonly names: readonly string[];
+    };
 
 /** A text or an image to be embedded, and its bytes. */
 interface WantedItem {
@@ -50,6 +55,9 @@ export class PartBatch {
   readonly #rows: { row: DocumentRow; known: PartOutcome | Plan }[] = [];
   /** By name, those that have to be embedded. */
   readonly #texts = new Map<string, WantedItem>();
+  /** By name, the chunks of texts that are read together. */
+  readonly #together: Map<string, WantedItem>[] = [];
+  #togetherCount = 0;
   /** Name -> vector, of those that need not. */
   readonly #vectors = new Map<string, Vector>();
   #bytes = 0;
@@ -62,13 +70,13 @@ export class PartBatch {
   }
 
   get isFull(): boolean {
-    const hasTexts = this.#texts.size >= limits.enrichmentBatchItems || this.#bytes >= limits.enrichmentBatchBytes;
+    const hasTexts = this.textCount >= limits.enrichmentBatchItems || this.#bytes >= limits.enrichmentBatchBytes;
     return hasTexts || this.#vectorBytes >= limits.documentVectorsBytesMax;
   }
 
   /** Texts that have to be embedded. */
   get textCount(): number {
-    return this.#texts.size;
+    return this.#texts.size + this.#togetherCount;
   }
 
   /** `held`: the part that is there, if one is. A promise where the text has to be cut into chunks. */
@@ -95,9 +103,10 @@ export class PartBatch {
       const pieces = await piecesOf(text, must(chunker, 'a chunker'), cutFor);
       if (pieces.length === 0) return { kind: 'none' };
       this.#vectorBytes += 4 * cutFor.dimension * pieces.length;
+      if (this.#definition.together) return { kind: 'pieces', hash, pieces, names: this.#wantTogether(hash, pieces) };
       this.#takeHeld(held);
       for (const piece of pieces) this.#want(piece.hash, piece.text, piece.text.length);
-      return { kind: 'pieces', hash, pieces };
+      return { kind: 'pieces', hash, pieces, names: pieces.map((piece) => nameOf(piece.hash)) };
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'item') throw error;
       return { kind: 'failed', error, isFinal: true };
@@ -109,6 +118,24 @@ export class PartBatch {
     const body = held?.body();
     if (body === undefined || formOfBody(body) !== partForm.denseSet) return;
     for (const { hash, vector } of readDenseSet(body)) this.#vectors.set(nameOf(hash), vector);
+  }
+
+  /** Vectors that were made in view of the whole text are of no use to another one. */
+  #wantTogether(hash: Uint8Array, pieces: readonly Piece[]): string[] {
+    const names = pieces.map((_, at) => `${nameOf(hash)}:${at}`);
+    const known = names.map((name) => this.#vectors.get(name) ?? this.#recent.get(name));
+    if (known.every((vector) => vector !== undefined)) {
+      for (const [at, vector] of known.entries()) this.#vectors.set(names[at] ?? '', vector);
+      return names;
+    }
+    const items = pieces.map(({ text }, at): [string, WantedItem] => [
+      names[at] ?? '',
+      { item: text, size: text.length },
+    ]);
+    this.#together.push(new Map(items));
+    this.#togetherCount += items.length;
+    this.#bytes += pieces.reduce((sum, { text }) => sum + text.length, 0);
+    return names;
   }
 
   #want(hash: Uint8Array, item: EmbedItem, size: number): void {
@@ -123,14 +150,11 @@ export class PartBatch {
   /** Embeds all texts. Throws a fault of the provider. In the order of the documents. */
   async run(call: InferenceCall): Promise<{ row: DocumentRow; outcome: PartOutcome }[]> {
     const errors = new Map<string, ServiceError>();
-    for (const texts of requestsOf(this.#texts)) {
-      const { embedder, dimension } = this.#definition;
-      const embedded = await embedTexts(
-        embedder(),
-        [...texts.values()].map(({ item }) => item),
-        dimension,
-        call,
-      );
+    const { embedder, dimension } = this.#definition;
+    for (const texts of [...requestsOf(this.#texts), ...this.#together]) {
+      const together = this.#together.includes(texts);
+      const items = [...texts.values()].map(({ item }) => item);
+      const embedded = await embedTexts(embedder(), items, dimension, call, { together });
       for (const [at, name] of [...texts.keys()].entries()) {
         const result: Embedded = must(embedded[at], 'an answer for each text');
         if ('error' in result) errors.set(name, result.error);
@@ -143,12 +167,12 @@ export class PartBatch {
   #outcomeOf(known: PartOutcome | Plan, errors: ReadonlyMap<string, ServiceError>): PartOutcome {
     if (known.kind !== 'text' && known.kind !== 'pieces') return known;
     const { hash } = known;
-    const hashes = known.kind === 'text' ? [hash] : known.pieces.map((piece) => piece.hash);
-    const error = hashes.map((each) => errors.get(nameOf(each))).find((each) => each !== undefined);
+    const names = known.kind === 'text' ? [nameOf(hash)] : known.names;
+    const error = names.map((name) => errors.get(name)).find((each) => each !== undefined);
     if (error) return { kind: 'failed', error, isFinal: false };
-    const vectorOf = (each: Uint8Array) => must(this.#vectors.get(nameOf(each)), 'an embedded text');
-    if (known.kind === 'text') return { kind: 'vector', vector: vectorOf(hash), hash };
-    const vectors = known.pieces.map((piece) => ({ ...piece, vector: vectorOf(piece.hash) as Float32Array }));
+    const made = names.map((name) => must(this.#vectors.get(name), 'an embedded text'));
+    if (known.kind === 'text') return { kind: 'vector', vector: must(made[0], 'a vector'), hash };
+    const vectors = known.pieces.map((piece, at) => ({ ...piece, vector: made[at] as Float32Array }));
     return { kind: 'vectors', vectors, hash };
   }
 

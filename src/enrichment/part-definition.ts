@@ -13,6 +13,8 @@ export interface PartDefinition {
   readonly embedder: () => Embedder;
   /** Undefined where each text has one vector. */
   readonly chunker?: ChunkerConfig | undefined;
+  /** The chunks of a text are embedded in view of one another. */
+  readonly together?: boolean;
   /** What a vector depends on beside its text. */
   readonly vectorFingerprint: string;
   /** What all vectors of a document depend on beside its text. */
@@ -22,9 +24,10 @@ export interface PartDefinition {
 }
 
 /** What a vector that a source's embedder makes depends on beside its text. */
-export function vectorFingerprintOf({ embedder }: ManagedSource, dimension: WantedVectors): string {
+export function vectorFingerprintOf({ embedder, together }: ManagedSource, dimension: WantedVectors): string {
   const { provider, model, dimensions } = embedder;
-  return JSON.stringify([provider, model, dimensions ?? null, dimension ?? 'sparse']);
+  const late = together ? ['late'] : [];
+  return JSON.stringify([provider, model, dimensions ?? null, dimension ?? 'sparse', ...late]);
 }
 
 /** The definition of a managed index; undefined for any other. */
@@ -36,9 +39,19 @@ export function partDefinition(
   const { partId, managed: source } = definition;
   const dimension = definition.kind === 'dense' ? definition.dimension : undefined;
   const vectorFingerprint = vectorFingerprintOf(source, dimension);
-  const { chunker } = source;
+  const { chunker, together } = source;
   const fingerprintOfSource = chunker ? JSON.stringify([vectorFingerprint, chunker]) : vectorFingerprint;
   const fingerprint = JSON.stringify([fingerprintOfSource, source.template ?? null, source.field ?? null]);
   const embedder = () => embedderOf(source.embedder);
-  return { partId, source, dimension, embedder, chunker, vectorFingerprint, fingerprintOfSource, fingerprint };
+  return {
+    partId,
+    source,
+    dimension,
+    embedder,
+    chunker,
+    together,
+    vectorFingerprint,
+    fingerprintOfSource,
+    fingerprint,
+  };
 }

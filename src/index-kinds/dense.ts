@@ -31,7 +31,7 @@ export const dense: IndexKind<DenseConfig, DenseDefinition> = {
     return { ...identity, kind: 'dense', dimension, metric, managed: managedSourceOf(config) };
   },
   shapeOf: ({ dimension, external, chunker }) =>
-    `${external ? '' : 'managed '}dense ${dimension}${chunker ? ' in chunks' : ''}`,
+    `${external ? '' : 'managed '}dense ${dimension}${chunker ? (chunker.late === true ? ' in late chunks' : ' in chunks') : ''}`,
   nativeOptions: ({ partId, dimension, metric }) => ({ type: 'dense', index_id: partId, dimension, metric }),
   writtenVectors: ({ dimension, metric, managed }) =>
     managed ? { kind: 'managed' } : { kind: 'dense', dimension, metric },

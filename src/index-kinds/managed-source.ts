@@ -23,6 +23,8 @@ export interface ManagedSource {
   embedder: ProviderConfig;
   /** Undefined where each text has one vector. */
   chunker?: ChunkerConfig | undefined;
+  /** The chunks of a text are embedded in view of one another (late chunking). */
+  together: boolean;
 }
 
 /**
@@ -38,7 +40,7 @@ export function readManagedMembers(config: IndexConfig): ManagedMembers {
   if (embedder === undefined) throw refused(`\`embedder\` is missing: what makes the vectors; ${orExternal}`);
   readProviderConfig(embedder, 'embed', 'embedder');
   if (chunker !== undefined) {
-    readIndexChunker(chunker);
+    readIndexChunker(chunker, embedder);
     if (config.sparse === true) {
       const message = '`chunker` is built for dense vectors alone; leave it out: each text has one sparse vector';
       throw new ServiceError('not_implemented', message);
@@ -56,16 +58,31 @@ export function readManagedMembers(config: IndexConfig): ManagedMembers {
 }
 
 /** The chunker of an index: the whole text has vectors, unless it says how many chunks are enough. */
-function readIndexChunker(chunker: Record<string, unknown>): ChunkerConfig {
-  return readChunkerConfig(chunker, 'chunker', limits.documentChunksMax);
+function readIndexChunker(
+  { late = false, ...chunker }: Record<string, unknown>,
+  embedder: Record<string, unknown>,
+): { chunker: ChunkerConfig; together: boolean } {
+  const read = readChunkerConfig(chunker, 'chunker', limits.documentChunksMax);
+  if (typeof late !== 'boolean') throw refused('`chunker.late` must be true or false');
+  const { provider, url } = readProviderConfig(embedder, 'embed', 'embedder');
+  if (late && (provider !== 'service' || url !== undefined)) {
+    throw refused(
+      '`chunker.late` needs a model of this server: its `embedder` has the provider "service" and no `url`',
+    );
+  }
+  if (late && read.by === 'tokens' && read.overlapTokens > 0) {
+    throw refused('`chunker.late` goes with `overlap_tokens` of 0: its chunks see one another anyway');
+  }
+  return { chunker: read, together: late };
 }
 
 /** The source of a managed index; undefined for an external one. */
 export function managedSourceOf(config: Partial<ManagedMembers>): ManagedSource | undefined {
   if (config.embedder === undefined) return undefined;
   const embedder = readProviderConfig(config.embedder, 'embed', 'embedder');
-  const chunker = config.chunker && readIndexChunker(config.chunker);
-  return { field: config.field, template: config.template, embedder, chunker };
+  const { field, template } = config;
+  const { chunker, together = false } = config.chunker ? readIndexChunker(config.chunker, config.embedder) : {};
+  return { field, template, embedder, chunker, together };
 }
 
 /** A configuration as it may be shown: without credentials. */

@@ -111,6 +111,54 @@ describe('an embedder of this server', () => {
     expect([which.status, which.body.code]).toEqual([400, 'invalid_query']);
   });
 
+  test('embeds chunks in view of one another where its index says so, and by themselves otherwise', async () => {
+    const index = (late: boolean) => ({
+      type: 'embeddings',
+      field: 'text',
+      embedder: { provider: 'service', model: 'tiny-bert' },
+      chunker: { provider: 'service', late, text: { target_tokens: 4, separator: ' . ' } },
+    });
+    const indexes = { late: index(true), plain: index(false) };
+    const created = await server.send('POST', '/db/v1/tables/context', { indexes });
+    expect([created.status, created.body.error]).toEqual([200, undefined]);
+    const inserts = {
+      first: { text: 'the king runs . a dog sat' },
+      other: { text: 'the fox runs . a dog sat' },
+      single: { text: 'the king runs' },
+    };
+    const written = await server.send('POST', '/db/v1/tables/context/batch', { inserts, sync_level: 'full_index' });
+    expect([written.status, written.body.status]).toEqual([201, 'committed']);
+    type Vectors = Record<'late' | 'plain', number[][]>;
+    const vectorsOf = async (key: string) => {
+      const path = `/db/v1/tables/context/lookup/${key}?fields=_embeddings`;
+      return (await server.send<{ _embeddings: Vectors }>('GET', path)).body._embeddings;
+    };
+    const [first, other, single] = [await vectorsOf('first'), await vectorsOf('other'), await vectorsOf('single')];
+    expect([first.late.length, first.plain.length, single.late.length]).toEqual([2, 2, 1]);
+    // The second chunk is the same text in both documents; only the late vector tells what stands before it.
+    expect(first.plain[1]).toEqual(other.plain[1] as number[]);
+    const distance = Math.hypot(...(first.late[1] ?? []).map((value, at) => value - (other.late[1]?.[at] ?? 0)));
+    expect(distance).toBeGreaterThan(1e-4);
+    for (const vector of first.late) expect(Math.hypot(...vector)).toBeCloseTo(1, 4);
+    // A document changed to the other's text has the other's vectors.
+    await server.send('POST', '/db/v1/tables/context/batch', {
+      inserts: { first: inserts.other },
+      sync_level: 'enrichments',
+    });
+    expect((await vectorsOf('first')).late).toEqual(other.late);
+    const refused = async (more: object) => {
+      const config = { ...index(true), ...more };
+      const answer = await server.send('POST', '/db/v1/tables/context/indexes/refused', config);
+      return [answer.status, String(answer.body.error)];
+    };
+    const overlap = { provider: 'service', late: true, text: { target_tokens: 4, overlap_tokens: 1 } };
+    expect(await refused({ chunker: overlap })).toEqual([400, expect.stringContaining('overlap_tokens')]);
+    const mock = { provider: 'mock', model: 'words' };
+    expect(await refused({ embedder: mock })).toEqual([400, expect.stringContaining('a model of this server')]);
+    const images = { provider: 'service', model: 'tiny-colours' };
+    expect((await refused({ embedder: images }))[0]).toBeGreaterThanOrEqual(400);
+  });
+
   test('embeds the image that a template of an index names, and finds it by another image', async () => {
     const embedder = { provider: 'service', model: 'tiny-colours' };
     const photos = { type: 'embeddings', template: '{{media url=photo}}', embedder, distance_metric: 'cosine' };

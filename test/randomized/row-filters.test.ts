@@ -116,7 +116,14 @@ function randomRequest(): object {
       return { ...more, full_text_search: { query: `${pickWords(2)} OR order:>=0` }, reranker, limit: 500 };
     }
     case 5:
-      return { ...more, semantic_search: pickWords(3), filter_query: randomNode(), limit: random.between(1, 20) };
+      return {
+        ...more,
+        semantic_search: pickWords(3),
+        indexes: [random.pick(['meaning', 'parts'])],
+        filter_query: randomNode(),
+        limit: random.between(1, 20),
+        ...(random.chance(0.5) ? { fields: ['*', '_chunks'] } : {}),
+      };
     default:
       return { ...more, filter_query: { ref: 'named' }, with: { named: randomNode() }, order_by, filter_prefix: 'k0' };
   }
@@ -155,11 +162,19 @@ afterAll(async () => {
 });
 
 async function create(table: string): Promise<void> {
+  const embedder = { provider: 'mock', model: 'words', dimensions: 16 };
   const indexes = {
     dense: { type: 'embeddings', external: true, dimension: 3 },
     sparse: { type: 'embeddings', external: true, sparse: true },
     // Its vectors are of the table's own making.
-    meaning: { type: 'embeddings', field: 'text', embedder: { provider: 'mock', model: 'words', dimensions: 16 } },
+    meaning: { type: 'embeddings', field: 'text', embedder },
+    // A vector for each word.
+    parts: {
+      type: 'embeddings',
+      field: 'text',
+      embedder,
+      chunker: { provider: 'service', text: { target_tokens: 1 } },
+    },
   };
   await database.services.tables.create(table, { num_shards: random.between(1, 3), indexes }, testCaller());
 }
@@ -192,7 +207,7 @@ test('answers under a row filter are those of a table that holds only what it pe
       expect({ ...at, ...under }).toEqual({ ...at, ...comparable(await ask(only, request)) });
     }
     const filter_query = randomNode();
-    const fields = ['*', '_embeddings.dense'];
+    const fields = ['*', '_embeddings.dense', '_chunks'];
     for (const request of [{}, { filter_query }, { fields, filter_query }, { from: 'k03', to: 'k08', fields }]) {
       const under = await scan('everything', request, caller);
       expect({ seed, filter, request, lines: under }).toEqual({

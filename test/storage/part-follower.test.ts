@@ -82,7 +82,12 @@ class Place {
   follow(): PartFollower {
     const definition: PartDefinition = {
       partId: 1,
-      source: { field: '$.t', template: undefined, embedder: {} as PartDefinition['source']['embedder'] },
+      source: {
+        field: '$.t',
+        template: undefined,
+        embedder: {} as PartDefinition['source']['embedder'],
+        together: false,
+      },
       dimension: 1,
       embedder: () => this.embedder.embedder,
       vectorFingerprint: this.fingerprint,

@@ -2,6 +2,7 @@ import { type ModelSpec, specOfModel } from '../../model-host/model-spec.ts';
 import type { EmbedFault, EmbedText } from '../../model-host/operations/embed.ts';
 import type { EmbedImagesResult } from '../../model-host/operations/embed-images.ts';
 import type { Pixels } from '../../model-host/operations/pixels.ts';
+import type { InstalledModel } from '../../models/installed-model.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
@@ -28,6 +29,8 @@ export interface EmbedRequest {
   readonly truncate?: 'start' | 'end' | undefined;
   /** Answer the inputs that can be embedded although others cannot. */
   readonly keepGoing?: boolean | undefined;
+  /** The items are chunks of one text, and each vector is made in view of the others (late chunking). */
+  readonly together?: boolean | undefined;
 }
 
 export interface SparseVector {
@@ -56,6 +59,8 @@ export async function embedItems(
   const { manifest } = model;
   checkDimensions(request.dimensions, manifest.capabilities.includes('sparse') ? 'sparse' : manifest.dimension);
   const prefix = prefixOf(manifest.prefixes ?? {}, request.task, request.instruction);
+  const together = request.together === true;
+  if (together) checkTogether(model);
   const keepGoing = request.keepGoing === true;
   const faults = new Map<number, ServiceError>();
   const fail = (index: number, error: ServiceError) => {
@@ -64,7 +69,9 @@ export async function embedItems(
   };
   for (const [index, item] of items.entries()) if (item instanceof ServiceError) fail(index, item);
   const places = placesOf(items, isText);
-  const texts = places.map((index) => prefixed(items[index] as EmbedText, prefix));
+  // What is read together has its prefix once.
+  const prefixAt = (at: number) => (together && at > 0 ? '' : prefix);
+  const texts = places.map((index, at) => prefixed(items[index] as EmbedText, prefixAt(at)));
   const empty = emptyTexts(places.map((index) => items[index] as EmbedText));
   const failText = ({ index, code, message }: EmbedFault) => {
     const place = places[index] ?? 0;
@@ -76,7 +83,12 @@ export async function embedItems(
   const failImage = (at: number, error: ServiceError) => fail(images[at] ?? 0, error);
   const pixels = await loadEachPixels(inference, model, references, failImage, call.signal);
   const spec = specOfModel(model, inference.settings);
-  const read = await readTexts(inference, spec, { texts, empty, truncate: request.truncate, keepGoing }, call);
+  const read = await readTexts(
+    inference,
+    spec,
+    { texts, empty, truncate: request.truncate, keepGoing, together },
+    call,
+  );
   read.faults.forEach(failText);
   const shown = images.filter((_, at) => pixels[at] !== undefined);
   const seen = await seeImages(inference, spec, pixels, call);
@@ -113,13 +125,14 @@ interface TextsToRead {
   readonly empty: readonly EmbedFault[];
   readonly truncate: 'start' | 'end' | undefined;
   readonly keepGoing: boolean;
+  readonly together: boolean;
 }
 
 /** The vectors of texts, undefined where one failed; places are those among the texts. */
 async function readTexts(
   { pool }: Inference,
   spec: ModelSpec,
-  { texts, empty, truncate, keepGoing }: TextsToRead,
+  { texts, empty, truncate, keepGoing, together }: TextsToRead,
   call: InferenceCall,
 ): Promise<{
   vectors: (Float32Array | SparseVector | undefined)[];
@@ -132,7 +145,8 @@ async function readTexts(
   const places = [...texts.keys()].filter((index) => !left.has(index));
   const vectors = new Array<Float32Array | SparseVector | undefined>(texts.length).fill(undefined);
   if (places.length === 0) return { vectors, faults: [...empty], dimension: 0, tokens: 0, sparse: false };
-  const input = { texts: places.map((index) => texts[index] ?? ''), truncate, allOrNothing: !keepGoing };
+  const wanted = places.map((index) => texts[index] ?? '');
+  const input = { texts: wanted, truncate, allOrNothing: !keepGoing, ...(together ? { together } : {}) };
   const { dense, sparse, dimension, tokens, faults } = await pool.run(spec, 'embed', input, call);
   const late = faults.map((fault) => ({ ...fault, index: places[fault.index] ?? 0 }));
   for (const { index } of late) left.add(index);
@@ -147,6 +161,14 @@ async function readTexts(
     tokens: tokens.reduce((sum, each) => sum + each, 0),
     sparse: sparse !== undefined,
   };
+}
+
+/** Vectors of single tokens have to be there, and the vector of a text to be their mean. */
+function checkTogether({ name, backend, manifest }: InstalledModel): void {
+  const isMean = (manifest.pooling ?? 'mean') === 'mean' && !manifest.capabilities.includes('sparse');
+  if (isMean && backend !== 'native') return;
+  const message = `the model "${name}" cannot read chunks together: its vectors are not means of the vectors of tokens`;
+  throw new ServiceError('invalid_request', message);
 }
 
 function isImage(item: EmbedItem): boolean {

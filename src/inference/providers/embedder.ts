@@ -17,7 +17,12 @@ export interface Embedder {
    * One vector for each text, or image for models that look at images, dense or sparse as the model makes them; undefined for a text that cannot be embedded, with
    * the reason in `faults`. Throws `ServiceError` for a fault of the provider (see `faultOf`): no text was embedded.
    */
-  embed(texts: readonly EmbedItem[], task: EmbedTask, call: InferenceCall): Promise<Embeddings>;
+  embed(texts: readonly EmbedItem[], task: EmbedTask, call: InferenceCall, how?: EmbedHow): Promise<Embeddings>;
+}
+
+/** `together`: the texts are chunks of one text, and each vector is made in view of the others. */
+export interface EmbedHow {
+  readonly together?: boolean;
 }
 
 /** Asked once for the length of the vectors when an index is created. */
@@ -26,8 +31,10 @@ const probeText = 'a vector';
 export function embedderOf(provider: Provider, { provider: name, model, dimensions }: ProviderConfig): Embedder {
   return {
     fingerprint: JSON.stringify([name, model, dimensions ?? null]),
-    embed: (texts, task, call) =>
-      survivingTexts(texts, (items) => provider.embed({ model, items, task, dimensions, keepGoing: true }, call)),
+    embed: (texts, task, call, { together } = {}) =>
+      survivingTexts(texts, together ?? false, (items) =>
+        provider.embed({ model, items, task, dimensions, keepGoing: true, together }, call),
+      ),
   };
 }
 
@@ -37,6 +44,7 @@ export function embedderOf(provider: Provider, { provider: name, model, dimensio
  */
 async function survivingTexts(
   texts: readonly EmbedItem[],
+  together: boolean,
   embed: (texts: readonly EmbedItem[]) => Promise<Embeddings>,
   attempt = 1,
 ): Promise<Embeddings> {
@@ -44,16 +52,17 @@ async function survivingTexts(
     return await embed(texts);
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'inference_interrupted') throw error;
-    if (texts.length > 1) {
+    if (texts.length > 1 && !together) {
       const middle = Math.ceil(texts.length / 2);
-      const left = await survivingTexts(texts.slice(0, middle), embed);
-      return joined(left, await survivingTexts(texts.slice(middle), embed), middle);
+      const left = await survivingTexts(texts.slice(0, middle), false, embed);
+      return joined(left, await survivingTexts(texts.slice(middle), false, embed), middle);
     }
-    if (attempt === 1) return await survivingTexts(texts, embed, 2);
+    if (attempt === 1) return await survivingTexts(texts, together, embed, 2);
     const fault = new ServiceError('inference_failed', 'the process of the model ended on this text, twice', {
       cause: error,
     });
-    return { model: '', dimension: 0, vectors: [undefined], tokens: 0, faults: [{ index: 0, error: fault }] };
+    const faults = texts.map((_, index) => ({ index, error: fault }));
+    return { model: '', dimension: 0, vectors: texts.map(() => undefined), tokens: 0, faults };
   }
 }
 
@@ -72,8 +81,9 @@ function joined(left: Embeddings, right: Embeddings, offset: number): Embeddings
 export async function probeEmbedder(
   embedder: Embedder,
   call: InferenceCall,
+  how: EmbedHow = {},
 ): Promise<{ readonly sparse: true } | { readonly sparse: false; readonly dimension: number }> {
-  const { vectors, faults } = await embedder.embed([probeText], 'RETRIEVAL_DOCUMENT', call);
+  const { vectors, faults } = await embedder.embed([probeText], 'RETRIEVAL_DOCUMENT', call, how);
   const [vector] = vectors;
   if (vector === undefined) {
     const { error } = must(faults[0], 'a text without a vector has a fault');

@@ -8,6 +8,11 @@ export interface EmbedInput {
   readonly truncate: 'start' | 'end' | undefined;
   /** One text that fails makes the vectors of the others needless. */
   readonly allOrNothing?: boolean;
+  /**
+   * The texts follow one another in one text. They are read together, as far as they fit, and each vector is the mean of the
+   * tokens of its own text.
+   */
+  readonly together?: boolean;
 }
 
 /** Why one text could not be embedded. */

@@ -8,7 +8,7 @@ import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
-import { normalize, poolRows, type SparseRow, sparseRows } from './text/pooling.ts';
+import { normalize, poolRows, poolSpans, type SparseRow, sparseRows } from './text/pooling.ts';
 import { type EncodedBatch, TextEncoder } from './text/text-encoder.ts';
 import type { Encoded } from './text/text-tokenizer.ts';
 
@@ -16,6 +16,8 @@ import type { Encoded } from './text/text-tokenizer.ts';
 const tokensBetweenTurns = 16_384;
 
 type Vector = Float32Array | SparseRow;
+/** What the model says to one text: its vector, or one of each of its runs. */
+type Read = Vector | Float32Array[];
 
 export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
   const model = must(spec.model, 'an embedder is installed');
@@ -23,14 +25,19 @@ export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
   const sparse = manifest.capabilities.includes('sparse');
   const pooling = (manifest.pooling ?? 'mean') as 'mean' | 'cls' | 'last' | 'none';
   const unit = manifest.normalize ?? true;
-  const encoder = await TextEncoder.open<Vector>(spec, (batch) => {
+  const encoder = await TextEncoder.open<Read>(spec, (batch) => {
     const output = floats(batch.outputs[nameOf(batch, sparse ? ['logits'] : ['sentence_embedding', 'text_embeds'])]);
     const lengths = batch.items.map((item) => item.length);
     if (sparse) return sparseRows(output, lengths);
-    const rows = poolRows(output, lengths, pooling);
-    return unit ? rows.map(normalize) : rows;
+    const scaled = (vector: Float32Array) => (unit ? normalize(vector) : vector);
+    if (batch.items.every(({ spans }) => spans === undefined)) return poolRows(output, lengths, pooling).map(scaled);
+    const whole = poolRows(output, lengths, pooling);
+    return batch.items.map(({ spans }, row) =>
+      spans ? poolSpans(output, row, spans).map(scaled) : scaled(must(whole[row], 'a vector for each text')),
+    );
   });
-  const embed = (input: EmbedInput, context: OperationContext<'embed'>) => embedTexts(encoder, sparse, input, context);
+  const embed = (input: EmbedInput, context: OperationContext<'embed'>) =>
+    input.together ? embedTogether(encoder, input, context) : embedTexts(encoder, sparse, input, context);
   const vision = await ImageEncoder.open(model, encoder.threads);
   const quiet = { signal: new AbortController().signal, emit: () => undefined, progress: () => undefined };
   const { dimension } = await embed({ texts: ['a'], truncate: 'end' }, quiet);
@@ -74,8 +81,54 @@ async function embedImages(
   return { dense, dimension };
 }
 
+/**
+ * Late chunking (Guenther et al., "Late Chunking: Contextual Chunk Embeddings Using Long-Context Embedding Models", 2024):
+ * consecutive texts are read as one, as many as fit, and each gets the mean of its own tokens, which have seen the others.
+ */
+async function embedTogether(
+  encoder: TextEncoder<Read>,
+  { texts }: EmbedInput,
+  context: OperationContext<'embed'>,
+): Promise<EmbedResult> {
+  const { tokenizer, contextTokens } = encoder;
+  const room = contextTokens - tokenizer.marks(1);
+  const faults: EmbedFault[] = [];
+  const runs: { ids: number[]; members: { index: number; from: number; to: number }[] }[] = [];
+  const tokens = new Uint32Array(texts.length);
+  for (const [index, text] of texts.entries()) {
+    const ids = typeof text === 'string' ? tokenizer.plain(text) : text;
+    tokens[index] = ids.length;
+    if (ids.length === 0 || ids.length > room) {
+      const [code, message] =
+        ids.length === 0
+          ? (['invalid_request', 'the text has no tokens'] as const)
+          : (['context_length_exceeded', contextOverflow(contextTokens, `the chunk has ${ids.length}`)] as const);
+      faults.push({ index, code, message });
+      continue;
+    }
+    let run = runs.at(-1);
+    if (run === undefined || run.ids.length + ids.length > room) {
+      run = { ids: [], members: [] };
+      runs.push(run);
+    }
+    const from = tokenizer.marksBefore + run.ids.length;
+    run.members.push({ index, from, to: from + ids.length });
+    run.ids.push(...ids);
+  }
+  const encoded = runs.map(({ ids, members }) => ({
+    ...tokenizer.framed(ids),
+    spans: members.map(({ from, to }) => [from, to] as const),
+  }));
+  const read = (await encoder.encode(encoded, context)) as Float32Array[][];
+  const vectors = new Array<Vector | undefined>(texts.length).fill(undefined);
+  for (const [at, { members }] of runs.entries()) {
+    for (const [place, { index }] of members.entries()) vectors[index] = read[at]?.[place];
+  }
+  return denseResult(vectors, tokens, faults);
+}
+
 async function embedTexts(
-  encoder: TextEncoder<Vector>,
+  encoder: TextEncoder<Read>,
   sparse: boolean,
   { texts, truncate, allOrNothing }: EmbedInput,
   context: OperationContext<'embed'>,
@@ -96,14 +149,14 @@ async function embedTexts(
   }
   const tokens = Uint32Array.from(encoded, (each) => each?.ids.length ?? 0);
   const wanted = allOrNothing && faults.length > 0 ? [] : encoded.filter((each) => each !== undefined);
-  const vectors = await encoder.encode(wanted, context);
+  const vectors = (await encoder.encode(wanted, context)) as Vector[];
   let next = 0;
   const placed = encoded.map((each) => (each === undefined ? undefined : vectors[next++]));
   return sparse ? sparseResult(placed, tokens, faults) : denseResult(placed, tokens, faults);
 }
 
 function encodeText(
-  { tokenizer, contextTokens }: TextEncoder<Vector>,
+  { tokenizer, contextTokens }: TextEncoder<Read>,
   text: EmbedText,
   truncate: EmbedInput['truncate'],
 ): Encoded | Omit<EmbedFault, 'index'> {

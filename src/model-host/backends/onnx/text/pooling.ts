@@ -19,6 +19,17 @@ export function poolRows({ data, dims }: OutputTensor, lengths: readonly number[
   });
 }
 
+/** For each run of tokens of a row of a batch the mean of their vectors; ends are exclusive. */
+export function poolSpans(
+  { data, dims }: OutputTensor,
+  row: number,
+  spans: readonly (readonly [from: number, to: number])[],
+): Float32Array[] {
+  const [, width = 0, dimension = 0] = dims;
+  if (dims.length !== 3) throw new Error('it answers no vectors of single tokens');
+  return spans.map(([from, to]) => meanOf(data, (row * width + from) * dimension, to - from, dimension));
+}
+
 function meanOf(data: Float32Array, start: number, tokens: number, dimension: number): Float32Array {
   const sums = new Float64Array(dimension);
   for (let token = 0, at = start; token < tokens; token += 1) {

@@ -10,6 +10,8 @@ export interface Encoded {
   readonly types: Int32Array;
   /** How many of the first ids the others look at; all of them where it is missing. */
   readonly attended?: number;
+  /** Runs of ids that get a vector each, the end exclusive; one for all of them where they are missing. */
+  readonly spans?: readonly (readonly [from: number, to: number])[];
 }
 
 /** What a template puts around texts, and the segment of what is in it. */
