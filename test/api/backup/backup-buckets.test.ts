@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'bun:test';
+import { BackupBucket } from '../../support/backup-bucket.ts';
+import { restore } from '../../support/restore-jobs.ts';
+import type { TestServer } from '../../support/test-server.ts';
+
+const timeout = { timeout: 60_000 };
+
+async function fill(server: TestServer): Promise<void> {
+  await server.send('POST', '/db/v1/tables/t', { num_shards: 2 });
+  const inserts = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`${n % 2 ? 'a' : 'z'}${n}`, { n }]));
+  await server.send('POST', '/db/v1/tables/t/batch', { inserts });
+}
+
+const request = { backup_id: 'b', location: 's3://backups/nightly' };
+const isManifest = ({ method, url }: Request) => method === 'PUT' && url.includes('b-cluster-metadata.json');
+
+async function listed(server: TestServer): Promise<string[]> {
+  const query = `location=${encodeURIComponent(request.location)}&connection=bucket`;
+  const { body } = await server.send<{ backups: { backup_id: string }[] }>('GET', `/db/v1/backups?${query}`);
+  return body.backups.map(({ backup_id: id }) => id);
+}
+
+describe('an S3-compatible store', () => {
+  test(
+    'takes backups, lists them, and gives them back',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      const made = await server.send('POST', '/db/v1/backup', request);
+      expect(made.body).toMatchObject({ status: 'completed' });
+      const more = { ...request, backup_id: 'c', base_backup_id: 'b' };
+      await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a1: { n: -1 } }, deletes: ['z0'] });
+      expect((await server.send('POST', '/db/v1/backup', more)).body).toMatchObject({ status: 'completed' });
+      expect((await server.send('POST', '/db/v1/backup', request)).status).toBe(409);
+      expect(await listed(server)).toEqual(['b', 'c']);
+      await server.send('DELETE', '/db/v1/tables/t');
+      expect(await restore(server, { ...more, base_backup_id: undefined })).toMatchObject({ phase: 'succeeded' });
+      expect((await server.send('GET', '/db/v1/tables/t/lookup/a1')).body).toMatchObject({ n: -1 });
+      expect((await server.send('GET', '/db/v1/tables/t/lookup/z0')).status).toBe(404);
+    },
+    timeout,
+  );
+
+  test(
+    'that answers 500 now and then does not spoil a backup',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      bucket.misbehave = ({ method }, number) =>
+        method !== 'POST' && number % 3 === 0 ? new Response('<Error/>', { status: 500 }) : undefined;
+      const made = await server.send('POST', '/db/v1/backup', request);
+      bucket.misbehave = () => undefined;
+      expect(made.body).toMatchObject({ status: 'completed' });
+      expect(await restore(server, { ...request, restore_mode: 'overwrite' })).toMatchObject({ phase: 'succeeded' });
+    },
+    timeout,
+  );
+
+  test(
+    'that loses the answer to the manifest is asked what it has',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      bucket.misbehave = (each) => (isManifest(each) ? 'lose the answer' : undefined);
+      const made = await server.send('POST', '/db/v1/backup', request);
+      bucket.misbehave = () => undefined;
+      expect(made.body).toMatchObject({ status: 'completed' });
+      expect(await listed(server)).toEqual(['b']);
+    },
+    timeout,
+  );
+
+  test(
+    'that loses it and cannot be asked leaves an outcome that is said to be unknown',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      let isGone = false;
+      bucket.misbehave = (each) => {
+        isGone ||= isManifest(each);
+        return isGone ? 'lose the answer' : undefined;
+      };
+      const made = await server.send('POST', '/db/v1/backup', request);
+      bucket.misbehave = () => undefined;
+      expect([made.status, made.body]).toMatchObject([
+        200,
+        {
+          status: 'failed',
+          tables: [{ name: 't', status: 'failed', code: 'backup_outcome_ambiguous', retryable: true }],
+        },
+      ]);
+    },
+    timeout,
+  );
+
+  test(
+    'that refuses fails the backup, and tells no secret',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      await server.send('PUT', '/db/v1/secrets/s3.key', { value: 'canary-of-this-test' });
+      bucket.misbehave = () => new Response('<Error><Code>AccessDenied</Code></Error>', { status: 403 });
+      const made = await server.send('POST', '/db/v1/backup', request);
+      expect([made.status, made.body]).toMatchObject([502, { code: 'location_unavailable', retryable: true }]);
+      expect(JSON.stringify(made.body) + server.logLines.join('')).not.toContain('canary-of-this-test');
+    },
+    timeout,
+  );
+});

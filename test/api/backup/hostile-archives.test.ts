@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type ClusterManifest,
+  encodeManifest,
+  type RangeManifest,
+  sha256Of,
+  type TableManifest,
+} from '../../../src/backup/archive/manifest.ts';
+import { BackupPlace } from '../../support/backup-place.ts';
+import { restore } from '../../support/restore-jobs.ts';
+import type { TestServer } from '../../support/test-server.ts';
+
+const readManifest = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+
+/** Writes a backup again with a changed manifest or payload, all checksums right: what only somebody hostile would do. */
+function forge(
+  place: BackupPlace,
+  changes: { table?: (manifest: TableManifest) => void; cluster?: (manifest: ClusterManifest) => void },
+): void {
+  const path = join(place.path, 'b-cluster-metadata.json');
+  const { checksum: _, ...cluster } = readManifest(path) as ClusterManifest & { checksum: string };
+  const [entry] = cluster.tables;
+  if (!entry) throw new Error('no table');
+  const { checksum: __, ...table } = readManifest(join(place.path, entry.manifest)) as TableManifest & {
+    checksum: string;
+  };
+  changes.table?.(table);
+  const bytes = encodeManifest(table);
+  writeFileSync(join(place.path, entry.manifest), bytes);
+  entry.sha256 = sha256Of(bytes);
+  changes.cluster?.(cluster);
+  writeFileSync(path, encodeManifest(cluster));
+}
+
+const ofTable = (patch: Partial<TableManifest>) => ({
+  table: (table: TableManifest) => void Object.assign(table, patch),
+});
+const ofRange = (patch: Partial<RangeManifest>) => ({
+  table: ({ ranges: [range] }: TableManifest) => void Object.assign(range ?? {}, patch),
+});
+const ofFile = (patch: Partial<RangeManifest['files'][number]>) => ({
+  table: ({ ranges: [range] }: TableManifest) => void Object.assign(range?.files[0] ?? {}, patch),
+});
+const ofEntry = (patch: Partial<ClusterManifest['tables'][number]>) => ({
+  cluster: ({ tables: [table] }: ClusterManifest) => void Object.assign(table ?? {}, patch),
+});
+
+/** Gives the only range another payload, and a manifest that fits. */
+function ofPayload(place: BackupPlace, payload: Uint8Array, size: number) {
+  return {
+    table: ({ ranges: [range] }: TableManifest) => {
+      const [file] = range?.files ?? [];
+      if (!file) throw new Error('no file');
+      writeFileSync(join(place.path, file.name), payload);
+      const blocks = [{ bytes: payload.byteLength, size, crc: Bun.hash.crc32(payload) }];
+      Object.assign(file, { bytes: payload.byteLength, sha256: sha256Of(payload), blocks });
+    },
+  };
+}
+
+async function backUp(server: TestServer, place: BackupPlace): Promise<void> {
+  await server.send('POST', '/db/v1/tables/t');
+  await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 }, b: { n: 2 } } });
+  const made = await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
+  expect(made.body).toMatchObject({ status: 'completed' });
+}
+
+const lines = (...texts: string[]) => Bun.zstdCompressSync(Buffer.from(texts.map((text) => `${text}\n`).join('')));
+const size = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join('')).byteLength;
+const one = '{"id":1,"key":"a","version":1,"document":{"n":1}}';
+const two = '{"id":2,"key":"a","version":1,"document":{"n":1}}';
+
+describe('a restore of an archive that somebody has forged', () => {
+  const bomb = Bun.zstdCompressSync(Buffer.alloc(64 * 1_024 * 1_024, 'a'));
+  const cases: [string, (place: BackupPlace) => Parameters<typeof forge>[1]][] = [
+    ['a newer format', () => ofTable({ format_version: 2 })],
+    ['a table manifest above the location', () => ofEntry({ manifest: '../x' })],
+    ['an absolute name', () => ofFile({ name: '/etc/hostname' })],
+    ['a payload above the location', () => ofFile({ name: 'b/../../x' })],
+    ['a table of a forbidden name', () => ofEntry({ name: '../t' })],
+    ['a gap between ranges', () => ofRange({ end_key: 'm' })],
+    ['a schema that is none', () => ofTable({ settings: '{"schema":{"document_schemas":7}}' })],
+    ['settings that are no JSON', () => ofTable({ settings: '{' })],
+    ['no index', () => ofTable({ indexes: [] })],
+    ['versions of the far future', () => ofRange({ head: Number.MAX_SAFE_INTEGER })],
+    ['more documents than there are', () => ofRange({ documents: 3 })],
+    ['a bomb', (place) => ofPayload(place, bomb, 8 * 1_024 * 1_024)],
+    ['two frames in one block', (place) => ofPayload(place, Buffer.concat([lines(one), bomb]), size(one))],
+    ['one key under two numbers', (place) => ofPayload(place, lines(one, two), size(one, two))],
+    ['lines that are no JSON', (place) => ofPayload(place, lines('x'), size('x'))],
+    ['a line without an end', (place) => ofPayload(place, Bun.zstdCompressSync(Buffer.from(one)), one.length)],
+  ];
+
+  test('publishes nothing and names the fault', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await backUp(server, place);
+    using original = new BackupPlace();
+    cpSync(place.path, original.path, { recursive: true });
+    await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 'kept' } } });
+    for (const [name, changes] of cases) {
+      cpSync(original.path, place.path, { recursive: true });
+      forge(place, changes(place));
+      const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+      const job = await restore(server, body);
+      expect([name, job]).toMatchObject([
+        name,
+        { phase: 'failed', error: expect.stringContaining('backup_corrupted') },
+      ]);
+      const kept = await server.send('GET', '/db/v1/tables/t/lookup/a');
+      expect([name, kept.body]).toMatchObject([name, { n: 'kept' }]);
+    }
+    cpSync(original.path, place.path, { recursive: true });
+    const ranges = () => readdirSync(join(server.directory, 'ranges')).length;
+    expect(ranges()).toBe(1);
+    const job = await restore(server, { backup_id: 'b', location: place.location, restore_mode: 'overwrite' });
+    expect(job).toMatchObject({ phase: 'succeeded' });
+  });
+});
