@@ -7,7 +7,7 @@ import { SundewServer } from './sundew-server.ts';
 
 const script = join(import.meta.dir, '..', 'sundew', 'query-service.ts');
 
-/** Queries of one table for a while, so many under way together. */
+/** Queries of one table for a while, a given number of them under way together. */
 export interface ServiceTurn {
   table: string;
   requests: string[];

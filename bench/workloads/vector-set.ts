@@ -14,7 +14,7 @@ export interface VectorSet {
   bucketsFile?: string;
 }
 
-/** Rows whose bucket is below `below` are kept: so many of a thousand. */
+/** Rows whose bucket is below `below` are kept, of a thousand buckets. */
 export interface VectorFilter {
   field: 'independent' | 'correlated';
   below: number;

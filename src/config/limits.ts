@@ -139,7 +139,7 @@ export const limits = {
   explainHitsMax: 100,
   /** Hits of a query that a model scores once more. */
   rerankHitsMax: 1_000,
-  /** What of the text of such a hit is read: more than any such model takes in. */
+  /** Characters of the text of such a hit that are read: more than any such model takes in. */
   rerankTextCharsMax: 65_536,
   /** How long a template is kept parsed after its last use. */
   templatesKeptMs: 300_000,

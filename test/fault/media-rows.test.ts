@@ -448,7 +448,7 @@ test('public addresses are', () => {
 
 describe('sounds', () => {
   const hours = (count: number) => count * 3_600 * 16_000 * 2;
-  /** One channel of 16 bits at 16 kHz whose header claims so many bytes. */
+  /** One channel of 16 bits at 16 kHz whose header claims a given number of bytes. */
   function wav(claimed: number, samples = 8): Buffer {
     const bytes = Buffer.alloc(44 + 2 * samples);
     bytes.write('RIFF    WAVEfmt ', 'latin1');

@@ -140,7 +140,7 @@ async function scan(table: string, request: object, caller = testCaller()): Prom
   return lines;
 }
 
-/** What of an answer both tables must share: seals of cursors name their table, and a damped score its statistics. */
+/** The members of an answer that both tables must share: seals of cursors name their table, and a damped score its statistics. */
 function comparable({ hits, aggregations }: Result): object {
   const shown = hits.hits.map(({ _sort, ...hit }) => ({ ...hit, _sort: _sort?.slice(0, -1) }));
   return { total: hits.total, hits: shown, aggregations };

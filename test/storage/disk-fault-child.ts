@@ -19,7 +19,7 @@ export type FaultStep =
   | { do: 'appears'; place: number; key: string }
   /** Waits until exactly these faults stand. */
   | { do: 'stand'; faults: FaultKind[] }
-  /** Waits until the reserve has so many bytes. */
+  /** Waits until the reserve has the given size, bytes. */
   | { do: 'reserves'; bytes: number }
   | { do: 'redone' }
   | { do: 'fatal' };

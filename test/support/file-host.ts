@@ -47,7 +47,7 @@ export const plainFile: Answer = (request, response, file) => {
   response.end(file.subarray(from));
 };
 
-/** Announces the rest of the file, and sends so many bytes of it and then nothing more. */
+/** Announces the rest of the file, sends the given number of its bytes and then nothing more. */
 export function stallAfter(bytes: number): Answer {
   return (request, response, file) => {
     const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);

@@ -8,18 +8,19 @@ import { isInferencePath, isOpenAiPath } from '../../protocol/inference/error-bo
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readJson, type ScanJson } from '../routing/json-reader.ts';
 import { readQuery } from '../routing/query-parameters.ts';
-import type { BodySpec, JsonBody, Route, RouteAnswer } from '../routing/route.ts';
+import type { BodySpec, JsonBody, Route } from '../routing/route.ts';
 import { requireAccess } from '../routing/route-access.ts';
 import { errorReply, inferenceErrorReply, isFault, openAiErrorReply, toServiceError } from './error-response.ts';
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
 import { addInferenceHeaders, type Permits } from './inference-headers.ts';
-import { msgpackReply, namesMsgpack } from './msgpack/msgpack-answer.ts';
+import { namesMsgpack } from './msgpack/msgpack-answer.ts';
 import { msgpackToJson } from './msgpack/msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
-import { Reply } from './reply.ts';
+import type { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, lengthOfCall, readBody } from './request-body.ts';
 import { checkDecoding, pathOf } from './request-path.ts';
+import { toReply, toResponse } from './response.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
 export interface RequestObservation {
@@ -59,15 +60,8 @@ export interface RequestRuleOptions {
 
 type ExchangeContext = { readonly exchange: Exchange; readonly params: Record<string, string> };
 
-/**
- * Kept, written to, and copied by each answer: building headers from an object costs as much as the rest of a small answer,
- * and writing to those of a response half of that.
- */
-const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
 /** Of a path in the access log. */
 const pathCharsMax = 500;
-const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(hundredth / 100));
-const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
 
 /**
  * Everything between a request and its answer that is not a route's own business: request id, admission, limits before
@@ -243,7 +237,7 @@ export class RequestRules implements ExchangeHost {
     const durationMs = this.#options.clock.monotonicMs() - exchange.startedMs;
     this.#report(exchange, answer.status, durationMs);
     this.#options.audit?.(exchange, answer.status);
-    const response = toResponse(answer, exchange.requestId, `${exchange.timings}${totalTiming(durationMs)}`);
+    const response = toResponse(answer, exchange, durationMs);
     // The headers of a response are asked for only where something is added: the runtime then has to build them.
     if (isInferenceRoute(exchange.route)) addInferenceHeaders(response.headers, durationMs, this.#options.permits);
     // The runtime closes the socket when asked to, but does not say so.
@@ -268,42 +262,6 @@ export class RequestRules implements ExchangeHost {
       logger.debug('request', fields);
     }
   }
-}
-
-function toReply(answer: RouteAnswer, exchange: Exchange): Reply | Response {
-  if (answer instanceof Reply || answer instanceof Response) return answer;
-  const status = exchange.route?.successStatus ?? 200;
-  if (answer === undefined) return new Reply(status, null);
-  return exchange.acceptsMsgpack ? msgpackReply(status, answer) : new Reply(status, JSON.stringify(answer));
-}
-
-function toResponse(answer: Reply | Response, requestId: string, timing: string): Response {
-  if (answer instanceof Response) {
-    const { headers } = answer;
-    if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
-    setCommon(headers, requestId, timing);
-    return answer;
-  }
-  const { status, text, headers: own } = answer;
-  const headers = text === null ? emptyHeaders : jsonHeaders;
-  setCommon(headers, requestId, timing);
-  const response = new Response(text, { status, headers });
-  for (const name in own) response.headers.set(name, own[name] ?? '');
-  return response;
-}
-
-/** `total;dur=0.42`; those of short requests are kept, because writing a fraction costs as much as the rest of the header. */
-function totalTiming(durationMs: number): string {
-  return keptTimings[Math.round(durationMs * 100)] ?? timingText(durationMs);
-}
-
-function timingText(durationMs: number): string {
-  return `total;dur=${durationMs.toFixed(2)}`;
-}
-
-function setCommon(headers: Headers, requestId: string, timing: string): void {
-  headers.set('x-request-id', requestId);
-  headers.set('server-timing', timing);
 }
 
 function isInferenceRoute(route: Route | undefined): boolean {

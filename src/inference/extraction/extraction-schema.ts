@@ -32,7 +32,7 @@ export interface Field {
   readonly choices: readonly string[] | undefined;
 }
 
-/** What of a text a value is: places in units of the string, the end exclusive, where it stands there as it is. */
+/** Where a value stands in its text: places in units of the string, the end exclusive, where it stands there as it is. */
 export interface FoundText {
   readonly value: string;
   readonly score: number;

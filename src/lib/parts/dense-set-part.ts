@@ -7,7 +7,7 @@ export const denseSetMax = 4_096;
 const hashBytes = 16;
 const spanBytes = 8 + hashBytes;
 
-/** What of a text a vector stands for. */
+/** The piece of a text that a vector stands for. */
 export interface TextSpan {
   /** In bytes of the text; the end is exclusive. */
   start: number;

@@ -25,7 +25,7 @@ describe('what a follower does next', () => {
   });
 });
 
-test('the lane of backfills lets so many work at one time, in their order', async () => {
+test('the lane of backfills lets a bounded number work at one time, in their order', async () => {
   const lane = new BackfillLane(2);
   const log: string[] = [];
   const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>());

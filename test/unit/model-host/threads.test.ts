@@ -4,7 +4,7 @@ import { probeThreads } from '../../../src/model-host/backends/llama/thread-prob
 import { Threads } from '../../../src/model-host/backends/llama/threads.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
-/** A machine on which a batch of so many tokens takes so long on so many threads, in milliseconds. */
+/** A machine by how long a batch takes on it, in milliseconds, for its tokens and threads. */
 function machine(clock: FakeClock, batchMs: (tokens: number, threads: number) => number): NativeContext {
   let threads = 0;
   let tokens = 0;

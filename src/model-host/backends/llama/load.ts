@@ -6,6 +6,7 @@ import type { Backend, LoadBackend } from '../../backend.ts';
 import type { HostMemory } from '../../host-memory.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import { tokenHandlers } from '../../token-handlers.ts';
+import { unwatched } from '../unwatched.ts';
 import { type OpenBinding, openBinding, openModel } from './binding.ts';
 import { Embedder } from './embedder.ts';
 import { Generator, type GeneratorDeps } from './generation/generator.ts';
@@ -116,10 +117,6 @@ async function openReranker(deps: SharedDeps, template: string | undefined, answ
       await model.dispose();
     },
   };
-}
-
-function unwatched() {
-  return { signal: new AbortController().signal, progress: () => undefined };
 }
 
 async function openGenerator(deps: GeneratorDeps): Promise<Backend> {

@@ -4,6 +4,7 @@ import type { ModelSpec } from '../../model-spec.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
 import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
+import { unwatched } from '../unwatched.ts';
 import { floats } from './onnx-session.ts';
 import { TextEncoder } from './text/text-encoder.ts';
 
@@ -39,8 +40,7 @@ export async function loadCrossEncoder(spec: ModelSpec): Promise<Backend> {
     return { scores: Float32Array.from(scores), tokens: pairs.reduce((sum, { ids }) => sum + ids.length, 0) };
   }
 
-  const quiet = { signal: new AbortController().signal, emit: () => undefined, progress: () => undefined };
-  const canary = async () => void (await rerank({ query: 'a', texts: ['a'], truncate: 'end' }, quiet));
+  const canary = async () => void (await rerank({ query: 'a', texts: ['a'], truncate: 'end' }, unwatched()));
   await canary();
   return {
     info: { contextTokens, threads: { prefill: threads, decode: threads } },

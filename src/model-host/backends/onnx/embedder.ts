@@ -6,6 +6,7 @@ import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../opera
 import type { EmbedImagesInput, EmbedImagesResult } from '../../operations/embed-images.ts';
 import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
+import { unwatched } from '../unwatched.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
 import { normalize, poolRows, poolSpans, type SparseRow, sparseRows } from './text/pooling.ts';
@@ -39,8 +40,7 @@ export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
   const embed = (input: EmbedInput, context: OperationContext<'embed'>) =>
     input.together ? embedTogether(encoder, input, context) : embedTexts(encoder, sparse, input, context);
   const vision = await ImageEncoder.open(model, encoder.threads);
-  const quiet = { signal: new AbortController().signal, emit: () => undefined, progress: () => undefined };
-  const { dimension } = await embed({ texts: ['a'], truncate: 'end' }, quiet);
+  const { dimension } = await embed({ texts: ['a'], truncate: 'end' }, unwatched());
   return {
     info: {
       contextTokens: encoder.contextTokens,
@@ -51,7 +51,7 @@ export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {
       vision === undefined
         ? { embed }
         : { embed, embedImages: (input, context) => embedImages(vision, unit, input, context) },
-    canary: async () => void (await embed({ texts: ['a'], truncate: 'end' }, quiet)),
+    canary: async () => void (await embed({ texts: ['a'], truncate: 'end' }, unwatched())),
     async close() {
       await encoder.session.close();
       await vision?.close();

@@ -7,6 +7,7 @@ import type { Pixels } from '../../operations/pixels.ts';
 import type { RerankInput, RerankResult } from '../../operations/rerank.ts';
 import { contextOverflow } from '../context-overflow.ts';
 import { truncateTokens } from '../truncate-tokens.ts';
+import { unwatched } from '../unwatched.ts';
 import { ImageEncoder } from './image-encoder.ts';
 import { floats } from './onnx-session.ts';
 import { normalize } from './text/pooling.ts';
@@ -90,8 +91,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
     return { scores: Float32Array.from(scores), tokens };
   }
 
-  const quiet = { signal: new AbortController().signal, emit: () => undefined, progress: () => undefined };
-  const canary = async () => void (await rerank({ query: 'a', texts: ['a'], truncate: 'end' }, quiet));
+  const canary = async () => void (await rerank({ query: 'a', texts: ['a'], truncate: 'end' }, unwatched()));
   await canary();
   return {
     info: { contextTokens, threads: { prefill: threads, decode: threads } },
