@@ -56,6 +56,21 @@ export const limits = {
   transactionLeaseMs: minuteMs,
   savepointsMax: 64,
 
+  // Graphs
+  edgesPerDocumentMax: 2 ** 20,
+  edgeTypesMax: 1_000,
+  edgeTypeBytesMax: 256,
+  graphStartsMax: 1_000,
+  graphDepthMax: 50,
+  graphPathsMax: 100,
+  graphResultsMax: 10_000,
+  /** What one graph search looks at before its answer is partial. */
+  graphEdgesSeenMax: 20_000_000,
+  graphNodesSeenMax: 2_000_000,
+  /** Nodes whose documents are looked up to decide whether they are shown. */
+  graphNodesCheckedMax: 20_000,
+  graphSearchMs: 10 * secondMs,
+
   // Tables
   tablesMax: 10_000,
   shardsPerTableMax: 20,

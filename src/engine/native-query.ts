@@ -38,13 +38,13 @@ export async function matchingOrdinals(
   return untilAborted(operation, started, caller);
 }
 
-function takeOperation(): number {
+export function takeOperation(): number {
   const operation = nextOperation;
   nextOperation = (nextOperation % 0x7fff_ffff) + 1;
   return operation;
 }
 
-async function untilAborted<Result>(
+export async function untilAborted<Result>(
   operation: number,
   started: Promise<Result>,
   { signal }: { readonly signal: AbortSignal },

@@ -22,15 +22,15 @@ export interface FrameOptions {
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
   keyBytesMax?: number;
-  /** The table's indexes; needed when `holdsVectors`. */
+  /** The table's indexes; needed when `holdsVectors` or `holdsEdges`, or an index makes edges of fields. */
   vectorIndexes?: WrittenVectors[];
 }
 
 /**
- * Words of an entry: section, kind (as `rowKind`), key offset, key bytes, body offset, body bytes, flags, and offset and
- * bytes of the member `_embeddings`.
+ * Words of an entry: section, kind (as `rowKind`), key offset, key bytes, body offset, body bytes, flags, offset and
+ * bytes of the member `_embeddings`, the same of `_edges`, and how many bytes its edges take in a frame at most.
  */
-export const entryWords = 9;
+export const entryWords = 12;
 
 /** Bodies up to this size are worked on at once: handing them to the thread pool costs more than it saves. */
 const inlineBytesMax = 32 * 1024;
@@ -62,12 +62,18 @@ export function holdsVectors(entries: Uint32Array): boolean {
   return false;
 }
 
+/** Whether a document among these entries has `_edges`. */
+export function holdsEdges(entries: Uint32Array): boolean {
+  for (let at = 0; at < entries.length; at += entryWords) if (entries[at + 10] !== 0) return true;
+  return false;
+}
+
 /**
  * The document frame of one section's entries: keys checked, times of writes noted, TTL bases computed, documents
- * validated. Puts come first, each before the rows of its vectors, then deletes, then transforms. The result's buffer is
+ * validated. Puts come first, each before the rows of its vectors and edges, then deletes, then transforms. The result's buffer is
  * its own and may be transferred; `bytes` must neither change nor be transferred until the promise has settled.
  * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`,
- * `not_implemented` or `limit_exceeded`.
+ * `invalid_edge`, `too_many_edges`, `tree_topology_violation` or `limit_exceeded`.
  */
 export async function buildFrame(
   bytes: Uint8Array,
@@ -88,10 +94,15 @@ export async function buildFrame(
 /** What a transform's body has beside its operations. */
 const addedBytesMax = 32;
 
+/** An edge of a field, with the name of its type. */
+const fieldEdgeBytesMax = 40 + 256;
+
 /** A size that the frame of these entries does not exceed, and misses by little. */
 function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
   const { vectorIndexes = [] } = options;
+  const makesEdges = vectorIndexes.some(({ edgeRules }) => edgeRules?.includes('"field"'));
   const denseBytes = vectorIndexes.reduce((sum, { dimension = 0 }) => sum + 4 * dimension, 0);
+  const graphs = vectorIndexes.filter(({ kind }) => kind === 'graph').length;
   let size = 32 + (entries.length / entryWords) * (48 + addedBytesMax);
   for (let at = 0; at < entries.length; at += entryWords) {
     const keyBytes = entries[at + 3] ?? 0;
@@ -99,6 +110,9 @@ function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
     size += keyBytes + (entries[at + 5] ?? 0);
     // Sparse entries have at least four bytes of text for eight of their row; the member itself is cut out of the body.
     if (embeddingsBytes > 0) size += vectorIndexes.length * (56 + keyBytes) + denseBytes + embeddingsBytes;
+    // A key in a field has at least three bytes of text for the edge of which it is the target.
+    if (makesEdges) size += graphs * 64 + ((entries[at + 5] ?? 0) / 3 + 1) * fieldEdgeBytesMax * graphs;
+    size += (entries[at + 11] ?? 0) + (graphs > 0 ? graphs * (64 + keyBytes) : 0);
   }
   return size;
 }

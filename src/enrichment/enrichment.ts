@@ -53,7 +53,7 @@ export class Enrichment {
    * that cannot be asked now leaves an index whose length is given waiting for it. Throws `ServiceError` with what is wrong.
    */
   async prepare(config: CheckedIndexConfig, caller: Caller): Promise<CheckedIndexConfig> {
-    if (config.type === 'full_text') return config;
+    if (config.type !== 'embeddings') return config;
     const source = managedSourceOf(config);
     if (!source) return config;
     if (source.template !== undefined) this.#templates.check(source.template);
@@ -111,7 +111,7 @@ export class Enrichment {
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
       if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);
-      const isKnown = config.type !== 'full_text' && (config.sparse || config.dimension !== unknownDimension);
+      const isKnown = config.type === 'embeddings' && (config.sparse || config.dimension !== unknownDimension);
       if (isKnown) return undefined;
       throw error;
     }

@@ -35,7 +35,7 @@ export function partDefinition(
   definition: IndexDefinition,
   embedderOf: (config: ManagedSource['embedder']) => Embedder,
 ): PartDefinition | undefined {
-  if (definition.kind === 'full_text' || definition.managed === undefined) return undefined;
+  if (!('managed' in definition) || definition.managed === undefined) return undefined;
   const { partId, managed: source } = definition;
   const dimension = definition.kind === 'dense' ? definition.dimension : undefined;
   const vectorFingerprint = vectorFingerprintOf(source, dimension);

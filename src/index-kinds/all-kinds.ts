@@ -1,21 +1,22 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { type DenseConfig, type DenseDefinition, dense } from './dense.ts';
 import { type FullTextConfig, type FullTextDefinition, fullText } from './full-text.ts';
+import { type GraphConfig, type GraphDefinition, graph } from './graph.ts';
 import type { CommonDefinition, CommonIndexConfig, Identity, IndexKind, WrittenVectors } from './index-kind.ts';
 import { type SparseConfig, type SparseDefinition, sparse } from './sparse.ts';
 
 /** A checked configuration, with every member filled. */
-export type CheckedIndexConfig = FullTextConfig | DenseConfig | SparseConfig;
+export type CheckedIndexConfig = FullTextConfig | DenseConfig | SparseConfig | GraphConfig;
 
 /** An index of a table, whatever it holds: everything by which it is opened, fed, written to and searched. */
-export type IndexDefinition = FullTextDefinition | DenseDefinition | SparseDefinition;
+export type IndexDefinition = FullTextDefinition | DenseDefinition | SparseDefinition | GraphDefinition;
 
 /** An index that is searched by vectors. */
 export type VectorIndexDefinition = DenseDefinition | SparseDefinition;
 
 export type IndexKindName = IndexDefinition['kind'];
 
-const kinds = { full_text: fullText, dense, sparse };
+const kinds = { full_text: fullText, dense, sparse, graph };
 
 type AnyKind<Definition extends CommonDefinition> = IndexKind<CommonIndexConfig, Definition>;
 
@@ -36,7 +37,7 @@ export function defineIndex(
 
 /** The kind of an index of this configuration. */
 export function kindOfConfig(config: CheckedIndexConfig): IndexKind<CheckedIndexConfig, IndexDefinition> {
-  const kind = config.type === 'full_text' ? fullText : config.sparse ? sparse : dense;
+  const kind = config.type === 'embeddings' ? (config.sparse ? sparse : dense) : kinds[config.type];
   return kind as unknown as IndexKind<CheckedIndexConfig, IndexDefinition>;
 }
 
@@ -47,12 +48,12 @@ export function definitionJson(definition: IndexDefinition): string {
   return JSON.stringify({ ...common, ...kindOf(definition).nativeOptions(definition) });
 }
 
-/** What the vectors of an index are stored under; undefined for one that follows documents. */
+/** What the parts of an index are stored under; undefined for one that follows documents. */
 export function partIdOf(definition: IndexDefinition): number | undefined {
-  return kindOf(definition).follows === 'vectors' ? definition.partId : undefined;
+  return kindOf(definition).follows === 'parts' ? definition.partId : undefined;
 }
 
-/** What the vectors that a write names this index with have to fit. */
+/** What the vectors or edges that a write names this index with have to fit. */
 export function writtenVectorsOf(definition: IndexDefinition): WrittenVectors {
   const { name, partId: id } = definition;
   return { name, id, ...kindOf(definition).writtenVectors(definition) };
@@ -61,6 +62,11 @@ export function writtenVectorsOf(definition: IndexDefinition): WrittenVectors {
 /** The schema by which an index maps the fields of documents; undefined for one of vectors. */
 export function mappedSchemaOf(definition: IndexDefinition): TableSchema | undefined {
   return definition.kind === 'full_text' ? definition.schema : undefined;
+}
+
+/** The graph indexes among these. */
+export function graphsAmong(definitions: readonly IndexDefinition[]): GraphDefinition[] {
+  return definitions.filter((definition) => definition.kind === 'graph');
 }
 
 /** Whether the index is searched by vectors. */

@@ -25,7 +25,7 @@ export interface DenseDefinition extends CommonDefinition {
 
 export const dense: IndexKind<DenseConfig, DenseDefinition> = {
   kind: 'dense',
-  follows: 'vectors',
+  follows: 'parts',
   define: (identity, config) => {
     const { dimension, distance_metric: metric } = config;
     return { ...identity, kind: 'dense', dimension, metric, managed: managedSourceOf(config) };

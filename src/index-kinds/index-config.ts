@@ -4,6 +4,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { CheckedIndexConfig } from './all-kinds.ts';
 import { readEmbeddingsConfig } from './embeddings-config.ts';
 import type { FullTextConfig } from './full-text.ts';
+import { readGraphConfig } from './graph-config.ts';
 
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';
@@ -43,6 +44,7 @@ const membersOf: Record<string, string[]> = {
     'context',
     'resolvers',
     'algebraic_planning',
+    'mem_only',
   ],
   algebraic: ['derive_from_schema'],
 };
@@ -85,7 +87,8 @@ export function readIndexConfig(name: string, config: IndexConfig): CheckedIndex
   };
   if (type === 'full_text') return { ...common, type };
   if (type === 'embeddings') return readEmbeddingsConfig(common, config);
-  const message = `indexes of type "${type}" are not built yet; add full_text or embeddings indexes`;
+  if (type === 'graph') return readGraphConfig(common, config);
+  const message = `indexes of type "${type}" are not built yet; add full_text, embeddings or graph indexes`;
   throw new ServiceError('not_implemented', message);
 }
 
@@ -94,7 +97,7 @@ function inferType(config: IndexConfig): string {
   if (['dimension', 'sparse', 'embedder', 'chunker', 'external'].some((member) => members.includes(member))) {
     return 'embeddings';
   }
-  throw new ServiceError('invalid_request', '`type` is missing: give "full_text" or "embeddings"');
+  throw new ServiceError('invalid_request', '`type` is missing: give "full_text", "embeddings" or "graph"');
 }
 
 function refuseUnknownMembers(type: string, config: IndexConfig): void {

@@ -24,16 +24,18 @@ export interface CommonDefinition {
 /** What a definition says beside the members of its kind. */
 export type Identity = Omit<CommonDefinition, 'kind'>;
 
-/** What the vectors of a write have to fit, as the engine reads it. */
+/** What the vectors and edges of a write have to fit, as the engine reads it. */
 export interface WrittenVectors {
   name: string;
   /** The index's part. */
   id: number;
-  /** `managed`: its embedder makes the vectors. `full_text`: it takes none. */
-  kind: 'dense' | 'sparse' | 'managed' | 'full_text';
+  /** `managed`: its embedder makes the vectors. `full_text` and `graph`: it takes none. */
+  kind: 'dense' | 'sparse' | 'managed' | 'full_text' | 'graph';
   /** Of a dense index. */
   dimension?: number;
   metric?: 'l2_squared' | 'cosine' | 'inner_product';
+  /** Of a graph index: which edges it takes, as JSON. */
+  edgeRules?: string;
 }
 
 /** The counters of an index that depend on what it holds. */
@@ -51,8 +53,8 @@ export interface IndexCounts {
 export interface IndexKind<Config extends CommonIndexConfig, Definition extends CommonDefinition> {
   /** Its name in definitions, metrics and profiles. */
   readonly kind: Definition['kind'];
-  /** The rows that it is built from: documents, or the vectors of its part. Both hear of deletions. */
-  readonly follows: 'documents' | 'vectors';
+  /** The rows that it is built from: documents, or those of its part. Both hear of deletions. */
+  readonly follows: 'documents' | 'parts';
   /** `schema` maps the fields of full text. */
   define(identity: Identity, config: Config, schema: TableSchema | undefined): Definition;
   /** What an index has to share with an earlier one of its name to have its vectors; undefined for one of documents. */
@@ -76,6 +78,8 @@ export interface IndexKind<Config extends CommonIndexConfig, Definition extends 
 export interface CountedStats {
   docCount: number;
   termCount: number;
+  /** Of a graph index as a whole: edges that are shown, and the nodes at their ends. */
+  graph?: { edges: number; nodes: number } | undefined;
 }
 
 /** The counters of an index that knows documents and terms. */

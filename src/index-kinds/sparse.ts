@@ -28,7 +28,7 @@ export interface SparseDefinition extends CommonDefinition {
 
 export const sparse: IndexKind<SparseConfig, SparseDefinition> = {
   kind: 'sparse',
-  follows: 'vectors',
+  follows: 'parts',
   define: (identity, config) => {
     const { min_weight: minWeight, top_k: topK } = config;
     return { ...identity, kind: 'sparse', minWeight, topK, managed: managedSourceOf(config) };

@@ -13,6 +13,7 @@ import type { OpenPartProducer, PartProducer } from './part-producer.ts';
 import type { IndexFacts, RangeFacts } from './range-facts.ts';
 import type { OpenRangeIndex } from './range-index.ts';
 import { RemovalLog } from './removal-log.ts';
+import { RangeRemovedTargets } from './removed-targets.ts';
 import type { WriterBudget } from './writer-budget.ts';
 
 /** Opens the native index of a definition below a range's directory. */
@@ -60,6 +61,8 @@ export class IndexedRange {
   readonly #indexes = new Map<string, FollowedIndex>();
   readonly #consumers = new FeedConsumers();
   readonly #removals: RemovalLog;
+  /** Documents of this range that are gone, and that edges may still lead to. */
+  readonly removedTargets: RangeRemovedTargets;
   readonly #unsubscribe: () => void;
   /** The parts that indexes are built from. */
   #followedParts: ReadonlySet<number> = new Set();
@@ -74,6 +77,7 @@ export class IndexedRange {
     this.stored = deps.stored;
     this.#head = deps.stored.info().head;
     this.#removals = new RemovalLog(this.#head);
+    this.removedTargets = new RangeRemovedTargets(() => this.stored.notes);
     this.#unsubscribe = deps.log.subscribe(this.rangeId, (entry) => this.#take(entry));
     for (const definition of definitions) this.addIndex(definition);
   }
@@ -327,6 +331,7 @@ export class IndexedRange {
   #take({ images, counts }: Parameters<EntryListener>[0]): void {
     this.#head = Math.max(this.#head, images.lastSequence);
     this.#noteRemovals(counts);
+    this.removedTargets.take(images.frame);
     const contents = this.#followedParts.size > 0 ? contentsOf(images.frame, this.#followedParts) : undefined;
     for (const { definition, applier, producer } of this.#indexes.values()) {
       if (!contents || concerns(definition, contents)) applier.offer(images);

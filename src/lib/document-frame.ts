@@ -27,6 +27,8 @@ export type RowKind = (typeof rowKind)[keyof typeof rowKind];
 export const rowOrdinalIsNew = 1;
 /** Row flag of a feed: the document is as it was; one of the parts behind it has changed. */
 export const rowIsAgain = 2;
+/** Row flag of a list of edges on its way to the writer: declared edges that the document has stay. */
+export const rowKeepsDeclared = 4;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();

@@ -59,8 +59,39 @@ export interface RangeWrite {
    * deletes by ordinal: rows of a restore.
    */
   keepsOrdinals?: boolean;
+  /** The graph indexes of the table, where it has some. */
+  graphs?: GraphWrites;
+  /** Lists of edges from which something is taken; without a frame. */
+  edgeUpkeep?: readonly EdgeUpkeep[];
   /** The frame names documents by transforms without operations: only their TTL bases are read again. */
   ttlBasesOnly?: boolean;
+}
+
+/** What the writer has to know of a table's graph indexes. */
+export interface GraphWrites {
+  indexes: readonly GraphRules[];
+  /** Last sequences of the table's ranges: edges that were written by then leave with a document that the write deletes. */
+  heads: readonly (readonly [rangeId: RangeId, sequence: number])[];
+}
+
+export interface GraphRules {
+  name: string;
+  partId: number;
+  ttlMs: number | undefined;
+  /** Edges of a document; 0 for no bound. */
+  maxEdges: number;
+  /** Members that hold the keys of targets. */
+  fields: readonly { type: string; path: string }[];
+}
+
+/** Takes from the edges of some documents what has expired, and what leads to documents that were deleted. */
+export interface EdgeUpkeep {
+  partId: number;
+  keys: readonly string[];
+  /** By the time of creation, milliseconds since 1970. */
+  expiredAtOrBeforeMs?: number | undefined;
+  /** Target -> what was written by this sequence of the range. */
+  removed?: readonly (readonly [target: string, through: number])[];
 }
 
 interface ConditionalDelete {

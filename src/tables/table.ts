@@ -195,6 +195,11 @@ export class Table implements TableView {
     return facts;
   }
 
+  /** Whether a range is open, or it is not known what the closed ones hold. */
+  get isInUse(): boolean {
+    return this.ranges.some(({ rangeId }) => this.#pool.knownClosed(rangeId) === undefined);
+  }
+
   /** Least TTL base in a closed range, milliseconds since 1970; `-Infinity` when only a look can tell. */
   oldestTtlBaseMs(rangeId: number): number {
     const oldest = this.#pool.knownClosed(rangeId)?.oldestTtlBaseMs;

@@ -201,7 +201,7 @@ describe('what a batch refuses', () => {
     ['{"inserts":{"":{}}}', 'invalid_key'],
     ['{"inserts":{"a":{"_embeddings":{"v":[1]}}}}', 'invalid_embedding'],
     ['{"transforms":[{"key":"a","operations":[{"op":"$unset","path":"_embeddings.v"}]}]}', 'invalid_request'],
-    ['{"inserts":{"a":{"_edges":{"g":{}}}}}', 'not_implemented'],
+    ['{"inserts":{"a":{"_edges":{"g":{}}}}}', 'invalid_edge'],
     ['{"inserts":{"a":{"n":1,"n":2}}}', 'invalid_json'],
     ['{"inserts":{"a":{"n":9007199254740993}}}', 'number_out_of_range'],
     ['{"inserts":{"a":{"s":"\\ud800"}}}', 'invalid_json'],

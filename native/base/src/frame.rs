@@ -25,6 +25,8 @@ pub const ROW_BYTES: usize = 48;
 const WRITTEN_MS_MAX: u64 = (1 << 48) - 1;
 /// Row flag: the ordinal is new in this generation.
 pub const ROW_ORDINAL_IS_NEW: u8 = 1;
+/// Flag of a row of edges on its way to the writer: declared edges that the document has stay.
+pub const ROW_KEEPS_DECLARED: u8 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
@@ -197,6 +199,12 @@ impl FrameWriter {
         record[36..40].copy_from_slice(&(body_bytes as u32).to_le_bytes());
         record[40..44].copy_from_slice(&crc.to_le_bytes());
         self.rows_written += 1;
+    }
+
+    /// Sets the flags of the row that was pushed last.
+    pub fn set_flags(&mut self, flags: u8) {
+        assert!(self.rows_written > 0, "no row was pushed");
+        self.bytes[HEADER_BYTES + (self.rows_written - 1) * ROW_BYTES + 1] = flags;
     }
 
     /// Says when the document of the row that was pushed last was written, in milliseconds since 1970.

@@ -53,6 +53,7 @@ fn edges_are_written_as_the_server_writes_them() {
         weight: 0.5,
         created_ms: 1_700_000_000_000,
         updated_ms: 1_700_000_000_001,
+        since: 0,
         metadata: "{\"note\":\"é\"}",
     };
     let knows = Edge { edge_type: "knows", target: "z", ..declared };

@@ -15,6 +15,7 @@ use sundew_engine::base::joint_checkpoint::checkpoint_together;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{CheckpointReport, DerivedIndex, IndexOptions, TextIndex};
 use sundew_engine::retrieval::VectorIndex;
+use sundew_graph::{GraphIndex, GraphOptions};
 use sundew_vector::dense::{DenseIndex, DenseOptions};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
@@ -28,6 +29,7 @@ static INDEXES: Registry<OpenIndex> = Registry::new("index");
 pub enum OpenIndex {
     Text(Arc<TextIndex>),
     Vector(VectorIndex),
+    Graph(Arc<GraphIndex>),
 }
 
 impl OpenIndex {
@@ -35,6 +37,7 @@ impl OpenIndex {
         match self {
             Self::Text(index) => &**index,
             Self::Vector(index) => index.derived(),
+            Self::Graph(index) => &**index,
         }
     }
 }
@@ -45,6 +48,7 @@ enum OptionsOfKind {
     FullText(IndexOptions),
     Dense(DenseOptions),
     Sparse(SparseOptions),
+    Graph(GraphOptions),
 }
 
 type IndexTask<T> = Started<OpenIndex, T>;
@@ -53,7 +57,7 @@ type IndexTask<T> = Started<OpenIndex, T>;
 pub fn text_index(handle: u32) -> Result<Arc<TextIndex>, EngineError> {
     match INDEXES.get(handle)? {
         OpenIndex::Text(index) => Ok(index),
-        OpenIndex::Vector(_) => Err(EngineError::internal(format!("index handle {handle} is not of a text index"))),
+        _ => Err(EngineError::internal(format!("index handle {handle} is not of a text index"))),
     }
 }
 
@@ -61,12 +65,20 @@ pub fn text_index(handle: u32) -> Result<Arc<TextIndex>, EngineError> {
 pub fn vector_index(handle: u32) -> Result<VectorIndex, EngineError> {
     match INDEXES.get(handle)? {
         OpenIndex::Vector(index) => Ok(index),
-        OpenIndex::Text(_) => Err(EngineError::internal(format!("index handle {handle} is not of a vector index"))),
+        _ => Err(EngineError::internal(format!("index handle {handle} is not of a vector index"))),
+    }
+}
+
+/// The graph index of a handle.
+pub fn graph_index(handle: u32) -> Result<Arc<GraphIndex>, EngineError> {
+    match INDEXES.get(handle)? {
+        OpenIndex::Graph(index) => Ok(index),
+        _ => Err(EngineError::internal(format!("index handle {handle} is not of a graph index"))),
     }
 }
 
 /// Opens the index in a directory, at its last checkpoint; answers its handle. `optionsJson` has the options of the
-/// kind that its member `type` names: `full_text`, `dense` or `sparse`. Errors with the codes `index_damaged`
+/// kind that its member `type` names: `full_text`, `dense`, `sparse` or `graph`. Errors with the codes `index_damaged`
 /// and `index_incompatible` mean that the directory is to be emptied and the index built again.
 #[napi(ts_return_type = "Promise<number>")]
 pub fn open_index(directory: String, options_json: String) -> Started<(String, String), u32> {
@@ -76,6 +88,7 @@ pub fn open_index(directory: String, options_json: String) -> Started<(String, S
             OptionsOfKind::FullText(options) => OpenIndex::Text(TextIndex::open(path, options)?),
             OptionsOfKind::Dense(options) => OpenIndex::Vector(VectorIndex::Dense(DenseIndex::open(path, options)?)),
             OptionsOfKind::Sparse(options) => OpenIndex::Vector(VectorIndex::Sparse(SparseIndex::open(path, options)?)),
+            OptionsOfKind::Graph(options) => OpenIndex::Graph(GraphIndex::open(path, options)?),
         };
         Ok(INDEXES.insert(index))
     })

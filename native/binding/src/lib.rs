@@ -8,6 +8,7 @@
 
 mod full_text;
 mod grammar;
+mod graph;
 mod guard;
 mod indexes;
 mod json;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use napi::Env;
 use napi::bindgen_prelude::{Uint8Array, Uint32Array};
 use napi_derive::napi;
+use sundew_engine::edge_scan::GraphTarget;
 use sundew_engine::error::EngineError;
 use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
 use sundew_engine::table_schema::TableSchema;
@@ -13,6 +14,7 @@ use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
 use sundew_engine::write_scan::{self, WriteKind};
 
 use crate::guard::{EngineTask, Started, call};
+use crate::json::from_json;
 use crate::owned_array::OwnedArray;
 use crate::registry::Registry;
 
@@ -57,8 +59,8 @@ pub struct ScannedWrite {
     pub envelope_json: String,
     /// Table names for `tables`; one empty name otherwise.
     pub sections: Vec<String>,
-    /// Nine words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags, and offset and bytes
-    /// of the member `_embeddings`.
+    /// Twelve words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags, offset and bytes of
+    /// the member `_embeddings`, the same of `_edges`, and how many bytes its edges take in a frame at most.
     #[napi(ts_type = "Uint32Array")]
     pub entries: OwnedArray<u32>,
 }
@@ -70,7 +72,7 @@ pub struct FrameOptions {
     /// Dotted path of the TTL base; absent when the table has no TTL.
     pub ttl_field: Option<String>,
     pub key_bytes_max: Option<u32>,
-    /// The table's indexes; needed when a document has `_embeddings`.
+    /// The table's indexes; needed when a document has `_embeddings` or `_edges`, or a graph index makes edges of fields.
     pub vector_indexes: Option<Vec<VectorIndexSpec>>,
 }
 
@@ -80,13 +82,15 @@ pub struct VectorIndexSpec {
     pub name: String,
     /// Its incarnation.
     pub id: u32,
-    /// `managed`: its embedder makes the vectors. `full_text`: it takes none.
-    #[napi(ts_type = "'dense' | 'sparse' | 'managed' | 'full_text'")]
+    /// `managed`: its embedder makes the vectors. `full_text` and `graph`: it takes none.
+    #[napi(ts_type = "'dense' | 'sparse' | 'managed' | 'full_text' | 'graph'")]
     pub kind: String,
     /// Of a dense index.
     pub dimension: Option<u32>,
     /// Of a dense index: `cosine` refuses vectors of zero norm.
     pub metric: Option<String>,
+    /// Of a graph index: which edges it takes, as JSON.
+    pub edge_rules: Option<String>,
 }
 
 /// Checks one JSON text of any type.
@@ -115,7 +119,7 @@ pub fn scan_write_sync(
     call(&env, || scan(bytes, &kind, &ScanLimits::resolve(limits)))
 }
 
-type FrameInput = (Uint8Array, Uint32Array, EngineFrameOptions, u32, Uint8Array);
+type FrameInput = (Uint8Array, Uint32Array, FrameOptions, u32, Uint8Array);
 
 /// Writes the document frame of one section's entries of a scanned request to `output` and answers its length.
 /// `schemaHandle` is 0 or from `openTableSchema`. The caller provides the memory, so that a frame of many megabytes is
@@ -128,9 +132,9 @@ pub fn build_frame(
     schema_handle: u32,
     output: Uint8Array,
 ) -> Started<FrameInput, u32> {
-    let input = (bytes, entries, frame_options(options), schema_handle, output);
+    let input = (bytes, entries, options, schema_handle, output);
     EngineTask::start(input, |(bytes, entries, options, schema_handle, output)| {
-        let frame = frame(bytes, entries, options, *schema_handle)?;
+        let frame = frame(bytes, entries, &frame_options(options)?, *schema_handle)?;
         // SAFETY: the caller leaves `output` alone until the promise has settled, and no other task has it.
         let target = unsafe { output.as_mut() };
         let target =
@@ -149,7 +153,7 @@ pub fn build_frame_sync(
     options: FrameOptions,
     schema_handle: u32,
 ) -> napi::Result<OwnedArray<u8>> {
-    call(&env, || frame(bytes, entries, &frame_options(options), schema_handle).map(OwnedArray))
+    call(&env, || frame(bytes, entries, &frame_options(&options)?, schema_handle).map(OwnedArray))
 }
 
 /// Compiles a table schema given as JSON; the handle lives until `closeTableSchema`.
@@ -189,16 +193,22 @@ fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite,
     })
 }
 
-fn frame_options(options: FrameOptions) -> EngineFrameOptions {
-    EngineFrameOptions {
+fn frame_options(options: &FrameOptions) -> Result<EngineFrameOptions, EngineError> {
+    let indexes = options.vector_indexes.as_deref().unwrap_or_default();
+    let graph_of = |spec: &VectorIndexSpec| {
+        let rules = spec.edge_rules.as_deref().map(|json| from_json(json, "edge rules"));
+        rules.map(|rules| rules.map(|rules| GraphTarget { name: spec.name.clone(), id: spec.id, rules }))
+    };
+    Ok(EngineFrameOptions {
         timestamp_ms: options.timestamp_ms as i64,
-        ttl_field: options.ttl_field,
+        ttl_field: options.ttl_field.clone(),
         key_bytes_max: options.key_bytes_max.unwrap_or(KEY_BYTES_MAX) as usize,
-        vector_indexes: options.vector_indexes.unwrap_or_default().into_iter().map(vector_index).collect(),
-    }
+        vector_indexes: indexes.iter().map(vector_index).collect(),
+        graph_indexes: indexes.iter().filter_map(graph_of).collect::<Result<_, _>>()?,
+    })
 }
 
-fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorIndexSpec) -> VectorTarget {
+fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric, .. }: &VectorIndexSpec) -> VectorTarget {
     let takes = match kind.as_str() {
         "dense" => VectorsTaken::Dense {
             dimension: dimension.unwrap_or(0),
@@ -208,7 +218,7 @@ fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric }: VectorInd
         "managed" => VectorsTaken::Managed,
         _ => VectorsTaken::None,
     };
-    VectorTarget { name, id, takes }
+    VectorTarget { name: name.clone(), id: *id, takes }
 }
 
 /// What vectors may hold, written or searched by.

@@ -8,12 +8,13 @@ use std::ops::Range;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::edge_scan::{EdgeRows, GraphTarget};
 use crate::error::EngineError;
-use crate::frame::{FrameWriter, RowKind};
+use crate::frame::{FrameWriter, ROW_KEEPS_DECLARED, RowKind};
 use crate::json_scan::{decode_string, find_member, shorten};
 use crate::table_schema::TableSchema;
 use crate::vector_scan::{VectorRows, VectorTarget};
-use crate::write_scan::{ENTRY_WORDS, FLAG_EDGES, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
+use crate::write_scan::{ENTRY_WORDS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
 
 const TIMESTAMP_MEMBER: &str = "_timestamp";
 
@@ -26,25 +27,31 @@ pub struct FrameOptions {
     pub key_bytes_max: usize,
     /// The table's indexes; they are looked at only for documents with `_embeddings`.
     pub vector_indexes: Vec<VectorTarget>,
+    /// The table's graph indexes; needed where a document has `_edges`, or an index makes edges of fields.
+    pub graph_indexes: Vec<GraphTarget>,
 }
 
 struct Entry<'a> {
     kind: RowKind,
     key: Cow<'a, str>,
-    /// Without the member `_embeddings`.
+    /// Without the members `_embeddings` and `_edges`.
     body: Cow<'a, [u8]>,
     flags: u32,
     /// The member `_embeddings` with its name; empty without one.
     embeddings: &'a [u8],
     /// Its vectors among those of the request.
     vectors: Range<usize>,
+    /// The member `_edges` with its name; empty without one.
+    edges: &'a [u8],
+    /// Its lists of edges among those of the request.
+    edge_rows: Range<usize>,
 }
 
 /// Builds the frame of one section's entries (`ENTRY_WORDS` words each) of the request `bytes`. Rows lie as given,
-/// puts first, each followed by the rows of its vectors, then deletes, then transforms. Puts are validated against
+/// puts first, each followed by the rows of its vectors and edges, then deletes, then transforms. Puts are validated against
 /// `schema`, when the table has one.
-/// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`, `not_implemented`,
-/// `limit_exceeded`.
+/// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`, `invalid_edge`,
+/// `tree_topology_violation`, `limit_exceeded`.
 pub fn build_frame(
     bytes: &[u8],
     entries: &[u32],
@@ -54,11 +61,13 @@ pub fn build_frame(
     let mut rows = read_entries(bytes, entries, options.key_bytes_max)?;
     refuse_conflicts(&rows)?;
     let vectors = read_vectors(&mut rows, &options.vector_indexes)?;
+    let edges = read_edges(&mut rows, options)?;
     let overhead = TRANSFORM_HEAD.len() + TRANSFORM_UPSERT_TAIL.len();
     let heap_bytes: usize = rows.iter().map(|row| row.key.len() + row.body.len() + overhead).sum();
     let key_bytes_max = rows.iter().map(|row| row.key.len()).max().unwrap_or(0);
-    let vector_bytes = vectors.payloads.len() + vectors.rows.len() * (8 + key_bytes_max);
-    let mut writer = FrameWriter::new(rows.len() + vectors.rows.len(), heap_bytes + vector_bytes)?;
+    let part_count = vectors.rows.len() + edges.rows.len();
+    let part_bytes = vectors.payloads.len() + edges.payloads.len() + part_count * (8 + key_bytes_max);
+    let mut writer = FrameWriter::new(rows.len() + part_count, heap_bytes + part_bytes)?;
     let ttl_path: Option<Vec<&str>> = options.ttl_field.as_deref().map(|field| field.split('.').collect());
     for row in rows.iter().filter(|row| row.kind == RowKind::Put) {
         check_document(row)?;
@@ -76,6 +85,13 @@ pub fn build_frame(
         for vector in &vectors.rows[row.vectors.clone()] {
             let payload = &vectors.payloads[vector.payload.clone()];
             writer.push(vector.kind, 0, row.key.as_bytes(), &[&vector.head, payload]);
+        }
+        for list in &edges.rows[row.edge_rows.clone()] {
+            let payload = &edges.payloads[list.payload.clone()];
+            writer.push(list.kind, 0, row.key.as_bytes(), &[&list.head, payload]);
+            if list.keeps_declared {
+                writer.set_flags(ROW_KEEPS_DECLARED);
+            }
         }
     }
     for row in rows.iter().filter(|row| row.kind == RowKind::Delete) {
@@ -101,10 +117,11 @@ fn read_entries<'a>(bytes: &'a [u8], entries: &[u32], key_bytes_max: usize) -> R
             .get(offset as usize..offset as usize + length as usize)
             .ok_or_else(|| EngineError::internal("a scan entry points outside the request"))
     };
-    let without = |body: &'a [u8], body_offset: u32, member: &[u8], offset: u32| {
+    let within = |body: &[u8], body_offset: u32, member: &[u8], offset: u32| {
         let start = offset.checked_sub(body_offset).map(|start| start as usize);
         let start = start.filter(|start| start + member.len() < body.len());
-        start.map(|start| without_member(body, start..start + member.len()))
+        let outside = || EngineError::internal("a scan entry with a member that lies outside it");
+        start.map(|start| start..start + member.len()).ok_or_else(outside)
     };
     let mut rows = Vec::with_capacity(entries.len() / ENTRY_WORDS);
     for entry in entries.chunks_exact(ENTRY_WORDS) {
@@ -115,13 +132,20 @@ fn read_entries<'a>(bytes: &'a [u8], entries: &[u32], key_bytes_max: usize) -> R
         check_key(&key, key_bytes_max)?;
         let body = slice(entry[4], entry[5])?;
         let embeddings = slice(entry[7], entry[8])?;
-        let body = if embeddings.is_empty() {
-            Cow::Borrowed(body)
-        } else {
-            let cut = without(body, entry[4], embeddings, entry[7]);
-            Cow::Owned(cut.ok_or_else(|| EngineError::internal("a scan entry whose vectors lie outside it"))?)
-        };
-        rows.push(Entry { kind, key, body, flags, embeddings, vectors: 0..0 });
+        let edges = slice(entry[9], entry[10])?;
+        let mut members = Vec::new();
+        for (member, offset) in [(embeddings, entry[7]), (edges, entry[9])] {
+            if !member.is_empty() {
+                members.push(within(body, entry[4], member, offset)?);
+            }
+        }
+        // From the end on, so that what is cut does not move what is cut next.
+        members.sort_unstable_by_key(|member| std::cmp::Reverse(member.start));
+        let mut body = Cow::Borrowed(body);
+        for member in members {
+            body = Cow::Owned(without_member(&body, member));
+        }
+        rows.push(Entry { kind, key, body, flags, embeddings, vectors: 0..0, edges, edge_rows: 0..0 });
     }
     Ok(rows)
 }
@@ -151,7 +175,19 @@ fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorTarget]) -> Result<Vect
     Ok(vectors)
 }
 
-fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
+/// The lists of edges of all documents; each entry learns which are its own.
+fn read_edges<'a>(rows: &mut [Entry<'_>], options: &'a FrameOptions) -> Result<EdgeRows<'a>, EngineError> {
+    let mut lists = EdgeRows::new(options);
+    for row in rows.iter_mut().filter(|row| row.kind == RowKind::Put) {
+        let start = lists.rows.len();
+        lists.read(row.edges, &row.key, &row.body)?;
+        row.edge_rows = start..lists.rows.len();
+    }
+    Ok(lists)
+}
+
+/// Error: `invalid_key`.
+pub(crate) fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
     if key.is_empty() {
         return Err(EngineError::new("invalid_key", "a document key is empty"));
     }
@@ -185,10 +221,6 @@ fn conflict(key: &str, what: &str) -> EngineError {
 /// Checks the members that Sundew itself reads.
 fn check_document(row: &Entry<'_>) -> Result<(), EngineError> {
     let refuse = |what: &str| Err(invalid_document(&row.key, what));
-    if row.flags & FLAG_EDGES != 0 {
-        let message = format!("document {:?}: _edges cannot be written yet", shorten(&row.key));
-        return Err(EngineError::new("not_implemented", message));
-    }
     if row.flags & FLAG_TYPE != 0 && find_member(&row.body, &["_type"])?.is_none_or(|value| value[0] != b'"') {
         return refuse("_type must be a string");
     }

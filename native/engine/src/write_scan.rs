@@ -9,8 +9,13 @@ use crate::server_members::{is_kept_by_server, kept_by_server, shape};
 use crate::transform_scan::scan_transform;
 
 /// Words of one entry in `ScannedWrite::entries`: section, kind, key offset, key bytes, body offset, body bytes, flags,
-/// and offset and bytes of the member `_embeddings`, its name included (0 and 0 without one).
-pub const ENTRY_WORDS: usize = 9;
+/// offset and bytes of the member `_embeddings`, its name included (0 and 0 without one), the same of `_edges`, and how
+/// many bytes its edges take in a frame at most.
+pub const ENTRY_WORDS: usize = 12;
+
+/// What an edge takes in a frame beside its strings, and what a list of edges takes beside them and the document's key.
+const EDGE_HEAD_BYTES_MAX: usize = 40;
+const PART_BYTES_MAX: usize = 64;
 
 /// The key's literal contains escapes.
 pub const FLAG_KEY_ESCAPED: u32 = 1;
@@ -67,6 +72,9 @@ struct ScannedDocument {
     flags: u32,
     /// Where the member `_embeddings` lies, its name included.
     embeddings: Range<usize>,
+    /// Where the member `_edges` lies.
+    edges: Range<usize>,
+    edge_bytes: usize,
 }
 
 struct WriteScan<'a> {
@@ -183,6 +191,13 @@ impl WriteScan<'_> {
                     document.embeddings = name.start - 1..self.scanner.position();
                     continue;
                 }
+                if flag == FLAG_EDGES {
+                    let members_left = self.scanner.restart_member_count(u32::MAX);
+                    document.edge_bytes = self.edges()?;
+                    self.scanner.restart_member_count(members_left);
+                    document.edges = name.start - 1..self.scanner.position();
+                    continue;
+                }
             }
             self.scanner.value(1)?;
         }
@@ -204,6 +219,37 @@ impl WriteScan<'_> {
             })?;
         }
         Ok(())
+    }
+
+    /// Steps over the value of `_edges`; answers how many bytes its edges take in a frame at most. Of what has another
+    /// shape than an object of objects of arrays only the JSON is checked here.
+    fn edges(&mut self) -> Result<usize, EngineError> {
+        let mut bytes = 0;
+        if self.scanner.peek() != Some(b'{') {
+            return self.scanner.value(1).map(|()| bytes);
+        }
+        let mut indexes = self.scanner.open_object(1)?;
+        while self.scanner.next_member(&mut indexes)?.is_some() {
+            bytes += PART_BYTES_MAX;
+            if self.scanner.peek() != Some(b'{') {
+                self.scanner.value(2)?;
+                continue;
+            }
+            let mut types = self.scanner.open_object(2)?;
+            while let Some(name) = self.scanner.next_member(&mut types)? {
+                if self.scanner.peek() != Some(b'[') {
+                    self.scanner.value(3)?;
+                    continue;
+                }
+                let mut is_first = self.scanner.open_array(3)?;
+                while self.scanner.next_element(&mut is_first)? {
+                    let start = self.scanner.position();
+                    self.scanner.value(4)?;
+                    bytes += EDGE_HEAD_BYTES_MAX + name.end - name.start + self.scanner.position() - start;
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     fn deletes(&mut self, section: u32) -> Result<(), EngineError> {
@@ -249,11 +295,12 @@ impl WriteScan<'_> {
             let message = format!("one request writes at most {} keys", self.limits.keys_max);
             return Err(EngineError::new("limit_exceeded", message));
         }
-        let ScannedDocument { flags, embeddings } = document;
+        let ScannedDocument { flags, embeddings, edges, edge_bytes } = document;
         let flags = flags | if key.escaped { FLAG_KEY_ESCAPED } else { 0 };
         let key_bytes = (key.end - key.start) as u32;
         self.entries.extend([section, kind, key.start as u32, key_bytes, body.start as u32, body.len() as u32, flags]);
         self.entries.extend([embeddings.start as u32, embeddings.len() as u32]);
+        self.entries.extend([edges.start as u32, edges.len() as u32, edge_bytes as u32]);
         Ok(())
     }
 

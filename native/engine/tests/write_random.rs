@@ -39,7 +39,13 @@ impl Random {
 }
 
 fn options() -> FrameOptions {
-    FrameOptions { timestamp_ms: 5, ttl_field: Some("a.key".into()), key_bytes_max: 1024, vector_indexes: Vec::new() }
+    FrameOptions {
+        timestamp_ms: 5,
+        ttl_field: Some("a.key".into()),
+        key_bytes_max: 1024,
+        vector_indexes: Vec::new(),
+        graph_indexes: Vec::new(),
+    }
 }
 
 /// JSON with some characters escaped that need not be, and spaced in different ways.

@@ -9,7 +9,13 @@ use sundew_engine::write_scan::{ENTRY_WORDS, ScannedWrite, WriteKind, scan_write
 const TIMESTAMP_MS: i64 = 1_777_863_721_500;
 
 fn options() -> FrameOptions {
-    FrameOptions { timestamp_ms: TIMESTAMP_MS, ttl_field: None, key_bytes_max: 1024, vector_indexes: Vec::new() }
+    FrameOptions {
+        timestamp_ms: TIMESTAMP_MS,
+        ttl_field: None,
+        key_bytes_max: 1024,
+        vector_indexes: Vec::new(),
+        graph_indexes: Vec::new(),
+    }
 }
 
 fn scan(text: &str, kind: WriteKind) -> ScannedWrite {

@@ -8,6 +8,7 @@ import { backupRoutes } from '../database/backups.ts';
 import { clusterRoutes } from '../database/cluster.ts';
 import { type ConnectionRoutesDeps, connectionRoutes } from '../database/connections.ts';
 import { documentRoutes } from '../database/documents.ts';
+import { graphRoutes } from '../database/graphs.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { type PartnerRoutesDeps, partnerRoutes } from '../database/partner.ts';
 import { queryRoutes } from '../database/query.ts';
@@ -31,6 +32,7 @@ export interface RouteServices {
   readonly documents: Parameters<typeof documentRoutes>[0];
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
+  readonly graphs: Parameters<typeof graphRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
   readonly backups: Parameters<typeof backupRoutes>[0];
   readonly restores: Parameters<typeof restoreRoutes>[0];
@@ -52,6 +54,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...documentRoutes(services.documents),
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
+    ...graphRoutes(services.graphs),
     ...clusterRoutes(services.cluster),
     ...backupRoutes(services.backups),
     ...restoreRoutes(services.restores),

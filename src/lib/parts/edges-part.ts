@@ -7,6 +7,7 @@ import { PayloadReader } from './payload-reader.ts';
 export const edgesMax = 2 ** 20;
 export const typeBytesMax = 0xffff;
 const isDerived = 1;
+const hasSince = 2;
 
 export interface Edge {
   type: string;
@@ -19,6 +20,8 @@ export interface Edge {
   /** Milliseconds since 1970. */
   createdMs: number;
   updatedMs: number;
+  /** Sequence of the part by which the edge was written last; 0 for the part that holds it. */
+  since: number;
   /** A JSON object; '' for none. */
   metadata: string;
 }
@@ -39,8 +42,9 @@ export function compareEdges(left: Edge, right: Edge): number {
  * whoever has read them from a request.
  *
  *     0 count u32, then for each edge:
- *       0 type bytes u16, 2 flags u8 (1: derived), 3 zero, 4 target bytes u32, 8 metadata bytes u32, 12 weight f32,
- *       16 created ms i64, 24 updated ms i64, 32 type, target, metadata (UTF-8)
+ *       0 type bytes u16, 2 flags u8 (1: derived, 2: has since), 3 zero, 4 target bytes u32, 8 metadata bytes u32,
+ *       12 weight f32, 16 created ms i64, 24 updated ms i64, 32 where flag 2 is set: since u64,
+ *       then type, target, metadata (UTF-8)
  */
 export function edgesBody(partId: number, edges: readonly Edge[], sourceHash?: Uint8Array): Uint8Array<ArrayBuffer> {
   assert(edges.length <= edgesMax, 'a list of edges with a count out of bounds');
@@ -64,14 +68,15 @@ function encoded(edge: Edge): Uint8Array[] {
   ];
   assert(type.byteLength <= typeBytesMax, 'an edge whose type is too long');
   assert(Number.isFinite(Math.fround(edge.weight)), 'an edge whose weight 32 bits cannot hold');
-  const head = new DataView(new ArrayBuffer(32));
+  const head = new DataView(new ArrayBuffer(edge.since === 0 ? 32 : 40));
   head.setUint16(0, type.byteLength, true);
-  head.setUint8(2, edge.origin === 'derived' ? isDerived : 0);
+  head.setUint8(2, (edge.origin === 'derived' ? isDerived : 0) | (edge.since === 0 ? 0 : hasSince));
   head.setUint32(4, target.byteLength, true);
   head.setUint32(8, metadata.byteLength, true);
   head.setFloat32(12, edge.weight, true);
   head.setBigInt64(16, BigInt(edge.createdMs), true);
   head.setBigInt64(24, BigInt(edge.updatedMs), true);
+  if (edge.since !== 0) head.setBigUint64(32, BigInt(edge.since), true);
   return [new Uint8Array(head.buffer), type, target, metadata];
 }
 
@@ -80,12 +85,14 @@ export function readEdges(body: Uint8Array): Edge[] {
   const reader = new PayloadReader(payloadOf(body));
   const edges = Array.from({ length: reader.u32() }, (): Edge => {
     const typeBytes = reader.u16();
-    const origin = (reader.u8() & isDerived) !== 0 ? 'derived' : 'declared';
+    const flags = reader.u8();
+    const origin = (flags & isDerived) !== 0 ? 'derived' : 'declared';
     reader.u8();
     const [targetBytes, metadataBytes] = [reader.u32(), reader.u32()];
     const [weight, createdMs, updatedMs] = [reader.f32(), reader.i64(), reader.i64()];
+    const since = (flags & hasSince) !== 0 ? reader.i64() : 0;
     const [type, target] = [reader.text(typeBytes), reader.text(targetBytes)];
-    return { type, target, origin, weight, createdMs, updatedMs, metadata: reader.text(metadataBytes) };
+    return { type, target, origin, weight, createdMs, updatedMs, since, metadata: reader.text(metadataBytes) };
   });
   reader.end();
   return edges;

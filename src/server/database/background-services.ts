@@ -1,6 +1,7 @@
 import type { RangePool } from '../../indexing/range-pool.ts';
 import { StartReplay } from '../../indexing/start-replay.ts';
 import { JobRunner } from '../../jobs/job-runner.ts';
+import { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import type { TableService } from '../../tables/table-service.ts';
 import { Scrubber } from '../../tables/upkeep/scrubber.ts';
 import { TtlSweeper } from '../../tables/upkeep/ttl-sweeper.ts';
@@ -53,6 +54,23 @@ export function buildSweeper(
     onPaused: (jumpMs) =>
       logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
     onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
+  });
+}
+
+/** Removes edges from disk that have expired, or that lead to deleted documents. */
+export function buildEdgeSweeper(
+  { log, clock, limits, logger }: DatabaseCore,
+  tables: TableService,
+  ttl: TtlSweeper,
+): EdgeSweeper {
+  return new EdgeSweeper({
+    tables: () => tables.all(),
+    log,
+    clock,
+    limits,
+    isPaused: () => ttl.paused,
+    onSwept: (table, edges) => logger.debug('edges removed that had expired or lost their target', { table, edges }),
+    onFailed: (table, error) => logger.warn('edges could not be removed', { table }, error),
   });
 }
 

@@ -17,6 +17,8 @@ import { QueryService } from '../../query/query-service.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
+import type { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
+import { GraphService } from '../../tables/graph/graph-service.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
 import { DocumentReads } from '../../tables/reads/document-reads.ts';
 import type { TableService } from '../../tables/table-service.ts';
@@ -25,7 +27,7 @@ import type { TtlSweeper } from '../../tables/upkeep/ttl-sweeper.ts';
 import { BatchWriter } from '../../tables/writes/batch-writer.ts';
 import type { TableOf } from '../observability/service-health.ts';
 import { logSlowQuery } from '../observability/slow-query-log.ts';
-import { buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
+import { buildEdgeSweeper, buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
 import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
 import { openTables } from './open-tables.ts';
 
@@ -38,6 +40,7 @@ export interface Database {
     readonly transactions: TransactionSessions;
     readonly queries: QueryService;
     readonly indexes: IndexService;
+    readonly graphs: GraphService;
   };
   readonly storage: Storage;
   readonly log: RangeLog;
@@ -48,6 +51,7 @@ export interface Database {
   readonly pool: RangePool;
   readonly replay: StartReplay;
   readonly sweeper: TtlSweeper;
+  readonly edgeSweeper: EdgeSweeper;
   /** The absolute path of the data directory. */
   readonly directory: string;
   /** Bytes of the catalog's write-ahead log. */
@@ -63,13 +67,14 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
   const { core, tables, pool, jobs, enrichment } = await openParts(given, () => failed.resolve());
   const sweeper = buildSweeper(core, tables);
+  const edgeSweeper = buildEdgeSweeper(core, tables, sweeper);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
   const writes = buildWrites(core, tables, enrichment);
   const templates = new Templates(core.clock, core.limits.templatesKeptMs);
   const documents = new DocumentReads(tables, core.clock, templates);
   const transactions = buildTransactions(core, writes, documents);
-  const services: Service[] = [replay, sweeper, buildScrubber(core, tables), pool, jobs, transactions];
+  const services: Service[] = [replay, sweeper, edgeSweeper, buildScrubber(core, tables), pool, jobs, transactions];
   const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
   return {
     services: {
@@ -78,7 +83,8 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       documents,
       transactions,
       queries: buildQueries(core, tables, templates),
-      indexes: new IndexService(tables, core.storage, enrichment),
+      indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
+      graphs: new GraphService(tables, core.clock),
     },
     storage: core.storage,
     log: core.log,
@@ -88,6 +94,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
     pool,
     replay,
     sweeper,
+    edgeSweeper,
     directory: core.storage.directory.root,
     catalogLogBytes: () => core.storage.catalogLogBytes(),
     failed: failed.promise,

@@ -4,6 +4,7 @@ import { isPartDelete, partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { KeyedRow, RangeWriter } from '../range/range-writer.ts';
 import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
 import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
+import { EdgeLists, isEdgeList } from './edge-lists.ts';
 import { documentOfRow, putWithImage, removeWithImage, storePartWithImage } from './row-writes.ts';
 import { jsonEquals } from './transforms.ts';
 
@@ -33,6 +34,8 @@ export function evaluateMerge(
     if (frame.kind(row) === rowKind.put) missing.set(frame.key(row), row);
   }
   const images = new FrameBuilder();
+  const lists = new EdgeLists(file, write.graphs?.indexes, context.timeMs);
+  const stored = { file, images, lists };
 
   const upsert = (row: number, held: KeyedRow | null) => {
     if (window.dryRun || !frame) return;
@@ -41,12 +44,12 @@ export function evaluateMerge(
     // Its parts must not pass to its successor.
     if (expired) removeWithImage(file, images, held.key, held);
     const place = putWithImage(file, images, documentOfRow(frame, row), expired ? null : held);
-    for (const part of partsOf(frame, row)) storePartWithImage(file, images, frame, part, place);
+    for (const part of partsOf(frame, row)) storePartWithImage(stored, frame, part, place);
   };
   const upsertParts = (rows: number[], { ordinal }: KeyedRow) => {
     if (window.dryRun || !frame) return;
     counts.upserted += 1;
-    for (const row of rows) storePartWithImage(file, images, frame, row, { ordinal, isNew: false });
+    for (const row of rows) storePartWithImage(stored, frame, row, { ordinal, isNew: false });
   };
   const visit = (held: KeyedRow) => {
     counts.keysScanned += 1;
@@ -63,7 +66,7 @@ export function evaluateMerge(
     const isIntact = Bun.hash.crc32(held.body) === held.crc;
     const isKept = isIntact && !hasExpired(held, context) && documentsEqual(held.body, frame.body(row));
     if (!isKept) return upsert(row, held);
-    const changed = partsOf(frame, row).filter((part) => !partEquals(file, held.ordinal, frame.body(part)));
+    const changed = partsOf(frame, row).filter((part) => !partEquals(stored, held.ordinal, frame, part));
     if (changed.length === 0) counts.skipped += 1;
     else upsertParts(changed, held);
   };
@@ -92,9 +95,16 @@ function isPart(kind: RowKind): boolean {
 }
 
 /** Whether the stored part is what this row's body says. */
-function partEquals(file: RangeWriter, ordinal: number, wanted: Uint8Array): boolean {
-  const held = file.part(ordinal, partIdOfBody(wanted));
+function partEquals(
+  { file, lists }: { file: RangeWriter; lists: EdgeLists },
+  ordinal: number,
+  frame: DocumentFrame,
+  row: number,
+): boolean {
+  const wanted = frame.body(row);
+  const held = file.loadPart(ordinal, partIdOfBody(wanted))?.body;
   if (isPartDelete(wanted)) return held === undefined;
+  if (isEdgeList(wanted)) return lists.equals(frame, row, ordinal);
   return held !== undefined && Buffer.compare(held, wanted) === 0;
 }
 

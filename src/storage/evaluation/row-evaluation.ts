@@ -10,13 +10,16 @@ import {
   zeroCounts,
 } from '../write-request.ts';
 import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
+import { EdgeLists, isEdgeList, isWholeList } from './edge-lists.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
+import { noteRemovedTargets } from './removed-targets.ts';
 import { restoreRows } from './restore-rows.ts';
 import {
   documentOfRow,
   fillPlace,
   putWithImage,
   removeWithImage,
+  storeList,
   storePart,
   storePartWithImage,
 } from './row-writes.ts';
@@ -49,8 +52,9 @@ export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, 
 export function evaluateWrite(file: RangeWriter, write: RangeWrite, context: EvaluationContext): Evaluation {
   const counts = zeroCounts();
   const firstSequence = file.state.nextSequence;
-  const frame = imagesOf(file, write, context, counts);
-  if (frame === undefined) return { counts, images: undefined };
+  const evaluated = imagesOf(file, write, context, counts);
+  if (evaluated === undefined) return { counts, images: undefined };
+  const frame = write.graphs ? noteRemovedTargets(file, evaluated, write.graphs) : evaluated;
   return { counts, images: { frame, firstSequence, lastSequence: file.state.nextSequence - 1 } };
 }
 
@@ -68,6 +72,7 @@ interface RowWork {
   counts: WriteCounts;
   /** Place of the last document put: the part rows behind it are its own. */
   document: RowPlace | undefined;
+  lists: EdgeLists;
 }
 
 function evaluateRows(
@@ -77,10 +82,11 @@ function evaluateRows(
   counts: WriteCounts,
 ): Uint8Array<ArrayBuffer> | undefined {
   const frame = write.frame === undefined ? undefined : readFrame(write.frame);
-  const work: RowWork = { file, write, context, counts, document: undefined };
+  const lists = new EdgeLists(file, write.graphs?.indexes, context.timeMs);
+  const work: RowWork = { file, write, context, counts, document: undefined, lists };
   // Puts, and deletes of what is there, are filled in place; another row makes a new frame necessary.
   const filled = frame ? fillInPlace(work, frame) : 0;
-  if (frame && filled === frame.rowCount && !write.deleteIf) return filled === 0 ? undefined : frame.bytes;
+  if (frame && filled === frame.rowCount && !write.deleteIf && !write.edgeUpkeep) return filled === 0 ? undefined : frame.bytes;
   const images = new FrameBuilder(frame?.rowCount, frame?.bytes.byteLength);
   for (let row = 0; frame && row < filled; row += 1) images.appendRow(frame, row);
   for (let row = filled; frame && row < frame.rowCount; row += 1) evaluateRow(work, images, frame, row);
@@ -93,7 +99,23 @@ function evaluateRows(
       removeWithImage(file, images, keyBytes, held);
     }
   }
+  sweepEdges(work, images);
   return images.rowCount === 0 ? undefined : images.finish();
+}
+
+function sweepEdges({ file, write, counts, lists }: RowWork, images: FrameBuilder): void {
+  for (const upkeep of write.edgeUpkeep ?? []) {
+    for (const name of upkeep.keys) {
+      const key = encoder.encode(name);
+      const held = file.find(key);
+      const list = held && lists.swept(upkeep, held.ordinal);
+      if (!held || list === 'same') {
+        counts.skipped += 1;
+        continue;
+      }
+      storeList({ file, images }, key, { ordinal: held.ordinal, isNew: false }, upkeep.partId, list);
+    }
+  }
 }
 
 /** Writes rows up to the first that has no image of its own shape; returns how many. */
@@ -119,6 +141,8 @@ function fillInPlace(work: RowWork, frame: DocumentFrame): number {
     else if (kind === rowKind.state) file.setNote(frame.keyBytes(row), frame.body(row));
     else {
       const document = documentOf(work, frame, row);
+      const body = frame.body(row);
+      if (kind === rowKind.partPut && isEdgeList(body) && !(document?.isNew && isWholeList(body))) return row;
       const sequence = document && storePart(file, frame, row, document);
       if (!document || sequence === undefined) return row;
       fillPlace(frame, row, { ordinal: document.ordinal, sequence, isNew: false });
@@ -160,13 +184,16 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
       return;
     }
     counts.transformed += 1;
-    putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
+    const place = putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
+    for (const [partId, list] of work.lists.afterTransform(live, result.body, frame.key(row))) {
+      storeList({ file, images }, key, place, partId, list);
+    }
   } else if (kind === rowKind.state) {
     file.setNote(key, frame.body(row));
     images.appendRow(frame, row);
   } else {
     const document = documentOf(work, frame, row);
-    if (document) storePartWithImage(file, images, frame, row, document);
+    if (document) storePartWithImage({ file, images, lists: work.lists }, frame, row, document);
     else counts.skipped += 1;
   }
 }

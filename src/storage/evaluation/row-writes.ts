@@ -1,6 +1,7 @@
 import { type DocumentFrame, type FrameBuilder, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
-import { partIdOfBody } from '../../lib/parts/part-body.ts';
+import { partDeleteBody, partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { NewDocument, RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
+import { type EdgeLists, isEdgeList } from './edge-lists.ts';
 
 const noBytes = new Uint8Array(0);
 /** CRC-32 of nothing. */
@@ -49,17 +50,40 @@ export function storePart(
   return document.isNew ? undefined : file.removePart(document.ordinal, partIdOfBody(body));
 }
 
-/** As `storePart`, and appends the image. */
+/** As `storePart`, and appends the image. Edges become the list that the document has with them. */
 export function storePartWithImage(
-  file: RangeWriter,
-  images: FrameBuilder,
+  { file, images, lists }: { file: RangeWriter; images: FrameBuilder; lists: EdgeLists },
   frame: DocumentFrame,
   row: number,
   document: Pick<RowPlace, 'ordinal' | 'isNew'>,
 ): void {
+  const body = frame.body(row);
+  if (frame.kind(row) === rowKind.partPut && isEdgeList(body)) {
+    const list = lists.merged(frame, row, document.isNew ? undefined : document.ordinal);
+    storeList({ file, images }, frame.keyBytes(row), document, partIdOfBody(body), list);
+    return;
+  }
   const sequence = storePart(file, frame, row, document);
   if (sequence === undefined) return;
   const image = images.appendRow(frame, row);
+  images.setOrdinal(image, document.ordinal);
+  images.setSequence(image, sequence);
+}
+
+/** Writes the list of edges of a document, or removes it, and appends the image. */
+export function storeList(
+  { file, images }: { file: RangeWriter; images: FrameBuilder },
+  key: Uint8Array,
+  document: Pick<RowPlace, 'ordinal' | 'isNew'>,
+  partId: number,
+  list: Uint8Array<ArrayBuffer> | undefined,
+): void {
+  const body = list ?? partDeleteBody(partId);
+  const crc = Bun.hash.crc32(body);
+  const removed = () => (document.isNew ? undefined : file.removePart(document.ordinal, partId));
+  const sequence = list ? file.putPart(document, list, crc) : removed();
+  if (sequence === undefined) return;
+  const image = images.append(list ? rowKind.partPut : rowKind.partDelete, key, body, crc);
   images.setOrdinal(image, document.ordinal);
   images.setSequence(image, sequence);
 }

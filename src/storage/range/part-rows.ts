@@ -32,7 +32,7 @@ export class PartRows {
   constructor(database: Database) {
     this.#database = database;
     this.#find = database.prepare(`SELECT ${headColumns} FROM parts WHERE id = ?`);
-    this.#load = database.prepare('SELECT body FROM parts WHERE id = ?');
+    this.#load = database.prepare('SELECT sequence, body FROM parts WHERE id = ?');
     this.#put = database.prepare('INSERT OR REPLACE INTO parts (id, sequence, crc, body) VALUES (?, ?, ?, ?)');
     this.#remove = database.prepare(`DELETE FROM parts WHERE id = ? RETURNING ${headColumns}`);
     this.#removeSome = database.prepare(
@@ -60,8 +60,8 @@ export class PartRows {
     return (this.#find.get(partRowId(partId, ordinal)) as PartHead | null) ?? undefined;
   }
 
-  body(partId: number, ordinal: number): Uint8Array | undefined {
-    return (this.#load.get(partRowId(partId, ordinal)) as { body: Uint8Array } | null)?.body;
+  load(partId: number, ordinal: number): { sequence: number; body: Uint8Array } | undefined {
+    return (this.#load.get(partRowId(partId, ordinal)) as { sequence: number; body: Uint8Array } | null) ?? undefined;
   }
 
   put(partId: number, ordinal: number, sequence: number, crc: number, body: Uint8Array): void {

@@ -310,9 +310,9 @@ export class RangeWriter {
     return true;
   }
 
-  /** The body of a stored part. */
-  part(ordinal: number, partId: number): Uint8Array | undefined {
-    return this.state.partIds.includes(partId) ? this.#parts.body(partId, ordinal) : undefined;
+  /** A stored part. */
+  loadPart(ordinal: number, partId: number): { sequence: number; body: Uint8Array } | undefined {
+    return this.state.partIds.includes(partId) ? this.#parts.load(partId, ordinal) : undefined;
   }
 
   /** Notes something about the server's own work on the range; an empty value removes the note. */

@@ -46,6 +46,6 @@ export function readIndexRecord(record: IndexRecord): TableIndex {
   const { name, incarnation, partId } = record;
   const identity = { name, incarnation, partId, memOnly: stored.config.mem_only };
   const definition = defineIndex(identity, stored.config, stored.schema);
-  const embedder = definition.kind === 'full_text' ? undefined : definition.managed?.embedder;
+  const embedder = 'managed' in definition ? definition.managed?.embedder : undefined;
   return { name, incarnation, role: record.state as IndexRole, config: stored.config, definition, embedder };
 }

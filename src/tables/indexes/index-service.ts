@@ -8,10 +8,12 @@ import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../../i
 import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
 import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
 import type { RangeIndexReport } from '../../indexing/index-report.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { IndexConfig } from '../../protocol/database/tables.ts';
 import { checkIndexName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';
+import { OpenGraph } from '../graph/open-graph.ts';
 import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
@@ -25,27 +27,41 @@ interface IndexReport {
   ranges: RangeIndexReport[];
 }
 
+interface IndexServiceDeps {
+  storage: Storage;
+  enrichment: Enrichment;
+  clock: Clock;
+}
+
+/** What a report is made with. */
+interface Reported {
+  clock: Clock;
+  caller: Caller;
+}
+
 /** Adds, drops and describes the indexes of tables. */
 export class IndexService {
   readonly #tables: TableService;
   readonly #storage: Storage;
   readonly #enrichment: Enrichment;
+  readonly #clock: Clock;
 
-  constructor(tables: TableService, storage: Storage, enrichment: Enrichment) {
+  constructor(tables: TableService, { storage, enrichment, clock }: IndexServiceDeps) {
     this.#tables = tables;
     this.#storage = storage;
     this.#enrichment = enrichment;
+    this.#clock = clock;
   }
 
   async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
     const table = this.#counted(tableName, caller);
-    return Promise.all(table.listedIndexes.map((index) => report(table, index)));
+    return Promise.all(table.listedIndexes.map((index) => report(table, index, { clock: this.#clock, caller })));
   }
 
   /** Fails with `index_not_found`. */
   async get(tableName: string, indexName: string, caller: Caller): Promise<IndexReport> {
     const table = this.#counted(tableName, caller);
-    return report(table, find(table, indexName));
+    return report(table, find(table, indexName), { clock: this.#clock, caller });
   }
 
   /** A table of which the caller may know how many documents and words it has. */
@@ -139,9 +155,14 @@ function notFound(table: Table, indexName: string): ServiceError {
   return new ServiceError('index_not_found', `table "${table.name}" has no index "${indexName}"`);
 }
 
-async function report(table: Table, index: TableIndex): Promise<IndexReport> {
+async function report(table: Table, index: TableIndex, { clock, caller }: Reported): Promise<IndexReport> {
   using lease = await table.lease();
   const ranges = lease.ranges.flatMap((range) => range.report(index.name) ?? []);
-  const { counts } = kindOf(index.definition);
+  const kind = kindOf(index.definition);
+  const graph =
+    index.definition.kind === 'graph' && ranges.every(({ stats }) => stats !== undefined)
+      ? await new OpenGraph({ table, ranges: lease.ranges, clock }, index.definition).counts(caller)
+      : undefined;
+  const counts = (stats: CountedStats) => kind.counts({ ...stats, graph });
   return { config: shownIndexConfig(index.config), incarnation: String(index.incarnation), counts, ranges };
 }

@@ -3,6 +3,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { pause } from '../../lib/clock.ts';
 import type { Service } from '../../lib/supervise.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
+import type { GraphWrites } from '../../storage/write-request.ts';
+import { graphWritesOf, hasGraphs } from '../graph/graph-writes.ts';
 import type { Table } from '../table.ts';
 
 interface TtlSweeperDeps {
@@ -76,8 +78,9 @@ export class TtlSweeper implements Service {
       const { range } = lease;
       const deleteIf = range.stored.documents.expired(bound, this.#deps.limits.ttlSweepRowsMax);
       if (deleteIf.length === 0) continue;
+      const graphs = await graphsOf(table);
       const [applied] = await this.#deps.log.append({
-        writes: [{ rangeId: range.rangeId, deleteIf }],
+        writes: [{ rangeId: range.rangeId, deleteIf, ...(graphs ? { graphs } : {}) }],
         requestId: this.name,
         timeMs,
         timestamp: new Date(timeMs).toISOString(),
@@ -117,4 +120,11 @@ export class TtlSweeper implements Service {
       this.#deps.onFailed('', error);
     }
   }
+}
+
+/** Edges in every range may lead to what is removed; undefined for a table without graph indexes. */
+async function graphsOf(table: Table): Promise<GraphWrites | undefined> {
+  if (!hasGraphs(table)) return undefined;
+  using lease = await table.lease();
+  return graphWritesOf(table, lease.ranges);
 }

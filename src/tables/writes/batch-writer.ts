@@ -3,13 +3,14 @@ import { limits } from '../../config/limits.ts';
 import {
   buildFrame,
   type FrameOptions,
+  holdsEdges,
   holdsVectors,
   type ScannedWrite,
   scanWrite,
   sectionEntries,
 } from '../../engine/write-frame.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
-import { writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
+import { graphsAmong, writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -27,6 +28,7 @@ import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
+import { graphWritesOf } from '../graph/graph-writes.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
@@ -210,8 +212,10 @@ export class BatchWriter {
       ttlField: table.ttlField,
       keyBytesMax: limits.keyBytesMax,
     };
-    if (holdsVectors(entries))
-      options.vectorIndexes = table.indexes.map(({ definition }) => writtenVectorsOf(definition));
+    const definitions = table.indexes.map(({ definition }) => definition);
+    const makesEdges = graphsAmong(definitions).some(({ edgeTypes }) => edgeTypes.some(({ field }) => field));
+    if (makesEdges || holdsVectors(entries) || holdsEdges(entries))
+      options.vectorIndexes = definitions.map(writtenVectorsOf);
     return buildFrame(body, entries, options, table.compiledSchema);
   }
 
@@ -235,7 +239,10 @@ export class BatchWriter {
   ): Promise<WrittenRange[]> {
     const ranges = rangesOf(parts);
     for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
-    const writes = parts.flatMap((part) => part.writes);
+    const writes = parts.flatMap(({ writes, table, lease }) => {
+      const graphs = graphWritesOf(table, lease.ranges);
+      return graphs ? writes.map((write) => ({ ...write, graphs })) : writes;
+    });
     if (writes.length === 0 && readSet.length === 0) return [];
     const applied = await this.#log.append({ writes, readSet, ...request, ...at }).catch((error: unknown) => {
       const [only, ...others] = writes;

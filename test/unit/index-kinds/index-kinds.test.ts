@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'bun:test';
+import { searchGraph } from '../../../src/engine/native-graph.ts';
 import { NativeIndex } from '../../../src/engine/native-index.ts';
 import { queryIndexes } from '../../../src/engine/native-query.ts';
 import { type IndexDefinition, isVectorIndex, kindOf } from '../../../src/index-kinds/all-kinds.ts';
 import type { RangeIndex } from '../../../src/indexing/range-index.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../../src/lib/document-frame.ts';
+import { type Edge, edgesBody } from '../../../src/lib/parts/edges-part.ts';
 import { hitCount, numberOf } from '../../../src/query/execution/query-target.ts';
 import { planQuery } from '../../../src/query/plan/query-plan.ts';
 import { type ContractRow, rangeIndexContract } from '../../contracts/range-index.ts';
@@ -13,7 +15,19 @@ const definitions: IndexDefinition[] = [
   { ...identity, kind: 'full_text', schema: undefined },
   { ...identity, kind: 'dense', dimension: 2, metric: 'l2_squared' },
   { ...identity, kind: 'sparse', minWeight: 0, topK: 10 },
+  { ...identity, kind: 'graph', ttlMs: undefined, edgeTypes: [], maxEdges: 0 },
 ];
+/** Every document has one to the same target. */
+const edge: Edge = {
+  type: 'near',
+  target: 'hub',
+  origin: 'declared',
+  weight: 1,
+  createdMs: 1,
+  updatedMs: 1,
+  since: 0,
+  metadata: '',
+};
 const calm = new AbortController();
 const none = new Uint8Array(0);
 
@@ -48,6 +62,10 @@ function frameOf(definition: IndexDefinition, rows: readonly ContractRow[]): Uin
     else if (definition.kind === 'full_text') {
       append(rowKind.put, row, textBody(row.text));
       append(rowKind.partPut, row, vectorBody('dense', 99, row.ordinal));
+    } else if (definition.kind === 'graph') {
+      append(rowKind.put, row, textBody(row.text));
+      append(rowKind.partPut, row, edgesBody(definition.partId, [edge]));
+      append(rowKind.partPut, row, vectorBody('dense', 99, row.ordinal));
     } else {
       append(rowKind.put, row, textBody(row.text));
       append(rowKind.partPut, row, vectorBody(definition.kind, definition.partId, row.ordinal));
@@ -57,8 +75,15 @@ function frameOf(definition: IndexDefinition, rows: readonly ContractRow[]): Uin
   return frame.finish();
 }
 
-/** Ordinals that match everything, or that have a vector. */
+/** Ordinals that match everything, or that have a vector or an edge. */
 async function found(definition: IndexDefinition, index: RangeIndex): Promise<number[]> {
+  if (definition.kind === 'graph') {
+    const bounds = { edges_max: 1_000, nodes_max: 1_000, millis_max: 10_000 };
+    const search = { edges: { limit: 50, after: null } };
+    const request = { search, starts: ['hub'], direction: 'in', range_starts: [''], ...bounds } as const;
+    const { edges = [] } = await searchGraph([index.handle], request, {}, calm);
+    return edges.map(({ source }) => Number(source.slice(1))).sort((left, right) => left - right);
+  }
   const vectors = { dense: [0, 0], sparse: { indices: [1], values: [1] } };
   const request = isVectorIndex(definition)
     ? { embeddings: { i: vectors[definition.kind] }, limit: 50 }
@@ -99,7 +124,8 @@ test('a kind says which rows concern its indexes, and how they are searched', ()
   });
   expect(told).toEqual([
     ['full_text', 'documents', undefined, undefined, undefined],
-    ['dense', 'vectors', true, true, undefined],
-    ['sparse', 'vectors', false, false, 10],
+    ['dense', 'parts', true, true, undefined],
+    ['sparse', 'parts', false, false, 10],
+    ['graph', 'parts', undefined, undefined, undefined],
   ]);
 });

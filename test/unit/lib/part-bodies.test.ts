@@ -39,6 +39,7 @@ const edge: Edge = {
   weight: 0.5,
   createdMs: 1_700_000_000_000,
   updatedMs: 1_700_000_000_001,
+  since: 0,
   metadata: '{"note":"é"}',
 };
 const edges: Edge[] = [{ ...edge, origin: 'derived', metadata: '' }, { ...edge, type: 'knows', target: 'z' }, edge];

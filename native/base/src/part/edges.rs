@@ -3,10 +3,12 @@
 //! ```text
 //! 0 count u32, then for each edge:
 //!   0 type bytes u16, 2 flags u8, 3 zero, 4 target bytes u32, 8 metadata bytes u32, 12 weight f32,
-//!   16 created ms i64, 24 updated ms i64, 32 type, target, metadata (UTF-8; JSON object, or nothing)
+//!   16 created ms i64, 24 updated ms i64, 32 where flag 2 is set: since u64,
+//!   then type, target, metadata (UTF-8; JSON object, or nothing)
 //! ```
 //!
 //! Flag 1: the edge follows from a field or an artifact of its document; without it, it was declared by a write.
+//! Flag 2: the edge is there since an earlier sequence of its range than that of the part.
 
 use super::payload::Payload;
 use crate::error::EngineError;
@@ -14,6 +16,7 @@ use crate::error::EngineError;
 /// Edges of one document in one index.
 pub const EDGES_MAX: usize = 1 << 20;
 const IS_DERIVED: u8 = 1;
+const HAS_SINCE: u8 = 2;
 
 /// The origin of an edge. Two edges of the same type and target differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +39,8 @@ pub struct Edge<'a> {
     /// Milliseconds since 1970.
     pub created_ms: i64,
     pub updated_ms: i64,
+    /// Sequence of the part by which the edge was written last; 0 for the part that holds it.
+    pub since: u64,
     /// A JSON object; empty for none.
     pub metadata: &'a str,
 }
@@ -73,18 +78,18 @@ fn read_edge<'a>(payload: &mut Payload<'a>) -> Result<Edge<'a>, EngineError> {
     let metadata_bytes = payload.u32()? as usize;
     let weight = f32::from_le_bytes(payload.array()?);
     let (created_ms, updated_ms) = (payload.i64()?, payload.i64()?);
-    let origin = match flags {
-        0 => EdgeOrigin::Declared,
-        IS_DERIVED => EdgeOrigin::Derived,
-        _ => return Err(payload.broken("has an edge with unknown flags")),
-    };
+    if flags & !(IS_DERIVED | HAS_SINCE) != 0 {
+        return Err(payload.broken("has an edge with unknown flags"));
+    }
+    let origin = if flags & IS_DERIVED == 0 { EdgeOrigin::Declared } else { EdgeOrigin::Derived };
+    let since = if flags & HAS_SINCE == 0 { 0 } else { payload.i64()? as u64 };
     if !weight.is_finite() {
         return Err(payload.broken("has a weight that is not finite"));
     }
     let edge_type = payload.text(type_bytes)?;
     let target = payload.text(target_bytes)?;
     let metadata = payload.text(metadata_bytes)?;
-    Ok(Edge { edge_type, target, origin, weight, created_ms, updated_ms, metadata })
+    Ok(Edge { edge_type, target, origin, weight, created_ms, updated_ms, since, metadata })
 }
 
 /// The payload of these edges, which it sorts. Error: `invalid_request` for two of the same identity, a type of more than
@@ -108,12 +113,16 @@ pub fn write_edges(edges: &[Edge<'_>]) -> Result<Vec<u8>, EngineError> {
             return invalid(format!("the weight of the edge to {:?} is not finite", edge.target));
         }
         payload.extend(type_bytes.to_le_bytes());
-        payload.extend([if edge.origin == EdgeOrigin::Derived { IS_DERIVED } else { 0 }, 0]);
+        let derived = if edge.origin == EdgeOrigin::Derived { IS_DERIVED } else { 0 };
+        payload.extend([derived | if edge.since == 0 { 0 } else { HAS_SINCE }, 0]);
         payload.extend((edge.target.len() as u32).to_le_bytes());
         payload.extend((edge.metadata.len() as u32).to_le_bytes());
         payload.extend(edge.weight.to_le_bytes());
         payload.extend(edge.created_ms.to_le_bytes());
         payload.extend(edge.updated_ms.to_le_bytes());
+        if edge.since != 0 {
+            payload.extend(edge.since.to_le_bytes());
+        }
         for text in [edge.edge_type, edge.target, edge.metadata] {
             payload.extend_from_slice(text.as_bytes());
         }
@@ -127,7 +136,7 @@ mod tests {
 
     fn edge<'a>(edge_type: &'a str, target: &'a str, origin: EdgeOrigin) -> Edge<'a> {
         let (created_ms, updated_ms) = (1_700_000_000_000, 1_700_000_000_001);
-        Edge { edge_type, target, origin, weight: 0.5, created_ms, updated_ms, metadata: "{\"note\":\"é\"}" }
+        Edge { edge_type, target, origin, weight: 0.5, created_ms, updated_ms, since: 0, metadata: "{\"note\":\"é\"}" }
     }
 
     #[test]
@@ -135,7 +144,7 @@ mod tests {
         let given = [
             edge("likes", "b", EdgeOrigin::Derived),
             edge("likes", "b", EdgeOrigin::Declared),
-            edge("knows", "z", EdgeOrigin::Declared),
+            Edge { since: 7, ..edge("knows", "z", EdgeOrigin::Declared) },
         ];
         let payload = write_edges(&given).unwrap();
         assert_eq!(read_edges(&payload).unwrap(), [given[2], given[1], given[0]]);
@@ -160,7 +169,7 @@ mod tests {
         let (first, second) = payload[4..].split_at(each);
         assert!(read_edges(&[&payload[..4], second, first].concat()).is_err());
         let mut wild = payload.clone();
-        wild[6] = 2;
+        wild[6] = 4;
         assert!(read_edges(&wild).is_err());
     }
 }

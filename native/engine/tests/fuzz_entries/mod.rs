@@ -9,6 +9,7 @@ use sundew_base::part::chunk_set::read_chunks;
 use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::edges::read_edges;
 use sundew_base::part::{PartBody, dense, sparse};
+use sundew_engine::edge_scan::{EdgeRules, GraphTarget};
 use sundew_engine::full_text::{IndexOptions, QueryPlan, match_documents};
 use sundew_engine::json_scan::{ScanLimits, scan_json};
 use sundew_engine::vector_scan::{VectorTarget, VectorsTaken};
@@ -48,6 +49,7 @@ fn frame_options() -> FrameOptions {
             vector_index("v", 1, VectorsTaken::Dense { dimension: 2, needs_direction: true }),
             vector_index("s", 2, VectorsTaken::Sparse),
         ],
+        graph_indexes: vec![GraphTarget { name: "g".to_owned(), id: 3, rules: EdgeRules::default() }],
     }
 }
 

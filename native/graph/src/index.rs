@@ -1,0 +1,288 @@
+//! One graph index of one range: open, apply, commit, checkpoint, close.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use sundew_base::derived_index::DerivedIndex;
+use sundew_base::disk::Disk;
+use sundew_base::error::EngineError;
+use sundew_base::failpoint;
+use sundew_base::frame::{Frame, Row, RowKind};
+use sundew_base::part::edges::{Edge, read_edges};
+use sundew_base::part::{PartBody, PartForm, part_id_of};
+use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+
+use crate::durable::DurableGraph;
+use crate::options::GraphOptions;
+use crate::segment::Segment;
+use crate::segment_build::{NewEdge, Rows};
+use crate::snapshot::{LiveSegment, Snapshot};
+
+/// Skipped rows that a report names.
+const SKIPPED_NAMED_MAX: usize = 100;
+/// Segments of like size that are merged into one.
+const MERGED_TOGETHER: usize = 4;
+/// Edges that a commit merges; what is larger waits until the index rests.
+const COMMIT_MERGE_EDGES_MAX: usize = 1_000_000;
+/// A commit that leaves more segments than this merges whatever their size.
+const SEGMENTS_MAX: usize = 24;
+
+pub struct GraphIndex {
+    options: GraphOptions,
+    writing: Mutex<GraphWriter>,
+    published: RwLock<Arc<Snapshot>>,
+    /// None in memory.
+    durable: Option<Mutex<DurableGraph>>,
+    checkpoint_sequence: AtomicU64,
+    uncommitted_rows: AtomicU64,
+}
+
+/// The edges of a document as the next commit has them.
+struct PendingRow {
+    key: String,
+    sequence: u64,
+    /// Payload of a part of edges.
+    payload: Vec<u8>,
+}
+
+struct GraphWriter {
+    /// What becomes of each document with the next commit: its edges, or none.
+    pending: BTreeMap<u32, Option<PendingRow>>,
+    skipped_count: u64,
+    next_id: u64,
+}
+
+impl GraphIndex {
+    /// Opens the index at its last checkpoint; it is empty when the directory is missing or holds no checkpoint.
+    ///
+    /// Errors: `index_damaged` (delete the directory and build again), `index_incompatible` (made by other options or
+    /// an older format; the same remedy).
+    pub fn open(path: &Path, options: GraphOptions) -> Result<Arc<Self>, EngineError> {
+        let (durable, snapshot, next_id) = if options.mem_only {
+            (None, Snapshot::default(), 0)
+        } else {
+            let (durable, snapshot, next_id) = DurableGraph::open(path, options.fingerprint())?;
+            (Some(Mutex::new(durable)), snapshot, next_id)
+        };
+        let (sequence, skipped_count) = (snapshot.sequence, snapshot.skipped_count);
+        Ok(Arc::new(Self {
+            options,
+            writing: Mutex::new(GraphWriter { pending: BTreeMap::new(), skipped_count, next_id }),
+            published: RwLock::new(Arc::new(snapshot)),
+            durable,
+            checkpoint_sequence: AtomicU64::new(sequence),
+            uncommitted_rows: AtomicU64::new(0),
+        }))
+    }
+
+    /// The newest commit.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn publish(&self, snapshot: Snapshot) {
+        *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    fn writing(&self) -> MutexGuard<'_, GraphWriter> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the row makes of its document, if it is one of ours; the inner error is why its edges are left out.
+    fn read_row(&self, row: &Row) -> Option<Result<Option<PendingRow>, String>> {
+        match row.kind {
+            RowKind::Put | RowKind::Transform | RowKind::State => None,
+            RowKind::Delete => Some(Ok(None)),
+            RowKind::PartPut | RowKind::PartDelete => {
+                let body = match part_id_of(row.body) {
+                    Ok(id) if id != self.options.index_id => return None,
+                    Ok(_) => PartBody::parse(row.body),
+                    Err(error) => Err(error),
+                };
+                Some(body.map_err(|error| error.message).and_then(|body| match body.form {
+                    _ if row.kind == RowKind::PartDelete => Ok(None),
+                    PartForm::Edges => pending_row(row, body.payload).map(Some),
+                    _ => Err("a graph index takes edges only".to_owned()),
+                }))
+            }
+        }
+    }
+
+    /// The rows of a commit as a segment; none without rows.
+    fn segment_of(id: u64, pending: &BTreeMap<u32, Option<PendingRow>>) -> Result<Option<Segment>, EngineError> {
+        let mut rows = Rows::default();
+        for (ordinal, row) in pending {
+            let Some(row) = row else { continue };
+            let edges = read_edges(&row.payload)?;
+            let edges = edges.into_iter().map(|edge| new_edge(edge, row.sequence));
+            rows.push(*ordinal, &row.key, edges);
+        }
+        if rows.is_empty() { Ok(None) } else { rows.build(id).map(Some) }
+    }
+
+    fn merge(writing: &mut GraphWriter, segments: &mut Vec<LiveSegment>, edges_max: usize) -> Result<(), EngineError> {
+        segments.retain(|live| live.live_rows() > 0);
+        loop {
+            let edges_max = if segments.len() > SEGMENTS_MAX { usize::MAX } else { edges_max };
+            segments.sort_by_key(|live| live.live_edges + live.live_rows());
+            let count = mergeable(segments);
+            let edges: usize = segments[..count].iter().map(|live| live.live_edges).sum();
+            if count == 0 || edges > edges_max {
+                return Ok(());
+            }
+            writing.next_id += 1;
+            let mut rows = Rows::default();
+            segments[..count].iter().for_each(|live| rows.push_live(live));
+            let merged = rows.build(writing.next_id)?;
+            segments.splice(..count, [LiveSegment::new(merged, Default::default())]);
+        }
+    }
+}
+
+/// How many of the smallest segments are to be merged: those of like size, once there are enough of them, or the smallest
+/// where most of it has left.
+fn mergeable(segments: &[LiveSegment]) -> usize {
+    let size = |live: &LiveSegment| live.live_edges + live.live_rows();
+    let mut sum = 0;
+    let alike = segments.iter().take_while(|live| {
+        let is_alike = sum == 0 || size(live) <= sum * 2;
+        sum += size(live);
+        is_alike
+    });
+    let count = alike.count();
+    if count >= MERGED_TOGETHER {
+        return count;
+    }
+    let is_hollow = |live: &LiveSegment| live.dead.len() > live.live_rows();
+    segments.iter().rposition(is_hollow).map_or(0, |last| last + 1)
+}
+
+fn pending_row(row: &Row, payload: &[u8]) -> Result<PendingRow, String> {
+    read_edges(payload).map_err(|error| error.message)?;
+    Ok(PendingRow { key: row.key.to_owned(), sequence: row.sequence, payload: payload.to_vec() })
+}
+
+fn new_edge<'a>(edge: Edge<'a>, part_sequence: u64) -> NewEdge<'a> {
+    let Edge { edge_type, target, weight, created_ms, since, .. } = edge;
+    NewEdge { edge_type, target, weight, created_ms, since: if since == 0 { part_sequence } else { since } }
+}
+
+impl DerivedIndex for GraphIndex {
+    /// Edges that cannot be read are left out and named in the report; the older ones leave the index all the same.
+    fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
+        let frame = Frame::parse(frame)?;
+        let mut writing = self.writing();
+        let mut report = ApplyReport::default();
+        for row in frame.rows() {
+            let row = row?;
+            report.rows += 1;
+            let Some(change) = self.read_row(&row) else { continue };
+            let edges = change.unwrap_or_else(|reason| {
+                report.skipped_count += 1;
+                if report.skipped.len() < SKIPPED_NAMED_MAX {
+                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
+                }
+                None
+            });
+            writing.pending.insert(row.ordinal, edges);
+        }
+        writing.skipped_count += report.skipped_count as u64;
+        self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
+        Ok(report)
+    }
+
+    fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
+        let started = Instant::now();
+        let mut writing = self.writing();
+        let pending = mem::take(&mut writing.pending);
+        let mut segments = self.snapshot().segments.clone();
+        if !pending.is_empty() {
+            for ordinal in pending.keys() {
+                // The edges of a document are alive in one segment at most.
+                let _ = segments.iter_mut().any(|live| live.kill(*ordinal));
+            }
+            writing.next_id += 1;
+            let added = Self::segment_of(writing.next_id, &pending)?;
+            segments.extend(added.map(|segment| LiveSegment::new(segment, Default::default())));
+            Self::merge(&mut writing, &mut segments, COMMIT_MERGE_EDGES_MAX)?;
+        }
+        let snapshot = Snapshot { sequence, segments, skipped_count: writing.skipped_count };
+        let doc_count = snapshot.live_rows();
+        self.publish(snapshot);
+        self.uncommitted_rows.store(0, Ordering::Relaxed);
+        Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
+    }
+
+    fn checkpoint_on(&self, _: &dyn Disk, is_last: bool) -> Result<CheckpointReport, EngineError> {
+        let started = Instant::now();
+        let Some(durable) = &self.durable else { return Ok(CheckpointReport::default()) };
+        let mut durable = durable.lock().unwrap_or_else(PoisonError::into_inner);
+        failpoint::hit("graph.checkpoint.before-files");
+        let next_id = self.writing().next_id;
+        let (mut report, mapped) = durable.write(&self.snapshot(), next_id)?;
+        if !is_last && !mapped.is_empty() {
+            // No commit comes meanwhile: it would be undone.
+            let _writing = self.writing();
+            let mut snapshot = Snapshot::clone(&self.snapshot());
+            for segment in mapped {
+                if let Some(live) = snapshot.segments.iter_mut().find(|live| live.segment.id == segment.id) {
+                    live.segment = Arc::new(segment);
+                }
+            }
+            self.publish(snapshot);
+        }
+        self.checkpoint_sequence.store(report.sequence, Ordering::Release);
+        report.took_micros = started.elapsed().as_micros() as u64;
+        Ok(report)
+    }
+
+    fn release_writer(&self) -> Result<(), EngineError> {
+        let mut writing = self.writing();
+        let snapshot = self.snapshot();
+        let mut segments = snapshot.segments.clone();
+        Self::merge(&mut writing, &mut segments, usize::MAX)?;
+        if segments.len() != snapshot.segments.len() {
+            self.publish(Snapshot { segments, ..Snapshot::clone(&snapshot) });
+        }
+        Ok(())
+    }
+
+    /// `term_count` is the number of edges, expired ones included.
+    fn stats(&self) -> IndexStats {
+        let snapshot = self.snapshot();
+        let bytes = |is_in_memory: bool| -> u64 {
+            let segments = snapshot.segments.iter().map(|live| &live.segment);
+            segments.filter(|one| one.is_in_memory() == is_in_memory).map(|one| one.bytes().len() as u64).sum()
+        };
+        let uncommitted_rows = self.uncommitted_rows.load(Ordering::Relaxed);
+        IndexStats {
+            applied_sequence: snapshot.sequence,
+            checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
+            doc_count: snapshot.live_rows(),
+            term_count: snapshot.live_edges(),
+            segment_count: snapshot.segments.len(),
+            disk_bytes: bytes(false),
+            memory_bytes: bytes(true),
+            skipped_count: snapshot.skipped_count,
+            uncommitted_rows,
+            writer_is_open: uncommitted_rows > 0,
+        }
+    }
+
+    fn verify(&self) -> Result<(), EngineError> {
+        match &self.durable {
+            Some(durable) => durable.lock().unwrap_or_else(PoisonError::into_inner).verify(),
+            None => Ok(()),
+        }
+    }
+
+    fn close(&self) -> Result<(), EngineError> {
+        self.writing().pending.clear();
+        self.uncommitted_rows.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Searches over the graph indexes of all ranges of a table. An answer depends on the edges alone: neither on how documents
+//! are spread over ranges, nor on the segments that their edges lie in.
+
+mod edges;
+mod paths;
+mod request;
+mod traverse;
+mod view;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sundew_base::error::EngineError;
+
+pub use request::{Direction, GraphAnswer, GraphRequest, Search, WeightMode};
+
+use crate::index::GraphIndex;
+use crate::snapshot::Snapshot;
+use view::GraphView;
+
+/// Keys of deleted documents that edges may still lead to: of each range the sequence up to which they are gone.
+pub type RemovedTargets = HashMap<String, Vec<u64>>;
+
+/// Answers a request on the newest commit of each index. The indexes are those of the table's ranges, in order.
+///
+/// Errors: `invalid_query` for a weight that the mode cannot take; `query_timeout` when `is_cancelled` says so.
+pub fn search(
+    indexes: &[Arc<GraphIndex>],
+    request: &GraphRequest,
+    removed: &RemovedTargets,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<GraphAnswer, EngineError> {
+    let snapshots: Vec<Arc<Snapshot>> = indexes.iter().map(|index| index.snapshot()).collect();
+    let mut view = GraphView::new(&snapshots, request, removed, is_cancelled);
+    let mut answer = match &request.search {
+        Search::Edges { limit, after } => edges::page(&mut view, request, *limit, after.as_ref()),
+        Search::Traverse(options) => traverse::traverse(&mut view, request, options),
+        Search::Paths(options) => paths::paths(&mut view, request, options)?,
+        Search::Count => edges::count(&mut view),
+        Search::Sources { limit } => edges::sources(&mut view, request, *limit),
+    };
+    if view.was_cancelled() {
+        return Err(EngineError::new("query_timeout", "the graph search was given up"));
+    }
+    answer.partial = view.partial();
+    if request.reports_nodes {
+        answer.touched = view.node_keys().map(str::to_owned).collect();
+    }
+    Ok(answer)
+}

@@ -1,0 +1,161 @@
+//! What a graph search is asked for, and its answer, as they cross the native boundary.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    Out,
+    In,
+    Both,
+}
+
+/// By what paths are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightMode {
+    /// The number of edges.
+    MinHops,
+    /// The least sum of weights.
+    MinWeight,
+    /// The greatest product of weights.
+    MaxWeight,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphRequest {
+    pub search: Search,
+    #[serde(default)]
+    pub starts: Vec<String>,
+    #[serde(default)]
+    pub targets: Vec<String>,
+    /// Empty for all.
+    #[serde(default)]
+    pub edge_types: Vec<String>,
+    pub direction: Direction,
+    #[serde(default)]
+    pub min_weight: Option<f32>,
+    #[serde(default)]
+    pub max_weight: Option<f32>,
+    /// Edges that were created at or before it have expired; milliseconds since 1970.
+    #[serde(default)]
+    pub expired_at_or_before_ms: Option<i64>,
+    /// Keys that are not there for the caller: no edge leads to them or away from them.
+    #[serde(default)]
+    pub hidden: Vec<String>,
+    /// The first key of each range.
+    pub range_starts: Vec<String>,
+    /// Edges that are looked at before the answer is partial.
+    pub edges_max: u64,
+    /// Nodes that are met before the answer is partial.
+    pub nodes_max: u64,
+    pub millis_max: u64,
+    /// The answer names every node that was met.
+    #[serde(default)]
+    pub reports_nodes: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Search {
+    /// The edges of the first start, in the order of `EdgeCursor`.
+    Edges { limit: usize, after: Option<EdgeCursor> },
+    /// Nodes within some steps of the starts.
+    Traverse(TraverseOptions),
+    /// The best paths from any start to the targets.
+    Paths(PathOptions),
+    /// How many edges and nodes there are.
+    Count,
+    /// Documents with edges that have expired or lead to a removed target.
+    Sources { limit: usize },
+}
+
+/// Place of an edge among those of one node: first those that lead away from it, then by type and by the other end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EdgeCursor(pub bool, pub String, pub String);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraverseOptions {
+    pub max_depth: u32,
+    /// Of the nodes found, the first in the order of depth and key.
+    pub max_results: usize,
+    /// False: a node is found once for each path on which no node comes twice.
+    pub deduplicate_nodes: bool,
+    pub include_paths: bool,
+    pub include_edges: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathOptions {
+    /// Edges of a path.
+    pub max_depth: u32,
+    pub weight_mode: WeightMode,
+    /// 0: the best path to each target; otherwise so many paths to any of them.
+    pub k: usize,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct GraphAnswer {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<FoundNode>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<FoundEdge>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<FoundPath>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<FoundSource>,
+    /// Nodes, paths or edges that there are, of which the answer may hold fewer.
+    pub total: u64,
+    /// Of `Count`.
+    pub edge_count: u64,
+    pub node_count: u64,
+    /// Which bound ended the search early; the answer then lacks something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundEdge {
+    pub source: String,
+    pub target: String,
+    #[serde(rename = "type")]
+    pub edge_type: String,
+    pub weight: f32,
+    pub created_ms: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundNode {
+    pub key: String,
+    pub depth: u32,
+    /// Sum of the weights on the way.
+    pub distance: f64,
+    /// From the start on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path_edges: Vec<FoundEdge>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<FoundEdge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundPath {
+    pub nodes: Vec<String>,
+    pub edges: Vec<FoundEdge>,
+    /// Sum of the weights, the product where the greatest product is searched for.
+    pub total_weight: f64,
+    pub length: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundSource {
+    pub range: usize,
+    pub key: String,
+    pub edges: usize,
+}

@@ -1,0 +1,89 @@
+import { callNative } from './engine-error.ts';
+import { nativeAddon } from './native-addon.ts';
+import { takeOperation, untilAborted } from './native-query.ts';
+
+/** An edge as an answer of the engine has it: without its metadata, which lies with the documents. */
+export interface NativeEdge {
+  source: string;
+  target: string;
+  type: string;
+  weight: number;
+  created_ms: number;
+}
+
+export interface NativeGraphNode {
+  key: string;
+  depth: number;
+  distance: number;
+  path?: string[];
+  path_edges?: NativeEdge[];
+  edges?: NativeEdge[];
+}
+
+/** Place of an edge among those of a node: whether it leads to the node, its type, and its other end. */
+export type NativeEdgePlace = readonly [leadsIn: boolean, type: string, key: string];
+
+/** What a search is; `native/graph/src/search/request.rs` is its twin and says what the members mean. */
+export type NativeGraphSearch =
+  | { edges: { limit: number; after: NativeEdgePlace | null } }
+  | {
+      traverse: {
+        max_depth: number;
+        max_results: number;
+        deduplicate_nodes: boolean;
+        include_paths: boolean;
+        include_edges: boolean;
+      };
+    }
+  | { paths: { max_depth: number; weight_mode: WeightMode; k: number } }
+  | 'count'
+  | { sources: { limit: number } };
+
+export type WeightMode = 'min_hops' | 'min_weight' | 'max_weight';
+export type EdgeDirection = 'out' | 'in' | 'both';
+
+export interface NativeGraphRequest {
+  search: NativeGraphSearch;
+  starts?: readonly string[];
+  targets?: readonly string[];
+  edge_types?: readonly string[];
+  direction: EdgeDirection;
+  min_weight?: number | undefined;
+  max_weight?: number | undefined;
+  expired_at_or_before_ms?: number | undefined;
+  hidden?: readonly string[];
+  range_starts: readonly string[];
+  edges_max: number;
+  nodes_max: number;
+  millis_max: number;
+  reports_nodes?: boolean;
+}
+
+export interface NativeGraphAnswer {
+  nodes?: NativeGraphNode[];
+  edges?: NativeEdge[];
+  paths?: { nodes: string[]; edges: NativeEdge[]; total_weight: number; length: number }[];
+  sources?: { range: number; key: string; edges: number }[];
+  total: number;
+  edge_count: number;
+  node_count: number;
+  /** Which bound ended the search early. */
+  partial?: 'edges' | 'nodes' | 'time';
+  touched?: string[];
+}
+
+/**
+ * Runs a graph search over the graph index of each range of a table. `removed`: keys of deleted documents, each with the
+ * sequence of every range up to which edges to it are gone. Throws `invalid_query`, and `query_timeout` for an aborted signal.
+ */
+export async function searchGraph(
+  handles: number[],
+  request: NativeGraphRequest,
+  removed: Readonly<Record<string, readonly number[]>>,
+  caller: { readonly signal: AbortSignal },
+): Promise<NativeGraphAnswer> {
+  const operation = takeOperation();
+  const [requestJson, removedJson] = [JSON.stringify(request), JSON.stringify(removed)];
+  const started = callNative(() => nativeAddon().graphSearch(handles, requestJson, removedJson, operation));
+  return JSON.parse(await untilAborted(operation, started, caller)) as NativeGraphAnswer;
+}

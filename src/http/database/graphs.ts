@@ -1,0 +1,48 @@
+import { limits } from '../../config/limits.ts';
+import { edgesQuery, edgesResponse, pathsResponse, traverseResponse } from '../../protocol/database/graphs.ts';
+import { jsonObject } from '../../protocol/database/tables.ts';
+import type { GraphService } from '../../tables/graph/graph-service.ts';
+import { reply } from '../listener/reply.ts';
+import { defineRoute, type Route } from '../routing/route.ts';
+
+const search = { kind: 'json', schema: jsonObject, bytesMax: limits.smallBodyBytesMax } as const;
+const graphPath = '/db/v1/tables/:table/indexes/:index';
+
+export function graphRoutes(graphs: GraphService): Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: `${graphPath}/edges`,
+      access: { table: 'read' },
+      summary: 'List the edges of a node',
+      description: 'First those that lead away from it, then by type and by the key of the other end.',
+      tag: 'graphs',
+      query: edgesQuery,
+      responses: { 200: { description: 'A page of edges', schema: edgesResponse } },
+      handler: async ({ params, query, caller }) =>
+        reply(200, await graphs.edges(params.table, params.index, query, caller)),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: `${graphPath}/traverse`,
+      access: { table: 'read' },
+      summary: 'Find the nodes within some steps of others',
+      tag: 'graphs',
+      body: search,
+      responses: { 200: { description: 'The nodes, by depth and key', schema: traverseResponse } },
+      handler: async ({ params, body, caller }) =>
+        reply(200, await graphs.traverse(params.table, params.index, body, caller)),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: `${graphPath}/shortest-path`,
+      access: { table: 'read' },
+      summary: 'Find the best paths between two nodes',
+      tag: 'graphs',
+      body: search,
+      responses: { 200: { description: 'The paths, best first', schema: pathsResponse } },
+      handler: async ({ params, body, caller }) =>
+        reply(200, await graphs.paths(params.table, params.index, body, caller)),
+    }),
+  ];
+}

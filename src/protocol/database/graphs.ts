@@ -1,0 +1,72 @@
+import { Type } from '@sinclair/typebox';
+import { jsonObject } from './tables.ts';
+
+export const edgesQuery = Type.Object({
+  key: Type.String({ description: 'Key of the node' }),
+  direction: Type.Optional(Type.String({ description: '`out` (when absent), `in` or `both`' })),
+  type: Type.Optional(Type.String({ description: 'Edges of this type only' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 100 })),
+  after: Type.Optional(Type.String({ description: '`next` of the page before' })),
+});
+
+const edge = Type.Object({
+  source: Type.String(),
+  target: Type.String(),
+  type: Type.String(),
+  weight: Type.Number(),
+  metadata: Type.Optional(jsonObject),
+  created_at: Type.String(),
+  updated_at: Type.Optional(Type.String()),
+});
+
+const answerHead = {
+  took: Type.Integer({ description: 'Milliseconds' }),
+  partial: Type.Optional(
+    Type.String({
+      description:
+        'Why the answer lacks something: a bound of the search (`edges`, `nodes`, `time`), or `indexing` while the index ' +
+        'does not show every write. Absent from a whole answer.',
+    }),
+  ),
+};
+
+export const edgesResponse = Type.Object({
+  edges: Type.Array(edge),
+  count: Type.Integer({ description: 'Edges of this page' }),
+  total: Type.Integer({ description: 'Edges of the node' }),
+  next: Type.Optional(Type.String({ description: 'There may be more: ask for them with `after`' })),
+  ...answerHead,
+});
+
+export const traverseResponse = Type.Object({
+  results: Type.Array(
+    Type.Object({
+      key: Type.String(),
+      depth: Type.Integer(),
+      distance: Type.Number({ description: 'Sum of the weights on the way' }),
+      path: Type.Optional(Type.Array(Type.String())),
+      path_edges: Type.Optional(Type.Array(edge)),
+      edges: Type.Optional(Type.Array(edge, { description: 'The edge by which it was reached' })),
+      document: Type.Optional(jsonObject),
+    }),
+  ),
+  count: Type.Integer(),
+  total: Type.Integer({ description: 'Nodes that were found' }),
+  ...answerHead,
+});
+
+export const pathsResponse = Type.Object({
+  paths: Type.Array(
+    Type.Object({
+      nodes: Type.Array(Type.String()),
+      edges: Type.Array(edge),
+      total_weight: Type.Number(),
+      length: Type.Integer(),
+    }),
+  ),
+  source: Type.String(),
+  target: Type.String(),
+  weight_mode: Type.String(),
+  paths_found: Type.Integer(),
+  ...answerHead,
+});

@@ -1,0 +1,164 @@
+import type { DocumentFrame } from '../../lib/document-frame.ts';
+import { rowKeepsDeclared } from '../../lib/document-frame.ts';
+import { compareEdges, type Edge, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
+import { formOfBody, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeWriter } from '../range/range-writer.ts';
+import type { EdgeUpkeep, GraphRules } from '../write-request.ts';
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Whether a body is a list of edges, which depends on the list that the document has already. */
+export function isEdgeList(body: Uint8Array): boolean {
+  return formOfBody(body) === partForm.edges;
+}
+
+/** Whether a list may be stored as it came, for a document that has none yet. */
+export function isWholeList(body: Uint8Array): boolean {
+  return readEdges(body).length > 0;
+}
+
+/** Makes the lists of edges that documents have after a write. */
+export class EdgeLists {
+  readonly #file: RangeWriter;
+  readonly #graphs: readonly GraphRules[];
+  readonly #timeMs: number;
+
+  constructor(file: RangeWriter, graphs: readonly GraphRules[] | undefined, timeMs: number) {
+    this.#file = file;
+    this.#graphs = graphs ?? [];
+    this.#timeMs = timeMs;
+  }
+
+  /**
+   * The list of a document after a row of `frame`; undefined for none. An edge that was there keeps the time of its
+   * creation, unless it had expired. Fails with `too_many_edges`.
+   */
+  merged(frame: DocumentFrame, row: number, ordinal: number | undefined): Uint8Array<ArrayBuffer> | undefined {
+    const body = frame.body(row);
+    const keepsDeclared = (frame.flags(row) & rowKeepsDeclared) !== 0;
+    return this.#merged(partIdOfBody(body), readEdges(body), { ordinal, keepsDeclared, key: () => frame.key(row) });
+  }
+
+  #merged(
+    partId: number,
+    written: readonly Edge[],
+    { ordinal, keepsDeclared, key }: { ordinal: number | undefined; keepsDeclared: boolean; key: () => string },
+  ): Uint8Array<ArrayBuffer> | undefined {
+    const held = ordinal === undefined ? [] : this.#held(ordinal, partId);
+    const rules = this.#rules(partId);
+    const expiredMs = rules?.ttlMs === undefined ? Number.NEGATIVE_INFINITY : this.#timeMs - rules.ttlMs;
+    const live = held.filter(({ createdMs }) => createdMs > expiredMs);
+    const edges = written.map((edge) => {
+      const before = live.find((other) => compareEdges(edge, other) === 0);
+      return before ? { ...edge, createdMs: before.createdMs } : edge;
+    });
+    if (keepsDeclared) edges.push(...live.filter(({ origin }) => origin === 'declared'));
+    const most = rules?.maxEdges || edgesMax;
+    if (edges.length > most) {
+      const name = rules?.name ?? partId;
+      const message = `document "${key()}": \`_edges.${name}\` would have ${edges.length} edges; the index takes ${most}`;
+      throw new ServiceError('too_many_edges', message);
+    }
+    return edges.length === 0 ? undefined : edgesBody(partId, edges);
+  }
+
+  /** Whether a document's list is what a row says, times left aside. */
+  equals(frame: DocumentFrame, row: number, ordinal: number): boolean {
+    const body = frame.body(row);
+    const keepsDeclared = (frame.flags(row) & rowKeepsDeclared) !== 0;
+    const held = this.#held(ordinal, partIdOfBody(body)).filter(
+      ({ origin }) => !(keepsDeclared && origin === 'declared'),
+    );
+    const written = readEdges(body);
+    return (
+      held.length === written.length &&
+      written.every((edge, at) => {
+        const other = held[at];
+        const isAlike = other !== undefined && compareEdges(edge, other) === 0;
+        return isAlike && edge.weight === other.weight && edge.metadata === other.metadata;
+      })
+    );
+  }
+
+  /** The lists that a transform changes: part id -> the new list, undefined for none. Fails with `invalid_edge`. */
+  afterTransform(
+    before: { body: Uint8Array; ordinal: number } | undefined,
+    after: Uint8Array,
+    key: string,
+  ): Map<number, Uint8Array<ArrayBuffer> | undefined> {
+    const changed = new Map<number, Uint8Array<ArrayBuffer> | undefined>();
+    const graphs = this.#graphs.filter(({ fields }) => fields.length > 0);
+    if (graphs.length === 0) return changed;
+    const documents = [before?.body, after].map((body) => (body ? JSON.parse(decoder.decode(body)) : {}));
+    for (const rules of graphs) {
+      const [old, now] = documents.map((document) => this.#derived(rules, document, key)) as [Edge[], Edge[]];
+      const isSame = old.length === now.length && old.every((edge, at) => compareEdges(edge, now[at] as Edge) === 0);
+      if (isSame && before) continue;
+      const list = this.#merged(rules.partId, now, { ordinal: before?.ordinal, keepsDeclared: true, key: () => key });
+      changed.set(rules.partId, list);
+    }
+    return changed;
+  }
+
+  /** Sorted, each once. */
+  #derived({ fields, name }: GraphRules, document: unknown, key: string): Edge[] {
+    const edges = new Map<string, Edge>();
+    for (const { type, path } of fields) {
+      const value = memberAt(document, path);
+      const targets = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+      for (const target of targets) {
+        if (typeof target !== 'string') {
+          const message = `document "${key}": \`_edges.${name}\` makes edges of the field "${path}", which must hold a key or an array of keys`;
+          throw new ServiceError('invalid_edge', message);
+        }
+        const [createdMs, updatedMs] = [this.#timeMs, this.#timeMs];
+        const edge: Edge = {
+          type,
+          target,
+          origin: 'derived',
+          weight: 1,
+          createdMs,
+          updatedMs,
+          since: 0,
+          metadata: '',
+        };
+        if (target !== '') edges.set(`${type}\0${target}`, edge);
+      }
+    }
+    return [...edges.values()].sort(compareEdges);
+  }
+
+  /** The list without what has expired or leads to a removed document; 'same' where all of it stays. */
+  swept(upkeep: EdgeUpkeep, ordinal: number): Uint8Array<ArrayBuffer> | undefined | 'same' {
+    const { partId, expiredAtOrBeforeMs = Number.NEGATIVE_INFINITY, removed = [] } = upkeep;
+    const through = new Map(removed);
+    const held = this.#held(ordinal, partId);
+    const kept = held.filter(({ createdMs, target, since }) => {
+      return createdMs > expiredAtOrBeforeMs && since > (through.get(target) ?? -1);
+    });
+    if (kept.length === held.length) return 'same';
+    return kept.length === 0 ? undefined : edgesBody(partId, kept);
+  }
+
+  /** The stored list, each edge with the sequence by which it was written. */
+  #held(ordinal: number, partId: number): Edge[] {
+    const part = this.#file.loadPart(ordinal, partId);
+    if (!part || !isEdgeList(part.body)) return [];
+    return readEdges(part.body).map((edge) => (edge.since === 0 ? { ...edge, since: part.sequence } : edge));
+  }
+
+  #rules(partId: number): GraphRules | undefined {
+    return this.#graphs.find((rules) => rules.partId === partId);
+  }
+}
+
+/** As the engine finds a member: objects alone lead further. */
+function memberAt(document: unknown, path: string): unknown {
+  let value = document;
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return value;
+}

@@ -1,0 +1,24 @@
+import { graphsAmong } from '../../index-kinds/all-kinds.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { GraphWrites } from '../../storage/write-request.ts';
+import type { Table } from '../table.ts';
+
+export function hasGraphs(table: Table): boolean {
+  return table.indexes.some(({ definition }) => definition.kind === 'graph');
+}
+
+/**
+ * What the writer has to know of the table's graph indexes; undefined when it has none. `ranges` are all of the table, and
+ * this is called when the write is on its way: every edge that was acknowledged before then is at or below their heads.
+ */
+export function graphWritesOf(table: Table, ranges: readonly IndexedRange[]): GraphWrites | undefined {
+  const graphs = graphsAmong(table.indexes.map(({ definition }) => definition));
+  if (graphs.length === 0) return undefined;
+  return {
+    indexes: graphs.map(({ name, partId, ttlMs, maxEdges, edgeTypes }) => {
+      const fields = edgeTypes.flatMap(({ name: type, field: path }) => (path === undefined ? [] : [{ type, path }]));
+      return { name, partId, ttlMs, maxEdges, fields };
+    }),
+    heads: ranges.map(({ rangeId, head }) => [rangeId, head] as const),
+  };
+}

@@ -1,0 +1,131 @@
+import { limits } from '../../config/limits.ts';
+import {
+  type NativeGraphAnswer,
+  type NativeGraphRequest,
+  searchGraph,
+} from '../../engine/native-graph.ts';
+import type { GraphDefinition } from '../../index-kinds/graph.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { freshnessOf } from '../../query/execution/index-freshness.ts';
+import type { Table } from '../table.ts';
+
+/** What a search is asked for beside what the table and its indexes say. */
+export type GraphSearchRequest = Omit<
+  NativeGraphRequest,
+  'range_starts' | 'edges_max' | 'nodes_max' | 'millis_max'
+> &
+  Partial<Pick<NativeGraphRequest, 'edges_max' | 'nodes_max' | 'millis_max'>>;
+
+/** Why an answer lacks something: a bound of the search, or an index that does not show everything yet. */
+export type PartialReason = NonNullable<NativeGraphAnswer['partial']> | 'indexing';
+
+const everything = { edges_max: Number.MAX_SAFE_INTEGER, nodes_max: Number.MAX_SAFE_INTEGER, millis_max: 600_000 };
+
+/** Searches again when an index was closed in between. */
+const attemptsMax = 3;
+
+/** A graph index of a table whose ranges are held open. */
+export class OpenGraph {
+  readonly definition: GraphDefinition;
+  readonly #table: Table;
+  readonly #ranges: readonly IndexedRange[];
+  readonly #clock: Clock;
+
+  constructor(
+    { table, ranges, clock }: { table: Table; ranges: readonly IndexedRange[]; clock: Clock },
+    definition: GraphDefinition,
+  ) {
+    this.definition = definition;
+    this.#table = table;
+    this.#ranges = ranges;
+    this.#clock = clock;
+  }
+
+  /**
+   * Waits for a moment until the index shows everything that was written before; 'indexing' when it does not by then. An
+   * answer then holds every edge that was acknowledged, and none of a document that was deleted.
+   */
+  async waitUntilShown(signal: AbortSignal): Promise<PartialReason | undefined> {
+    const freshness = freshnessOf({
+      ranges: this.#ranges,
+      names: [this.definition.name],
+      clock: this.#clock,
+      signal,
+    });
+    const isShown = await freshness.waitUntilShown(freshness.heads());
+    return isShown && freshness.hasReplayed() ? undefined : 'indexing';
+  }
+
+  /** Fails with `unavailable` while the index is not open, and as `searchGraph`. */
+  async search(
+    request: GraphSearchRequest,
+    caller: { readonly signal: AbortSignal },
+    attempt = 1,
+  ): Promise<NativeGraphAnswer> {
+    const handles = this.#handles();
+    const { ttlMs } = this.definition;
+    const whole: NativeGraphRequest = {
+      edges_max: limits.graphEdgesSeenMax,
+      nodes_max: limits.graphNodesSeenMax,
+      millis_max: limits.graphSearchMs,
+      ...(ttlMs === undefined ? {} : { expired_at_or_before_ms: this.#clock.nowMs() - ttlMs }),
+      ...request,
+      range_starts: this.#table.ranges.map(({ startKey }) => startKey),
+    };
+    try {
+      return await searchGraph(handles, whole, this.#removed(), caller);
+    } catch (error) {
+      // A repair or a drop has closed an index between two looks at it.
+      const isOpen = this.#handles().every((handle, at) => handle === handles[at]);
+      if (isOpen || attempt === attemptsMax) throw error;
+      return this.search(request, caller, attempt + 1);
+    }
+  }
+
+  /** Documents with edges that are gone, `limit` edges at most: expired, or leading to documents that were deleted. */
+  gone(
+    limit: number,
+    expired_at_or_before_ms: number | undefined,
+    caller: { readonly signal: AbortSignal },
+  ): Promise<NativeGraphAnswer> {
+    const search = { sources: { limit } };
+    return this.search({ search, direction: 'out', expired_at_or_before_ms, ...everything }, caller);
+  }
+
+  /** How many edges there are, and nodes at their ends. */
+  async counts(caller: { readonly signal: AbortSignal }): Promise<{ edges: number; nodes: number }> {
+    const answer = await this.search({ search: 'count', direction: 'out', ...everything }, caller);
+    return { edges: answer.edge_count, nodes: answer.node_count };
+  }
+
+  /** Deleted documents, with the sequence of one range up to which edges to them are gone. */
+  removedIn(range: number): [target: string, through: number][] {
+    return Object.entries(this.#removed()).map(([target, through]) => [target, through[range] ?? 0]);
+  }
+
+  #handles(): number[] {
+    return this.#ranges.map((range) => {
+      const native = range.applier(this.definition.name)?.index;
+      if (native) return native.handle;
+      const message = `the index "${this.definition.name}" is not open yet; try again shortly`;
+      throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
+    });
+  }
+
+  /** Keys of deleted documents, with the sequence of each range up to which edges to them are gone. */
+  #removed(): Record<string, number[]> {
+    const removed: Record<string, number[]> = Object.create(null);
+    for (const range of this.#ranges) {
+      for (const { through, keys } of range.removedTargets.all().values()) {
+        const heads = new Map(through);
+        for (const key of keys) {
+          const known = removed[key];
+          removed[key] = this.#ranges.map(({ rangeId }, at) => Math.max(heads.get(rangeId) ?? 0, known?.[at] ?? 0));
+        }
+      }
+    }
+    return removed;
+  }
+}

@@ -1,0 +1,130 @@
+import type { Caller } from '../../access/principal.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { must } from '../../lib/assert.ts';
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { NativePlan } from '../../query/plan/native-plan.ts';
+import { planFilter } from '../../query/plan/query-plan.ts';
+import { readRowFilters } from '../../query/plan/row-filter.ts';
+import { synonymsOf } from '../../query/request/synonyms.ts';
+import type { StoredDocument } from '../../storage/reader/document-store.ts';
+import { type ScanFilter, scanFilterOf } from '../reads/scan-filter.ts';
+import type { Table } from '../table.ts';
+import { intervalOf } from '../writes/frame-split.ts';
+
+/** What a request wants of nodes. */
+export interface NodeFilter {
+  /** A query node that their documents match. */
+  filter_query?: unknown;
+  /** What their keys begin with. */
+  filter_prefix?: string | undefined;
+}
+
+interface VisibilityDeps {
+  table: Table;
+  /** All of the table. */
+  ranges: readonly IndexedRange[];
+  clock: Clock;
+  caller: Caller;
+}
+
+/** Keys that are looked up in one go. */
+const sliceKeys = 128;
+
+/**
+ * Which nodes a search may walk through. A document that has expired, or that the caller's row filter hides, is not there;
+ * a key without a document is a node, but one that no filter can let through.
+ */
+export class Visibility {
+  readonly #deps: VisibilityDeps;
+  readonly #filter: NodeFilter | undefined;
+  readonly #plan: NativePlan | undefined;
+  readonly #filters: ScanFilter[];
+  readonly #decided = new Map<string, boolean>();
+
+  constructor(deps: VisibilityDeps, filter?: NodeFilter) {
+    const { table, ranges, clock, caller } = deps;
+    const { ttlDurationMs, hasTextIndex } = table;
+    const [synonyms, rowFilters] = [synonymsOf(table.settings.schema), readRowFilters(caller, table.name)];
+    const context = { ttlDurationMs, nowMs: clock.nowMs(), synonyms, hasTextIndex, rowFilters };
+    const plan = planFilter(filter?.filter_query, context);
+    this.#deps = deps;
+    this.#filter = filter;
+    this.#plan = plan;
+    this.#filters = plan ? ranges.map((range) => scanFilterOf(table, range, plan, caller.signal)) : [];
+  }
+
+  /** False: every node is shown. */
+  get decides(): boolean {
+    const { table } = this.#deps;
+    return this.#plan !== undefined || table.ttlDurationMs !== undefined || this.#filter?.filter_prefix !== undefined;
+  }
+
+  isKnown(key: string): boolean {
+    return this.#decided.has(key);
+  }
+
+  get decidedCount(): number {
+    return this.#decided.size;
+  }
+
+  /** The keys decided on so far that are not shown. */
+  hidden(): string[] {
+    return [...this.#decided].flatMap(([key, isShown]) => (isShown ? [] : [key]));
+  }
+
+  isShown(key: string): boolean {
+    return this.#decided.get(key) !== false;
+  }
+
+  /** Nothing is said of these nodes: they count as hidden. */
+  hide(keys: readonly string[]): void {
+    for (const key of keys) this.#decided.set(key, false);
+  }
+
+  /** These nodes are shown, whatever the filter says of them. */
+  show(keys: readonly string[]): void {
+    for (const key of keys) this.#decided.set(key, true);
+  }
+
+  /** Decides on nodes. Fails with `query_timeout` when nobody waits for the answer any more. */
+  async decide(keys: readonly string[]): Promise<void> {
+    for (let start = 0; start < keys.length; start += sliceKeys) {
+      if (this.#deps.caller.signal.aborted) throw new ServiceError('query_timeout', 'the graph search was given up');
+      await this.#decide(keys.slice(start, start + sliceKeys));
+      await yieldToEventLoop();
+    }
+  }
+
+  async #decide(keys: readonly string[]): Promise<void> {
+    const { table, ranges, clock } = this.#deps;
+    const expiredAtOrBefore = table.expiredAtOrBeforeMs(clock.nowMs());
+    const found: StoredDocument[][] = ranges.map(() => []);
+    for (const key of keys) {
+      const at = intervalOf(key, table.ranges);
+      const document = this.#documentOf(must(ranges[at], 'intervals cover every key'), key);
+      const hasExpired =
+        expiredAtOrBefore !== undefined &&
+        document?.ttlBaseMs !== undefined &&
+        document.ttlBaseMs <= expiredAtOrBefore;
+      const fits = this.#filter?.filter_prefix === undefined || key.startsWith(this.#filter.filter_prefix);
+      this.#decided.set(key, fits && !hasExpired && (document !== undefined || this.#plan === undefined));
+      if (document && fits && !hasExpired && this.#plan) found[at]?.push(document);
+    }
+    for (const [at, documents] of found.entries()) {
+      const matches = documents.length === 0 ? [] : await must(this.#filters[at], 'a filter a range').matches(documents);
+      for (const [which, { key }] of documents.entries()) this.#decided.set(key, matches[which] === true);
+    }
+  }
+
+  /** A damaged document matches nothing. */
+  #documentOf(range: IndexedRange, key: string): StoredDocument | undefined {
+    try {
+      return range.stored.documents.get(key);
+    } catch (error) {
+      if (error instanceof ServiceError && error.code === 'data_corrupted') return undefined;
+      throw error;
+    }
+  }
+}
