@@ -1,5 +1,5 @@
 import { limits } from '../config/limits.ts';
-import { suggestion } from '../lib/did-you-mean.ts';
+import { suggestion } from '../lib/text/did-you-mean.ts';
 import { DurationError, parseDuration } from '../lib/duration.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';

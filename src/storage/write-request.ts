@@ -70,8 +70,11 @@ export interface RangeWrite {
 /** What the writer has to know of a table's graph indexes. */
 export interface GraphWrites {
   indexes: readonly GraphRules[];
-  /** Last sequences of the table's ranges: edges that were written by then leave with a document that the write deletes. */
-  heads: readonly (readonly [rangeId: RangeId, sequence: number])[];
+  /**
+   * Last sequence of each of the table's ranges, in order: edges that were written by then leave with a document that the
+   * write deletes.
+   */
+  heads: readonly number[];
 }
 
 export interface GraphRules {

@@ -5,8 +5,8 @@
 export const removedTargetsPrefix = 'x/';
 
 export interface RemovedTargets {
-  /** Range id -> sequence: what a list has since then or before leads to a document that is gone. */
-  through: [rangeId: number, sequence: number][];
+  /** For each range of the table, in order, a sequence: what a list has since then or before leads to nothing any more. */
+  through: number[];
   keys: string[];
 }
 

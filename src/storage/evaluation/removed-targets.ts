@@ -19,7 +19,7 @@ export function noteRemovedTargets(
   for (let row = 0; row < frame.rowCount; row += 1) if (frame.kind(row) === rowKind.delete) keys.add(frame.key(row));
   if (keys.size === 0) return images;
   const name = encoder.encode(removedTargetsKey(file.state.nextSequence - 1));
-  const value = removedTargetsBytes({ through: heads.map(([range, head]) => [range, head]), keys: [...keys] });
+  const value = removedTargetsBytes({ through: [...heads], keys: [...keys] });
   file.setNote(name, value);
   const noted = new FrameBuilder(frame.rowCount + 1, images.byteLength + value.byteLength);
   for (let row = 0; row < frame.rowCount; row += 1) noted.appendRow(frame, row);

@@ -3,7 +3,8 @@ import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { RangeWrite, WriteCounts } from '../write-request.ts';
-import { documentOfRow, removeWithImage, storePartWithImage } from './row-writes.ts';
+import { EdgeLists, isEdgeList, sinceOf } from './edge-lists.ts';
+import { documentOfRow, removeWithImage, storeList, storePartWithImage } from './row-writes.ts';
 
 const noKey = new Uint8Array(0);
 
@@ -20,13 +21,18 @@ export function restoreRows(
   if (!write.frame) return undefined;
   const frame = readFrame(write.frame);
   const images = new FrameBuilder(frame.rowCount, frame.bytes.byteLength);
+  const lists = new EdgeLists(file, undefined, 0);
   let document: { ordinal: number; isNew: boolean } | undefined;
   let rest: number[] = [];
   for (let row = 0; row < frame.rowCount; row += 1) {
     const kind = frame.kind(row);
     if (kind === rowKind.partPut && document) {
       const partId = frame.partId(row);
-      storePartWithImage(file, images, frame, row, document);
+      if (isEdgeList(frame.body(row))) {
+        // What was deleted before the backup is told by the sequences of that time.
+        const list = sinceOf(frame.body(row), frame.sequence(row));
+        storeList({ file, images }, frame.keyBytes(row), document, partId, list);
+      } else storePartWithImage({ file, images, lists }, frame, row, document);
       rest = rest.filter((each) => each !== partId);
       continue;
     }

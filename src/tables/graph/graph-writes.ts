@@ -19,6 +19,6 @@ export function graphWritesOf(table: Table, ranges: readonly IndexedRange[]): Gr
       const fields = edgeTypes.flatMap(({ name: type, field: path }) => (path === undefined ? [] : [{ type, path }]));
       return { name, partId, ttlMs, maxEdges, fields };
     }),
-    heads: ranges.map(({ rangeId, head }) => [rangeId, head] as const),
+    heads: ranges.map(({ head }) => head),
   };
 }

@@ -119,10 +119,9 @@ export class OpenGraph {
     const removed: Record<string, number[]> = Object.create(null);
     for (const range of this.#ranges) {
       for (const { through, keys } of range.removedTargets.all().values()) {
-        const heads = new Map(through);
         for (const key of keys) {
           const known = removed[key];
-          removed[key] = this.#ranges.map(({ rangeId }, at) => Math.max(heads.get(rangeId) ?? 0, known?.[at] ?? 0));
+          removed[key] = this.#ranges.map((_, at) => Math.max(through[at] ?? 0, known?.[at] ?? 0));
         }
       }
     }

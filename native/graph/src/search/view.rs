@@ -269,7 +269,8 @@ impl<'a> GraphView<'a> {
                 continue;
             }
             step.node = self.node_of_local(segment, target);
-            if self.is_there(segment, row, edge, step.node) && !self.is_hidden(step.node) {
+            let ends = [node, step.node];
+            if self.is_there(segment, row, edge, ends) && !self.is_hidden(step.node) {
                 last = Some((step.edge_type, target));
                 steps.push(step);
             }
@@ -288,10 +289,13 @@ impl<'a> GraphView<'a> {
                 continue;
             }
             let Some(mut step) = self.step(segment, row, edge, false) else { continue };
-            if last == Some((step.edge_type, row)) || !self.is_there(segment, row, edge, node) {
+            if last == Some((step.edge_type, row)) {
                 continue;
             }
             step.node = self.node_of_local(segment, live.segment.row_nodes()[row]);
+            if !self.is_there(segment, row, edge, [step.node, node]) {
+                continue;
+            }
             // Both ways, an edge of a node to itself was met on the way out.
             let is_known = step.node == node && self.direction == Direction::Both;
             if !is_known && !self.is_hidden(step.node) {
@@ -314,11 +318,13 @@ impl<'a> GraphView<'a> {
         passes.then_some(step)
     }
 
-    /// Whether the edge was written after its target was deleted, if it ever was.
-    fn is_there(&self, segment: usize, row: usize, edge: usize, target: u32) -> bool {
-        let Some(through) = self.removed_of[target as usize] else { return true };
+    /// Whether the edge was written after its ends were deleted, if they ever were.
+    fn is_there(&self, segment: usize, row: usize, edge: usize, ends: [u32; 2]) -> bool {
         let SegmentView { live, range, .. } = &self.segments[segment];
-        live.segment.facts(row, edge).since > through.get(*range).copied().unwrap_or(0)
+        ends.into_iter().filter_map(|node| self.removed_of[node as usize]).all(|through| {
+            let through = through.get(*range).copied().unwrap_or(0);
+            live.segment.facts(row, edge).since > through
+        })
     }
 
     fn counts_edge(&mut self) -> bool {
@@ -364,7 +370,7 @@ impl<'a> GraphView<'a> {
                     let local = live.segment.targets()[edge];
                     let target = self.node_of_local(segment, local);
                     let step = self.step(segment, row, edge, true);
-                    let is_gone = step.is_none() || !self.is_there(segment, row, edge, target);
+                    let is_gone = step.is_none() || !self.is_there(segment, row, edge, [source, target]);
                     let identity = step.map(|step| (step.edge_type, local));
                     if is_gone || last != identity {
                         visit(self.segments[segment].range, source, target, is_gone);

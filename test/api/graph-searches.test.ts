@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { GraphTable } from '../support/graph/graph-table.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+let server: TestServer;
+let roads: GraphTable;
+
+/** Roads between towns: type, length. */
+const lengths: Readonly<Record<string, Readonly<Record<string, readonly [type: string, length: number]>>>> = {
+  aachen: { bonn: ['road', 0.25], cologne: ['rail', 0.5] },
+  bonn: { cologne: ['road', 0.5], frankfurt: ['rail', 1] },
+  cologne: { duisburg: ['road', 0.5], frankfurt: ['road', 0.75] },
+  duisburg: { aachen: ['road', 0.75] },
+  frankfurt: { munich: ['rail', 0.5], nowhere: ['road', 0.25] },
+};
+
+beforeAll(async () => {
+  server = await startTestServer();
+  roads = await GraphTable.create(server, 'roads', { shards: 3 });
+  const inserts = Object.entries(lengths).map(([town, ends]) => {
+    const of = (wanted: string) =>
+      Object.entries(ends).flatMap(([target, [type, weight]]) => (type === wanted ? [{ target, weight }] : []));
+    return [town, { name: town, letters: town.length, _edges: { g: { road: of('road'), rail: of('rail') } } }] as const;
+  });
+  await roads.batch({ inserts: { ...Object.fromEntries(inserts), munich: { name: 'munich', letters: 6 } } });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+describe('a traversal', () => {
+  test('finds nodes by depth and key, without its starts', async () => {
+    expect(await roads.reached({ start: 'aachen', max_depth: 2 })).toEqual([
+      ['bonn', 1],
+      ['cologne', 1],
+      ['duisburg', 2],
+      ['frankfurt', 2],
+    ]);
+    expect(await roads.reached({ start: 'munich', direction: 'in' })).toEqual([
+      ['frankfurt', 1],
+      ['bonn', 2],
+      ['cologne', 2],
+      ['aachen', 3],
+    ]);
+    expect(await roads.reached({ start_nodes: { keys: ['munich', 'aachen'] }, direction: 'both', max_depth: 1 })).toEqual([
+      ['bonn', 1],
+      ['cologne', 1],
+      ['duisburg', 1],
+      ['frankfurt', 1],
+    ]);
+    expect(await roads.reached({ start: 'nobody' })).toEqual([]);
+  });
+
+  test('follows edges of some types and weights only', async () => {
+    expect(await roads.reached({ start: 'aachen', edge_types: ['rail'] })).toEqual([['cologne', 1]]);
+    expect(await roads.reached({ start: 'aachen', min_weight: 0.5, max_weight: 0.5 })).toEqual([
+      ['cologne', 1],
+      ['duisburg', 2],
+    ]);
+    expect(await roads.reached({ start: 'aachen', edge_types: ['path'] })).toEqual([]);
+  });
+
+  test('says how it came to a node, and counts all where it shows some', async () => {
+    const { results, total } = await roads.traverse({ start: 'aachen', include_paths: true, max_results: 3 });
+    expect(total).toBe(6);
+    expect(results.map(({ key, distance, path }) => ({ key, distance, path }))).toEqual([
+      { key: 'bonn', distance: 0.25, path: ['aachen', 'bonn'] },
+      { key: 'cologne', distance: 0.5, path: ['aachen', 'cologne'] },
+      { key: 'duisburg', distance: 1, path: ['aachen', 'cologne', 'duisburg'] },
+    ]);
+  });
+
+  test('finds a node once for each way to it where it is asked to', async () => {
+    const asked = { start: 'aachen', max_depth: 2, deduplicate_nodes: false, include_paths: true };
+    const { results } = await roads.traverse(asked);
+    expect(results.map(({ path }) => path?.join('>'))).toEqual([
+      'aachen>bonn',
+      'aachen>cologne',
+      'aachen>bonn>cologne',
+      'aachen>bonn>frankfurt',
+      'aachen>cologne>duisburg',
+      'aachen>cologne>frankfurt',
+    ]);
+  });
+
+  test('shows the documents of its nodes', async () => {
+    const asked = { start: 'frankfurt', max_depth: 1, include_documents: true, fields: ['letters'] };
+    expect((await roads.traverse(asked)).results).toMatchObject([
+      { key: 'munich', document: { letters: 6 } },
+      { key: 'nowhere', depth: 1 },
+    ]);
+    expect((await roads.traverse(asked)).results[1]).not.toHaveProperty('document');
+  });
+
+  test('does not walk through a node that its filter leaves out', async () => {
+    const short = { node_filter: { filter_query: { range: { letters: { lte: 8 } } } } };
+    expect(await roads.reached({ start: 'aachen', ...short })).toEqual([
+      ['bonn', 1],
+      ['cologne', 1],
+      ['duisburg', 2],
+    ]);
+    expect(await roads.reached({ start: 'aachen', node_filter: { filter_prefix: 'b' } })).toEqual([['bonn', 1]]);
+  });
+
+  test.each([
+    [{}, '"start"'],
+    [{ start: 'a', start_nodes: { keys: ['b'] } }, 'either'],
+    [{ start_nodes: { keys: [] } }, '"keys"'],
+    [{ start_nodes: { result_ref: '$fused_results' } }, 'result_ref'],
+    [{ start: 'a', max_depth: 0 }, '"max_depth"'],
+    [{ start: 'a', max_depth: 51 }, '"max_depth"'],
+    [{ start: 'a', direction: 'up' }, '"direction"'],
+    [{ start: 'a', depth: 2 }, '"depth"'],
+    [{ start: 'a', fields: ['n'] }, '"include_documents"'],
+    [{ start: 'a', node_filter: { filter_query: { term: 1 } } }, 'filter_query'],
+    [{ start: '' }, 'key'],
+  ])('%j is refused', async (body, named) => {
+    const answer = await server.send('POST', `${roads.path}/indexes/g/traverse`, body);
+    expect(answer.status).toBe(400);
+    expect(String(answer.body.message)).toContain(named);
+  });
+});
+
+describe('the shortest path', () => {
+  const route = async (body: object) => (await roads.paths(body)).paths.map(({ nodes }) => nodes.join('>'));
+
+  test('has the fewest edges, the least sum, or the greatest product', async () => {
+    const ends = { source: 'aachen', target: 'frankfurt' };
+    expect(await route(ends)).toEqual(['aachen>bonn>frankfurt']);
+    expect((await roads.paths({ ...ends, weight_mode: 'min_weight' })).paths).toMatchObject([
+      { nodes: ['aachen', 'bonn', 'frankfurt'], total_weight: 1.25, length: 2 },
+    ]);
+    expect((await roads.paths({ ...ends, weight_mode: 'max_weight' })).paths).toMatchObject([
+      { nodes: ['aachen', 'cologne', 'frankfurt'], total_weight: 0.375, length: 2 },
+    ]);
+  });
+
+  test('comes with its next best', async () => {
+    const asked = { source: 'aachen', target: 'frankfurt', weight_mode: 'min_weight', k: 5 };
+    expect((await roads.paths(asked)).paths).toMatchObject([
+      { nodes: ['aachen', 'bonn', 'frankfurt'], total_weight: 1.25 },
+      { nodes: ['aachen', 'cologne', 'frankfurt'], total_weight: 1.25 },
+      { nodes: ['aachen', 'bonn', 'cologne', 'frankfurt'], total_weight: 1.5 },
+    ]);
+  });
+
+  test('names its edges', async () => {
+    const { paths } = await roads.paths({ source: 'bonn', target: 'munich' });
+    expect(paths[0]?.edges).toMatchObject([
+      { source: 'bonn', target: 'frankfurt', type: 'rail', weight: 1 },
+      { source: 'frankfurt', target: 'munich', type: 'rail', weight: 0.5 },
+    ]);
+  });
+
+  test('is empty from a node to itself, and absent where no way leads', async () => {
+    expect((await roads.paths({ source: 'bonn', target: 'bonn' })).paths).toMatchObject([{ nodes: ['bonn'], length: 0 }]);
+    expect((await roads.paths({ source: 'munich', target: 'bonn' })).paths).toEqual([]);
+    expect(await route({ source: 'aachen', target: 'munich', max_depth: 2 })).toEqual([]);
+  });
+
+  test('keeps to the bound on its edges where a longer way would weigh less', async () => {
+    const table = await GraphTable.create(server, 'bounded', { shards: 2 });
+    const edge = (target: string, weight: number) => ({ target, weight });
+    await table.batch({
+      inserts: {
+        a: { _edges: { g: { to: [edge('m', 0.1), edge('z', 0.9)] } } },
+        m: { _edges: { g: { to: [edge('n', 0.1)] } } },
+        n: { _edges: { g: { to: [edge('z', 0.1)] } } },
+      },
+    });
+    const asked = { source: 'a', target: 'z', weight_mode: 'min_weight' };
+    expect((await table.paths(asked)).paths[0]?.nodes).toEqual(['a', 'm', 'n', 'z']);
+    expect((await table.paths({ ...asked, max_depth: 2 })).paths[0]?.nodes).toEqual(['a', 'z']);
+  });
+
+  test('names an edge whose weight the mode cannot take', async () => {
+    const table = await GraphTable.create(server, 'heavy');
+    await table.batch({ inserts: { a: { _edges: { g: { to: [{ target: 'b', weight: 2 }] } } } } });
+    const asked = { source: 'a', target: 'b', weight_mode: 'max_weight' };
+    const answer = await server.send('POST', `${table.path}/indexes/g/shortest-path`, asked);
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
+    expect(String(answer.body.message)).toContain('"to" from "a" to "b" has the weight 2');
+  });
+});
