@@ -63,6 +63,8 @@ export const limits = {
   graphStartsMax: 1_000,
   graphDepthMax: 50,
   graphPathsMax: 100,
+  /** Of one query. */
+  graphSearchesMax: 16,
   graphResultsMax: 10_000,
   /** What one graph search looks at before its answer is partial. */
   graphEdgesSeenMax: 20_000_000,

@@ -1,6 +1,6 @@
 import { limits } from '../config/limits.ts';
-import { suggestion } from '../lib/text/did-you-mean.ts';
 import { DurationError, parseDuration } from '../lib/duration.ts';
+import { suggestion } from '../lib/text/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { EdgeTypeConfig, GraphConfig } from './graph.ts';

@@ -37,7 +37,13 @@ export const graph: IndexKind<GraphConfig, GraphDefinition> = {
   follows: 'parts',
   define: (identity, config) => {
     const { edge_types: edgeTypes, max_edges_per_document: maxEdges, ttl_duration: ttl } = config;
-    return { ...identity, kind: 'graph', edgeTypes, maxEdges, ttlMs: ttl === undefined ? undefined : parseDuration(ttl) };
+    return {
+      ...identity,
+      kind: 'graph',
+      edgeTypes,
+      maxEdges,
+      ttlMs: ttl === undefined ? undefined : parseDuration(ttl),
+    };
   },
   // Edges go with their index.
   shapeOf: () => undefined,

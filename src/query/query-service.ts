@@ -1,6 +1,7 @@
 import { type Caller, requireInference, requireTable } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import { forEachYielding } from '../lib/yield-to-event-loop.ts';
+import { textLegName } from '../index-kinds/full-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
@@ -20,6 +21,7 @@ import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
 import { PartProjection } from './request/part-projection.ts';
+import type { GraphSearch, ResultReference } from './request/graph-searches.ts';
 import { readQueryRequests } from './request/query-requests.ts';
 import type { SearchableTable, SearchableTables } from './searchable-table.ts';
 import { type StageMs, StageTimes, stageMembers } from './stage-times.ts';
@@ -36,7 +38,28 @@ export interface QueryReport {
   request: unknown;
 }
 
+/** Runs the graph searches of a query; `keysOf` names the hits that a reference stands for. */
+type SearchGraphs = (
+  table: string,
+  searches: readonly GraphSearch[],
+  keysOf: (ref: ResultReference) => readonly string[],
+  caller: Caller,
+) => Promise<object>;
+
+/** Of a request that searches graphs alone. */
+const noHits: ExecutedQuery = {
+  hits: [],
+  total: 0,
+  totalIsExact: true,
+  isPartial: false,
+  damaged: 0,
+  maxScore: 0,
+  aggregations: undefined,
+  profile: undefined,
+};
+
 interface QueryServiceDeps extends InputSources {
+  searchGraphs: SearchGraphs;
   tables: SearchableTables;
   run: RunNativeQuery;
   clock: Clock;
@@ -119,9 +142,7 @@ export class QueryService {
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     let executed: ExecutedQuery;
     try {
-      executed = planned.join
-        ? await this.#join(searched, planned.join, nowMs)
-        : await executeQuery(search, target, this.#deps.run, caller);
+      executed = await this.#execute(searched, planned, nowMs);
     } catch (error) {
       // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
       if (target.isOpen() || attempt === attemptsMax) throw error;
@@ -135,6 +156,7 @@ export class QueryService {
     const stored = lease.ranges.map((range) => range.stored);
     const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored);
     const page = await finishPage(executed, planned, target, parts);
+    const graphs = planned.graphs && (await this.#searchGraphs(planned.graphs, table.name, executed, caller));
     times.end('search');
     const { stages, tookMs } = times;
     this.#deps.onQuery({ table: table.name, stages, tookMs, request: withoutCredentials(request) });
@@ -146,8 +168,29 @@ export class QueryService {
       parts: parts?.shown,
       seal: (values, at) => this.#deps.cursors.seal(cursor, values, at),
       failedOver: search.failedOver,
+      graphs: graphs && JSON.stringify(graphs),
       profile: planned.profile ? profileOf(executed, lease.ranges.length, stages) : undefined,
     });
+  }
+
+  async #execute(searched: Searched, { join, hasHits }: PlannedQuery, nowMs: number): Promise<ExecutedQuery> {
+    if (!hasHits) return noHits;
+    if (join) return this.#join(searched, join, nowMs);
+    return executeQuery(searched.search, searched.target, this.#deps.run, searched.caller);
+  }
+
+  #searchGraphs(
+    searches: readonly GraphSearch[],
+    table: string,
+    { hits }: ExecutedQuery,
+    caller: ServiceCaller,
+  ): Promise<object> {
+    const foundBy = (leg: string) => hits.filter(({ legScores }) => legScores === undefined || leg in legScores);
+    const keysOf = (ref: ResultReference) => {
+      const found = ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;
+      return found.map(({ document }) => document.key);
+    };
+    return this.#deps.searchGraphs(table, searches, keysOf, caller);
   }
 
   async #join(searched: Searched, join: JoinPlan, nowMs: number): Promise<ExecutedQuery> {

@@ -156,13 +156,17 @@ describe('edges of a field', () => {
 
   test('follow the document, beside those that are given', async () => {
     const table = await newTable(fields);
-    await table.batch({ inserts: { a: { refs: { keys: ['b', 'c', 'b'] }, _edges: { g: { to: [{ target: 'z' }] } } } } });
+    await table.batch({
+      inserts: { a: { refs: { keys: ['b', 'c', 'b'] }, _edges: { g: { to: [{ target: 'z' }] } } } },
+    });
     expect(await table.arrows('a')).toEqual(['a>b', 'a>c', 'a>z']);
     await table.batch({ inserts: { a: { refs: { keys: 'd' } } } });
     expect(await table.arrows('a')).toEqual(['a>d', 'a>z']);
     await table.batch({ transforms: [{ key: 'a', operations: [{ op: '$push', path: 'refs.more', value: 1 }] }] });
     expect(await table.arrows('a')).toEqual(['a>d', 'a>z']);
-    await table.batch({ transforms: [{ key: 'a', operations: [{ op: '$set', path: 'refs.keys', value: ['e', ''] }] }] });
+    await table.batch({
+      transforms: [{ key: 'a', operations: [{ op: '$set', path: 'refs.keys', value: ['e', ''] }] }],
+    });
     expect(await table.arrows('a')).toEqual(['a>e', 'a>z']);
     await table.batch({ inserts: { a: { refs: { keys: null } } } });
     expect(await table.arrows('a')).toEqual(['a>z']);

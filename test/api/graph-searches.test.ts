@@ -40,7 +40,9 @@ describe('a traversal', () => {
       ['cologne', 2],
       ['aachen', 3],
     ]);
-    expect(await roads.reached({ start_nodes: { keys: ['munich', 'aachen'] }, direction: 'both', max_depth: 1 })).toEqual([
+    expect(
+      await roads.reached({ start_nodes: { keys: ['munich', 'aachen'] }, direction: 'both', max_depth: 1 }),
+    ).toEqual([
       ['bonn', 1],
       ['cologne', 1],
       ['duisburg', 1],
@@ -110,7 +112,7 @@ describe('a traversal', () => {
     [{ start: 'a', direction: 'up' }, '"direction"'],
     [{ start: 'a', depth: 2 }, '"depth"'],
     [{ start: 'a', fields: ['n'] }, '"include_documents"'],
-    [{ start: 'a', node_filter: { filter_query: { term: 1 } } }, 'filter_query'],
+    [{ start: 'a', node_filter: { filter_query: { nothing: 1 } } }, 'nothing'],
     [{ start: '' }, 'key'],
   ])('%j is refused', async (body, named) => {
     const answer = await server.send('POST', `${roads.path}/indexes/g/traverse`, body);
@@ -151,7 +153,9 @@ describe('the shortest path', () => {
   });
 
   test('is empty from a node to itself, and absent where no way leads', async () => {
-    expect((await roads.paths({ source: 'bonn', target: 'bonn' })).paths).toMatchObject([{ nodes: ['bonn'], length: 0 }]);
+    expect((await roads.paths({ source: 'bonn', target: 'bonn' })).paths).toMatchObject([
+      { nodes: ['bonn'], length: 0 },
+    ]);
     expect((await roads.paths({ source: 'munich', target: 'bonn' })).paths).toEqual([]);
     expect(await route({ source: 'aachen', target: 'munich', max_depth: 2 })).toEqual([]);
   });
@@ -178,5 +182,93 @@ describe('the shortest path', () => {
     const answer = await server.send('POST', `${table.path}/indexes/g/shortest-path`, asked);
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
     expect(String(answer.body.message)).toContain('"to" from "a" to "b" has the weight 2');
+  });
+});
+
+describe('graph searches of a query', () => {
+  interface Result {
+    hits: { total: { value: number }; hits: { _id: string }[] };
+    graph_results: Record<
+      string,
+      { type: string; total: number; nodes?: { key: string; depth: number }[]; paths?: { nodes: string[] }[] }
+    >;
+  }
+
+  async function query(body: object): Promise<Result> {
+    for (;;) {
+      const answer = await server.send<{ responses: Result[] }>('POST', `${roads.path}/query`, body);
+      expect(answer).toMatchObject({ status: 200 });
+      const [result] = answer.body.responses;
+      if (result && !JSON.stringify(result).includes('"partial":"indexing"')) return result;
+    }
+  }
+
+  const from = (...keys: string[]) => ({ index_name: 'g', start_nodes: { keys } });
+
+  test('are answered by name, without hits where nothing else is asked for', async () => {
+    const { hits, graph_results } = await query({
+      graph_searches: {
+        near: { type: 'neighbors', ...from('aachen') },
+        far: { type: 'traverse', ...from('aachen'), params: { max_depth: 2, edge_types: ['road'] } },
+        way: { type: 'shortest_path', ...from('aachen'), target_nodes: { keys: ['munich', 'duisburg', 'nobody'] } },
+        ways: {
+          type: 'k_shortest_paths',
+          ...from('aachen'),
+          target_nodes: { keys: ['frankfurt'] },
+          params: { k: 2, weight_mode: 'min_weight' },
+        },
+      },
+    });
+    expect(hits).toMatchObject({ total: { value: 0 }, hits: [] });
+    expect(graph_results).toMatchObject({
+      near: { type: 'neighbors', total: 2, nodes: [{ key: 'bonn' }, { key: 'cologne' }] },
+      far: { total: 2, nodes: [{ key: 'bonn' }, { key: 'cologne', depth: 2 }] },
+      way: { paths: [{ nodes: ['aachen', 'cologne', 'duisburg'] }, { nodes: ['aachen', 'bonn', 'frankfurt', 'munich'] }] },
+      ways: { paths: [{ nodes: ['aachen', 'bonn', 'frankfurt'] }, { nodes: ['aachen', 'cologne', 'frankfurt'] }] },
+    });
+  });
+
+  test('begin at what other searches of the request have found, in the order that needs', async () => {
+    const { hits, graph_results } = await query({
+      full_text_search: { query: 'name:bonn OR name:munich' },
+      graph_searches: {
+        after: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.first' } },
+        first: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$full_text_results' } },
+        fused: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$fused_results', limit: 1 } },
+      },
+      order_by: [{ field: 'name' }],
+    });
+    expect(hits.hits.map(({ _id }) => _id)).toEqual(['bonn', 'munich']);
+    expect(graph_results).toMatchObject({
+      first: { nodes: [{ key: 'cologne' }, { key: 'frankfurt' }] },
+      after: { nodes: [{ key: 'duisburg' }, { key: 'munich' }, { key: 'nowhere' }] },
+      fused: { nodes: [{ key: 'cologne' }, { key: 'frankfurt' }] },
+    });
+  });
+
+  test('begin at nodes that a filter lets through', async () => {
+    const start_nodes = { keys: ['aachen', 'munich'], node_filter: { filter_query: { term: { name: 'munich' } } } };
+    const params = { direction: 'in' };
+    const { graph_results } = await query({
+      graph_searches: { near: { type: 'neighbors', index_name: 'g', start_nodes, params } },
+    });
+    expect(graph_results.near).toMatchObject({ nodes: [{ key: 'frankfurt' }] });
+  });
+
+  test.each([
+    [{ near: { type: 'neighbors', index_name: 'no', start_nodes: { keys: ['a'] } } }, '"no"'],
+    [{ near: { type: 'near', index_name: 'g' } }, '"type"'],
+    [{ near: { type: 'pattern', index_name: 'g' } }, 'not built'],
+    [{ near: { type: 'neighbors', ...from('a'), pattern: [] } }, '"pattern" is not built'],
+    [{ near: { type: 'neighbors', ...from('a'), params: { algorithm: 'pagerank' } } }, '"algorithm" is not built'],
+    [{ near: { type: 'neighbors', index_name: 'g', start_nodes: {} } }, '"keys"'],
+    [{ near: { type: 'shortest_path', ...from('a') } }, '"target_nodes"'],
+    [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$results' } } }, '"result_ref"'],
+    [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.x' } } }, 'names no'],
+    [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.near' } } }, 'circle'],
+  ])('%j are refused', async (graph_searches, named) => {
+    const answer = await server.send('POST', `${roads.path}/query`, { graph_searches });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
+    expect(String(answer.body.message)).toContain(named);
   });
 });

@@ -22,6 +22,7 @@ fn options() -> FrameOptions {
             index("made", 10, VectorsTaken::Managed),
             index("full_text_index_v0", 1, VectorsTaken::None),
         ],
+        graph_indexes: Vec::new(),
     }
 }
 

@@ -264,6 +264,7 @@ impl DerivedIndex for GraphIndex {
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
             doc_count: snapshot.live_rows(),
             term_count: snapshot.live_edges(),
+            vector_count: 0,
             segment_count: snapshot.segments.len(),
             disk_bytes: bytes(false),
             memory_bytes: bytes(true),

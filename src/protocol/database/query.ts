@@ -202,6 +202,14 @@ export const queryRequest = Type.Object(
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, default: 0 })),
     order_by: Type.Optional(Type.Array(orderBy)),
     join: Type.Optional(join),
+    graph_searches: Type.Optional(
+      Type.Record(Type.String(), jsonObject, {
+        description:
+          'Searches of graph indexes by name, answered in `graph_results`: `type` (`neighbors`, `traverse`, `shortest_path`, ' +
+          '`k_shortest_paths`), `index_name`, `start_nodes`, `target_nodes` (`keys`, or `result_ref` to other searches of the ' +
+          'request), `params`. A request with nothing else has no hits.',
+      }),
+    ),
     foreign_sources: Type.Optional(
       Type.Record(Type.String(), foreignSource, {
         description: 'Tables elsewhere, by the name that a join has for each.',

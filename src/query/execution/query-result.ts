@@ -19,6 +19,8 @@ export interface ResultContext {
   failedOver?: ServiceError | undefined;
   /** JSON object. */
   profile?: string | undefined;
+  /** JSON object of what each graph search has found. */
+  graphs?: string | undefined;
 }
 
 /** Hits that are rendered before the loop yields to other requests. */
@@ -34,10 +36,11 @@ export async function renderQueryResult(executed: ExecutedQuery, context: Result
     if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context, executed.joined?.get(hit)));
   };
   await forEachYielding(hits.length, render, sliceHits);
+  const graphs = context.graphs === undefined ? '' : `,"graph_results":${context.graphs}`;
   const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
   return (
     `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
-    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${profile}${renderFailover(context.failedOver)}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
+    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${graphs}${profile}${renderFailover(context.failedOver)}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
     `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
   );
 }

@@ -19,6 +19,7 @@ import {
   readString,
 } from '../nodes/query-members.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
+import { type GraphSearch, readGraphSearches } from '../request/graph-searches.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
 import { compileProjection, type Projection } from '../request/projection.ts';
 import { readPage } from '../request/query-page.ts';
@@ -75,6 +76,10 @@ export interface PlannedQuery {
   after: AfterSearch | undefined;
   /** What is joined to the hits; the page is then one of joined rows. */
   join: JoinPlan | undefined;
+  /** Searches of graphs, in the order in which they need each other. */
+  graphs: GraphSearch[] | undefined;
+  /** False where the request searches graphs alone: it has no hits. */
+  hasHits: boolean;
   /** What is to be marked in the documents of the page. */
   highlight: HighlightPlan | undefined;
   projection: Projection;
@@ -86,11 +91,16 @@ export interface PlannedQuery {
 /** Members of the interface whose part of the product does not exist yet, and what to call it. */
 const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['analyses', 'Analysis of result vectors'],
-  ['graph_searches', 'Graph search'],
   ['expand_strategy', 'Graph search'],
   ['tree_search', 'Tree search'],
   ['document_renderer', 'Rendering documents'],
 ]);
+
+/** Members by any of which a request asks for hits, where it also searches graphs. */
+const membersOfHits = [
+  ...['full_text_search', 'query', 'semantic_search', 'embeddings', 'filter_query', 'exclusion_query', 'filter_prefix'],
+  ...['limit', 'offset', 'count', 'order_by', 'aggregations', 'aggs', 'join', 'search_after', 'search_before'],
+];
 
 const builtMembers = Object.keys(queryRequest.properties);
 const knownMembers = [...builtMembers, ...notBuiltMembers.keys()];
@@ -140,6 +150,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const page = readPage(request, where, defaultLimit(searched, hasText));
   const vectorSearch = readVectorSearch(request, searched, { page, hasText, countOnly });
   const { join, fields } = planJoin(request, page, countOnly);
+  const graphs = readGraphSearches(request);
   const rerank = readReranker(request, { page, semanticText: searched.semantic?.text, scored: asked });
   const window = countOnly ? noPage : rerank ? { limit: rerank.candidates, offset: 0 } : page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
@@ -176,6 +187,8 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     inputs: { cursor: page.cursor, semantic: searched.semantic },
     after: rerank && { rerank, limit: page.limit, offset: page.offset },
     join,
+    graphs,
+    hasHits: graphs === undefined || membersOfHits.some((name) => member(request, name) !== undefined),
     highlight: readHighlight(request, page.limit),
     projection: compileProjection(fields),
     profile,

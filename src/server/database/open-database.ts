@@ -73,6 +73,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const writes = buildWrites(core, tables, enrichment);
   const templates = new Templates(core.clock, core.limits.templatesKeptMs);
   const documents = new DocumentReads(tables, core.clock, templates);
+  const graphs = new GraphService(tables, core.clock);
   const transactions = buildTransactions(core, writes, documents);
   const services: Service[] = [replay, sweeper, edgeSweeper, buildScrubber(core, tables), pool, jobs, transactions];
   const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
@@ -82,9 +83,9 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       writes,
       documents,
       transactions,
-      queries: buildQueries(core, tables, templates),
+      queries: buildQueries(core, tables, templates, graphs),
       indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
-      graphs: new GraphService(tables, core.clock),
+      graphs,
     },
     storage: core.storage,
     log: core.log,
@@ -181,9 +182,11 @@ function buildQueries(
   { storage, clock, limits, logger, metrics, options, providers, foreign, media }: DatabaseCore,
   tables: TableService,
   templates: Templates,
+  graphs: GraphService,
 ): QueryService {
   return new QueryService({
     tables,
+    searchGraphs: (table, searches, keysOf, caller) => graphs.searches(table, searches, keysOf, caller),
     run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),

@@ -3,8 +3,8 @@ import { type DocumentFrame, FrameBuilder, type RowKind, readFrame, rowKind } fr
 import { isPartDelete, partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { KeyedRow, RangeWriter } from '../range/range-writer.ts';
 import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
-import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { EdgeLists, isEdgeList } from './edge-lists.ts';
+import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { documentOfRow, putWithImage, removeWithImage, storePartWithImage } from './row-writes.ts';
 import { jsonEquals } from './transforms.ts';
 

@@ -9,8 +9,8 @@ import {
   type WriteCounts,
   zeroCounts,
 } from '../write-request.ts';
-import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { EdgeLists, isEdgeList, isWholeList } from './edge-lists.ts';
+import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
 import { noteRemovedTargets } from './removed-targets.ts';
 import { restoreRows } from './restore-rows.ts';
@@ -86,7 +86,8 @@ function evaluateRows(
   const work: RowWork = { file, write, context, counts, document: undefined, lists };
   // Puts, and deletes of what is there, are filled in place; another row makes a new frame necessary.
   const filled = frame ? fillInPlace(work, frame) : 0;
-  if (frame && filled === frame.rowCount && !write.deleteIf && !write.edgeUpkeep) return filled === 0 ? undefined : frame.bytes;
+  if (frame && filled === frame.rowCount && !write.deleteIf && !write.edgeUpkeep)
+    return filled === 0 ? undefined : frame.bytes;
   const images = new FrameBuilder(frame?.rowCount, frame?.bytes.byteLength);
   for (let row = 0; frame && row < filled; row += 1) images.appendRow(frame, row);
   for (let row = filled; frame && row < frame.rowCount; row += 1) evaluateRow(work, images, frame, row);

@@ -98,7 +98,9 @@ export class EdgeSweeper implements Service {
         const keys = sources.flatMap((source) => (source.range === at ? [source.key] : []));
         if (keys.length === 0) continue;
         const removed = graph.removedIn(at);
-        await this.#append(range, { edgeUpkeep: [{ partId, keys, expiredAtOrBeforeMs, removed } satisfies EdgeUpkeep] });
+        await this.#append(range, {
+          edgeUpkeep: [{ partId, keys, expiredAtOrBeforeMs, removed } satisfies EdgeUpkeep],
+        });
       }
       edges += total;
     }

@@ -6,15 +6,23 @@ import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type Members } from '../../query/nodes/query-members.ts';
+import type { Members } from '../../query/nodes/query-members.ts';
+import {
+  type NodeFilter,
+  type PathRequest,
+  readDirection,
+  readPaths,
+  readTraverse,
+  type TraverseRequest,
+} from '../../query/request/graph-request.ts';
+import type { GraphSearch, NodeSelector, ResultReference } from '../../query/request/graph-searches.ts';
 import { type Projection, shownDocument } from '../../query/request/projection.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { intervalOf } from '../writes/frame-split.ts';
-import { readDirection, readPaths, readTraverse } from './graph-request.ts';
 import { type GraphSearchRequest, OpenGraph, type PartialReason } from './open-graph.ts';
 import { type ShownEdge, StoredEdges } from './stored-edges.ts';
-import { type NodeFilter, Visibility } from './visibility.ts';
+import { Visibility } from './visibility.ts';
 
 /** A node of an answer. */
 interface ShownNode {
@@ -25,6 +33,24 @@ interface ShownNode {
   path_edges?: ShownEdge[];
   edges?: ShownEdge[];
   document?: unknown;
+}
+
+/** A path of an answer. */
+interface ShownPath {
+  nodes: string[];
+  edges: ShownEdge[];
+  total_weight: number;
+  length: number;
+}
+
+/** What one search of a query has found. */
+export interface GraphSearchResult {
+  type: GraphSearch['type'];
+  total: number;
+  took: number;
+  nodes?: ShownNode[];
+  paths?: ShownPath[];
+  partial?: PartialReason;
 }
 
 /** What every answer says of itself. */
@@ -90,34 +116,85 @@ export class GraphService {
   /** Nodes within some steps of others. Fails with `index_not_found` and `invalid_query`. */
   async traverse(tableName: string, indexName: string, body: Members, caller: Caller) {
     const asked = readTraverse(body);
-    const { max_depth, max_results, deduplicate_nodes, include_paths, include_edges } = asked;
     return this.#searched(tableName, indexName, caller, async (searched) => {
-      const request: GraphSearchRequest = {
-        search: { traverse: { max_depth, max_results, deduplicate_nodes, include_paths, include_edges } },
-        starts: asked.starts,
-        ...asked.edges,
-      };
-      const { answer, partial } = await this.#search(searched, request, asked.nodeFilter);
-      const found = answer.nodes ?? [];
-      const results = found.map((node) => this.#shownNode(searched, node, asked.documents));
-      return { results, count: results.length, total: answer.total, ...partial };
+      const { nodes: results, total, ...partial } = await this.#traverse(searched, asked);
+      return { results, count: results.length, total, ...partial };
     });
+  }
+
+  async #traverse(
+    searched: Searched,
+    asked: TraverseRequest,
+  ): Promise<{ nodes: ShownNode[]; total: number; partial?: PartialReason }> {
+    const { max_depth, max_results, deduplicate_nodes, include_paths, include_edges, starts, edges } = asked;
+    const traverse = { max_depth, max_results, deduplicate_nodes, include_paths, include_edges };
+    const request: GraphSearchRequest = { search: { traverse }, starts, ...edges };
+    const { answer, partial } = await this.#search(searched, request, asked.nodeFilter);
+    const nodes = (answer.nodes ?? []).map((node) => this.#shownNode(searched, node, asked.documents));
+    return { nodes, total: answer.total, ...partial };
   }
 
   /** The best paths between two nodes. Fails with `index_not_found` and `invalid_query`. */
   async paths(tableName: string, indexName: string, body: Members, caller: Caller) {
-    const { source, target, edges, max_depth, weight_mode, k, nodeFilter } = readPaths(body);
+    const asked = readPaths(body);
+    const [source, target] = [asked.starts[0], asked.targets[0]];
     return this.#searched(tableName, indexName, caller, async (searched) => {
-      const request: GraphSearchRequest = {
-        search: { paths: { max_depth, weight_mode, k } },
-        starts: [source],
-        targets: [target],
-        ...edges,
-      };
-      const { answer, partial } = await this.#search(searched, request, nodeFilter);
-      const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: this.#shownEdges(searched, path.edges) }));
-      return { paths, source, target, weight_mode, paths_found: paths.length, ...partial };
+      const { paths, ...partial } = await this.#paths(searched, asked);
+      return { paths, source, target, weight_mode: asked.weight_mode, paths_found: paths.length, ...partial };
     });
+  }
+
+  async #paths(searched: Searched, asked: PathRequest): Promise<{ paths: ShownPath[]; partial?: PartialReason }> {
+    const { starts, targets, edges, max_depth, weight_mode, k, nodeFilter } = asked;
+    const search = { paths: { max_depth, weight_mode, k } };
+    const { answer, partial } = await this.#search(searched, { search, starts, targets, ...edges }, nodeFilter);
+    const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: this.#shownEdges(searched, path.edges) }));
+    return { paths, ...partial };
+  }
+
+  /**
+   * The graph searches of a query, in the order in which they need each other. `keysOf` names the hits that a reference
+   * stands for. Fails with `invalid_query` for an index that is not a graph of the table.
+   */
+  async searches(
+    tableName: string,
+    searches: readonly GraphSearch[],
+    keysOf: (ref: ResultReference) => readonly string[],
+    caller: Caller,
+  ): Promise<Record<string, GraphSearchResult>> {
+    const results: Record<string, GraphSearchResult> = Object.create(null);
+    const found = (ref: ResultReference) => {
+      if (ref.kind !== 'graph') return keysOf(ref);
+      const { nodes = [], paths = [] } = results[ref.name] ?? {};
+      return [...new Set([...nodes.map(({ key }) => key), ...paths.flatMap((path) => path.nodes)])];
+    };
+    for (const search of searches) {
+      const answer = await this.#searched(tableName, search.index, caller, async (searched) => {
+        const starts = await this.#selected(searched, search.starts, found);
+        if (!('targets' in search)) return this.#traverse(searched, { ...search.asked, starts });
+        const targets = await this.#selected(searched, search.targets, found);
+        const paths = await this.#paths(searched, { ...search.asked, starts, targets });
+        return { ...paths, total: paths.paths.length };
+      }).catch((error: unknown) => {
+        // A query that names an index that is not there is a bad query.
+        if (!(error instanceof ServiceError) || error.code !== 'index_not_found') throw error;
+        throw new ServiceError('invalid_query', `graph_searches.${search.name}: ${error.message}`);
+      });
+      results[search.name] = { type: search.type, ...answer };
+    }
+    return results;
+  }
+
+  async #selected(
+    { table, ranges, caller }: Searched,
+    { from, filter }: NodeSelector,
+    found: (ref: ResultReference) => readonly string[],
+  ): Promise<string[]> {
+    const keys = 'keys' in from ? from.keys : found(from.ref).slice(0, from.limit);
+    if (!filter) return keys.slice();
+    const visibility = new Visibility({ table, ranges, clock: this.#clock, caller }, filter);
+    await visibility.decide(keys);
+    return keys.filter((key) => visibility.isShown(key));
   }
 
   async #searched<Answer>(
@@ -220,7 +297,8 @@ function readPlace(text: string): NativeEdgePlace {
   try {
     const place: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
     const [leadsIn, type, key] = Array.isArray(place) ? place : [];
-    if (typeof leadsIn === 'boolean' && typeof type === 'string' && typeof key === 'string') return [leadsIn, type, key];
+    if (typeof leadsIn === 'boolean' && typeof type === 'string' && typeof key === 'string')
+      return [leadsIn, type, key];
   } catch {
     // What cannot be read is refused below.
   }

@@ -1,21 +1,14 @@
 import { limits } from '../../config/limits.ts';
-import {
-  type NativeGraphAnswer,
-  type NativeGraphRequest,
-  searchGraph,
-} from '../../engine/native-graph.ts';
+import { type NativeGraphAnswer, type NativeGraphRequest, searchGraph } from '../../engine/native-graph.ts';
 import type { GraphDefinition } from '../../index-kinds/graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { freshnessOf } from '../../query/execution/index-freshness.ts';
+import { freshnessOf, hasReplayed, waitUntilReplayed } from '../../query/execution/index-freshness.ts';
 import type { Table } from '../table.ts';
 
 /** What a search is asked for beside what the table and its indexes say. */
-export type GraphSearchRequest = Omit<
-  NativeGraphRequest,
-  'range_starts' | 'edges_max' | 'nodes_max' | 'millis_max'
-> &
+export type GraphSearchRequest = Omit<NativeGraphRequest, 'range_starts' | 'edges_max' | 'nodes_max' | 'millis_max'> &
   Partial<Pick<NativeGraphRequest, 'edges_max' | 'nodes_max' | 'millis_max'>>;
 
 /** Why an answer lacks something: a bound of the search, or an index that does not show everything yet. */
@@ -48,12 +41,9 @@ export class OpenGraph {
    * answer then holds every edge that was acknowledged, and none of a document that was deleted.
    */
   async waitUntilShown(signal: AbortSignal): Promise<PartialReason | undefined> {
-    const freshness = freshnessOf({
-      ranges: this.#ranges,
-      names: [this.definition.name],
-      clock: this.#clock,
-      signal,
-    });
+    const searched = { ranges: this.#ranges, names: [this.definition.name], clock: this.#clock, signal };
+    if (!hasReplayed(searched)) await waitUntilReplayed(searched, limits.indexReplayWaitMs);
+    const freshness = freshnessOf(searched);
     const isShown = await freshness.waitUntilShown(freshness.heads());
     return isShown && freshness.hasReplayed() ? undefined : 'indexing';
   }

@@ -1,25 +1,18 @@
 import type { Caller } from '../../access/principal.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { must } from '../../lib/assert.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
+import type { NodeFilter } from '../../query/request/graph-request.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import { type ScanFilter, scanFilterOf } from '../reads/scan-filter.ts';
 import type { Table } from '../table.ts';
 import { intervalOf } from '../writes/frame-split.ts';
-
-/** What a request wants of nodes. */
-export interface NodeFilter {
-  /** A query node that their documents match. */
-  filter_query?: unknown;
-  /** What their keys begin with. */
-  filter_prefix?: string | undefined;
-}
 
 interface VisibilityDeps {
   table: Table;
@@ -105,15 +98,14 @@ export class Visibility {
       const at = intervalOf(key, table.ranges);
       const document = this.#documentOf(must(ranges[at], 'intervals cover every key'), key);
       const hasExpired =
-        expiredAtOrBefore !== undefined &&
-        document?.ttlBaseMs !== undefined &&
-        document.ttlBaseMs <= expiredAtOrBefore;
+        expiredAtOrBefore !== undefined && document?.ttlBaseMs !== undefined && document.ttlBaseMs <= expiredAtOrBefore;
       const fits = this.#filter?.filter_prefix === undefined || key.startsWith(this.#filter.filter_prefix);
       this.#decided.set(key, fits && !hasExpired && (document !== undefined || this.#plan === undefined));
       if (document && fits && !hasExpired && this.#plan) found[at]?.push(document);
     }
     for (const [at, documents] of found.entries()) {
-      const matches = documents.length === 0 ? [] : await must(this.#filters[at], 'a filter a range').matches(documents);
+      const matches =
+        documents.length === 0 ? [] : await must(this.#filters[at], 'a filter a range').matches(documents);
       for (const [which, { key }] of documents.entries()) this.#decided.set(key, matches[which] === true);
     }
   }

@@ -66,7 +66,8 @@ export class AdjacencyMap {
       const next = new Map(sums);
       for (const { source, target, weight } of this.edges()) {
         const sum = sums.get(source);
-        if (sum !== undefined && sum + weight < (next.get(target) ?? Number.POSITIVE_INFINITY)) next.set(target, sum + weight);
+        if (sum !== undefined && sum + weight < (next.get(target) ?? Number.POSITIVE_INFINITY))
+          next.set(target, sum + weight);
       }
       sums = next;
     }

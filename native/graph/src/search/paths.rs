@@ -64,7 +64,11 @@ impl Path {
         let edges: Vec<FoundEdge> =
             self.nodes.iter().zip(&self.steps).map(|(node, step)| view.edge_of(*node, step)).collect();
         let weights = self.steps.iter().map(|step| f64::from(step.weight));
-        let total_weight = if mode == WeightMode::MaxWeight { weights.product() } else { weights.sum() };
+        let total_weight = if mode == WeightMode::MaxWeight {
+            weights.product()
+        } else {
+            weights.fold(0.0, |sum, weight| sum + weight)
+        };
         let nodes = self.nodes.iter().map(|node| view.key(*node).to_owned()).collect();
         FoundPath { nodes, length: edges.len(), edges, total_weight }
     }

@@ -170,7 +170,11 @@ impl<'a> GraphView<'a> {
         }
         match self.by_key.get(key) {
             Some(node) => *node,
-            None => self.add(key),
+            None => {
+                let node = self.add(key);
+                self.by_key.insert(key, node);
+                node
+            }
         }
     }
 

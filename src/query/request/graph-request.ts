@@ -11,9 +11,16 @@ import {
   readInteger,
   readString,
   readStrings,
-} from '../../query/nodes/query-members.ts';
-import { compileProjection, type Projection } from '../../query/request/projection.ts';
-import type { NodeFilter } from './visibility.ts';
+} from '../nodes/query-members.ts';
+import { compileProjection, type Projection } from './projection.ts';
+
+/** What a request wants of nodes. */
+export interface NodeFilter {
+  /** A query node that their documents match. */
+  filter_query?: unknown;
+  /** What their keys begin with. */
+  filter_prefix?: string | undefined;
+}
 
 /** What bounds the edges that a search follows. */
 interface EdgeChoice {
@@ -39,18 +46,19 @@ export interface TraverseRequest {
 
 /** The best paths from a node to another. */
 export interface PathRequest {
-  source: string;
-  target: string;
+  starts: string[];
+  targets: string[];
   edges: EdgeChoice;
   max_depth: number;
   weight_mode: WeightMode;
+  /** 0: the best path to each target; otherwise so many paths to any of them. */
   k: number;
   nodeFilter: NodeFilter | undefined;
 }
 
 const directions = ['out', 'in', 'both'] as const;
 const weightModes = ['min_hops', 'min_weight', 'max_weight'] as const;
-const edgeMembers = ['edge_types', 'direction', 'min_weight', 'max_weight', 'node_filter'];
+export const edgeMembers = ['edge_types', 'direction', 'min_weight', 'max_weight', 'node_filter'];
 const traverseMembers = [
   ...edgeMembers,
   'start',
@@ -72,13 +80,17 @@ const resultsDefault = 100;
 export function readTraverse(body: Members): TraverseRequest {
   const where = 'traverse';
   checkMembers(body, traverseMembers, where);
+  return { starts: readStarts(body, where), ...readTraverseOptions(body, where) };
+}
+
+/** What a traversal has beside its starts. */
+export function readTraverseOptions(body: Members, where: string): Omit<TraverseRequest, 'starts'> {
   const includesDocuments = readBoolean(body, 'include_documents', where) ?? false;
   // The projection has a bound of its own.
   const fields = readStrings(body, 'fields', Number.POSITIVE_INFINITY, where);
   if (fields && !includesDocuments) throw invalidQuery(where, '"fields" needs "include_documents"');
   const results = readInteger(body, 'max_results', { min: 0, max: limits.graphResultsMax }, where);
   return {
-    starts: readStarts(body, where),
     edges: readEdgeChoice(body, where),
     max_depth: readInteger(body, 'max_depth', { min: 1, max: limits.graphDepthMax }, where) ?? depthDefault,
     max_results: results === 0 ? limits.graphResultsMax : (results ?? resultsDefault),
@@ -95,12 +107,19 @@ export function readPaths(body: Members): PathRequest {
   const where = 'shortest-path';
   checkMembers(body, pathMembers, where);
   return {
-    source: readKey(body, 'source', where),
-    target: readKey(body, 'target', where),
+    starts: [readKey(body, 'source', where)],
+    targets: [readKey(body, 'target', where)],
+    ...readPathOptions(body, where),
+    k: readInteger(body, 'k', { min: 1, max: limits.graphPathsMax }, where) ?? 1,
+  };
+}
+
+/** What a search for paths has beside its ends. */
+export function readPathOptions(body: Members, where: string): Omit<PathRequest, 'starts' | 'targets' | 'k'> {
+  return {
     edges: readEdgeChoice(body, where),
     max_depth: readInteger(body, 'max_depth', { min: 1, max: limits.graphDepthMax }, where) ?? pathDepthDefault,
     weight_mode: readOneOf(body, 'weight_mode', weightModes, where) ?? 'min_hops',
-    k: readInteger(body, 'k', { min: 1, max: limits.graphPathsMax }, where) ?? 1,
     nodeFilter: readNodeFilter(body, where),
   };
 }
@@ -118,8 +137,13 @@ function readStarts(body: Members, where: string): string[] {
   if (start !== undefined) return [checkedKey(start)];
   if (!isObject(nodes)) throw invalidQuery(where, '"start_nodes" must be an object with "keys"');
   checkMembers(nodes, ['keys'], `${where}, start_nodes`);
-  const keys = readStrings(nodes, 'keys', limits.graphStartsMax, `${where}, start_nodes`) ?? [];
-  if (keys.length === 0) throw invalidQuery(where, '"start_nodes" has no "keys"');
+  return readNodeKeys(nodes, `${where}, start_nodes`);
+}
+
+/** The member `keys` of an object that selects nodes. */
+export function readNodeKeys(nodes: Members, where: string): string[] {
+  const keys = readStrings(nodes, 'keys', limits.graphStartsMax, where) ?? [];
+  if (keys.length === 0) throw invalidQuery(where, 'has no "keys"');
   return keys.map(checkedKey);
 }
 
@@ -133,7 +157,7 @@ function readEdgeChoice(body: Members, where: string): EdgeChoice {
   };
 }
 
-function readNodeFilter(body: Members, where: string): NodeFilter | undefined {
+export function readNodeFilter(body: Members, where: string): NodeFilter | undefined {
   const filter = member(body, 'node_filter');
   if (filter === undefined) return undefined;
   if (!isObject(filter)) throw invalidQuery(where, '"node_filter" must be an object');
@@ -162,7 +186,7 @@ function readWeight(body: Members, name: string, where: string): number | undefi
   throw invalidQuery(where, `"${name}" must be a number that 32 bits can hold`);
 }
 
-function readOneOf<Name extends string>(
+export function readOneOf<Name extends string>(
   body: Members,
   name: string,
   known: readonly Name[],

@@ -1,0 +1,165 @@
+import { limits } from '../../config/limits.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { checkMembers, invalidQuery, isObject, type Members, member, readInteger, readString } from '../nodes/query-members.ts';
+import {
+  edgeMembers,
+  type NodeFilter,
+  type PathRequest,
+  readNodeFilter,
+  readNodeKeys,
+  readOneOf,
+  readPathOptions,
+  readTraverseOptions,
+  type TraverseRequest,
+} from './graph-request.ts';
+
+/** Nodes that a search of a query begins or ends at. */
+export interface NodeSelector {
+  /** Their keys, or what their keys are taken from. */
+  from: { keys: string[] } | { ref: ResultReference; limit: number };
+  filter: NodeFilter | undefined;
+}
+
+/** What an earlier search of the same request has found. */
+export type ResultReference =
+  | { kind: 'full_text' | 'fused' }
+  | { kind: 'embeddings'; index: string }
+  | { kind: 'graph'; name: string };
+
+/** One member of `graph_searches`. */
+export type GraphSearch = {
+  name: string;
+  index: string;
+  starts: NodeSelector;
+} & (
+  | { type: 'traverse' | 'neighbors'; asked: Omit<TraverseRequest, 'starts'> }
+  | {
+      type: 'shortest_path' | 'k_shortest_paths';
+      targets: NodeSelector;
+      asked: Omit<PathRequest, 'starts' | 'targets'>;
+    }
+);
+
+const types = ['traverse', 'neighbors', 'shortest_path', 'k_shortest_paths', 'pattern'] as const;
+const searchMembers = [
+  'type',
+  'index_name',
+  'start_nodes',
+  'target_nodes',
+  'params',
+  'pattern',
+  'return_aliases',
+  'include_documents',
+  'include_edges',
+  'fields',
+  'node_filter',
+];
+const paramMembers = [
+  ...edgeMembers,
+  'max_depth',
+  'max_results',
+  'deduplicate_nodes',
+  'include_paths',
+  'weight_mode',
+  'k',
+  'algorithm',
+  'algorithm_params',
+];
+const notBuiltMembers = ['pattern', 'return_aliases'] as const;
+const notBuiltParams = ['algorithm', 'algorithm_params'] as const;
+
+/**
+ * The graph searches of a query in the order in which their references need them; undefined where there are none. Fails
+ * with `invalid_query`, also for references that go round in a circle.
+ */
+export function readGraphSearches(request: Members): GraphSearch[] | undefined {
+  const searches = member(request, 'graph_searches');
+  if (searches === undefined) return undefined;
+  if (!isObject(searches)) throw invalidQuery('graph_searches', 'must be an object of names and searches');
+  const names = Object.keys(searches);
+  if (names.length > limits.graphSearchesMax) {
+    throw new ServiceError('limit_exceeded', `graph_searches: has at most ${limits.graphSearchesMax} searches`);
+  }
+  return inOrder(names.map((name) => readSearch(name, searches[name])));
+}
+
+function readSearch(name: string, search: unknown): GraphSearch {
+  const where = `graph_searches.${name.slice(0, 64)}`;
+  if (!isObject(search)) throw invalidQuery(where, 'must be an object');
+  checkMembers(search, searchMembers, where);
+  const type = readOneOf(search, 'type', types, where);
+  if (type === undefined) throw invalidQuery(where, `"type" is missing: one of ${types.join(', ')}`);
+  refuseUnbuilt(search, notBuiltMembers, where);
+  if (type === 'pattern') throw invalidQuery(where, 'the type "pattern" is not built yet');
+  const index = readString(search, 'index_name', where);
+  if (index === undefined) throw invalidQuery(where, '"index_name" is missing: a graph index');
+  const params = member(search, 'params') ?? {};
+  if (!isObject(params)) throw invalidQuery(where, '"params" must be an object');
+  checkMembers(params, paramMembers, `${where}.params`);
+  refuseUnbuilt(params, notBuiltParams, `${where}.params`);
+  const starts = readSelector(search, 'start_nodes', where);
+  // A filter of nodes may stand beside the others or among the parameters.
+  const asked = { ...search, ...params };
+  if (type === 'traverse' || type === 'neighbors') {
+    const options = readTraverseOptions(asked, where);
+    return { name, index, type, starts, asked: type === 'neighbors' ? { ...options, max_depth: 1 } : options };
+  }
+  const options = readPathOptions(asked, where);
+  const k = readInteger(params, 'k', { min: 1, max: limits.graphPathsMax }, where) ?? 1;
+  const targets = readSelector(search, 'target_nodes', where);
+  return { name, index, type, starts, targets, asked: { ...options, k: type === 'shortest_path' ? 0 : k } };
+}
+
+function refuseUnbuilt(object: Members, names: readonly string[], where: string): void {
+  const name = names.find((each) => member(object, each) !== undefined);
+  if (name !== undefined) throw invalidQuery(where, `"${name}" is not built yet; leave it out`);
+}
+
+function readSelector(search: Members, name: string, where: string): NodeSelector {
+  const selector = member(search, name);
+  const at = `${where}.${name}`;
+  if (!isObject(selector)) throw invalidQuery(where, `"${name}" must be an object with "keys" or "result_ref"`);
+  checkMembers(selector, ['keys', 'result_ref', 'limit', 'node_filter'], at);
+  const filter = readNodeFilter(selector, at);
+  const ref = readString(selector, 'result_ref', at);
+  if ((ref === undefined) === (member(selector, 'keys') === undefined)) {
+    throw invalidQuery(at, 'give either "keys" or "result_ref"');
+  }
+  if (ref === undefined) return { from: { keys: readNodeKeys(selector, at) }, filter };
+  const limit = readInteger(selector, 'limit', { min: 1, max: limits.graphStartsMax }, at) ?? limits.graphStartsMax;
+  return { from: { ref: readReference(ref, at), limit }, filter };
+}
+
+function readReference(ref: string, where: string): ResultReference {
+  if (ref === '$full_text_results') return { kind: 'full_text' };
+  if (ref === '$fused_results') return { kind: 'fused' };
+  const [, kind, name] = /^\$(embeddings|graph)_results\.(.+)$/s.exec(ref) ?? [];
+  if (kind === 'embeddings' && name !== undefined) return { kind, index: name };
+  if (kind === 'graph' && name !== undefined) return { kind, name };
+  const known = '$full_text_results, $fused_results, $embeddings_results.INDEX, $graph_results.NAME';
+  throw invalidQuery(where, `"result_ref" must be one of ${known}`);
+}
+
+/** The graph searches whose results a search begins or ends at. */
+function needsOf(search: GraphSearch): string[] {
+  const selectors = 'targets' in search ? [search.starts, search.targets] : [search.starts];
+  return selectors.flatMap(({ from }) => ('ref' in from && from.ref.kind === 'graph' ? [from.ref.name] : []));
+}
+
+function inOrder(searches: readonly GraphSearch[]): GraphSearch[] {
+  const ordered: GraphSearch[] = [];
+  const done = new Set<string>();
+  const names = new Set(searches.map(({ name }) => name));
+  for (const search of searches) {
+    const stranger = needsOf(search).find((name) => !names.has(name));
+    if (stranger === undefined) continue;
+    throw invalidQuery(`graph_searches.${search.name}`, `"$graph_results.${stranger.slice(0, 64)}" names no search`);
+  }
+  while (ordered.length < searches.length) {
+    const next = searches.find((search) => !done.has(search.name) && needsOf(search).every((name) => done.has(name)));
+    if (!next) throw invalidQuery('graph_searches', 'the references of "result_ref" go round in a circle');
+    done.add(next.name);
+    ordered.push(next);
+  }
+  return ordered;
+}
