@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: c08defb9cd7be49b904ddc515258abe1b713b1dd317facca8a0e91b5d09172a5
+// SHA-256 of its sources: fe00f7f6f5605c472bd49d7d70f4940839f217c1720688c9f370bc06f7cfb401
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -7,7 +7,7 @@ export interface FrameOptions {
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
   keyBytesMax?: number;
-  /** The table's indexes; needed when a document has `_embeddings`. */
+  /** The table's indexes; needed when a document has `_embeddings` or `_edges`, or a graph index makes edges of fields. */
   vectorIndexes?: Array<VectorIndexSpec>;
 }
 
@@ -56,8 +56,8 @@ export interface ScannedWrite {
   /** Table names for `tables`; one empty name otherwise. */
   sections: Array<string>;
   /**
-   * Nine words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags, and offset and bytes
-   * of the member `_embeddings`.
+   * Twelve words an entry: section, kind, key offset, key bytes, body offset, body bytes, flags, offset and bytes of
+   * the member `_embeddings`, the same of `_edges`, and how many bytes its edges take in a frame at most.
    */
   entries: Uint32Array;
 }
@@ -75,12 +75,14 @@ export interface VectorIndexSpec {
   name: string;
   /** Its incarnation. */
   id: number;
-  /** `managed`: its embedder makes the vectors. `full_text`: it takes none. */
-  kind: 'dense' | 'sparse' | 'managed' | 'full_text';
+  /** `managed`: its embedder makes the vectors. `full_text` and `graph`: it takes none. */
+  kind: 'dense' | 'sparse' | 'managed' | 'full_text' | 'graph';
   /** Of a dense index. */
   dimension?: number;
   /** Of a dense index: `cosine` refuses vectors of zero norm. */
   metric?: string;
+  /** Of a graph index: which edges it takes, as JSON. */
+  edgeRules?: string;
 }
 
 /** Takes the rows of a document frame; they are seen after the next commit. Answers a JSON report. */
@@ -133,6 +135,13 @@ export declare function grammarCommitText(grammar: number, text: string): boolea
 /** All tokens that may not come next, ascending. Throws as `grammarAccepts`. */
 export declare function grammarRefused(grammar: number): Uint32Array;
 
+/**
+ * Runs a graph search over the graph index of each range of a table. `removedJson` maps keys of deleted documents to the
+ * sequence of each range up to which edges to them are gone. Answers JSON. `cancel` stops it under the number `operation`,
+ * 0 never.
+ */
+export declare function graphSearch(handles: Array<number>, requestJson: string, removedJson: string, operation: number): Promise<string>;
+
 /** For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options. */
 export declare function highlightDocuments(optionsJson: string, planJson: string, highlightJson: string, frame: Uint8Array): Promise<string>;
 
@@ -165,7 +174,7 @@ export declare function openGrammar(vocabulary: number, gbnf: string, shown: Arr
 
 /**
  * Opens the index in a directory, at its last checkpoint; answers its handle. `optionsJson` has the options of the
- * kind that its member `type` names: `full_text`, `dense` or `sparse`. Errors with the codes `index_damaged`
+ * kind that its member `type` names: `full_text`, `dense`, `sparse` or `graph`. Errors with the codes `index_damaged`
  * and `index_incompatible` mean that the directory is to be emptied and the index built again.
  */
 export declare function openIndex(directory: string, optionsJson: string): Promise<number>;

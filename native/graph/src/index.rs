@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use sundew_base::derived_index::DerivedIndex;
-use sundew_base::disk::Disk;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::edges::{Edge, read_edges};
 use sundew_base::part::{PartBody, PartForm, part_id_of};
-use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::report::{ApplyReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use crate::durable::DurableGraph;
 use crate::options::GraphOptions;
@@ -53,7 +53,7 @@ struct GraphWriter {
     /// What becomes of each document with the next commit: its edges, or none.
     pending: BTreeMap<u32, Option<PendingRow>>,
     skipped_count: u64,
-    next_id: u64,
+    last_id: u64,
 }
 
 impl GraphIndex {
@@ -62,16 +62,16 @@ impl GraphIndex {
     /// Errors: `index_damaged` (delete the directory and build again), `index_incompatible` (made by other options or
     /// an older format; the same remedy).
     pub fn open(path: &Path, options: GraphOptions) -> Result<Arc<Self>, EngineError> {
-        let (durable, snapshot, next_id) = if options.mem_only {
+        let (durable, snapshot, last_id) = if options.mem_only {
             (None, Snapshot::default(), 0)
         } else {
-            let (durable, snapshot, next_id) = DurableGraph::open(path, options.fingerprint())?;
-            (Some(Mutex::new(durable)), snapshot, next_id)
+            let (durable, snapshot, last_id) = DurableGraph::open(path, options.fingerprint())?;
+            (Some(Mutex::new(durable)), snapshot, last_id)
         };
         let (sequence, skipped_count) = (snapshot.sequence, snapshot.skipped_count);
         Ok(Arc::new(Self {
             options,
-            writing: Mutex::new(GraphWriter { pending: BTreeMap::new(), skipped_count, next_id }),
+            writing: Mutex::new(GraphWriter { pending: BTreeMap::new(), skipped_count, last_id }),
             published: RwLock::new(Arc::new(snapshot)),
             durable,
             checkpoint_sequence: AtomicU64::new(sequence),
@@ -134,10 +134,10 @@ impl GraphIndex {
             if count == 0 || edges > edges_max {
                 return Ok(());
             }
-            writing.next_id += 1;
+            writing.last_id += 1;
             let mut rows = Rows::default();
             segments[..count].iter().for_each(|live| rows.push_live(live));
-            let merged = rows.build(writing.next_id)?;
+            let merged = rows.build(writing.last_id)?;
             segments.splice(..count, [LiveSegment::new(merged, Default::default())]);
         }
     }
@@ -205,8 +205,8 @@ impl DerivedIndex for GraphIndex {
                 // The edges of a document are alive in one segment at most.
                 let _ = segments.iter_mut().any(|live| live.kill(*ordinal));
             }
-            writing.next_id += 1;
-            let added = Self::segment_of(writing.next_id, &pending)?;
+            writing.last_id += 1;
+            let added = Self::segment_of(writing.last_id, &pending)?;
             segments.extend(added.map(|segment| LiveSegment::new(segment, Default::default())));
             Self::merge(&mut writing, &mut segments, COMMIT_MERGE_EDGES_MAX)?;
         }
@@ -217,27 +217,25 @@ impl DerivedIndex for GraphIndex {
         Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
     }
 
-    fn checkpoint_on(&self, _: &dyn Disk, is_last: bool) -> Result<CheckpointReport, EngineError> {
+    fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(durable) = &self.durable else { return Ok(CheckpointReport::default()) };
+        let Some(durable) = &self.durable else { return Ok(WrittenCheckpoint::nothing(0)) };
         let mut durable = durable.lock().unwrap_or_else(PoisonError::into_inner);
         failpoint::hit("graph.checkpoint.before-files");
-        let next_id = self.writing().next_id;
-        let (mut report, mapped) = durable.write(&self.snapshot(), next_id)?;
-        if !is_last && !mapped.is_empty() {
-            // No commit comes meanwhile: it would be undone.
-            let _writing = self.writing();
-            let mut snapshot = Snapshot::clone(&self.snapshot());
-            for segment in mapped {
-                if let Some(live) = snapshot.segments.iter_mut().find(|live| live.segment.id == segment.id) {
-                    live.segment = Arc::new(segment);
-                }
+        let last_id = self.writing().last_id;
+        let (checkpoint, draft) = durable.write(&self.snapshot(), last_id)?;
+        let sequence = checkpoint.sequence;
+        let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
+        Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
+            durable.accept(checkpoint)?;
+            self.checkpoint_sequence.store(sequence, Ordering::Release);
+            if !is_last {
+                // No commit comes meanwhile: it would be undone.
+                let _writing = self.writing();
+                self.publish(durable.read_from_disk(&self.snapshot())?);
             }
-            self.publish(snapshot);
-        }
-        self.checkpoint_sequence.store(report.sequence, Ordering::Release);
-        report.took_micros = started.elapsed().as_micros() as u64;
-        Ok(report)
+            Ok(())
+        }))
     }
 
     fn release_writer(&self) -> Result<(), EngineError> {
