@@ -24,7 +24,7 @@ export interface NativeGraphNode {
 export type NativeEdgePlace = readonly [leadsIn: boolean, type: string, key: string];
 
 /** What a search is; `native/graph/src/search/request.rs` is its twin and says what the members mean. */
-export type NativeGraphSearch =
+type NativeGraphSearch =
   | { edges: { limit: number; after: NativeEdgePlace | null } }
   | {
       traverse: {

@@ -1,7 +1,7 @@
 import { type Caller, requireInference, requireTable } from '../access/principal.ts';
+import { textLegName } from '../index-kinds/full-text.ts';
 import type { Clock } from '../lib/clock.ts';
 import { forEachYielding } from '../lib/yield-to-event-loop.ts';
-import { textLegName } from '../index-kinds/full-text.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
@@ -20,8 +20,8 @@ import { isObject } from './nodes/query-members.ts';
 import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
-import { PartProjection } from './request/part-projection.ts';
 import type { GraphSearch, ResultReference } from './request/graph-searches.ts';
+import { PartProjection } from './request/part-projection.ts';
 import { readQueryRequests } from './request/query-requests.ts';
 import type { SearchableTable, SearchableTables } from './searchable-table.ts';
 import { type StageMs, StageTimes, stageMembers } from './stage-times.ts';
@@ -187,7 +187,8 @@ export class QueryService {
   ): Promise<object> {
     const foundBy = (leg: string) => hits.filter(({ legScores }) => legScores === undefined || leg in legScores);
     const keysOf = (ref: ResultReference) => {
-      const found = ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;
+      const found =
+        ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;
       return found.map(({ document }) => document.key);
     };
     return this.#deps.searchGraphs(table, searches, keysOf, caller);

@@ -223,7 +223,9 @@ describe('graph searches of a query', () => {
     expect(graph_results).toMatchObject({
       near: { type: 'neighbors', total: 2, nodes: [{ key: 'bonn' }, { key: 'cologne' }] },
       far: { total: 2, nodes: [{ key: 'bonn' }, { key: 'cologne', depth: 2 }] },
-      way: { paths: [{ nodes: ['aachen', 'cologne', 'duisburg'] }, { nodes: ['aachen', 'bonn', 'frankfurt', 'munich'] }] },
+      way: {
+        paths: [{ nodes: ['aachen', 'cologne', 'duisburg'] }, { nodes: ['aachen', 'bonn', 'frankfurt', 'munich'] }],
+      },
       ways: { paths: [{ nodes: ['aachen', 'bonn', 'frankfurt'] }, { nodes: ['aachen', 'cologne', 'frankfurt'] }] },
     });
   });

@@ -8,11 +8,12 @@ use serde::Deserialize;
 use sundew_base::part::edges::{EDGES_MAX, Edge, EdgeOrigin, write_edges};
 use sundew_base::part::{PartForm, part_head};
 
+use crate::document_key::check_key;
 use crate::error::EngineError;
 use crate::float_scan::float_at;
 use crate::frame::RowKind;
 use crate::json_scan::{ScanLimits, Scanner, decode_string, find_member, shorten};
-use crate::write_frame::{FrameOptions, check_key};
+use crate::vector_scan::VectorTarget;
 
 /// A graph index of the table, as far as the edges of a write concern it.
 #[derive(Debug, Clone)]
@@ -55,6 +56,16 @@ pub struct EdgeTypeRules {
     pub required_metadata: Vec<String>,
 }
 
+/// What the edges of a write are checked against.
+#[derive(Clone, Copy)]
+pub(crate) struct EdgeContext<'a> {
+    pub graphs: &'a [GraphTarget],
+    /// All indexes of the table.
+    pub others: &'a [VectorTarget],
+    pub key_bytes_max: usize,
+    pub timestamp_ms: i64,
+}
+
 /// A row to be written; `payload` lies in `EdgeRows::payloads`.
 #[derive(Debug)]
 pub(crate) struct EdgeRow {
@@ -69,7 +80,7 @@ pub(crate) struct EdgeRow {
 pub(crate) struct EdgeRows<'a> {
     pub rows: Vec<EdgeRow>,
     pub payloads: Vec<u8>,
-    options: &'a FrameOptions,
+    context: EdgeContext<'a>,
 }
 
 /// An edge that is not a part of a list yet.
@@ -89,8 +100,8 @@ struct Declared<'a> {
 }
 
 impl<'a> EdgeRows<'a> {
-    pub fn new(options: &'a FrameOptions) -> Self {
-        Self { rows: Vec::new(), payloads: Vec::new(), options }
+    pub fn new(context: EdgeContext<'a>) -> Self {
+        Self { rows: Vec::new(), payloads: Vec::new(), context }
     }
 
     /// Reads one document: `member` is `_edges` with its name, which a scan has accepted, or empty. Appends a row for each
@@ -100,11 +111,11 @@ impl<'a> EdgeRows<'a> {
     pub fn read(&mut self, member: &[u8], key: &str, body: &[u8]) -> Result<(), EngineError> {
         let limits = ScanLimits { member_name_bytes_max: u32::MAX, ..ScanLimits::default() };
         let declared = if member.is_empty() { Vec::new() } else { self.declared(member, key, &limits)? };
-        let mut lists: Vec<Option<Vec<NewEdge<'_>>>> = self.options.graph_indexes.iter().map(|_| None).collect();
+        let mut lists: Vec<Option<Vec<NewEdge<'_>>>> = self.context.graphs.iter().map(|_| None).collect();
         for Declared { index, edges } in declared {
             lists[index] = Some(edges);
         }
-        for (target, edges) in self.options.graph_indexes.iter().zip(lists) {
+        for (target, edges) in self.context.graphs.iter().zip(lists) {
             let makes_edges = target.rules.edge_types.iter().any(|rules| rules.field.is_some());
             let keeps_declared = edges.is_none();
             if keeps_declared && !makes_edges {
@@ -145,7 +156,7 @@ impl<'a> EdgeRows<'a> {
         let mut indexes = scanner.open_object(0)?;
         while let Some(name) = scanner.next_member(&mut indexes)? {
             let name = scanner.decode(name);
-            let index = self.options.graph_indexes.iter().position(|index| *index.name == *name);
+            let index = self.context.graphs.iter().position(|index| *index.name == *name);
             let index = index.ok_or_else(|| self.no_graph(key, &name))?;
             let mut reader = EdgeReader { text, scanner: &mut scanner };
             let edges = reader.types().map_err(|fault| fault.of(key, &name))?;
@@ -155,7 +166,7 @@ impl<'a> EdgeRows<'a> {
     }
 
     fn no_graph(&self, key: &str, name: &str) -> EngineError {
-        let is_other = self.options.vector_indexes.iter().any(|index| index.name == name);
+        let is_other = self.context.others.iter().any(|index| index.name == name);
         let what = if is_other {
             "names an index that is not a graph and holds no edges"
         } else {
@@ -177,7 +188,7 @@ impl<'a> EdgeRows<'a> {
         edges.sort_by(|left, right| left.identity().cmp(&right.identity()));
         edges.dedup_by(|left, right| left.identity() == right.identity());
         for edge in &edges {
-            check(edge, key, rules, self.options.key_bytes_max).map_err(|what| refusal(key, name, &what))?;
+            check(edge, key, rules, self.context.key_bytes_max).map_err(|what| refusal(key, name, &what))?;
         }
         let most = match rules.max_edges_per_document {
             0 => EDGES_MAX,
@@ -201,7 +212,7 @@ impl<'a> EdgeRows<'a> {
             self.rows.push(EdgeRow { kind: RowKind::PartDelete, head, payload: 0..0, keeps_declared });
             return Ok(());
         }
-        let now = self.options.timestamp_ms;
+        let now = self.context.timestamp_ms;
         let list: Vec<Edge<'_>> = edges.iter().map(|edge| edge.at(now)).collect();
         let start = self.payloads.len();
         self.payloads.extend(write_edges(&list)?);

@@ -2,6 +2,7 @@
 //! all kinds of indexes. No JavaScript in here;
 //! `native/binding` is the N-API surface.
 
+mod document_key;
 pub mod edge_scan;
 mod float_scan;
 pub mod full_text;

@@ -8,7 +8,8 @@ use std::ops::Range;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::edge_scan::{EdgeRows, GraphTarget};
+use crate::document_key::check_key;
+use crate::edge_scan::{EdgeContext, EdgeRows, GraphTarget};
 use crate::error::EngineError;
 use crate::frame::{FrameWriter, ROW_KEEPS_DECLARED, RowKind};
 use crate::json_scan::{decode_string, find_member, shorten};
@@ -177,28 +178,18 @@ fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorTarget]) -> Result<Vect
 
 /// The lists of edges of all documents; each entry learns which are its own.
 fn read_edges<'a>(rows: &mut [Entry<'_>], options: &'a FrameOptions) -> Result<EdgeRows<'a>, EngineError> {
-    let mut lists = EdgeRows::new(options);
+    let mut lists = EdgeRows::new(EdgeContext {
+        graphs: &options.graph_indexes,
+        others: &options.vector_indexes,
+        key_bytes_max: options.key_bytes_max,
+        timestamp_ms: options.timestamp_ms,
+    });
     for row in rows.iter_mut().filter(|row| row.kind == RowKind::Put) {
         let start = lists.rows.len();
         lists.read(row.edges, &row.key, &row.body)?;
         row.edge_rows = start..lists.rows.len();
     }
     Ok(lists)
-}
-
-/// Error: `invalid_key`.
-pub(crate) fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {
-    if key.is_empty() {
-        return Err(EngineError::new("invalid_key", "a document key is empty"));
-    }
-    if key.len() > key_bytes_max {
-        let message = format!("the key {:?} has {} bytes; the limit is {key_bytes_max}", shorten(key), key.len());
-        return Err(EngineError::new("invalid_key", message));
-    }
-    if key.bytes().any(|byte| byte < 0x20 || byte == 0x7F) {
-        return Err(EngineError::new("invalid_key", format!("the key {:?} has a control character", shorten(key))));
-    }
-    Ok(())
 }
 
 /// A key that is deleted may not be among the puts: the order would be a guess. Puts are unique as members of one

@@ -1,6 +1,14 @@
 import { limits } from '../../config/limits.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { checkMembers, invalidQuery, isObject, type Members, member, readInteger, readString } from '../nodes/query-members.ts';
+import {
+  checkMembers,
+  invalidQuery,
+  isObject,
+  type Members,
+  member,
+  readInteger,
+  readString,
+} from '../nodes/query-members.ts';
 import {
   edgeMembers,
   type NodeFilter,

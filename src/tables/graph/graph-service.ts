@@ -44,7 +44,7 @@ interface ShownPath {
 }
 
 /** What one search of a query has found. */
-export interface GraphSearchResult {
+interface GraphSearchResult {
   type: GraphSearch['type'];
   total: number;
   took: number;

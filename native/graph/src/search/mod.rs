@@ -7,19 +7,15 @@ mod request;
 mod traverse;
 mod view;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use sundew_base::error::EngineError;
 
-pub use request::{Direction, GraphAnswer, GraphRequest, Search, WeightMode};
+pub use request::{Direction, GraphAnswer, GraphRequest, RemovedTargets, Search, WeightMode};
 
 use crate::index::GraphIndex;
 use crate::snapshot::Snapshot;
 use view::GraphView;
-
-/// Keys of deleted documents that edges may still lead to: of each range the sequence up to which they are gone.
-pub type RemovedTargets = HashMap<String, Vec<u64>>;
 
 /// Answers a request on the newest commit of each index. The indexes are those of the table's ranges, in order.
 ///

@@ -1,6 +1,11 @@
 //! What a graph search is asked for, and its answer, as they cross the native boundary.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
+
+/// Keys of deleted documents that edges may still lead to: of each range the sequence up to which they are gone.
+pub type RemovedTargets = HashMap<String, Vec<u64>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::RemovedTargets;
-use super::request::{Direction, FoundEdge, GraphRequest};
+use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
 use crate::key_hash::BuildKeyHasher;
 use crate::snapshot::{LiveSegment, Snapshot};
 
