@@ -66,7 +66,7 @@ describe('indexes', () => {
   });
 
   test.each([
-    ['g', { type: 'graph' }, 'not_implemented'],
+    ['g', { type: 'algebraic' }, 'not_implemented'],
     ['x', { type: 'fulltext' }, 'invalid_request'],
     ['x', { type: 'full_text', mem_olny: true }, 'invalid_request'],
     ['x', { type: 'full_text', name: 'y' }, 'invalid_request'],

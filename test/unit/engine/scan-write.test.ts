@@ -139,7 +139,7 @@ describe('scanWrite and buildFrame', () => {
       [batch('{"inserts":{"":{}}}'), 'invalid_key'],
       [batch('{"inserts":{"a":{}},"deletes":["a"]}'), 'conflicting_operations'],
       [batch('{"inserts":{"a":{"_timestamp":"soon"}}}'), 'validation_failed'],
-      [batch('{"inserts":{"a":{"_edges":{}}}}'), 'not_implemented'],
+      [batch('{"inserts":{"a":{"_edges":{"g":{}}}}}'), 'invalid_edge'],
       [() => frameOf('{"inserts":{"a":{"_embeddings":{"v":[1]}}}}', undefined, []), 'invalid_embedding'],
       [() => scanJson(bytesOf('[1,]')), 'invalid_json'],
       [() => scanJson(bytesOf('[[1]]'), { depthMax: 1 }), 'json_too_deep'],
