@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { decode } from '@msgpack/msgpack';
 import { until } from '../support/fault/until.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -122,6 +123,17 @@ describe('an index with a chunker', () => {
       '/db/v1/tables/shown/lookup/a?fields=_embeddings',
     );
     expect(answer.body._embeddings.parts.map((vector) => vector.length)).toEqual([256, 256, 256]);
+    const packed = await fetch(`${server.url}/db/v1/tables/shown/query`, {
+      method: 'POST',
+      body: JSON.stringify({ full_text_search: { match_all: {} }, fields: ['_embeddings'] }),
+      headers: { 'content-type': 'application/json', accept: 'application/msgpack' },
+    });
+    interface Packed {
+      responses: [{ hits: { hits: [{ _source: { _embeddings: { parts: Uint8Array[] } } }] } }];
+    }
+    const { _source } = (decode(await packed.bytes()) as Packed).responses[0].hits.hits[0];
+    const unpacked = _source._embeddings.parts.map((bytes) => [...new Float32Array(bytes.slice().buffer)]);
+    expect(unpacked).toEqual(answer.body._embeddings.parts.map((vector) => [...Float32Array.from(vector)]));
   });
 });
 

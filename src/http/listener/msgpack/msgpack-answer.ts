@@ -34,10 +34,16 @@ function packDocument(document: unknown): unknown {
   const embeddings = isObject(document) ? document._embeddings : undefined;
   if (isObject(embeddings)) {
     for (const [name, vector] of Object.entries(embeddings)) {
-      if (Array.isArray(vector)) embeddings[name] = bytesOf(Float32Array.from(vector as number[]));
+      if (Array.isArray(vector)) embeddings[name] = packedVectors(vector as number[] | number[][]);
     }
   }
   return document;
+}
+
+/** A dense vector as bytes; of a document that is embedded in chunks, those of each. */
+function packedVectors(vectors: number[] | number[][]): Uint8Array | Uint8Array[] {
+  const pack = (vector: number[]) => bytesOf(Float32Array.from(vector));
+  return Array.isArray(vectors[0]) ? (vectors as number[][]).map(pack) : pack(vectors as number[]);
 }
 
 /** The elements as they lie in memory: little-endian, as the JSON form has them in base64. */
