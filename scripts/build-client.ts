@@ -14,19 +14,19 @@ export async function bundleClient(outdir: string): Promise<string> {
   return join(outdir, 'client.js');
 }
 
-/** Declarations of the client and of what it names of the protocol. */
-async function writeTypes(outDir: string): Promise<void> {
+/** Declarations of a module and of what it names. */
+export async function writeTypes(source: string, outDir: string): Promise<void> {
   const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--rewriteRelativeImportExtensions'];
   const given = ['--ignoreConfig', '--target', 'ESNext', '--module', 'Preserve', '--moduleResolution', 'bundler'];
   const strict = ['--strict', '--skipLibCheck', '--lib', 'ESNext,DOM,DOM.AsyncIterable', '--types', 'bun'];
-  const command = [join(root, 'node_modules/.bin/tsc'), entry, ...options, ...given, ...strict, '--outDir', outDir];
+  const command = [join(root, 'node_modules/.bin/tsc'), source, ...options, ...given, ...strict, '--outDir', outDir];
   const child = Bun.spawn(command, { cwd: root, stdio: ['ignore', 2, 2] });
-  if ((await child.exited) !== 0) throw new Error('the types of the client could not be written');
+  if ((await child.exited) !== 0) throw new Error(`the types of ${source} could not be written`);
 }
 
 if (import.meta.main) {
   const folder = join(root, 'build/client');
   rmSync(folder, { recursive: true, force: true });
   await bundleClient(folder);
-  await writeTypes(folder);
+  await writeTypes(entry, folder);
 }

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import type * as Native from '../../native/binding/index.d.ts';
 
 type NativeAddon = typeof Native;
@@ -14,11 +16,16 @@ export function nativeAddon(): NativeAddon {
   return loaded;
 }
 
+/** A checkout has what it has built; the published package has an optional package for each platform. */
 function load(): NativeAddon {
-  const file = new URL(`../../native/sundew.${process.platform}-${process.arch}.node`, import.meta.url).pathname;
+  const { platform, arch } = process;
+  const require = createRequire(import.meta.url);
+  const built = fileURLToPath(new URL(`../../native/sundew.${platform}-${arch}.node`, import.meta.url));
+  const published = `sundew-${platform}-${arch}`;
   try {
-    return createRequire(import.meta.url)(file) as NativeAddon;
+    return require(existsSync(built) ? built : published) as NativeAddon;
   } catch (cause) {
-    throw new Error('the native engine is not built or does not load here; run: bun run build:native', { cause });
+    const hint = `bun run build:native builds it in a checkout, and the package "${published}" has it for others`;
+    throw new Error(`the native engine is missing or does not load here: ${hint}`, { cause });
   }
 }

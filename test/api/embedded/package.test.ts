@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildPackages } from '../../../scripts/build-package.ts';
+import { ChildServer } from '../../support/fault/child-server.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+
+// What is published, unpacked in an empty folder beside the packages that it depends on. `bun install` of the tarballs
+// needs the registry; docs/releasing.md has the commands.
+
+const root = join(import.meta.dir, '../../..');
+/** Of a test that starts other processes, on a busy machine. */
+const processMs = 120_000;
+const folder = new TemporaryDirectory();
+const modules = join(folder.path, 'node_modules');
+const engine = `sundew-${process.platform}-${process.arch}`;
+
+function output(command: string[]) {
+  const child = Bun.spawnSync(command, { cwd: folder.path, stdio: ['ignore', 'pipe', 'pipe'], timeout: processMs });
+  return { code: child.exitCode, text: child.stdout.toString(), errors: child.stderr.toString() };
+}
+
+beforeAll(async () => {
+  mkdirSync(modules);
+  const tarballs = await buildPackages();
+  for (const [at, name] of ['sundew', engine].entries()) {
+    const target = join(modules, name);
+    mkdirSync(target);
+    const unpacked = output(['tar', '-xzf', tarballs[at] ?? '', '--strip-components=1', '-C', target]);
+    expect([unpacked.code, unpacked.errors]).toEqual([0, '']);
+  }
+  const { dependencies } = (await Bun.file(join(modules, 'sundew/package.json')).json()) as { dependencies: object };
+  for (const name of [...Object.keys(dependencies), '@types']) {
+    if (name.includes('/')) mkdirSync(join(modules, name, '..'), { recursive: true });
+    symlinkSync(join(root, 'node_modules', name), join(modules, name));
+  }
+}, processMs);
+
+afterAll(() => folder[Symbol.dispose]());
+
+const program = `
+import { type EmbeddedDatabase, open, SundewError } from 'sundew';
+import { connect, type Table } from 'sundew/client';
+
+await using db: EmbeddedDatabase = await open('./data', { settings: { storage: { reserve: 0 } } });
+const schema = {
+  document_schemas: { note: { schema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } } },
+} as const;
+const notes: Table<{ text: string }> = await db.createTable('notes', { schema });
+await notes.put('a', { text: 'a plan' }, { sync_level: 'full_text' });
+const { hits } = await notes.query({ full_text_search: { match: 'plan', field: 'text' }, order_by: [{ field: 'text' }] });
+const error = await connect('http://127.0.0.1:1', { retries: 0 }).tables().catch((thrown: unknown) => thrown);
+console.log(JSON.stringify([hits.hits[0]?._source?.text, error instanceof SundewError]));
+`;
+
+describe('the package', () => {
+  test('has neither tests nor what builds it, and every platform as an optional package', async () => {
+    const names = readdirSync(join(modules, 'sundew')).sort();
+    expect(names).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'bin',
+      'client.js',
+      'models',
+      'needs-bun.mjs',
+      'package.json',
+      'src',
+      'types',
+    ]);
+    const manifest = (await Bun.file(join(modules, 'sundew/package.json')).json()) as Record<string, object>;
+    expect(Object.keys(manifest.optionalDependencies ?? {})).toContain(engine);
+    expect(manifest).not.toHaveProperty('scripts');
+    expect(readdirSync(join(modules, engine)).some((name) => name.endsWith('.node'))).toBe(true);
+  });
+
+  test(
+    'opens a database in the process of a program, with the prebuilt engine',
+    async () => {
+      await Bun.write(join(folder.path, 'program.ts'), program);
+      const ran = output([process.execPath, 'program.ts']);
+      expect([ran.code, ran.errors, ran.text]).toEqual([0, '', '["a plan",true]\n']);
+      expect(existsSync(join(modules, 'sundew/native'))).toBe(false);
+    },
+    processMs,
+  );
+
+  test(
+    'has the types of both of its modules, and nothing of the server in them',
+    async () => {
+      await Bun.write(join(folder.path, 'typed.ts'), program);
+      const mistaken = program.replace("field: 'text' }] }", "field: 'txet' }] }");
+      await Bun.write(join(folder.path, 'mistaken.ts'), mistaken);
+      const options =
+        '--ignoreConfig --noEmit --strict --target ESNext --module Preserve --moduleResolution bundler --types bun';
+      const compile = (file: string) => output([join(root, 'node_modules/.bin/tsc'), file, ...options.split(' ')]);
+      const typed = compile('typed.ts');
+      expect([typed.code, typed.text]).toEqual([0, '']);
+      expect(compile('mistaken.ts').text).toContain('"txet"');
+      expect(existsSync(join(modules, 'sundew/types/server'))).toBe(false);
+    },
+    processMs,
+  );
+
+  test(
+    'serves by its command',
+    async () => {
+      await using server = await ChildServer.start({
+        dataDir: join(folder.path, 'served'),
+        main: join(modules, 'sundew/bin/sundew.ts'),
+        startDeadlineMs: processMs,
+      });
+      expect((await fetch(`${server.url}/db/v1/tables/t`, { method: 'POST', body: '{}' })).status).toBe(200);
+      expect((await fetch(`${server.url}/docs`)).status).toBe(200);
+    },
+    processMs,
+  );
+
+  test(
+    'gives Node the client, and says that the embedded database needs Bun',
+    async () => {
+      const node = Bun.which('node');
+      if (node === null) return;
+      await Bun.write(
+        join(folder.path, 'program.mjs'),
+        `import { connect } from 'sundew/client';
+        const error = await import('sundew').catch((thrown) => thrown);
+        console.log(typeof connect('http://127.0.0.1:1').table, error.message.includes('needs Bun'));`,
+      );
+      expect(output([node, 'program.mjs']).text).toBe('function true\n');
+    },
+    processMs,
+  );
+});
