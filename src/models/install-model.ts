@@ -1,10 +1,7 @@
 import {
-  closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
-  openSync,
   readdirSync,
   renameSync,
   rmdirSync,
@@ -14,6 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isModelName, type ModelKind } from '../protocol/inference/model-kinds.ts';
+import { syncPath } from '../storage/directory/synced-file.ts';
 import { isArchive } from './download/read-archive.ts';
 import { unpackArchive } from './download/unpack-archive.ts';
 import { digestFaults, fileDigest, filesBelow } from './file-digests.ts';
@@ -127,13 +125,4 @@ function writeManifest(folder: string, { manifest }: InstalledModel, known: Read
 function durableDigest(path: string): string {
   syncPath(path);
   return fileDigest(path);
-}
-
-function syncPath(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

@@ -8,7 +8,7 @@ import { CatalogAccessStore } from './catalog/access-store.ts';
 import { CatalogStore } from './catalog/catalog-store.ts';
 import { CatalogJobStore } from './catalog/job-store.ts';
 import { holdsChanges } from './check/range-check.ts';
-import { DataDirectory, syncDirectory } from './directory/data-directory.ts';
+import { DataDirectory } from './directory/data-directory.ts';
 import { DataDirectoryError } from './directory/data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './directory/data-format.ts';
 import { DataLock } from './directory/data-lock.ts';
@@ -16,6 +16,7 @@ import { type DirectorySecrets, openSecrets } from './directory/directory-secret
 import { bytesBelow, fileBytes, fileStamp } from './directory/disk-usage.ts';
 import { checkFileHeaders } from './directory/file-headers.ts';
 import { Removals } from './directory/removals.ts';
+import { syncPath } from './directory/synced-file.ts';
 import { RangeReader } from './reader/range-reader.ts';
 import type { CutPageRequest, CutReport, StorageCalls, StorageEvent } from './storage-calls.ts';
 import { StorageFaults } from './storage-faults.ts';
@@ -294,7 +295,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     refuseShortCatalog(directory, report.lastRangeId);
     for (const rangeId of report.behind) faults.fellBehind(rangeId);
     if (!hasFormat) writeDataFormat(directory);
-    syncDirectory(directory.root);
+    syncPath(directory.root);
     storage = new Storage({
       directory,
       lock,

@@ -1,6 +1,7 @@
 import { SQLiteError } from 'bun:sqlite';
-import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { ServiceError } from '../protocol/service-error.ts';
+import { writeSynced } from './directory/synced-file.ts';
 
 export function isSqliteError(error: unknown): boolean {
   return error instanceof SQLiteError;
@@ -99,13 +100,7 @@ function meaningOf(name: unknown, cause: Error): ServiceError | undefined {
 /** The error number with which a small synced write at `path` fails; undefined when it works. */
 function writeFailure(path: string): string | undefined {
   try {
-    const descriptor = openSync(path, 'w');
-    try {
-      writeSync(descriptor, new Uint8Array(probeBytes));
-      fdatasyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    writeSynced(path, 'w', new Uint8Array(probeBytes));
     rmSync(path, { force: true });
     return undefined;
   } catch (error) {

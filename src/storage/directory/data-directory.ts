@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RangeId } from '../write-request.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
@@ -116,15 +116,5 @@ function listDirectory(path: string): string[] {
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
     throw error;
-  }
-}
-
-/** Makes the names in a directory durable: a new file is lost with its directory entry. */
-export function syncDirectory(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

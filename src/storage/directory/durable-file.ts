@@ -1,6 +1,6 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { syncDirectory } from './data-directory.ts';
+import { syncPath, writeSynced } from './synced-file.ts';
 
 /** The text of a small file; undefined when there is none. */
 export function readIfPresent(path: string): string | undefined {
@@ -17,13 +17,7 @@ export function writeDurably(path: string, text: string, mode: number): void {
   const temporary = `${path}.new`;
   // What a crash has left there may be readable by more people than this file may be.
   rmSync(temporary, { force: true });
-  const descriptor = openSync(temporary, 'wx', mode);
-  try {
-    writeSync(descriptor, text);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  writeSynced(temporary, 'wx', text, mode);
   renameSync(temporary, path);
-  syncDirectory(dirname(path));
+  syncPath(dirname(path));
 }

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { migrate, pageBytes } from '../connection.ts';
+import { writeSynced } from '../directory/synced-file.ts';
 import type { RangeId } from '../write-request.ts';
 import { rangeMigrations } from './range-migrations.ts';
 
@@ -12,13 +12,7 @@ const [readVersionByte, writeVersionByte, walVersion] = [18, 19, 2];
  * nine for a new file, its switch to WAL and two transactions.
  */
 export function writeNewRangeFile(path: string, rangeId: RangeId, generation: number, firstSequence: number): void {
-  const descriptor = openSync(path, 'wx');
-  try {
-    writeSync(descriptor, emptyRange(rangeId, generation, firstSequence));
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  writeSynced(path, 'wx', emptyRange(rangeId, generation, firstSequence));
 }
 
 export function newRangeFileBytes(): number {

@@ -1,8 +1,9 @@
 import type { Database } from 'bun:sqlite';
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type Migration, openWriter } from '../connection.ts';
+import { extendSynced, syncPath } from '../directory/synced-file.ts';
 import { translateStorageError } from '../storage-error.ts';
 import type { DiskCondition } from '../writer/disk-space.ts';
 import { inspectWal } from './wal-inspection.ts';
@@ -158,12 +159,7 @@ export class WalMaintenance {
   /** Makes durable what `copyUnsynced` has copied, if it has. */
   syncCopy(): void {
     if (!this.#hasUnsyncedCopy) return;
-    const descriptor = openSync(this.#path, 'r+');
-    try {
-      fdatasyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    syncPath(this.#path);
     this.#hasUnsyncedCopy = false;
   }
 
@@ -215,11 +211,9 @@ export class WalMaintenance {
 /** What does not fit is given back: space ahead only saves time. */
 function extend(descriptor: number, size: number, target: number): void {
   try {
-    writeSync(descriptor, new Uint8Array(target - size), 0, target - size, size);
-    fdatasyncSync(descriptor);
+    extendSynced(descriptor, size, new Uint8Array(target - size));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
-    ftruncateSync(descriptor, size);
   }
 }
 
@@ -235,12 +229,7 @@ function emptyLog(database: Database, path: string): DiskCondition {
     const reported = translateStorageError(error, `${path}-wal-probe`);
     const code = reported instanceof ServiceError ? reported.code : undefined;
     if (code !== 'insufficient_storage' && code !== 'read_only') throw error;
-    const descriptor = openSync(`${path}-wal`, 'r');
-    try {
-      fdatasyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    syncPath(`${path}-wal`);
     return code === 'read_only' ? 'read_only' : 'full';
   }
 }

@@ -1,17 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fdatasyncSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fstatSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { MiB } from '../../lib/units.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
+import { extendSynced } from '../directory/synced-file.ts';
 
 /** What the disk takes at present. `full` and `read_only` hold from the first write that fails to the next that works. */
 export type DiskCondition = 'writable' | 'full' | 'read_only';
@@ -102,15 +93,9 @@ export class DiskSpace {
 
   #extend(descriptor: number, size: number): number {
     const bytes = Math.min(stepBytes, this.#reserveBytes - size);
-    try {
-      // Random bytes, because a file system that compresses would hold no room with zeros.
-      writeSync(descriptor, randomBytes(bytes));
-      fdatasyncSync(descriptor);
-      return size + bytes;
-    } catch (error) {
-      ftruncateSync(descriptor, size);
-      throw error;
-    }
+    // Random bytes, because a file system that compresses would hold no room with zeros.
+    extendSynced(descriptor, size, randomBytes(bytes));
+    return size + bytes;
   }
 
   #remove(): void {
