@@ -113,6 +113,11 @@ export class RangeWriter {
     return bytes;
   }
 
+  /** Frees the memory of pages that are in the file or its log. */
+  dropPages(): void {
+    this.#database.run('PRAGMA shrink_memory');
+  }
+
   get inTransaction(): boolean {
     return this.#stateAtBegin !== undefined;
   }

@@ -1,14 +1,16 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { CatalogQueries } from '../catalog/catalog-queries.ts';
-import { type DataDirectory, syncDirectory } from '../directory/data-directory.ts';
+import type { DataDirectory } from '../directory/data-directory.ts';
 import { takeAway } from '../directory/removals.ts';
+import { syncPath } from '../directory/synced-file.ts';
 import { writeNewRangeFile } from '../range/new-range-file.ts';
 import { rangeMigrations } from '../range/range-migrations.ts';
 import { RangeWriter } from '../range/range-writer.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
 import type { DiskCondition } from './disk-space.ts';
+import { PageCaches } from './page-caches.ts';
 
 /** A range that the writer has open. */
 export interface WritableRange {
@@ -21,6 +23,9 @@ export interface WritableRange {
   /** Acknowledged changes that it lacks, at least. */
   readonly missingChanges: number;
 }
+
+/** Ranges that keep pages in memory; each some hundred kilobytes after a few writes. */
+const cachedRangesMax = 256;
 
 /** What the owner of the open ranges hears. */
 interface RangeEvents {
@@ -36,6 +41,7 @@ export class WritableRanges {
   readonly #catalog: CatalogQueries;
   readonly #events: RangeEvents;
   readonly #open = new Map<RangeId, WritableRange>();
+  readonly #caches = new PageCaches(cachedRangesMax);
   /** Kept so that nothing closes them, which would copy their logs. */
   readonly #left: WritableRange[] = [];
 
@@ -52,14 +58,16 @@ export class WritableRanges {
     rmSync(this.#directory.rangeDirectory(rangeId), { recursive: true, force: true });
     mkdirSync(directory, { recursive: true });
     writeNewRangeFile(this.#directory.documentsFile(rangeId, generation), rangeId, generation, firstSequence);
-    for (const path of [directory, this.#directory.rangeDirectory(rangeId), this.#directory.ranges])
-      syncDirectory(path);
+    for (const path of [directory, this.#directory.rangeDirectory(rangeId), this.#directory.ranges]) syncPath(path);
   }
 
   get(rangeId: RangeId): WritableRange {
     const open = this.#open.get(rangeId);
-    open?.wal.syncCopy();
-    if (open) return open;
+    if (open) {
+      open.wal.syncCopy();
+      this.#caches.use(open.file);
+      return open;
+    }
     const record = this.#catalog.range(rangeId);
     if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
     const path = this.#directory.documentsFile(rangeId, record.generation);
@@ -77,6 +85,7 @@ export class WritableRanges {
     if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);
     const range: WritableRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };
     this.#open.set(rangeId, range);
+    this.#caches.use(file);
     return range;
   }
 
@@ -93,6 +102,7 @@ export class WritableRanges {
     const range = this.#open.get(rangeId);
     if (!range) return;
     this.#open.delete(rangeId);
+    this.#caches.forget(range.file);
     range.wal.finish(isSynced);
     range.file.close();
   }
@@ -102,12 +112,15 @@ export class WritableRanges {
     const range = this.#open.get(rangeId);
     if (!range) return;
     this.#open.delete(rangeId);
+    this.#caches.forget(range.file);
     this.#left.push(range);
   }
 
   /** Closes a range and takes its files away; returns where they wait for their removal. */
   remove(rangeId: RangeId): string | undefined {
-    this.#open.get(rangeId)?.file.discard();
+    const range = this.#open.get(rangeId);
+    if (range) this.#caches.forget(range.file);
+    range?.file.discard();
     this.#open.delete(rangeId);
     return takeAway(this.#directory, rangeId);
   }
