@@ -11,7 +11,7 @@ use sundew_engine::full_text::{DerivedIndex, TextIndex};
 
 const SEED: u64 = 20_261_121;
 const DOCUMENTS: usize = 12_000;
-/// Documents of 10,000 that have the word.
+/// Documents of 10,000 that have the word, where it occurs at all.
 const WORDS: [(&str, usize); 8] = [
     ("alder", 6_000),
     ("birch", 3_000),
@@ -39,10 +39,18 @@ struct Corpus {
 fn corpus() -> Corpus {
     println!("seed {SEED}");
     let mut random = Random::new(SEED);
+    // The postings of these two end and begin in the middle of a segment.
+    let occurs = |word: &str, at: usize| match word {
+        "birch" => at < 7_000,
+        "cedar" => at >= 5_000,
+        _ => true,
+    };
     let documents: Vec<Document> = (0..DOCUMENTS)
-        .map(|_| {
-            let counts =
-                WORDS.map(|(_, share)| if random.below(10_000) < share { 1 + random.below(3) as u32 } else { 0 });
+        .map(|at| {
+            let counts = WORDS.map(|(word, share)| {
+                let has = random.below(10_000) < share && occurs(word, at);
+                if has { 1 + random.below(3) as u32 } else { 0 }
+            });
             // Lengths up to 39 are kept as they are.
             let length = counts.iter().sum::<u32>() + 1 + random.below(15) as u32;
             Document { counts, length, group: random.below(1_000), is_deleted: random.below(20) == 0 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tantivy::columnar::{Column, StrColumn};
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
+use tantivy::schema::Field;
 use tantivy::{DocId, Searcher, SegmentReader};
 
 use super::errors::{damaged, tantivy_failed};
@@ -26,6 +28,7 @@ pub struct SegmentColumns {
     fences: OnceLock<KeyFences>,
     least_key_ranks: OnceLock<Vec<u64>>,
     blocks_by_key: OnceLock<Vec<u32>>,
+    least_norms: Mutex<Vec<(Field, u8)>>,
 }
 
 impl SegmentColumns {
@@ -42,6 +45,7 @@ impl SegmentColumns {
             fences: OnceLock::new(),
             least_key_ranks: OnceLock::new(),
             blocks_by_key: OnceLock::new(),
+            least_norms: Mutex::default(),
         })
     }
 
@@ -72,6 +76,18 @@ impl SegmentColumns {
             };
             docs.chunks(BLOCK_DOCS).map(least).collect()
         })
+    }
+
+    /// The norm of the shortest text of a field, whose norms these are. Documents without the field have none.
+    pub fn least_norm(&self, field: Field, norms: &FieldNormReader) -> u8 {
+        let mut known = self.least_norms.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, least)) = known.iter().find(|(of, _)| *of == field) {
+            return *least;
+        }
+        let least =
+            (0..norms.num_docs()).map(|doc| norms.fieldnorm_id(doc)).filter(|norm| *norm > 0).min().unwrap_or(0);
+        known.push((field, least));
+        least
     }
 
     pub fn fences(&self) -> &KeyFences {

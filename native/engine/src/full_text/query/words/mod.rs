@@ -2,4 +2,5 @@
 
 pub mod word_positions;
 pub mod word_search;
+pub mod word_unions;
 pub mod word_walks;

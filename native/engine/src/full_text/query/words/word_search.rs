@@ -1,8 +1,7 @@
 //! Unions and intersections of words, the shape of most queries, walked over blocks of postings.
 //!
 //! Tantivy looks each word up twice, for its frequency and for its postings, and boxes a scorer of 1 KB for each: of
-//! rare words that is most of a query's time. Here a word is looked up once. Unions are taken here when
-//! few of their matches are let through; Tantivy's WAND serves the others.
+//! rare words that is most of a query's time. Here a word is looked up once.
 
 use std::sync::Arc;
 
@@ -19,11 +18,13 @@ use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::ranked::cost_model::nanos_of_words;
 use crate::full_text::query::run::statistics::RangeStatistics;
+use crate::full_text::query::words::word_unions::unite;
 use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each};
+use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
-/// Unions of at most this many matches are gathered as a whole.
-const GATHERED_MAX: f64 = 2_048.0;
+/// Unions of at most this many postings are gathered as a whole.
+const GATHERED_MAX: u64 = 2_048;
 
 /// Looking for one document in a word's postings costs about as much as reading this many of them.
 const SEEK_COST: u64 = 6;
@@ -73,13 +74,6 @@ impl<'q> FoundWords<'q> {
     pub fn expected_nanos(&self) -> u64 {
         let documents: Vec<u64> = self.words.iter().map(|word| word.documents).collect();
         nanos_of_words(self.every, &documents)
-    }
-
-    /// Whether a `WordSearch` is the cheapest search where `through` of all documents are let through.
-    pub fn is_better_than_wand(&self, through: u64, all: u64) -> bool {
-        let documents: u64 = self.words.iter().map(|word| word.documents).sum();
-        let gathered = documents as f64 * through as f64 / all.max(1) as f64;
-        (self.every && self.words.len() > 1) || gathered <= GATHERED_MAX || through * SEEK_COST <= documents
     }
 
     pub fn into_search(self, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<WordSearch> {
@@ -151,8 +145,7 @@ impl WordSearch {
     /// raises. `bits`, where they are known, hold all that is let through.
     pub fn for_each(
         &self,
-        reader: &SegmentReader,
-        segment: usize,
+        (segment, reader, columns): (usize, &SegmentReader, &SegmentColumns),
         threshold: Score,
         bits: Option<&BitSet>,
         deadline: &Deadline,
@@ -161,7 +154,7 @@ impl WordSearch {
         if deadline.is_due() {
             return Err(deadline.error());
         }
-        let mut cursors = self.cursors(reader, segment).map_err(tantivy_failed)?;
+        let mut cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
         if cursors.is_empty() || (self.every && cursors.len() < self.words.len()) {
             return Ok(());
         }
@@ -178,6 +171,7 @@ impl WordSearch {
                     if lets_through(doc) { visit(doc, score) } else { threshold }
                 })
             }
+            _ if read > GATHERED_MAX => unite(&mut cursors, lets_through, threshold, deadline, visit),
             _ => {
                 let mut threshold = threshold;
                 for (doc, score) in gather(&mut cursors, lets_through, deadline)? {
@@ -191,7 +185,12 @@ impl WordSearch {
     }
 
     /// Of the words that the segment has.
-    fn cursors(&self, reader: &SegmentReader, segment: usize) -> tantivy::Result<Vec<WordCursor<'_>>> {
+    fn cursors(
+        &self,
+        segment: usize,
+        reader: &SegmentReader,
+        columns: &SegmentColumns,
+    ) -> tantivy::Result<Vec<WordCursor<'_>>> {
         let mut cursors: Vec<WordCursor<'_>> = Vec::with_capacity(self.words.len());
         let mut last: Option<(Field, FieldNormReader)> = None;
         for word in &self.words {
@@ -205,7 +204,8 @@ impl WordSearch {
             };
             last = Some((found.field, norms.clone()));
             let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
-            cursors.push(WordCursor { blocks, norms, weight: &word.weight });
+            let least_norm = columns.least_norm(found.field, &norms);
+            cursors.push(WordCursor { blocks, norms, weight: &word.weight, least_norm });
         }
         Ok(cursors)
     }

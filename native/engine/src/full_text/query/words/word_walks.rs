@@ -32,33 +32,39 @@ pub struct WordCursor<'a> {
     pub blocks: BlockSegmentPostings,
     pub norms: FieldNormReader,
     pub weight: &'a Bm25Weight,
+    /// Of the shortest text of the field in the segment.
+    pub least_norm: u8,
 }
 
 impl WordCursor<'_> {
     /// Of the document at `at` of the block.
-    fn score(&self, at: usize) -> Score {
+    pub fn score(&self, at: usize) -> Score {
         self.weight.score(self.norms.fieldnorm_id(self.blocks.doc(at)), self.blocks.freq(at))
     }
 
-    fn block_max_score(&mut self) -> Score {
+    pub fn block_max_score(&mut self) -> Score {
         self.blocks.block_max_score(&self.norms, self.weight)
     }
 
     /// The score of `doc` if it is there; documents ascend.
-    fn seek(&mut self, doc: DocId) -> Option<Score> {
+    pub fn seek(&mut self, doc: DocId) -> Option<Score> {
         let at = self.blocks.seek(doc);
         (self.blocks.doc(at) == doc).then(|| self.score(at))
     }
 }
 
 /// Looks at the clock once in a while.
-struct Watch<'a> {
+pub struct Watch<'a> {
     deadline: &'a Deadline,
     blocks: usize,
 }
 
-impl Watch<'_> {
-    fn block(&mut self) -> Result<(), EngineError> {
+impl<'a> Watch<'a> {
+    pub fn new(deadline: &'a Deadline) -> Self {
+        Self { deadline, blocks: 0 }
+    }
+
+    pub fn block(&mut self) -> Result<(), EngineError> {
         self.blocks += 1;
         if self.blocks & (BLOCKS_BETWEEN_LOOKS - 1) == 0 && self.deadline.is_due() {
             return Err(self.deadline.error());
@@ -102,7 +108,7 @@ pub fn gather(
     lets_through: impl Fn(DocId) -> bool,
     deadline: &Deadline,
 ) -> Result<Vec<(DocId, Score)>, EngineError> {
-    let mut watch = Watch { deadline, blocks: 0 };
+    let mut watch = Watch::new(deadline);
     let mut found: Vec<(DocId, Score)> = Vec::new();
     for cursor in cursors.iter_mut() {
         while !cursor.blocks.docs().is_empty() {
@@ -135,7 +141,7 @@ pub fn intersect(
 ) -> Result<(), EngineError> {
     let [first, second, others @ ..] = cursors else { return Ok(()) };
     let others_max = others.iter().map(|other| other.weight.max_score()).sum();
-    let mut watch = Watch { deadline, blocks: 0 };
+    let mut watch = Watch::new(deadline);
     let mut pair = Pair::new(first, second, others_max);
     while pair.advance(threshold) {
         watch.block()?;

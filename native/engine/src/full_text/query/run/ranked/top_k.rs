@@ -73,10 +73,7 @@ impl TopKQuery {
         };
         let mut found = FoundWords::of(&**scored, view, statistics).map_err(tantivy_failed)?;
         let is_unfiltered = compiled.conditions.is_empty();
-        let (through, all) = let_through(view, known.as_deref());
-        let is_for_words = found.as_ref().is_some_and(|found| found.is_better_than_wand(through, all));
         if (is_unfiltered || known.is_some())
-            && is_for_words
             && let Some(found) = found.take()
         {
             deadline.expect(found.expected_nanos() / statistics.ranges())?;
@@ -143,12 +140,6 @@ impl TopKBuilder<'_, '_, '_> {
         let apart = Some(Apart { points, conditions, share });
         Ok(TopKQuery { search: HitSource::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
     }
-}
-
-/// How many documents what is known lets through, and of how many.
-fn let_through(view: &RangeView, known: Option<&[Arc<BitSet>]>) -> (u64, u64) {
-    let all = view.searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum();
-    (known.map_or(all, |bits| bits.iter().map(|bits| bits.len() as u64).sum()), all)
 }
 
 /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.

@@ -14,6 +14,7 @@ use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible
 use crate::full_text::query::run::ranked::seek_scorer::SeekScorer;
 use crate::full_text::query::run::ranked::segment_top::SegmentTop;
 use crate::full_text::query::run::ranked::top_k::{Apart, Conditions, HitSource, TopKQuery};
+use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
 /// Scoring one document by itself costs about as much as this many steps of a walk.
@@ -32,6 +33,7 @@ fn below_rounded(rounded: Score) -> Score {
 /// One segment of the search.
 struct SegmentSearch<'a> {
     reader: &'a SegmentReader,
+    columns: &'a SegmentColumns,
     visible: Visible<'a>,
     query: &'a TopKQuery,
     /// Above this total, not every match need be counted.
@@ -64,7 +66,7 @@ pub fn collect_top_k(
         }
         let mut top = SegmentTop::new(columns, segment, wanted, floor);
         let visible = Visible::new(reader, columns, plan);
-        let search = SegmentSearch { reader, visible, query, count_up_to, deadline };
+        let search = SegmentSearch { reader, columns, visible, query, count_up_to, deadline };
         let visited = search.run(segment as usize, &mut top, &mut collected);
         collected.note_end(visited, plan, deadline)?;
         collected.max_score = collected.max_score.max(top.max_score);
@@ -111,7 +113,9 @@ impl SegmentSearch<'_> {
                     |_| true,
                     top,
                     collected,
-                    |first, visit| words.for_each(self.reader, segment, first, bits, self.deadline, visit),
+                    |first, visit| {
+                        words.for_each((segment, self.reader, self.columns), first, bits, self.deadline, visit)
+                    },
                 );
             }
             HitSource::Weight { weight, skips, apart } => (&**weight, *skips && self.count_up_to < u64::MAX, apart),
