@@ -97,6 +97,9 @@ export const limits = {
   /** Chunks of one document, and the bytes of their vectors. */
   documentChunksMax: 4_096,
   documentVectorsBytesMax: 8 * MiB,
+  /** Documents in one batch of a producer that is asked for each of them by itself. */
+  producerBatchItems: 8,
+  artifactsPerTableMax: 64,
   /** Tries of a text that its embedder refuses, before it is left until its document changes. */
   enrichmentAttemptsMax: 4,
   /** Batches of documents that were there before their index that are embedded at one time. */

@@ -31,5 +31,26 @@ export async function cutText(text: string, chunker: ChunkerConfig): Promise<Tex
 
 function piecesOf(text: string, chunker: ChunkerConfig): Iterable<TextPiece> {
   if (chunker.by === 'tokens') return fixedChunks(text, chunker);
+  if (chunker.by === 'characters') return windowsOf(text, chunker.size, chunker.overlap);
   return text.trim() === '' ? [] : [{ start: 0, end: text.length }];
+}
+
+/** Windows of `size` characters, each of which begins `overlap` characters before the end of the one in front. */
+function* windowsOf(text: string, size: number, overlap: number): Generator<TextPiece> {
+  let start = 0;
+  while (start < text.length) {
+    const end = forward(text, start, size);
+    if (text.slice(start, end).trim() !== '') yield { start, end };
+    if (end >= text.length) return;
+    start = forward(text, start, size - overlap);
+  }
+}
+
+/** The place `characters` characters behind `from`; a pair of surrogates is one. */
+function forward(text: string, from: number, characters: number): number {
+  let place = from;
+  for (let count = 0; count < characters && place < text.length; count += 1) {
+    place += (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return place;
 }

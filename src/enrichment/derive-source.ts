@@ -1,15 +1,30 @@
-import type { ManagedSource } from '../index-kinds/managed-source.ts';
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
+import { readAsset } from '../lib/parts/asset-part.ts';
+import { readChunkSet } from '../lib/parts/chunk-set-part.ts';
+import { formOfBody, partForm } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { onlyImage } from './media/only-image.ts';
 import type { TemplateContent, TemplateMedium } from './media/template-media.ts';
+import type { SourceContent } from './part-maker.ts';
 import type { RenderedPart } from './template/render-template.ts';
 
-/** The source of a vector in a document: a text, an image, nothing, or a value that cannot be embedded. */
+/** Where a part has its source: an artifact of the document, or a template, or a member of the document. */
+export interface PartSource {
+  readonly field: string | undefined;
+  readonly template: string | undefined;
+  /** The part of another artifact; it comes in place of the document. */
+  readonly artifact?: number | undefined;
+  /** Texts with media among them are `taken` from templates, or a text is the address of what it `names`; else one of either. */
+  readonly media?: 'taken' | 'named' | undefined;
+}
+
+/** The source of a part in a document: a text, an image, other content, nothing, or a value that nothing can be made of. */
 export type Source =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'image'; readonly image: TemplateMedium }
+  /** Chunks, or texts with images and sounds. */
+  | { readonly kind: 'content'; readonly content: SourceContent }
   | { readonly kind: 'none' }
   | { readonly kind: 'invalid'; readonly error: ServiceError };
 
@@ -29,19 +44,41 @@ const none: Source = { kind: 'none' };
  */
 export function sourceOf(
   body: Uint8Array,
-  source: Pick<ManagedSource, 'field' | 'template'>,
+  source: PartSource,
   templates: SourceTemplates,
   call: InferenceCall,
+  artifacts?: ReadonlyMap<number, Uint8Array>,
 ): Source | Promise<Source> {
-  const document: unknown = JSON.parse(decoder.decode(body));
   try {
-    if (source.template === undefined) return sourceWith(valueAt(document, source.field ?? '$'));
+    if (source.artifact !== undefined) {
+      const artifact = artifacts?.get(source.artifact);
+      return artifact === undefined ? none : ofArtifact(artifact, source, templates, call);
+    }
+    const document: unknown = JSON.parse(decoder.decode(body));
+    if (source.template === undefined) return ofText(valueAt(document, source.field ?? '$'), source, templates, call);
     const parts = templates.render(source.template, document);
     const texts = parts.filter((part) => typeof part === 'string');
-    return texts.length === parts.length ? sourceWith(texts.join('').trim()) : withMedia(parts, templates, call);
+    if (texts.length === parts.length && source.media !== 'named') return sourceWith(texts.join('').trim());
+    return withMedia(parts, source, templates, call);
   } catch (error) {
     return invalid(error);
   }
+}
+
+/** Of chunks their set, of an asset its text. */
+function ofArtifact(artifact: Uint8Array, source: PartSource, templates: SourceTemplates, call: InferenceCall) {
+  if (formOfBody(artifact) !== partForm.chunkSet) {
+    return ofText(decoder.decode(readAsset(artifact).value), source, templates, call);
+  }
+  const chunks = readChunkSet(artifact);
+  const content: SourceContent = { parts: chunks.map(({ text }) => text), chunks };
+  return chunks.length === 0 ? none : ({ kind: 'content', content } as const);
+}
+
+/** Where a text names what is wanted, that takes its place. */
+function ofText(text: string | undefined, source: PartSource, templates: SourceTemplates, call: InferenceCall) {
+  if (source.media !== 'named' || text === undefined || text.trim() === '') return sourceWith(text);
+  return withMedia([{ url: text.trim(), as: undefined }], source, templates, call);
 }
 
 /**
@@ -50,7 +87,7 @@ export function sourceOf(
  */
 export function writtenTextOf(
   body: string,
-  { field, template }: Pick<ManagedSource, 'field' | 'template'>,
+  { field, template }: Pick<PartSource, 'field' | 'template'>,
   templates: Pick<SourceTemplates, 'render'>,
 ): string | undefined {
   try {
@@ -66,6 +103,7 @@ export function writtenTextOf(
 
 async function withMedia(
   parts: readonly RenderedPart[],
+  { media }: PartSource,
   { resolve }: SourceTemplates,
   call: InferenceCall,
 ): Promise<Source> {
@@ -73,7 +111,11 @@ async function withMedia(
     if (resolve === undefined) {
       throw new ServiceError('invalid_media', 'this database was opened without a reader of media');
     }
-    const content = onlyImage(await resolve(parts, call), 'a template of an index');
+    const resolved = await resolve(parts, call);
+    if (media !== undefined && resolved.some((each) => typeof each !== 'string')) {
+      return { kind: 'content', content: { parts: resolved } };
+    }
+    const content = onlyImage(resolved, 'a template of an index');
     return typeof content === 'string' ? sourceWith(content.trim()) : { kind: 'image', image: content };
   } catch (error) {
     // A document that ends the process which reads it must not keep the others waiting.

@@ -1,19 +1,24 @@
 import { type Caller, serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
+import type { ArtifactConfig, ArtifactDefinition } from '../index-kinds/artifact-config.ts';
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
+import type { IndexEnrichments } from '../index-kinds/index-enrichments.ts';
 import { type ManagedSource, managedSourceOf } from '../index-kinds/managed-source.ts';
-import type { OpenPartProducer } from '../indexing/part-producer.ts';
+import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/part-producer.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { type Embedder, probeEmbedder } from '../inference/providers/embedder.ts';
+import type { Provider } from '../inference/providers/provider.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { ProviderConfig } from '../provider-config/provider-config.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
+import { artifactPart, embedderConfigOf } from './artifact-part.ts';
 import { BackfillLane } from './backfill-lane.ts';
 import type { SourceTemplates } from './derive-source.ts';
 import type { TemplateMedia } from './media/template-media.ts';
+import { vectorPart } from './part-batch.ts';
 import { partDefinition } from './part-definition.ts';
 import { PartFollower } from './part-follower.ts';
 import { precomputeParts } from './precompute.ts';
@@ -22,15 +27,29 @@ import { Templates } from './template/templates.ts';
 interface EnrichmentDeps {
   /** Throws `ServiceError` where the configuration leads to no embedder. */
   readonly embedderOf: (config: ProviderConfig) => Embedder;
+  readonly providerOf: (config: ProviderConfig) => Provider;
   /** Reads what templates name; without it, media are refused. */
   readonly media: Pick<TemplateMedia, 'resolve'> | undefined;
   readonly log: RangeLog;
   readonly clock: Clock;
-  readonly onFailed: (definition: IndexDefinition, error: unknown, attempt: number) => void;
+  readonly onFailed: (definition: { readonly name: string }, error: unknown, attempt: number) => void;
   readonly onProduced: (texts: number) => void;
 }
 
-/** Makes the vectors of managed indexes: checks what they are made by, and keeps them up with their documents. */
+/** An embedder that is asked what it makes. */
+type Probed = Pick<ManagedSource, 'embedder'> & Partial<Pick<ManagedSource, 'together'>>;
+
+/** What is made of the documents of a table. */
+export interface EnrichedTable {
+  readonly indexes: readonly { readonly definition: IndexDefinition }[];
+  /** Each behind the one that it is made from. */
+  readonly artifacts: readonly ArtifactDefinition[];
+}
+
+/**
+ * Makes the vectors of managed indexes and the artifacts of enrichments: checks what they are made by, and keeps them up with
+ * their documents.
+ */
 export class Enrichment {
   readonly #deps: EnrichmentDeps;
   readonly #templates: Templates;
@@ -52,12 +71,18 @@ export class Enrichment {
    * The configuration of an index that is about to be created, with the length of the vectors that its embedder makes. One
    * that cannot be asked now leaves an index whose length is given waiting for it. Throws `ServiceError` with what is wrong.
    */
-  async prepare(config: CheckedIndexConfig, caller: Caller): Promise<CheckedIndexConfig> {
+  async prepare(given: CheckedIndexConfig, caller: Caller): Promise<CheckedIndexConfig> {
+    const enrichments: IndexEnrichments = [];
+    for (const each of given.enrichments) {
+      enrichments.push(typeof each === 'string' ? each : await this.prepareArtifact(each, caller));
+    }
+    const config = { ...given, enrichments };
     if (config.type !== 'embeddings') return config;
     const source = managedSourceOf(config);
     if (!source) return config;
     if (source.template !== undefined) this.#templates.check(source.template);
-    const made = await this.#probe(config, source, caller);
+    const isKnown = config.sparse || config.dimension !== unknownDimension;
+    const made = await this.#probe(source, isKnown, caller);
     if (made === undefined) return config;
     if (config.sparse !== made.sparse) {
       const kinds = made.sparse ? 'sparse vectors: set `sparse` to true' : 'dense vectors: leave `sparse` out';
@@ -73,10 +98,17 @@ export class Enrichment {
 
   /** Follows the documents of a range for an index; undefined for one whose vectors the server does not make. */
   readonly open: OpenPartProducer = (range, definition) => {
-    const { log, clock, onFailed, onProduced, embedderOf } = this.#deps;
-    const part = partDefinition(definition, embedderOf);
-    if (!part) return undefined;
-    const deps = {
+    const part = partDefinition(definition, this.#deps.embedderOf);
+    return part && new PartFollower(this.#followerDeps(definition), range, vectorPart(part));
+  };
+
+  /** Follows the documents of a range for an enrichment. */
+  readonly openArtifact: OpenArtifactProducer = (range, definition) =>
+    new PartFollower(this.#followerDeps(definition), range, artifactPart(definition, this.#deps));
+
+  #followerDeps(definition: { readonly name: string }) {
+    const { log, clock, onFailed, onProduced } = this.#deps;
+    return {
       log,
       clock,
       lane: this.#lane,
@@ -84,8 +116,28 @@ export class Enrichment {
       onFailed: (error: unknown, attempt: number) => onFailed(definition, error, attempt),
       onProduced,
     };
-    return new PartFollower(deps, range, part);
-  };
+  }
+
+  /**
+   * The configuration of an enrichment that is about to be created, with the length of the vectors that its embedder makes.
+   * Throws `ServiceError` with what is wrong.
+   */
+  async prepareArtifact(config: ArtifactConfig, caller: Caller): Promise<ArtifactConfig> {
+    if (config.template !== undefined) this.#templates.check(config.template);
+    artifactPart({ name: config.name, partId: 0, config, source: undefined, index: undefined }, this.#deps);
+    if (config.kind !== 'embedding') return config;
+    const { expected_dims: expected } = config;
+    const made = await this.#probe({ embedder: embedderConfigOf(config) }, expected !== undefined, caller);
+    if (made === undefined) return config;
+    if (made.sparse) {
+      throw new ServiceError('invalid_request', 'an embedding is a dense vector; its embedder makes sparse ones');
+    }
+    if (expected !== undefined && expected !== made.dimension) {
+      const message = `\`expected_dims\` is ${expected}, but the embedder makes vectors of ${made.dimension}`;
+      throw new ServiceError('invalid_request', message);
+    }
+    return { ...config, expected_dims: made.dimension };
+  }
 
   /**
    * The rows of a write to one range with the parts of its documents, made before anything is written. Throws
@@ -94,24 +146,26 @@ export class Enrichment {
   precompute(
     frame: Uint8Array<ArrayBuffer>,
     stored: RangeReader,
-    definitions: readonly IndexDefinition[],
+    { indexes, artifacts }: EnrichedTable,
     caller: Caller,
   ): Promise<Uint8Array<ArrayBuffer>> {
-    const parts = definitions.flatMap((definition) => partDefinition(definition, this.#deps.embedderOf) ?? []);
+    const parts = [
+      ...artifacts.map((artifact) => artifactPart(artifact, this.#deps)),
+      ...indexes.flatMap(({ definition }) => partDefinition(definition, this.#deps.embedderOf) ?? []).map(vectorPart),
+    ];
     if (parts.length === 0) return Promise.resolve(frame);
     return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller });
   }
 
   /** What the embedder makes; undefined when it does not answer now, and need not. */
-  async #probe(config: CheckedIndexConfig, { embedder, together }: ManagedSource, caller: Caller) {
+  async #probe({ embedder, together }: Probed, isKnown: boolean, caller: Caller) {
     try {
       // Whoever may change the table may have its index embed, without a grant for inference.
       const call = { caller: serverCaller(caller.requestId, caller.signal), signal: caller.signal };
-      return await probeEmbedder(this.#deps.embedderOf(embedder), call, { together });
+      return await probeEmbedder(this.#deps.embedderOf(embedder), call, { together: together === true });
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
       if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);
-      const isKnown = config.type === 'embeddings' && (config.sparse || config.dimension !== unknownDimension);
       if (isKnown) return undefined;
       throw error;
     }

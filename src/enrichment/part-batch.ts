@@ -2,32 +2,17 @@ import { limits } from '../config/limits.ts';
 import type { InferenceCall } from '../inference/admission.ts';
 import type { EmbedItem } from '../inference/embeddings/embed-items.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
-import { must } from '../lib/assert.ts';
+import { assert, must } from '../lib/assert.ts';
 import { readDenseSet } from '../lib/parts/dense-set-part.ts';
 import { formOfBody, partForm } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
+import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
 import type { TemplateMedium } from './media/template-media.ts';
 import type { PartDefinition } from './part-definition.ts';
 import type { PartOutcome } from './part-outcome.ts';
 import { type Piece, piecesOf } from './text-pieces.ts';
-
-/** A document as it was read. */
-export interface DocumentRow {
-  readonly ordinal: number;
-  readonly key: Uint8Array;
-  readonly sequence: number;
-  readonly body: Uint8Array;
-}
-
-/** The part that a document has. */
-export interface HeldPart {
-  /** What it was made from; undefined where nobody has said it. */
-  readonly hash: Uint8Array | undefined;
-  /** Reads it whole. */
-  body(): Uint8Array | undefined;
-}
 
 /** What a document's part will be made of: vectors by the names of their texts. */
 type Plan =
@@ -49,7 +34,7 @@ interface WantedItem {
 const recentMax = 256;
 
 /** Texts of documents on their way to an embedder, each of them once. */
-export class PartBatch {
+class PartBatch implements Batch {
   readonly #definition: PartDefinition;
   readonly #recent: Map<string, Vector>;
   readonly #rows: { row: DocumentRow; known: PartOutcome | Plan }[] = [];
@@ -70,12 +55,12 @@ export class PartBatch {
   }
 
   get isFull(): boolean {
-    const hasTexts = this.textCount >= limits.enrichmentBatchItems || this.#bytes >= limits.enrichmentBatchBytes;
+    const hasTexts = this.sourceCount >= limits.enrichmentBatchItems || this.#bytes >= limits.enrichmentBatchBytes;
     return hasTexts || this.#vectorBytes >= limits.documentVectorsBytesMax;
   }
 
   /** Texts that have to be embedded. */
-  get textCount(): number {
+  get sourceCount(): number {
     return this.#texts.size + this.#togetherCount;
   }
 
@@ -84,6 +69,7 @@ export class PartBatch {
     const settle = (known: PartOutcome | Plan) => void this.#rows.push({ row, known });
     if (source.kind === 'none') return settle({ kind: 'none' });
     if (source.kind === 'invalid') return settle({ kind: 'failed', error: source.error, isFinal: true });
+    assert(source.kind !== 'content', 'an index embeds a text or an image');
     const { fingerprintOfSource, chunker } = this.#definition;
     const item = source.kind === 'text' ? source.text : imageItem(source.image);
     // No text begins like this one: control characters have no place in a media type.
@@ -217,4 +203,14 @@ function imageInChunks(): ServiceError {
 
 function nameOf(hash: Uint8Array): string {
   return Buffer.from(hash).toString('base64');
+}
+
+/** The vectors of a managed index, as a follower makes them. */
+export function vectorPart(definition: PartDefinition): FollowedPart {
+  const { partId, source, fingerprint } = definition;
+  const batches = () => {
+    const recent = new Map<string, Vector>();
+    return () => new PartBatch(definition, recent);
+  };
+  return { partId, source, fingerprint, batches };
 }

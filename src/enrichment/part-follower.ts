@@ -10,12 +10,11 @@ import { partDeleteBody } from '../lib/parts/part-body.ts';
 import { cursorKey } from '../lib/parts/part-notes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
+import type { FeedRows } from '../storage/reader/change-feed.ts';
 import type { BackfillLane } from './backfill-lane.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
-import type { Vector } from './embed-texts.ts';
 import { Failures, type NoteChange } from './failures.ts';
-import { type DocumentRow, type HeldPart, PartBatch } from './part-batch.ts';
-import type { PartDefinition } from './part-definition.ts';
+import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
 import { type Cursor, noteBytes, openCursor } from './part-notes.ts';
 import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
 import { backfillProgress, coveredThrough, nextWork, type Work } from './schedule.ts';
@@ -37,7 +36,7 @@ const silentPagesMax = 16;
 const encoder = new TextEncoder();
 
 /**
- * Makes the vectors of one managed index in one range. The change feed is the queue: a cursor behind the writes that came
+ * Makes the parts of one managed index, or of one enrichment, in one range. The change feed is the queue: a cursor behind the writes that came
  * since the index exists, and one through the documents from before it. Each batch is one entry of the range's log, with
  * its parts, the documents that failed, and the cursor, so that a kill costs the batch under way and nothing else. A part
  * applies only while its document is the one that was read.
@@ -45,10 +44,11 @@ const encoder = new TextEncoder();
 export class PartFollower implements PartProducer {
   readonly #deps: FollowerDeps;
   readonly #range: ProducedRange;
-  readonly #definition: PartDefinition;
+  readonly #definition: FollowedPart;
   readonly #failures: Failures;
   readonly #progress = new IndexProgress();
-  readonly #recent = new Map<string, Vector>();
+  readonly #newBatch: () => Batch;
+  readonly #feedRows: FeedRows;
   readonly #stop = new AbortController();
   readonly #finished: Promise<void>;
   #cursor: Cursor;
@@ -58,10 +58,13 @@ export class PartFollower implements PartProducer {
   #isWorking = false;
   #wake: () => void = () => {};
 
-  constructor(deps: FollowerDeps, range: ProducedRange, definition: PartDefinition) {
+  constructor(deps: FollowerDeps, range: ProducedRange, definition: FollowedPart) {
     this.#deps = deps;
     this.#range = range;
     this.#definition = definition;
+    this.#newBatch = definition.batches();
+    const { artifact } = definition.source;
+    this.#feedRows = { documents: true, ...(artifact === undefined ? {} : { parts: [artifact] }) };
     const { partId, fingerprint } = definition;
     const { firstSequence } = range.stored.info();
     this.#cursor = openCursor(range.stored.notes, partId, fingerprint, { head: range.head(), firstSequence });
@@ -168,7 +171,7 @@ export class PartFollower implements PartProducer {
   /** Documents that were written since the index exists, a page of them. */
   async #live(): Promise<void> {
     const head = this.#range.head();
-    const page = this.#range.stored.feed.read(this.#cursor.liveAfter);
+    const page = this.#range.stored.feed.read(this.#cursor.liveAfter, this.#feedRows);
     const through = page?.lastSequence ?? head;
     const rows = page ? documentsOf(page.frame) : [];
     const gone = page ? tombstonesOf(page.frame) : [];
@@ -178,7 +181,7 @@ export class PartFollower implements PartProducer {
   /** Documents from before the index; stops at the end of a batch where something was written meanwhile. */
   async #backfill(): Promise<void> {
     const { backfillAfter, backfillUntil } = this.#cursor;
-    const page = this.#range.stored.feed.read(backfillAfter);
+    const page = this.#range.stored.feed.read(backfillAfter, this.#feedRows);
     const through = Math.min(page?.lastSequence ?? backfillUntil, backfillUntil);
     const rows = page ? documentsOf(page.frame).filter(({ sequence }) => sequence <= backfillUntil) : [];
     const isInterrupted = () => this.#cursor.liveAfter < this.#range.head();
@@ -193,12 +196,17 @@ export class PartFollower implements PartProducer {
     const found = new Map(
       stored.documents.byOrdinals(due.map(({ ordinal }) => ordinal)).documents.map((each) => [each.ordinal, each]),
     );
+    const { artifact } = this.#definition.source;
+    const sources = artifact === undefined ? undefined : stored.parts.read([...found.keys()], [artifact]).found;
     const gone: number[] = [];
     const rows = due.flatMap(({ ordinal, note }): DocumentRow[] => {
       const document = found.get(ordinal);
       if (document?.sequence === note.sequence) {
         const { key, sequence, text } = document;
-        return [{ ordinal, key: encoder.encode(key), sequence, body: encoder.encode(text) }];
+        const artifacts = sources?.get(ordinal);
+        return [
+          { ordinal, key: encoder.encode(key), sequence, body: encoder.encode(text), ...(artifacts && { artifacts }) },
+        ];
       }
       gone.push(ordinal);
       return [];
@@ -217,6 +225,7 @@ export class PartFollower implements PartProducer {
     isInterrupted: () => boolean = () => false,
   ): Promise<void> {
     const { stored } = this.#range;
+    const { templates } = this.#deps;
     const { partId } = this.#definition;
     const held = stored.parts.sourceHashes(
       rows.map(({ ordinal }) => ordinal),
@@ -224,11 +233,11 @@ export class PartFollower implements PartProducer {
     );
     let notes = gone.flatMap((ordinal) => this.#failures.clear(ordinal) ?? []);
     for (let at = 0; at < rows.length; ) {
-      const batch = new PartBatch(this.#definition, this.#recent);
+      const batch = this.#newBatch();
       const from = at;
       for (; at < rows.length && !batch.isFull && at - from < limits.enrichmentBatchItems; at += 1) {
         const row = rows[at] as DocumentRow;
-        const source = sourceOf(row.body, this.#definition.source, this.#deps.templates, this.#call());
+        const source = sourceOf(row.body, this.#definition.source, templates, this.#call(), row.artifacts);
         const added = batch.add(row, source instanceof Promise ? await source : source, this.#held(held, row.ordinal));
         if (added) await added;
       }
@@ -237,10 +246,12 @@ export class PartFollower implements PartProducer {
       const outcomes = await batch.run(this.#call());
       failpoint('enrichment.after-embedding');
       const isLast = at >= rows.length;
-      const next = move(isLast ? undefined : rows[at - 1]?.sequence);
+      // A document that comes again because of an artifact says nothing of how far the feed was read.
+      const isRead = this.#definition.source.artifact === undefined;
+      const next = isLast ? move() : isRead ? move(rows[at - 1]?.sequence) : this.#cursor;
       await this.#append(outcomes, held, notes, next);
-      this.#produced += batch.textCount;
-      if (batch.textCount > 0) this.#deps.onProduced(batch.textCount);
+      this.#produced += batch.sourceCount;
+      if (batch.sourceCount > 0) this.#deps.onProduced(batch.sourceCount);
       notes = [];
       if (this.#stop.signal.aborted || isInterrupted()) return;
     }
@@ -306,14 +317,19 @@ export class PartFollower implements PartProducer {
   }
 }
 
-/** The documents that a page of the feed has. */
+/** The documents that a page of the feed has, with the artifacts that were asked for. */
 function documentsOf(bytes: Uint8Array<ArrayBuffer>): DocumentRow[] {
   const frame = readFrame(bytes);
-  const rows: DocumentRow[] = [];
+  const rows: (DocumentRow & { artifacts: Map<number, Uint8Array> })[] = [];
   for (let row = 0; row < frame.rowCount; row += 1) {
-    if (frame.kind(row) !== rowKind.put) continue;
     const [ordinal, sequence] = [frame.ordinal(row), frame.sequence(row)];
-    rows.push({ ordinal, sequence, key: frame.keyBytes(row), body: frame.body(row) });
+    if (frame.kind(row) === rowKind.put) {
+      rows.push({ ordinal, sequence, key: frame.keyBytes(row), body: frame.body(row), artifacts: new Map() });
+    } else if (frame.kind(row) === rowKind.partPut) {
+      // The artifacts of a document lie behind it.
+      const document = rows.at(-1);
+      if (document?.ordinal === ordinal) document.artifacts.set(frame.partId(row), frame.body(row));
+    }
   }
   return rows;
 }

@@ -1,18 +1,17 @@
 import { type Caller, serverCaller } from '../access/principal.ts';
 import { must } from '../lib/assert.ts';
 import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
-import { partDeleteBody } from '../lib/parts/part-body.ts';
+import { partDeleteBody, partIdOfBody } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
-import type { Vector } from './embed-texts.ts';
-import { type HeldPart, PartBatch } from './part-batch.ts';
-import type { PartDefinition } from './part-definition.ts';
+import type { FollowedPart, HeldPart } from './followed-part.ts';
 import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
 
 interface Precompute {
   readonly stored: RangeReader;
-  readonly definitions: readonly PartDefinition[];
+  /** Each behind the one that it is made from. */
+  readonly definitions: readonly FollowedPart[];
   readonly templates: SourceTemplates;
   readonly caller: Caller;
 }
@@ -55,20 +54,21 @@ export async function precomputeParts(
 /** `partRows`: row of the put -> its part rows. */
 async function addParts(
   bytes: Uint8Array<ArrayBuffer>,
-  definition: PartDefinition,
+  definition: FollowedPart,
   { stored, templates, caller }: Precompute,
   partRows: Map<number, PartRow[]>,
 ): Promise<void> {
   const frame = readFrame(bytes);
-  const recent = new Map<string, Vector>();
+  const newBatch = definition.batches();
   for (let row = 0; row < frame.rowCount; ) {
-    const batch = new PartBatch(definition, recent);
+    const batch = newBatch();
     for (; row < frame.rowCount && !batch.isFull; row += 1) {
       if (frame.kind(row) !== rowKind.put) continue;
       const body = frame.body(row);
       const held = heldPart(stored, frame.key(row), definition.partId);
       // The number of the row stands for that of the document, which it has yet to get.
-      const derived = sourceOf(body, definition.source, templates, { caller, signal: caller.signal });
+      const artifacts = sourceArtifacts(stored, frame.key(row), definition, partRows.get(row));
+      const derived = sourceOf(body, definition.source, templates, { caller, signal: caller.signal }, artifacts);
       const source = derived instanceof Promise ? await derived : derived;
       await batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held);
     }
@@ -80,6 +80,20 @@ async function addParts(
       if (part) partRows.set(document.ordinal, [...(partRows.get(document.ordinal) ?? []), part]);
     }
   }
+}
+
+/** What the part is made from, as it is with this write; undefined where that is the document. */
+function sourceArtifacts(
+  stored: RangeReader,
+  key: string,
+  { source: { artifact } }: FollowedPart,
+  rows: readonly PartRow[] = [],
+): ReadonlyMap<number, Uint8Array> | undefined {
+  if (artifact === undefined) return undefined;
+  const written = rows.find(({ body }) => partIdOfBody(body) === artifact);
+  if (written) return written.kind === rowKind.partPut ? new Map([[artifact, written.body]]) : new Map();
+  const document = stored.documents.get(key);
+  return document && stored.parts.read([document.ordinal], [artifact]).found.get(document.ordinal);
 }
 
 function heldPart(stored: RangeReader, key: string, partId: number): HeldPart | undefined {
@@ -95,7 +109,7 @@ function partRow(partId: number, outcome: PartOutcome, key: string): PartRow | u
   if (isMade(outcome)) return { kind: rowKind.partPut, body: madeBody(partId, outcome) };
   if (outcome.kind === 'none') return { kind: rowKind.partDelete, body: partDeleteBody(partId) };
   const error = must(outcome.error, 'a failure without its reason');
-  throw new ServiceError('enrichment_failed', `document "${key}" cannot be embedded: ${error.message}`, {
+  throw new ServiceError('enrichment_failed', `document "${key}" cannot be enriched: ${error.message}`, {
     cause: error,
   });
 }

@@ -2,8 +2,9 @@ import { limits } from '../config/limits.ts';
 import { suggestion } from '../lib/text/did-you-mean.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
-/** How a text is cut: into runs of tokens that end where a part of the text does. */
+/** How a text is cut: windows of characters, or runs of tokens that end where a part of the text does. */
 export type ChunkerConfig =
+  | { readonly by: 'characters'; readonly size: number; readonly overlap: number; readonly chunksMax: number }
   | {
       readonly by: 'tokens';
       readonly targetTokens: number;
@@ -52,6 +53,13 @@ export function readChunkerConfig(given: Members, where: string, usualChunks = 5
   return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
 }
 
+/** Windows of characters. Throws `invalid_request`. */
+export function readWindows(size: number, overlap: number): ChunkerConfig {
+  if (size < 1) throw refused('chunk_size', 'must be at least 1; or give `chunker_json`');
+  if (overlap >= size) throw refused('chunk_overlap', 'must be less than `chunk_size`');
+  return { by: 'characters', size, overlap, chunksMax: limits.documentChunksMax };
+}
+
 function refuseUnknown(given: Members, known: readonly string[], where: string): void {
   for (const member of Object.keys(given)) {
     if (known.includes(member)) continue;
@@ -64,7 +72,7 @@ function integer(value: unknown, where: string, least: number, most: number = li
   throw refused(where, `must be an integer from ${least} to ${most}`);
 }
 
-function isMembers(value: unknown): value is Record<string, unknown> {
+export function isMembers(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

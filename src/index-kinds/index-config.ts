@@ -5,6 +5,7 @@ import type { CheckedIndexConfig } from './all-kinds.ts';
 import { readEmbeddingsConfig } from './embeddings-config.ts';
 import type { FullTextConfig } from './full-text.ts';
 import { readGraphConfig } from './graph-config.ts';
+import { readIndexEnrichments } from './index-enrichments.ts';
 
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';
@@ -75,14 +76,11 @@ export function readIndexConfig(name: string, config: IndexConfig): CheckedIndex
   }
   const type = config.type ?? inferType(config);
   refuseUnknownMembers(type, config);
-  if ((config.enrichments ?? []).length > 0) {
-    throw new ServiceError('not_implemented', '`enrichments` of an index are not built yet; leave them out');
-  }
   const common = {
     name,
     description: config.description ?? '',
     version: config.version ?? 0,
-    enrichments: [],
+    enrichments: readIndexEnrichments(config.enrichments ?? []),
     mem_only: config.mem_only ?? false,
   };
   if (type === 'full_text') return { ...common, type };

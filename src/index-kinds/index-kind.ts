@@ -1,11 +1,12 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
+import type { IndexEnrichments } from './index-enrichments.ts';
 
 /** Members that the checked configuration of every index has. */
 export type CommonIndexConfig = {
   name: string;
   description: string;
   version: number;
-  enrichments: unknown[];
+  enrichments: IndexEnrichments;
   mem_only: boolean;
 };
 

@@ -2,7 +2,10 @@ import { limits } from '../config/limits.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+import { shownArtifact } from './artifact-config.ts';
 import { type ChunkerConfig, readChunkerConfig } from './chunker-config.ts';
+import type { IndexEnrichments } from './index-enrichments.ts';
+import { rootedPath } from './rooted-path.ts';
 
 /** The members of a configuration by which the server makes the vectors of an index itself. */
 export interface ManagedMembers {
@@ -87,21 +90,13 @@ export function managedSourceOf(config: Partial<ManagedMembers>): ManagedSource 
 
 /** A configuration as it may be shown: without credentials. */
 export function shownIndexConfig<Config extends object>(config: Config): Config {
-  const { embedder } = config as Partial<ManagedMembers>;
-  return embedder === undefined ? config : { ...config, embedder: shownProviderConfig(embedder) };
-}
-
-/** A bare path is one from the root. */
-function rootedPath(field: string): string {
-  const path = field.startsWith('$') ? field : `$.${field}`;
-  const names = path.slice(2).split('.');
-  if (!path.startsWith('$.') || names.some((name) => name === '' || /[[\]*?'"]/.test(name))) {
-    throw refused('`field` must be a path of member names, such as "title" or "$.author.name"');
-  }
-  if (path.length > limits.fieldPathCharsMax) {
-    throw refused(`\`field\` may have ${limits.fieldPathCharsMax} characters at most`);
-  }
-  return path;
+  const { embedder, enrichments = [] } = config as Partial<ManagedMembers & { enrichments: IndexEnrichments }>;
+  const shown = enrichments.map((each) => (typeof each === 'string' ? each : shownArtifact(each)));
+  return {
+    ...config,
+    ...(enrichments.length === 0 ? {} : { enrichments: shown }),
+    ...(embedder === undefined ? {} : { embedder: shownProviderConfig(embedder) }),
+  };
 }
 
 function refused(message: string): ServiceError {

@@ -28,8 +28,13 @@ export function contentsOf(bytes: Uint8Array<ArrayBuffer>, followed: ReadonlySet
   return { puts, deletes, parts };
 }
 
-/** Whether the index has to look at a frame with these contents. */
-export function concerns(definition: IndexDefinition, { puts, deletes, parts }: FrameContents): boolean {
+/** Whether the index has to look at a frame with these contents. `textParts`: artifacts whose text an index of documents holds. */
+export function concerns(
+  definition: IndexDefinition,
+  { puts, deletes, parts }: FrameContents,
+  textParts: readonly number[] = [],
+): boolean {
   const partId = partIdOf(definition);
-  return deletes || (partId === undefined ? puts : parts.has(partId));
+  if (partId !== undefined) return deletes || parts.has(partId);
+  return deletes || puts || textParts.some((each) => parts.has(each));
 }

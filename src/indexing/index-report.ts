@@ -1,5 +1,6 @@
 import type { ApplierState } from './applier/index-applier.ts';
 import type { ProductionReport } from './part-producer.ts';
+import type { RangeArtifactReport } from './range-artifacts.ts';
 import type { RangeIndexStats } from './range-index.ts';
 
 /** One index of one range, as it stands now. Sequences are those of the range. */
@@ -26,6 +27,8 @@ export interface RangeIndexReport {
   stats: RangeIndexStats | undefined;
   /** How far the parts are made that the index is built from; undefined where they come with the documents. */
   production?: ProductionReport | undefined;
+  /** How far the artifacts are made whose texts it holds. */
+  artifacts?: readonly RangeArtifactReport[];
 }
 
 type ReadinessState = 'pending' | 'queryable_partial' | 'ready' | 'failed';
@@ -43,8 +46,9 @@ export interface Readiness {
 }
 
 /** Whether the index shows everything that its range has committed. */
-export function isComplete({ state, stats, published, head, production }: RangeIndexReport): boolean {
-  return state !== 'failed' && stats !== undefined && published >= head && (!production || isCovered(production, head));
+export function isComplete({ state, stats, published, head, production, artifacts = [] }: RangeIndexReport): boolean {
+  const isMade = (!production || isCovered(production, head)) && artifacts.every((each) => each.isComplete);
+  return state !== 'failed' && stats !== undefined && published >= head && isMade;
 }
 
 /** Whether every document has its part, or is left until it changes. */
@@ -65,13 +69,18 @@ export function readinessOf(reports: RangeIndexReport[]): Readiness {
 function reasonsOf(report: RangeIndexReport): string[] {
   if (isComplete(report)) return [];
   if (report.state === 'failed') return [report.stats ? 'index_failed' : 'load_failure'];
-  const made = report.production ? productionReasons(report.production, report.head) : [];
+  const makers = [...(report.production ? [report.production] : []), ...(report.artifacts ?? [])];
+  const made = makers.flatMap((each) => productionReasons(each, report.head));
   if (report.rebuilding) return [...made, 'backfill'];
   if (report.published >= report.head) return made;
   return [...made, ...(report.applied > report.published ? ['publication', 'replay'] : ['replay'])];
 }
 
-function productionReasons({ blocker, backfillProgress, liveThrough, retrying }: ProductionReport, head: number) {
+/** Why not everything that documents need is made yet; empty when it is. */
+export function productionReasons(
+  { blocker, backfillProgress, liveThrough, retrying }: ProductionReport,
+  head: number,
+): string[] {
   return [
     ...(blocker ? ['embedder_unavailable'] : []),
     ...(backfillProgress < 1 ? ['backfill'] : []),

@@ -1,17 +1,23 @@
 import { type IndexDefinition, partIdOf } from '../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
+import { primaryIndexPrefix } from '../index-kinds/index-config.ts';
 import type { Clock } from '../lib/clock.ts';
+import { FrameBuilder } from '../lib/document-frame.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import { bytesBelow } from '../storage/directory/disk-usage.ts';
+import type { FeedRows } from '../storage/reader/change-feed.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { EntryListener, WriteCounts } from '../storage/write-request.ts';
 import { type ApplierEvents, type ApplierOptions, IndexApplier } from './applier/index-applier.ts';
+import { withArtifactTexts } from './artifact-texts.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
-import type { OpenPartProducer, PartProducer } from './part-producer.ts';
+import type { OpenArtifactProducer, OpenPartProducer, PartProducer } from './part-producer.ts';
+import { RangeArtifacts } from './range-artifacts.ts';
 import type { IndexFacts, RangeFacts } from './range-facts.ts';
-import type { OpenRangeIndex } from './range-index.ts';
+import type { ChangePage, OpenRangeIndex } from './range-index.ts';
 import { RemovalLog } from './removal-log.ts';
 import { RangeRemovedTargets } from './removed-targets.ts';
 import type { WriterBudget } from './writer-budget.ts';
@@ -41,6 +47,8 @@ interface IndexedRangeDeps {
   writers?: WriterBudget;
   /** Makes the parts of indexes that the server makes itself. */
   openProducer?: OpenPartProducer;
+  /** Makes the artifacts of the table's enrichments. */
+  openArtifact?: OpenArtifactProducer;
   /** Whether the table's documents expire. */
   hasTtl(): boolean;
 }
@@ -57,6 +65,7 @@ interface FollowedIndex {
 /** A range with its documents and the appliers that keep its indexes up to date. */
 export class IndexedRange {
   readonly stored: RangeReader;
+  readonly artifacts: RangeArtifacts;
   readonly #deps: IndexedRangeDeps;
   readonly #indexes = new Map<string, FollowedIndex>();
   readonly #consumers = new FeedConsumers();
@@ -72,14 +81,21 @@ export class IndexedRange {
   /** States of the indexes before they were settled. */
   #lastStates: ReadonlyMap<string, IndexApplier['state']> | undefined;
 
-  constructor(deps: IndexedRangeDeps, definitions: IndexDefinition[]) {
+  /** `artifacts`: each behind the one that it is made from. */
+  constructor(deps: IndexedRangeDeps, definitions: IndexDefinition[], artifacts: readonly ArtifactDefinition[] = []) {
     this.#deps = deps;
     this.stored = deps.stored;
     this.#head = deps.stored.info().head;
     this.#removals = new RemovalLog(this.#head);
     this.removedTargets = new RangeRemovedTargets(() => this.stored.notes);
     this.#unsubscribe = deps.log.subscribe(this.rangeId, (entry) => this.#take(entry));
+    this.artifacts = new RangeArtifacts(this.#produced, this.#consumers, deps.openArtifact);
+    this.artifacts.start(artifacts);
     for (const definition of definitions) this.addIndex(definition);
+  }
+
+  get #produced() {
+    return { stored: this.stored, head: () => this.#head, assertKeepsUp: () => this.assertKeepsUp() };
   }
 
   get rangeId(): number {
@@ -105,7 +121,7 @@ export class IndexedRange {
     for (const { applier, producer } of this.#indexes.values()) {
       if (!applier.isAtRest || producer?.isAtRest === false) return false;
     }
-    return true;
+    return this.artifacts.isAtRest;
   }
 
   /** Bytes that wait for an index, or in it for a commit. */
@@ -142,7 +158,7 @@ export class IndexedRange {
 
   /** Starts following an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
-    const { stored, indexesDirectory, clock, options } = this.#deps;
+    const { indexesDirectory, clock, options } = this.#deps;
     const events = this.#deps.onIndexEvent(this.rangeId, definition);
     const partId = partIdOf(definition);
     const rows = partId === undefined ? { documents: true } : { parts: [partId] };
@@ -151,7 +167,7 @@ export class IndexedRange {
       source: {
         head: () => this.#head,
         // An index that has everything needs no look at the file.
-        read: (after) => (this.#lag(after) > 0 ? stored.feed.read(after, rows) : undefined),
+        read: (after) => (this.#lag(after) > 0 ? this.#page(definition, after, rows) : undefined),
       },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
@@ -166,8 +182,7 @@ export class IndexedRange {
     });
     // An index that keeps nothing on disk starts from nothing.
     const neededAfter = () => (definition.memOnly ? applier.progress.published : applier.checkpointedSequence);
-    const range = { stored, head: () => this.#head, assertKeepsUp: () => this.assertKeepsUp() };
-    const producer = this.#deps.openProducer?.(range, definition);
+    const producer = this.#deps.openProducer?.(this.#produced, definition);
     this.#indexes.set(definition.name, {
       definition,
       applier,
@@ -175,6 +190,21 @@ export class IndexedRange {
       leaveFeed: this.#consumers.add({ neededAfter }),
     });
     this.#noteFollowedParts();
+  }
+
+  /** From now on these artifacts are made, each behind the one that it is made from. */
+  async setArtifacts(definitions: readonly ArtifactDefinition[]): Promise<void> {
+    await this.artifacts.set(definitions);
+    this.#noteFollowedParts();
+  }
+
+  /** A page of what an index is built from, after `after`. Of artifacts their text belongs to the document. */
+  #page(definition: IndexDefinition, after: number, rows: FeedRows, through?: number): ChangePage | undefined {
+    const { texts } = this.artifacts;
+    if (texts.length === 0 || !holdsTexts(definition)) return this.stored.feed.read(after, rows, through);
+    const parts = texts.map(({ partId }) => partId);
+    const page = this.stored.feed.read(after, { documents: true, parts }, through);
+    return page && { ...page, frame: withArtifactTexts(page.frame, texts) };
   }
 
   /** Stops following an index that is not in the catalog any more; its files go now. */
@@ -218,17 +248,19 @@ export class IndexedRange {
   /** Resolves when the named indexes show everything up to `sequence`; an index that is gone by then is not waited for. */
   async waitForIndexes(indexNames: string[] | 'all', sequence: number, signal?: AbortSignal): Promise<void> {
     const names = indexNames === 'all' ? [...this.#indexes.keys()] : indexNames;
+    if (indexNames === 'all') await this.artifacts.waitFor(sequence, signal);
     await Promise.all(names.map((name) => this.#waitForIndex(name, sequence, signal)));
   }
 
   async #waitForIndex(name: string, sequence: number, signal?: AbortSignal): Promise<void> {
     const followed = this.#indexes.get(name);
     if (!followed) return;
-    const { applier, producer } = followed;
+    const { applier, producer, definition } = followed;
     try {
       await producer?.waitFor(sequence, signal);
+      const isMade = producer !== undefined || (this.artifacts.texts.length > 0 && holdsTexts(definition));
       // What was made for these documents came after them.
-      await applier.waitFor(producer ? this.#head : sequence, signal);
+      await applier.waitFor(isMade ? this.#head : sequence, signal);
     } catch (error) {
       // Another one of this name, made since, takes only what is written after it.
       if (this.applier(name) === applier) throw error;
@@ -242,7 +274,10 @@ export class IndexedRange {
     const { error, ...report } = applier.report();
     const production = this.#indexes.get(indexName)?.producer?.report();
     const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
-    return { rangeId: this.rangeId, head: this.#head, firstSequence, documents, ...report, error: message, production };
+    const indexed = this.#indexes.get(indexName);
+    const artifacts = indexed && holdsTexts(indexed.definition) ? this.artifacts.reports('texts') : [];
+    const { rangeId, head } = this;
+    return { rangeId, head, firstSequence, documents, ...report, error: message, production, artifacts };
   }
 
   reports(): RangeIndexReport[] {
@@ -306,8 +341,10 @@ export class IndexedRange {
     const oldest = this.#deps.hasTtl() ? { oldestTtlBaseMs: this.stored.documents.oldestTtlBaseMs() } : {};
     await endStored(this.stored);
     const { documents, bytes } = this.stored.info();
-    const indexes = [...this.#indexes].map(([name, { applier, producer }]): IndexFacts => {
-      const covered = producer?.report().coveredThrough ?? this.#head;
+    // What is left to be made has to be gone on with.
+    const artifactsThrough = this.artifacts.coveredThrough('all');
+    const indexes = [...this.#indexes].map(([name, { applier, producer, definition }]): IndexFacts => {
+      const covered = producer?.report().coveredThrough ?? (holdsTexts(definition) ? artifactsThrough : this.#head);
       const lag = this.#lag(Math.min(applier.checkpointedSequence, covered));
       return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
     });
@@ -332,21 +369,39 @@ export class IndexedRange {
     this.#head = Math.max(this.#head, images.lastSequence);
     this.#noteRemovals(counts);
     this.removedTargets.take(images.frame);
+    const textParts = this.artifacts.texts.map(({ partId }) => partId);
     const contents = this.#followedParts.size > 0 ? contentsOf(images.frame, this.#followedParts) : undefined;
     for (const { definition, applier, producer } of this.#indexes.values()) {
-      if (!contents || concerns(definition, contents)) applier.offer(images);
-      else applier.pass(images);
+      if (contents && !concerns(definition, contents, textParts)) applier.pass(images);
+      else if (contents && textParts.length > 0 && holdsTexts(definition))
+        this.#offerJoined(definition, applier, images);
+      else applier.offer(images);
       producer?.wake();
+    }
+    this.artifacts.wake();
+  }
+
+  /** What the entry has changed, as the feed joins it. */
+  #offerJoined(definition: IndexDefinition, applier: IndexApplier, { firstSequence, lastSequence }: ChangePage): void {
+    for (let after = firstSequence - 1; after < lastSequence; ) {
+      const page = this.#page(definition, after, {}, lastSequence);
+      if (!page) {
+        applier.pass({ firstSequence: after + 1, lastSequence, frame: new FrameBuilder(1, 1).finish() });
+        return;
+      }
+      applier.offer({ ...page, firstSequence: after + 1 });
+      after = page.lastSequence;
     }
   }
 
   async #closeProducers(): Promise<void> {
+    await this.artifacts.close();
     await Promise.all([...this.#indexes.values()].map(({ producer }) => producer?.close()));
   }
 
   /** Documents of these sequences that an index could not be given the parts of, of the last ones. */
   failuresWithin(firstSequence: number, lastSequence: number): number {
-    let failures = 0;
+    let failures = this.artifacts.failuresWithin(firstSequence, lastSequence);
     for (const { producer } of this.#indexes.values()) {
       failures += producer?.failuresWithin(firstSequence, lastSequence) ?? 0;
     }
@@ -356,13 +411,15 @@ export class IndexedRange {
   #shown(indexName: string): number {
     const followed = this.#indexes.get(indexName);
     const published = followed?.applier.progress.published ?? this.#head;
-    const covered = followed?.producer?.report().coveredThrough ?? this.#head;
+    const made = followed && holdsTexts(followed.definition) ? this.artifacts.coveredThrough('texts') : this.#head;
+    const covered = followed?.producer?.report().coveredThrough ?? made;
     return Math.min(this.#head, Math.max(Math.min(published, covered), this.stored.info().firstSequence - 1));
   }
 
   #noteFollowedParts(): void {
     const definitions = [...this.#indexes.values()].map(({ definition }) => definition);
-    this.#followedParts = new Set(definitions.flatMap((definition) => partIdOf(definition) ?? []));
+    const texts = this.artifacts.texts.map(({ partId }) => partId);
+    this.#followedParts = new Set([...texts, ...definitions.flatMap((definition) => partIdOf(definition) ?? [])]);
   }
 
   #noteRemovals({ updated, deleted, transformed, upserted }: WriteCounts): void {
@@ -382,6 +439,11 @@ export class IndexedRange {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
     });
   }
+}
+
+/** Whether texts of artifacts belong into the index: it is the default one of its table, or will be. */
+function holdsTexts({ kind, name }: IndexDefinition): boolean {
+  return kind === 'full_text' && name.startsWith(primaryIndexPrefix);
 }
 
 function stateOf(applier: IndexApplier): IndexFacts['state'] {

@@ -1,4 +1,5 @@
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 
 /** How far the parts of an index are made, in one range. */
@@ -40,6 +41,9 @@ export interface ProducedRange {
   /** Fails with `backpressure` while indexes are too far behind. */
   assertKeepsUp(): void;
 }
+
+/** The producer of an enrichment. */
+export type OpenArtifactProducer = (range: ProducedRange, definition: ArtifactDefinition) => PartProducer;
 
 /** The producer of an index whose parts the server makes; undefined for any other. */
 export type OpenPartProducer = (range: ProducedRange, definition: IndexDefinition) => PartProducer | undefined;

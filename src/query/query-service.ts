@@ -203,9 +203,9 @@ export class QueryService {
     return executeJoin({ ...searched, plan: join, rights });
   }
 
-  #shownParts({ projection, plan }: PlannedQuery, { indexes }: SearchableTable): PartProjection | undefined {
+  #shownParts({ projection, plan }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {
     const { templates } = this.#deps;
-    return PartProjection.of(projection, { indexes, hidesRows: plan.row_filter !== undefined, templates });
+    return PartProjection.of(projection, { indexes, artifacts, hidesRows: plan.row_filter !== undefined, templates });
   }
 
   /** Before anything is searched. */

@@ -1,6 +1,7 @@
 import type { AccessLevel } from '../access/grants.ts';
 import type { Caller } from '../access/principal.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import type { ProviderConfig } from '../provider-config/provider-config.ts';
@@ -19,6 +20,8 @@ export interface SearchableTable {
   readonly settings: { readonly schema: TableSchema };
   /** All, those among them that users do not see. */
   readonly indexes: readonly ServingIndex[];
+  /** What is made of its documents beside the vectors of indexes. */
+  readonly artifacts: readonly ArtifactDefinition[];
   /** Those that users see. */
   readonly listedIndexes: readonly ServingIndex[];
   /** Whether words can be searched for. */

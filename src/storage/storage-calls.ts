@@ -1,5 +1,6 @@
 import type { AccessChange } from './catalog/access-records.ts';
 import type {
+  EnrichmentRecord,
   IndexRecord,
   JobChange,
   JobRecord,
@@ -47,6 +48,7 @@ export interface NewTable {
   /** Key intervals in order; the first starts at '', each next where the one before ends, the last ends at null. */
   ranges: readonly { startKey: string; endKey: string | null }[];
   indexes: readonly NewIndex[];
+  enrichments?: readonly NewEnrichment[];
   /** Of a table that a restore makes: nobody sees it before it is published. */
   staged?: StagedTable;
 }
@@ -57,6 +59,12 @@ export interface StagedTable {
   aboveSequence: number;
   lastPartId: number;
   enrichments: TableDefinition['enrichments'];
+}
+
+export interface NewEnrichment {
+  name: string;
+  /** JSON. */
+  config: string;
 }
 
 export interface NewIndex {
@@ -79,6 +87,7 @@ export interface DroppedIndex {
 export interface TableChangeReport {
   /** All that the table has now. */
   indexes: IndexRecord[];
+  enrichments: EnrichmentRecord[];
   /** Parts that nobody will find any more. */
   goneParts: number[];
 }
@@ -97,6 +106,11 @@ export interface TableChange {
   addIndexes?: readonly NewIndex[];
   updateIndexes?: readonly Omit<IndexChange, 'tableId'>[];
   dropIndexes?: readonly DroppedIndex[];
+  addEnrichments?: readonly NewEnrichment[];
+  /** What they have made so far stays theirs. */
+  updateEnrichments?: readonly NewEnrichment[];
+  /** By name. */
+  dropEnrichments?: readonly string[];
 }
 
 export interface PurgeReport {

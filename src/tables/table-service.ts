@@ -6,6 +6,7 @@ import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import type { Enrichment } from '../enrichment/enrichment.ts';
 import type { CheckedIndexConfig } from '../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, readIndexConfig } from '../index-kinds/index-config.ts';
+import { inlineOf } from '../index-kinds/index-enrichments.ts';
 import { factsOfEmptyRange } from '../indexing/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
@@ -24,6 +25,8 @@ import type { RangeLog } from '../replication/range-log.ts';
 import type { JobChange, TableRecord } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewTable } from '../storage/storage-calls.ts';
+import { newArtifact, readArtifactRecords } from './artifacts/artifact-record.ts';
+import { checkArtifacts, requireNamed } from './artifacts/artifact-rules.ts';
 import { newIndex, readIndexRecord } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
@@ -130,6 +133,7 @@ export class TableService implements TableLookup {
     if (this.#tables.has(name)) throw alreadyExists(name);
     const extras: CheckedIndexConfig[] = [];
     for (const config of read) extras.push(await this.#prepareExtra(config, caller));
+    checkInline(extras);
     return this.#changes.run(name, async () => {
       if (this.#tables.has(name)) throw alreadyExists(name);
       if (this.#tables.size >= limits.tablesMax) {
@@ -137,6 +141,7 @@ export class TableService implements TableLookup {
       }
       const compiled = await CompiledSchema.compile(schema);
       try {
+        const enrichments = extras.flatMap((config) => inlineOf(config).map((each) => newArtifact(each, config.name)));
         const record = await this.#storage.catalog.createTable({
           name,
           createdMs: this.#clock.nowMs(),
@@ -146,6 +151,7 @@ export class TableService implements TableLookup {
             newIndex(primaryIndexConfig(0), schema, 'serving'),
             ...extras.map((config) => newIndex(config, schema, 'extra')),
           ],
+          enrichments,
         });
         const table = this.#adopt(record, settings, compiled);
         const indexNames = table.indexes.map((index) => index.name);
@@ -285,6 +291,11 @@ export class TableService implements TableLookup {
     return this.#schemaChange.dropText(this.#require(name));
   }
 
+  /** The text index is built once more from what is there now; the old one serves until then. Runs inside `change`. */
+  rebuildTextIndex(table: Table): Promise<void> {
+    return this.#schemaChange.rebuildText(table);
+  }
+
   /** False when the index is there. It serves as soon as it is built. */
   restoreTextIndex(name: string): Promise<boolean> {
     return this.#schemaChange.restoreText(this.#require(name));
@@ -321,6 +332,7 @@ export class TableService implements TableLookup {
       settings,
       ranges: record.ranges,
       indexes: record.indexes.map(readIndexRecord),
+      artifacts: readArtifactRecords(record.enrichments),
       compiledSchema,
       pool: this.#pool,
       isStaged: record.state === 'staged',
@@ -344,6 +356,15 @@ function namingIndex(name: string, error: unknown): unknown {
     cause: error,
     ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
   });
+}
+
+/** The enrichments that the indexes of a new table declare, against each other. */
+function checkInline(indexes: readonly CheckedIndexConfig[]): void {
+  const declared = indexes.flatMap(inlineOf);
+  const twice = declared.find(({ name }, at) => declared.findIndex((each) => each.name === name) !== at);
+  if (twice) throw new ServiceError('already_exists', `two indexes declare an enrichment "${twice.name}"`);
+  checkArtifacts(declared, []);
+  for (const { enrichments } of indexes) requireNamed(enrichments, declared);
 }
 
 function checkCreation(request: CreateTableRequest, shards: number): void {

@@ -1,5 +1,6 @@
 import type { TableSchema } from '../engine/table-schema.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
@@ -31,6 +32,8 @@ export class Table implements TableView {
   #ended: 'dropped' | 'replaced' | undefined;
   /** Nobody but the restore that makes it knows of the table. */
   readonly isStaged: boolean;
+  /** What is made of its documents beside the vectors of indexes; each behind the one that it is made from. */
+  artifacts: readonly ArtifactDefinition[];
   /** Validates writes. */
   compiledSchema: TableSchema;
 
@@ -40,6 +43,7 @@ export class Table implements TableView {
     settings: TableSettings;
     ranges: RangeRecord[];
     indexes: TableIndex[];
+    artifacts: readonly ArtifactDefinition[];
     compiledSchema: TableSchema;
     pool: RangePool;
     isStaged?: boolean;
@@ -50,6 +54,7 @@ export class Table implements TableView {
     this.ranges = parts.ranges;
     this.#settings = parts.settings;
     this.#indexes = parts.indexes;
+    this.artifacts = parts.artifacts;
     this.#pool = parts.pool;
     this.#ttl = ttlOf(parts.settings);
     this.compiledSchema = parts.compiledSchema;

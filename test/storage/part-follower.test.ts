@@ -3,6 +3,7 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { BackfillLane } from '../../src/enrichment/backfill-lane.ts';
+import { vectorPart } from '../../src/enrichment/part-batch.ts';
 import type { PartDefinition } from '../../src/enrichment/part-definition.ts';
 import { PartFollower } from '../../src/enrichment/part-follower.ts';
 import type { Embeddings } from '../../src/inference/embeddings/embed-items.ts';
@@ -110,7 +111,7 @@ class Place {
       onProduced: () => {},
     };
     const range = { stored: this.range, head: () => this.range.info().head, assertKeepsUp: () => {} };
-    this.follower = new PartFollower(deps, range, definition);
+    this.follower = new PartFollower(deps, range, vectorPart(definition));
     return this.follower;
   }
 

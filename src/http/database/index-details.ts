@@ -1,6 +1,7 @@
 import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
 import {
   isComplete,
+  productionReasons,
   progressOf,
   type RangeIndexReport,
   type Readiness,
@@ -50,7 +51,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
       target_revision: target,
       published_revision: published,
       pending_reasons: readiness.reasons,
-      sources: [],
+      sources: renderSources(ranges),
     },
     incarnation: source.incarnation,
     target_revision: target,
@@ -94,6 +95,19 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     resolution: renderArtifactStage(target),
     promotion: renderArtifactStage(target),
   };
+}
+
+/** The artifacts whose texts the index holds. */
+function renderSources(ranges: RangeIndexReport[]) {
+  const reports = Map.groupBy(
+    ranges.flatMap(({ artifacts = [] }) => artifacts),
+    ({ name }) => name,
+  );
+  return [...reports].map(([artifact, own]) => {
+    const complete = own.every(({ isComplete }) => isComplete);
+    const reasons = own.flatMap((report) => (report.isComplete ? [] : productionReasons(report, report.head)));
+    return { artifact, state: complete ? 'ready' : 'pending', complete, pending_reasons: [...new Set(reasons)].sort() };
+  });
 }
 
 /**

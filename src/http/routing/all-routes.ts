@@ -4,6 +4,7 @@ import { keyRoutes } from '../auth/keys.ts';
 import { roleRoutes } from '../auth/roles.ts';
 import { subjectRoutes } from '../auth/subjects.ts';
 import { userRoutes } from '../auth/users.ts';
+import { artifactRoutes } from '../database/artifacts.ts';
 import { backupRoutes } from '../database/backups.ts';
 import { clusterRoutes } from '../database/cluster.ts';
 import { type ConnectionRoutesDeps, connectionRoutes } from '../database/connections.ts';
@@ -33,6 +34,7 @@ export interface RouteServices {
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly graphs: Parameters<typeof graphRoutes>[0];
+  readonly artifacts: Parameters<typeof artifactRoutes>[0];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
   readonly backups: Parameters<typeof backupRoutes>[0];
   readonly restores: Parameters<typeof restoreRoutes>[0];
@@ -55,6 +57,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...graphRoutes(services.graphs),
+    ...artifactRoutes(services.artifacts),
     ...clusterRoutes(services.cluster),
     ...backupRoutes(services.backups),
     ...restoreRoutes(services.restores),

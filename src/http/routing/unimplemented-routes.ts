@@ -14,14 +14,6 @@ interface Part {
  */
 export const unimplementedParts: readonly Part[] = [
   {
-    name: 'Artifact enrichment',
-    routes: [
-      'GET /db/v1/tables/:table/artifacts',
-      'PUT /db/v1/tables/:table/artifacts/:artifact/enrichment',
-      'DELETE /db/v1/tables/:table/artifacts/:artifact/enrichment',
-    ],
-  },
-  {
     name: 'Agents and evaluation',
     routes: ['POST /db/v1/agents/retrieval', 'POST /db/v1/agents/query-builder', 'POST /db/v1/eval'],
   },

@@ -6,7 +6,7 @@ import { PayloadReader } from './payload-reader.ts';
 export const chunksMax = 4_096;
 
 export interface TextChunk {
-  /** Where it lies in the text that was cut, in bytes; the end is exclusive. */
+  /** Where it lies in the text that was cut, in characters (Unicode code points); the end is exclusive. */
   start: number;
   end: number;
   text: string;

@@ -82,3 +82,15 @@ function skipScalar(text: string, position: number): number {
   }
   return index;
 }
+
+/** The JSON text of an object with a last member; `name` needs no escapes. */
+export function withMember(object: string, name: string, value: string): string {
+  return withMembers(object, `"${name}":${value}`);
+}
+
+/** The JSON text of an object with more members at its end, which are given as text. */
+export function withMembers(object: string, added: string): string {
+  const members = object.slice(0, object.lastIndexOf('}')).trimEnd();
+  const isEmpty = skipSpace(members, members.indexOf('{') + 1) >= members.length;
+  return `${members}${isEmpty ? '' : ','}${added}}`;
+}

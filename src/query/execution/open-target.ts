@@ -4,7 +4,9 @@ import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import { type FramedDocument, frameOf, framesOf } from '../document-frames.ts';
+import { indexedBodies } from '../indexed-bodies.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { PlannedQuery } from '../plan/query-plan.ts';
 import type { HighlightPlan } from '../request/highlight-request.ts';
@@ -52,6 +54,9 @@ export async function openTarget(
   }
   const searched = searchedBy(index);
   const { names } = searched;
+  const readers = new WeakMap<HydratedDocument, RangeReader>();
+  const indexed = (documents: readonly HydratedDocument[]) =>
+    indexedBodies(inBytes(documents), table, ({ document }) => readers.get(document));
   const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
   const taken = handles();
   return {
@@ -62,14 +67,18 @@ export async function openTarget(
     ranges: ranges.map((range) => ({
       rangeId: range.rangeId,
       handle: handleOf(range, index.name, table),
-      documents: (ordinals) => range.stored.documents.byOrdinals(ordinals),
+      documents: (ordinals) => {
+        const found = range.stored.documents.byOrdinals(ordinals);
+        if (table.artifacts.length > 0) for (const document of found.documents) readers.set(document, range.stored);
+        return found;
+      },
     })),
     vectorHandles: legNames.flatMap((name) => ranges.map((range) => handleOf(range, name, table))),
-    highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, documents),
-    recheck: (plan, documents) => matchStored(table, plan, inBytes(documents)),
+    highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, indexed(documents)),
+    recheck: (plan, documents) => matchIndexed(table, plan, indexed(documents)),
     orderPage: (plan, hits, changed) => {
       const planJson = JSON.stringify({ filter: [], exclusion: [], limit: 0, offset: 0, sort: plan.sort });
-      return orderPage(mappedSchemaOf(table.servingIndex.definition), planJson, hits, frameOf(inBytes(changed)));
+      return orderPage(mappedSchemaOf(table.servingIndex.definition), planJson, hits, frameOf(indexed(changed)));
     },
   };
 }
@@ -84,8 +93,17 @@ async function waitForIndexes(searched: SearchedIndexes, waitMs: number | undefi
   await waitUntilShown(searched, heads, waitMs);
 }
 
-/** Which of the stored documents match the plan, by the table's own mapping and analyzers. */
-export async function matchStored(
+/** Which of the stored documents match the plan, by the table's own mapping and analyzers; `rangeOf` is where each was read. */
+export function matchStored<Document extends FramedDocument & { readonly ordinal: number }>(
+  table: SearchableTable,
+  plan: NativePlan,
+  documents: Iterable<Document>,
+  rangeOf: (document: Document) => RangeReader | undefined,
+): Promise<boolean[]> {
+  return matchIndexed(table, plan, indexedBodies(documents, table, rangeOf));
+}
+
+async function matchIndexed(
   table: SearchableTable,
   plan: NativePlan,
   documents: Iterable<FramedDocument>,
@@ -104,12 +122,12 @@ async function highlightStored(
   table: SearchableTable,
   plan: NativePlan,
   wanted: HighlightPlan,
-  documents: readonly HydratedDocument[],
+  documents: Iterable<FramedDocument>,
 ): Promise<string[]> {
   const highlights: string[] = [];
   const { aggregations: _, cursor: _cursor, ...asked } = textPlan(plan);
   const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
-  for (const frame of framesOf(inBytes(documents))) {
+  for (const frame of framesOf(documents)) {
     const rows = await highlightDocuments(
       mappedSchemaOf(table.servingIndex.definition),
       planJson,
@@ -121,9 +139,10 @@ async function highlightStored(
   return highlights;
 }
 
-function* inBytes(documents: readonly HydratedDocument[]): Generator<FramedDocument> {
-  for (const { key, ttlBaseMs, writtenMs, text } of documents) {
-    yield { key, ttlBaseMs, writtenMs, body: encoder.encode(text) };
+function* inBytes(documents: readonly HydratedDocument[]) {
+  for (const document of documents) {
+    const { key, ordinal, ttlBaseMs, writtenMs, text } = document;
+    yield { document, key, ordinal, ttlBaseMs, writtenMs, body: encoder.encode(text) };
   }
 }
 

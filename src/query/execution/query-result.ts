@@ -1,3 +1,4 @@
+import { withMembers } from '../../lib/text/json-text.ts';
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { type Projection, type ShownParts, shownDocument } from '../request/projection.ts';
@@ -74,12 +75,6 @@ function renderSource(hit: Hit, projection: Projection, parts: ResultContext['pa
     writtenMs: hit.document.writtenMs,
     ...parts?.get(hit),
   });
-}
-
-/** The object with members of joined tables behind its own. */
-function withMembers(object: string, members: string): string {
-  const head = object.slice(0, object.lastIndexOf('}')).trimEnd();
-  return `${head}${head.endsWith('{') ? '' : ','}${members}}`;
 }
 
 function renderScores(scores: Readonly<Record<string, number>>): string {

@@ -153,13 +153,14 @@ export class RightTable implements RightSide {
   }
 
   async #matching(documents: readonly StoredDocument[]): Promise<RightRow[]> {
-    const { table, filter, keyPrefix = '' } = this.#deps;
+    const { table, filter, lease, keyPrefix = '' } = this.#deps;
+    const rangeOf = ({ key }: StoredDocument) => lease.ranges[table.rangeOf(key)]?.stored;
     const bound = this.#expiredAtOrBeforeMs;
     const living = documents.filter(
       ({ key, ttlBaseMs }) =>
         key.startsWith(keyPrefix) && (bound === undefined || ttlBaseMs === undefined || ttlBaseMs > bound),
     );
-    const matches = filter && living.length > 0 ? await matchStored(table, filter, living) : undefined;
+    const matches = filter && living.length > 0 ? await matchStored(table, filter, living, rangeOf) : undefined;
     const shown = matches ? living.filter((_, at) => matches[at]) : living;
     return shown.map(({ key, body }) => ({ key, text: decoder.decode(body) }));
   }

@@ -2,10 +2,12 @@ import { renderVector } from '../../engine/vector-text.ts';
 import { vectorFingerprintOf } from '../../enrichment/part-definition.ts';
 import type { Templates } from '../../enrichment/template/templates.ts';
 import { partIdOf } from '../../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import type { ServingIndex } from '../searchable-table.ts';
+import { shownArtifactOf, shownChunksOf } from './artifact-text.ts';
 import { type ChunkedIndex, renderChunks } from './chunk-texts.ts';
 import type { Projection, ShownParts } from './projection.ts';
 
@@ -31,6 +33,7 @@ type BestChunks = ReadonlyMap<string, number> | undefined;
 
 interface ProjectionScope {
   readonly indexes: readonly ServingIndex[];
+  readonly artifacts: readonly ArtifactDefinition[];
   /** The caller may see only some documents, so that no vector may be shown which was written after its document was looked at. */
   readonly hidesRows: boolean;
   readonly templates: Pick<Templates, 'render'>;
@@ -41,13 +44,19 @@ export class PartProjection {
   /** Name of the member by the part's id, in the order of the answer. */
   readonly #vectors: ReadonlyMap<number, string>;
   readonly #chunks: ReadonlyMap<number, ChunkedIndex>;
+  /** Those of which the chunks are shown, and those that are shown themselves. */
+  readonly #chunkSets: readonly ArtifactDefinition[];
+  readonly #artifacts: readonly ArtifactDefinition[];
   readonly #scope: ProjectionScope;
 
   private constructor(
     vectors: ReadonlyMap<number, string>,
     chunks: ReadonlyMap<number, ChunkedIndex>,
+    made: Record<'chunkSets' | 'artifacts', readonly ArtifactDefinition[]>,
     scope: ProjectionScope,
   ) {
+    this.#chunkSets = made.chunkSets;
+    this.#artifacts = made.artifacts;
     this.#vectors = vectors;
     this.#chunks = chunks;
     this.#scope = scope;
@@ -64,9 +73,13 @@ export class PartProjection {
       const chunked = chunkedIndex(index);
       return chunked && projection.showsChunks(chunked.chunksName) ? [chunked] : [];
     });
-    if (vectors.length === 0 && chunks.length === 0) return undefined;
+    const artifacts = scope.artifacts.filter(({ name }) => projection.showsArtifact(name));
+    const chunkSets = scope.artifacts.filter(
+      ({ name, config }) => config.kind === 'chunk' && projection.showsChunks(name),
+    );
+    if (vectors.length + chunks.length + artifacts.length + chunkSets.length === 0) return undefined;
     const byPart = new Map(chunks.map((index) => [index.definition.partId, index]));
-    return new PartProjection(new Map(vectors), byPart, scope);
+    return new PartProjection(new Map(vectors), byPart, { artifacts, chunkSets }, scope);
   }
 
   /** What is shown of documents that were read before; of a document that chunks have found, those chunks alone. */
@@ -77,7 +90,7 @@ export class PartProjection {
   ): RenderedParts {
     const ordinals = documents.map(({ ordinal }) => ordinal);
     const { found, damaged } = range.parts.read(ordinals, [
-      ...new Set([...this.#vectors.keys(), ...this.#chunks.keys()]),
+      ...new Set([...this.#vectors.keys(), ...this.#chunks.keys(), ...this.#madePartIds()]),
     ]);
     const shown = new Map<number, ShownParts>();
     for (const [at, document] of documents.entries()) {
@@ -86,6 +99,10 @@ export class PartProjection {
     }
     if (this.#scope.hidesRows) forgetChanged(range, documents, shown);
     return { shown, damaged };
+  }
+
+  #madePartIds(): number[] {
+    return [...this.#artifacts, ...this.#chunkSets].map(({ partId }) => partId);
   }
 
   #render(bodies: ReadonlyMap<number, Uint8Array>, document: ReadDocument, best: BestChunks): ShownParts {
@@ -100,7 +117,16 @@ export class PartProjection {
       const rendered = renderChunks(bodies.get(partId), written, { index, number: best?.get(index.name), templates });
       return `${JSON.stringify(index.chunksName)}:${rendered}`;
     });
+    const key = document.key;
+    const rendered = (definitions: readonly ArtifactDefinition[], render: typeof shownArtifactOf) =>
+      definitions.flatMap((definition) => {
+        const body = bodies.get(definition.partId);
+        return body ? [`${JSON.stringify(definition.name)}:${render(definition, key, body)}`] : [];
+      });
+    chunks.push(...rendered(this.#chunkSets, shownChunksOf));
+    const artifacts = rendered(this.#artifacts, shownArtifactOf);
     return {
+      artifacts: artifacts.length === 0 ? undefined : `{${artifacts.join(',')}}`,
       embeddings: vectors.length === 0 ? undefined : `{${vectors.join(',')}}`,
       chunks: chunks.length === 0 ? undefined : `{${chunks.join(',')}}`,
     };

@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts';
-import { skipSpace, skipString, skipValue } from '../../lib/text/json-text.ts';
+import { skipSpace, skipString, skipValue, withMember } from '../../lib/text/json-text.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** Which members of a document an answer shows. */
@@ -14,6 +14,8 @@ export interface Projection {
   showsTimestamp: boolean;
   /** Whether the vectors for this embeddings index are shown; they are not part of the stored document. */
   showsVectors(indexName: string): boolean;
+  /** Whether the artifact of this name is shown; it is not part of the stored document. */
+  showsArtifact(name: string): boolean;
   /** Whether the chunks of this name, of the embedded text of the document, are shown; they are not part of it either. */
   showsChunks(name: string): boolean;
 }
@@ -33,7 +35,7 @@ interface PathNode {
 const projectionPathsMax = 256;
 const pathSegmentsMax = 64;
 /** Members that only an answer that names them shows. */
-const hiddenByDefault = ['_embeddings', '_chunks'];
+const hiddenByDefault = ['_embeddings', '_chunks', '_artifacts'];
 const timestampName = '_timestamp';
 const backslash = 0x5c;
 const whole: Projection = {
@@ -43,6 +45,7 @@ const whole: Projection = {
   showsTimestamp: false,
   showsVectors: () => false,
   showsChunks: () => false,
+  showsArtifact: () => false,
 };
 const empty: Projection = { ...whole, isWhole: false, isEmpty: true, apply: () => '{}' };
 
@@ -50,7 +53,7 @@ const empty: Projection = { ...whole, isWhole: false, isEmpty: true, apply: () =
  * Compiles a list of names (`title`), dotted paths (`author.name`), paths with `*` for any name (`_chunks.*`),
  * `*` for all, and exclusions (`-author.email`). Arrays are transparent: a path goes on in each element. Without
  * a list a document is shown as stored, with an empty one not at all. What is excluded stays out whatever else is named;
- * exclusions alone leave the rest; `_embeddings` and `_chunks` are shown only when they are named.
+ * exclusions alone leave the rest; `_embeddings`, `_chunks` and `_artifacts` are shown only when they are named.
  * Objects and arrays of which nothing was chosen are left out. Fails with `invalid_query` or `limit_exceeded`.
  */
 export function compileProjection(fields: readonly string[] | undefined): Projection {
@@ -85,6 +88,7 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
     showsTimestamp: included.children.has(timestampName) && !excluded.children.has(timestampName),
     showsVectors: (indexName) => shows('_embeddings', indexName),
     showsChunks: (name) => shows('_chunks', name),
+    showsArtifact: (name) => shows('_artifacts', name),
   };
 }
 
@@ -94,6 +98,8 @@ export interface ShownParts {
   embeddings?: string | undefined;
   /** JSON object of name -> chunks; undefined when none are shown. */
   chunks?: string | undefined;
+  /** JSON object of name -> artifact; undefined when none are shown. */
+  artifacts?: string | undefined;
 }
 
 /** What the server knows of a document beside its body. */
@@ -106,21 +112,15 @@ interface BesideDocument extends ShownParts {
 export function shownDocument(
   projection: Projection,
   document: string,
-  { writtenMs, embeddings, chunks }: BesideDocument,
+  { writtenMs, embeddings, chunks, artifacts }: BesideDocument,
 ): string {
   let shown = projection.isWhole ? document : projection.apply(document);
   if (projection.showsTimestamp && writtenMs !== undefined) {
     shown = withMember(shown, timestampName, `"${new Date(writtenMs).toISOString()}"`);
   }
+  if (artifacts !== undefined) shown = withMember(shown, '_artifacts', artifacts);
   if (chunks !== undefined) shown = withMember(shown, '_chunks', chunks);
   return embeddings === undefined ? shown : withMember(shown, '_embeddings', embeddings);
-}
-
-/** The JSON text of an object with a last member; `name` needs no escapes. */
-function withMember(object: string, name: string, value: string): string {
-  const members = object.slice(0, object.lastIndexOf('}')).trimEnd();
-  const isEmpty = skipSpace(members, members.indexOf('{') + 1) >= members.length;
-  return `${members}${isEmpty ? '' : ','}"${name}":${value}}`;
 }
 
 function newNode(): PathNode {

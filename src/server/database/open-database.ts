@@ -17,6 +17,7 @@ import { QueryService } from '../../query/query-service.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
+import { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
 import type { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import { GraphService } from '../../tables/graph/graph-service.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
@@ -41,6 +42,7 @@ export interface Database {
     readonly queries: QueryService;
     readonly indexes: IndexService;
     readonly graphs: GraphService;
+    readonly artifacts: ArtifactService;
   };
   readonly storage: Storage;
   readonly log: RangeLog;
@@ -86,6 +88,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       queries: buildQueries(core, tables, templates, graphs),
       indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
       graphs,
+      artifacts: new ArtifactService(tables, core.storage, enrichment),
     },
     storage: core.storage,
     log: core.log,

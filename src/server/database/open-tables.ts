@@ -43,11 +43,15 @@ export async function openTables(
       if (core.providers) return core.providers.embedder(config);
       throw new ServiceError('not_implemented', 'this database was opened without providers of models');
     },
+    providerOf: (config) => {
+      if (core.providers) return core.providers.provider(config);
+      throw new ServiceError('not_implemented', 'this database was opened without providers of models');
+    },
     media: core.media,
     log,
     clock,
     onFailed: ({ name: index }, error, attempt) =>
-      logger.warn('documents wait for their vectors: an embedder failed', { index, attempt }, error),
+      logger.warn('documents wait to be enriched: a provider of models failed', { index, attempt }, error),
     onProduced: (texts) => metrics.increment('enrichedTexts', [], texts),
   });
   const defaultShards = options().defaultShardsPerTable;
@@ -68,13 +72,14 @@ export async function openTables(
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
       writers,
-      // A restore brings the vectors along.
-      ...(table.isStaged ? {} : { openProducer: enrichment.open }),
+      // A restore brings the vectors and artifacts along.
+      ...(table.isStaged ? {} : { openProducer: enrichment.open, openArtifact: enrichment.openArtifact }),
       hasTtl: () => table.ttlDurationMs !== undefined,
     };
     return new IndexedRange(
       deps,
       table.indexes.map(({ definition }) => definition),
+      table.artifacts,
     );
   };
   await tables.load();

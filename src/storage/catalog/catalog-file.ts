@@ -4,6 +4,7 @@ import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type {
   DroppedIndex,
+  NewEnrichment,
   NewIndex,
   NewTable,
   TableChange,
@@ -73,6 +74,7 @@ export class CatalogFile {
       for (const { partId, name, config, state, replacedBy } of staged?.enrichments ?? []) {
         this.#statements.addEnrichment.run(tableId, partId, name, config, state, replacedBy);
       }
+      for (const enrichment of table.enrichments ?? []) this.#addEnrichment(tableId, enrichment);
       return this.#table(tableId);
     });
   }
@@ -164,7 +166,14 @@ export class CatalogFile {
         const updated = this.#statements.updateIndex.run(config ?? null, state ?? null, tableId, name);
         if (updated.changes === 0) throw indexNotFound(name);
       }
-      return { indexes: this.queries.indexesOf(tableId), goneParts };
+      for (const name of change.dropEnrichments ?? []) goneParts.push(this.#dropEnrichment(tableId, name));
+      for (const enrichment of change.addEnrichments ?? []) this.#addEnrichment(tableId, enrichment);
+      for (const { name, config } of change.updateEnrichments ?? []) {
+        const { changes } = this.#statements.updateEnrichment.run(config, tableId, name);
+        if (changes === 0) throw artifactNotFound(name);
+      }
+      const { queries } = this;
+      return { indexes: queries.indexesOf(tableId), enrichments: queries.enrichmentsOf(tableId), goneParts };
     });
   }
 
@@ -239,13 +248,26 @@ export class CatalogFile {
         : (this.#statements.takeKeptPart.get(tableId, index.name, index.shape) as { partId: number } | null);
     const partId = index.partId ?? kept?.partId ?? this.#nextPart(tableId);
     if (index.shape !== undefined && partId >= partIdEnd) {
-      const message =
-        `all ${partIdEnd - 1} part ids of this table are used up: no index "${index.name}" with vectors can be ` +
-        'added; load the documents into a new table';
-      throw new ServiceError('limit_exceeded', message);
+      throw partsUsedUp(`index "${index.name}" with vectors`);
     }
     const added = this.#statements.addIndex.run(tableId, index.name, incarnation, partId, index.config, index.state);
     if (added.changes === 0) throw new ServiceError('already_exists', `the index "${index.name}" exists already`);
+  }
+
+  #addEnrichment(tableId: number, { name, config }: NewEnrichment): void {
+    const partId = this.#nextPart(tableId);
+    if (partId >= partIdEnd) throw partsUsedUp(`enrichment "${name}"`);
+    if (this.queries.enrichmentsOf(tableId).some((each) => each.name === name)) {
+      throw new ServiceError('already_exists', `the enrichment "${name}" exists already`);
+    }
+    this.#statements.addEnrichment.run(tableId, partId, name, config, '', null);
+  }
+
+  /** Gives its part, which has become nobody's. */
+  #dropEnrichment(tableId: number, name: string): number {
+    const dropped = this.#statements.dropEnrichment.get(tableId, name) as { partId: number } | null;
+    if (!dropped) throw artifactNotFound(name);
+    return dropped.partId;
   }
 
   #counter(name: string): number {
@@ -272,6 +294,15 @@ export class CatalogFile {
 
 function indexNotFound(name: string): ServiceError {
   return new ServiceError('index_not_found', `the index "${name}" does not exist`);
+}
+
+function artifactNotFound(name: string): ServiceError {
+  return new ServiceError('artifact_not_found', `the enrichment "${name}" does not exist`);
+}
+
+function partsUsedUp(what: string): ServiceError {
+  const message = `all ${partIdEnd - 1} part ids of this table are used up: no ${what} can be added; load the documents into a new table`;
+  return new ServiceError('limit_exceeded', message);
 }
 
 function prepare(database: Database) {
@@ -304,6 +335,8 @@ function prepare(database: Database) {
     ),
     dropKeptPartsOf: statement('DELETE FROM kept_parts WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
     dropKeptParts: statement('DELETE FROM kept_parts WHERE table_id = ?'),
+    updateEnrichment: statement('UPDATE enrichments SET config = ? WHERE table_id = ? AND name = ?'),
+    dropEnrichment: statement('DELETE FROM enrichments WHERE table_id = ? AND name = ? RETURNING part_id AS partId'),
     dropEnrichments: statement('DELETE FROM enrichments WHERE table_id = ?'),
     // A range that was dropped meanwhile has no row any more, and gets none.
     setFacts: statement(

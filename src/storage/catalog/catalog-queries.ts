@@ -1,7 +1,14 @@
 import type { Database } from 'bun:sqlite';
 import { schemaVersion } from '../connection.ts';
 import type { RangeId } from '../write-request.ts';
-import type { IndexRecord, RangeFactsRecord, RangeRecord, TableDefinition, TableRecord } from './catalog-records.ts';
+import type {
+  EnrichmentRecord,
+  IndexRecord,
+  RangeFactsRecord,
+  RangeRecord,
+  TableDefinition,
+  TableRecord,
+} from './catalog-records.ts';
 
 const rangeColumns =
   'id AS rangeId, table_id AS tableId, start_key AS startKey, end_key AS endKey, generation, ' +
@@ -10,6 +17,16 @@ const rangeColumns =
 /** The format that tells the part of an index from its incarnation, and the one with a state of each table. */
 const partsVersion = 4;
 const tableStatesVersion = 5;
+const enrichmentsVersion = 7;
+
+function enrichmentQueries(database: Database, version: number) {
+  if (version < enrichmentsVersion) return { all: (): EnrichmentRecord[] => [], finalize: () => {} };
+  const rows = database.prepare(
+    'SELECT part_id AS partId, name, config, state, replaced_by AS replacedBy FROM enrichments ' +
+      'WHERE table_id = ? ORDER BY part_id',
+  );
+  return { all: (tableId: number) => rows.all(tableId) as EnrichmentRecord[], finalize: () => rows.finalize() };
+}
 
 /** Queries on a catalog file, by whichever connection. A check reads those of earlier formats too. */
 export function catalogQueries(database: Database) {
@@ -26,15 +43,17 @@ export function catalogQueries(database: Database) {
   const rangeRows = database.prepare(`SELECT ${rangeColumns} FROM ranges ORDER BY id`);
   const indexesOf = database.prepare(`SELECT ${indexColumns} FROM indexes WHERE table_id = ? ORDER BY name`);
 
+  const { all: enrichments, finalize: finalizeEnrichments } = enrichmentQueries(database, version);
   const counterRow = database.prepare('SELECT value FROM counters WHERE name = ?');
 
   const complete = (row: unknown): TableRecord | undefined => {
     if (row === null) return undefined;
-    const table = row as Omit<TableRecord, 'ranges' | 'indexes'>;
+    const table = row as Omit<TableRecord, 'ranges' | 'indexes' | 'enrichments'>;
     return {
       ...table,
       ranges: rangesOf.all(table.tableId) as RangeRecord[],
       indexes: indexesOf.all(table.tableId) as IndexRecord[],
+      enrichments: enrichments(table.tableId),
     };
   };
   const range = (rangeId: RangeId) => (rangeById.get(rangeId) as RangeRecord | null) ?? undefined;
@@ -46,16 +65,12 @@ export function catalogQueries(database: Database) {
       const table = complete(tableById.get(tableId));
       if (!table) return undefined;
       using last = database.prepare('SELECT last_part_id AS lastPartId FROM tables WHERE id = ?');
-      using made = database.prepare(
-        'SELECT part_id AS partId, name, config, state, replaced_by AS replacedBy FROM enrichments ' +
-          'WHERE table_id = ? ORDER BY part_id',
-      );
-      const enrichments = made.all(tableId) as TableDefinition['enrichments'];
-      return { table, ...(last.get(tableId) as { lastPartId: number }), enrichments };
+      return { table, ...(last.get(tableId) as { lastPartId: number }), enrichments: table.enrichments };
     },
     range,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
+    enrichmentsOf: enrichments,
     /** Whether an index or an enrichment of the range's table has this part, or a later index may find its vectors there. */
     hasPart: (rangeId: RangeId, partId: number): boolean => {
       const record = range(rangeId);
@@ -78,6 +93,7 @@ export function catalogQueries(database: Database) {
     },
     counter: (name: string): number => (counterRow.get(name) as { value: number } | null)?.value ?? 0,
     finalize: (): void => {
+      finalizeEnrichments();
       for (const statement of [
         tableRows,
         tableByName,

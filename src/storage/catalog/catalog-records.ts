@@ -12,6 +12,8 @@ export interface TableRecord {
   /** In key order, without gaps. */
   ranges: RangeRecord[];
   indexes: IndexRecord[];
+  /** What the server makes of its documents beside the vectors of indexes. */
+  enrichments: EnrichmentRecord[];
 }
 
 /** All that the catalog says of a table. */
@@ -23,7 +25,7 @@ export interface TableDefinition {
 }
 
 /** What the server makes of a table's documents, as the catalog holds it. */
-interface EnrichmentRecord {
+export interface EnrichmentRecord {
   partId: number;
   name: string;
   /** JSON. */

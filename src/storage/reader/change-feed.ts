@@ -74,10 +74,15 @@ export class ChangeFeed {
   /**
    * The next page after `afterSequence`, or undefined when there is nothing after it. A page that covers nothing of what is
    * wanted has an empty frame; `lastSequence` says how far it reaches. What does not match its checksum appears as deleted
-   * and is named, so that one damaged row does not keep all others from an index.
+   * and is named, so that one damaged row does not keep all others from an index. `through` is the last sequence that is
+   * looked at.
    */
-  read(afterSequence: number, rows: FeedRows = everything): FeedPage | undefined {
-    const page = reading(this.#source, () => this.#page(afterSequence, rows));
+  read(
+    afterSequence: number,
+    rows: FeedRows = everything,
+    through: number = Number.MAX_SAFE_INTEGER,
+  ): FeedPage | undefined {
+    const page = reading(this.#source, () => this.#page(afterSequence, rows, through));
     for (const { key } of page?.damaged ?? []) this.#source.documentDamaged?.(key);
     return page;
   }
@@ -92,12 +97,13 @@ export class ChangeFeed {
     for (const statement of [this.#changes, this.#document, this.#part, this.#key]) statement.finalize();
   }
 
-  #page(afterSequence: number, wanted: FeedRows): FeedPage | undefined {
+  #page(afterSequence: number, wanted: FeedRows, through: number): FeedPage | undefined {
     const page = new PageBuilder();
     const append = wanted.documents && wanted.parts ? this.#joined(wanted.parts) : this.#plain(wanted);
     let [firstSequence, lastSequence, seen] = [0, 0, 0];
     for (const found of this.#changes.iterate(afterSequence)) {
       const change = found as Change;
+      if (change.sequence > through) break;
       if (seen === 0) firstSequence = change.sequence;
       else if (page.isFull || seen >= 4 * pageRowsMax) break;
       lastSequence = change.sequence;

@@ -5,6 +5,7 @@ import type { Enrichment } from '../../enrichment/enrichment.ts';
 import { kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
 import type { FullTextConfig } from '../../index-kinds/full-text.ts';
 import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../../index-kinds/index-config.ts';
+import { inlineOf } from '../../index-kinds/index-enrichments.ts';
 import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
 import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
 import type { RangeIndexReport } from '../../indexing/index-report.ts';
@@ -13,6 +14,8 @@ import type { IndexConfig } from '../../protocol/database/tables.ts';
 import { checkIndexName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';
+import { newArtifact, readArtifactRecords } from '../artifacts/artifact-record.ts';
+import { checkArtifacts, checkUnused, newAmong, requireNamed } from '../artifacts/artifact-rules.ts';
 import { OpenGraph } from '../graph/open-graph.ts';
 import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
@@ -95,14 +98,22 @@ export class IndexService {
       if (table.indexes.length >= limits.indexesPerTableMax) {
         throw new ServiceError('limit_exceeded', `a table has at most ${limits.indexesPerTableMax} indexes`);
       }
+      const declared = newAmong(inlineOf(config), table.artifacts);
+      checkArtifacts(declared, table.artifacts);
+      requireNamed(config.enrichments, [...table.artifacts, ...declared]);
       using lease = await table.lease();
-      const { indexes } = await this.#storage.catalog.changeTable({
+      const { indexes, enrichments } = await this.#storage.catalog.changeTable({
         tableId: table.id,
         addIndexes: [newIndex(config, table.settings.schema, 'extra')],
+        addEnrichments: declared.map((each) => newArtifact(each, indexName)),
       });
       table.indexes = indexes.map(readIndexRecord);
+      table.artifacts = readArtifactRecords(enrichments);
       const added = find(table, indexName);
-      for (const range of lease.ranges) range.addIndex(added.definition);
+      for (const range of lease.ranges) {
+        if (declared.length > 0) await range.setArtifacts(table.artifacts);
+        range.addIndex(added.definition);
+      }
       return { created: true, config: shownIndexConfig(added.config) };
     });
   }
@@ -131,16 +142,22 @@ export class IndexService {
       const index = table.indexes.find(({ name }) => name === indexName);
       if (keepsVectors && !index) throw notFound(table, indexName);
       using lease = await table.lease();
+      const own = table.artifacts.filter((artifact) => artifact.index === indexName);
+      checkUnused(new Set(own.map(({ name }) => name)), table.artifacts);
       const keptShape = keepsVectors && index ? kindOfConfig(index.config).shapeOf(index.config) : undefined;
-      const { indexes, goneParts } = await this.#storage.catalog.changeTable({
+      const { indexes, enrichments, goneParts } = await this.#storage.catalog.changeTable({
         tableId: table.id,
         dropIndexes: [{ name: indexName, keptShape }],
+        dropEnrichments: own.map(({ name }) => name),
       });
       table.indexes = indexes.map(readIndexRecord);
+      table.artifacts = readArtifactRecords(enrichments);
       for (const range of lease.ranges) {
+        if (own.length > 0) await range.setArtifacts(table.artifacts);
         await range.removeIndex(indexName);
         for (const partId of goneParts) range.dropPart(partId);
       }
+      if (own.some((artifact) => artifact.config.full_text_index)) await this.#tables.rebuildTextIndex(table);
     });
   }
 }

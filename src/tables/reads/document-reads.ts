@@ -110,7 +110,7 @@ export class DocumentReads {
       if (!(await isIndexed(key, table, range, permitted, signal))) throw keyNotFound(table);
       throw error;
     }
-    if (!(await matchStored(table, permitted, [read.document]))[0]) throw keyNotFound(table);
+    if (!(await matchStored(table, permitted, [read.document], () => range.stored))[0]) throw keyNotFound(table);
     return rendered(wanted, read);
   }
 
@@ -122,8 +122,8 @@ export class DocumentReads {
     return { document, parts: shown?.read(range.stored, [document]) };
   }
 
-  #shownParts(projection: Projection, { indexes }: Table, hidesRows: boolean): PartProjection | undefined {
-    return PartProjection.of(projection, { indexes, hidesRows, templates: this.#templates });
+  #shownParts(projection: Projection, { indexes, artifacts }: Table, hidesRows: boolean): PartProjection | undefined {
+    return PartProjection.of(projection, { indexes, artifacts, hidesRows, templates: this.#templates });
   }
 
   #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {

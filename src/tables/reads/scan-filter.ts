@@ -62,7 +62,7 @@ function holds(ordinals: Uint8Array, ordinal: number): boolean {
 export function scanFilterOf(table: Table, range: IndexedRange, plan: NativePlan, signal: AbortSignal): ScanFilter {
   return new ScanFilter({
     indexed: () => indexedMatches(table, range, plan, signal),
-    stored: (documents) => matchStored(table, plan, documents),
+    stored: (documents) => matchStored(table, plan, documents, () => range.stored),
   });
 }
 

@@ -94,6 +94,18 @@ export class SchemaChange {
     });
   }
 
+  /** Builds the text index once more under the next version of the schema; for who holds the table's lock. */
+  async rebuildText(table: Table): Promise<void> {
+    if (table.settings.textIndexDropped) return;
+    const { schema } = table.settings;
+    using lease = await table.lease();
+    await this.#startRebuild(table, lease, {
+      ...table.settings,
+      schema: { ...schema, version: (schema.version ?? 0) + 1 },
+    });
+    await this.resume(table);
+  }
+
   /** Builds the primary index that the settings ask for, unless it is the one that serves. */
   async #replacePrimary(table: Table, lease: TableLease, settings: TableSettings): Promise<void> {
     const wanted = primaryIndex(settings);

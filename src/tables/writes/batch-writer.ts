@@ -222,11 +222,10 @@ export class BatchWriter {
   /** Embeds the documents that are put for the managed indexes of their tables; whoever fails here has written nothing. */
   async #precompute(parts: TableWrites[], caller: Caller): Promise<void> {
     for (const part of parts) {
-      const definitions = part.table.indexes.map(({ definition }) => definition);
       const ranges = rangesOf([part]);
       for (const write of part.writes) {
         const { stored } = must(ranges.get(write.rangeId), 'a range that is written');
-        if (write.frame) write.frame = await this.#enrichment.precompute(write.frame, stored, definitions, caller);
+        if (write.frame) write.frame = await this.#enrichment.precompute(write.frame, stored, part.table, caller);
       }
     }
   }

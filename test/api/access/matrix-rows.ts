@@ -56,6 +56,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
   ],
   'table read': [
     'GET /db/v1/tables/:table',
+    'GET /db/v1/tables/:table/artifacts',
     'POST /db/v1/tables/:table/documents',
     'GET /db/v1/tables/:table/documents/:key',
     'GET /db/v1/tables/:table/indexes',
@@ -71,6 +72,8 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
   'table admin': [
     'DELETE /db/v1/tables/:table',
     'POST /db/v1/tables/:table/backup',
+    'PUT /db/v1/tables/:table/artifacts/:artifact/enrichment',
+    'DELETE /db/v1/tables/:table/artifacts/:artifact/enrichment',
     'POST /db/v1/tables/:table/indexes/:index',
     'DELETE /db/v1/tables/:table/indexes/:index',
     'PUT /db/v1/tables/:table/schema',

@@ -21,8 +21,12 @@ test('under a row filter no vector is shown that was written after its document 
     { ordinal: 2, sequence: 6, key: 'b', text: '{}' },
   ];
   const shownOf = (hidesRows: boolean) =>
-    PartProjection.of(compileProjection(['_embeddings']), { indexes: [index], hidesRows, templates })?.read(range, page)
-      .shown;
+    PartProjection.of(compileProjection(['_embeddings']), {
+      indexes: [index],
+      artifacts: [],
+      hidesRows,
+      templates,
+    })?.read(range, page).shown;
   expect([...(shownOf(true) ?? [])]).toEqual([[1, { embeddings: '{"taste":[0.5]}' }]]);
   expect([...(shownOf(false)?.keys() ?? [])]).toEqual([1, 2]);
 });

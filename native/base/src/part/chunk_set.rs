@@ -1,7 +1,7 @@
 //! Form 5: the chunks of a text of one document, in the order of the text.
 //!
 //! ```text
-//! 0 count u32, then for each chunk: start u32, end u32 (bytes of the text), text bytes u32, the text (UTF-8)
+//! 0 count u32, then for each chunk: start u32, end u32 (characters of the text), text bytes u32, the text (UTF-8)
 //! ```
 
 use super::payload::Payload;
@@ -13,7 +13,7 @@ pub const CHUNKS_MAX: usize = 4_096;
 /// One chunk, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// Where it lies in the text that was cut, in bytes; the end is exclusive.
+    /// Where it lies in the text that was cut, in characters (Unicode code points); the end is exclusive.
     pub start: u32,
     pub end: u32,
     pub text: &'a str,

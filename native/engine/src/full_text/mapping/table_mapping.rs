@@ -10,6 +10,9 @@ use crate::full_text::analysis::Analyzer;
 
 /// The member that says when a document was written.
 pub const TIMESTAMP: &str = "_timestamp";
+/// The member that holds the texts of a document's artifacts, by their names; only the server adds it.
+const ARTIFACTS: &str = "_artifacts";
+const ARTIFACT_PATHS: &str = "_artifacts.";
 
 #[derive(Debug)]
 struct DocumentType {
@@ -75,7 +78,8 @@ impl TableMapping {
 
     pub fn child_of(&self, parent: &SchemaCursor, is_root: bool, name: &str) -> SchemaCursor {
         if is_root && name.starts_with('_') {
-            return if matches!(name, TIMESTAMP | "_type") { SchemaCursor::Dynamic } else { SchemaCursor::Closed };
+            let is_indexed = matches!(name, TIMESTAMP | "_type" | ARTIFACTS);
+            return if is_indexed { SchemaCursor::Dynamic } else { SchemaCursor::Closed };
         }
         parent.child(name, self.enforced)
     }
@@ -84,6 +88,14 @@ impl TableMapping {
         match path {
             TIMESTAMP => return FieldRule { date: true, ..FieldRule::none() },
             "_type" => return FieldRule { exact: true, ..FieldRule::none() },
+            // Their names are the server's: no template of a user's is for them.
+            _ if path.starts_with(ARTIFACT_PATHS) => {
+                return if self.values_only {
+                    FieldRule::none()
+                } else {
+                    FieldRule::inferred().opted_in_to_all(self.any_in_all)
+                };
+            }
             _ => {}
         }
         cursor.rule().unwrap_or_else(|| {

@@ -1,0 +1,101 @@
+import { limits } from '../config/limits.ts';
+import { type ArtifactConfig, type ArtifactDefinition, chunkerOf } from '../index-kinds/artifact-config.ts';
+import { isMembers } from '../index-kinds/chunker-config.ts';
+import type { Embedder } from '../inference/providers/embedder.ts';
+import type { Provider } from '../inference/providers/provider.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+import { followedArtifact } from './artifact-batch.ts';
+import { assetMaker } from './asset-maker.ts';
+import { chunkMaker } from './chunk-maker.ts';
+import type { PartSource } from './derive-source.ts';
+import type { FollowedPart } from './followed-part.ts';
+import type { PartMaker } from './part-maker.ts';
+import { readProducer } from './producers/read-producer.ts';
+import { vectorSetMaker } from './vector-maker.ts';
+
+/** What makers ask models by; both throw `ServiceError` where a configuration leads to none. */
+export interface FindModels {
+  readonly embedderOf: (config: ProviderConfig) => Embedder;
+  readonly providerOf: (config: ProviderConfig) => Provider;
+}
+
+interface Maker {
+  readonly make: PartMaker;
+  readonly media: PartSource['media'];
+  /** Sources in a batch, unless the enrichment says so. */
+  readonly batchItems: number;
+}
+
+/** What makes the artifacts of an enrichment. Throws `invalid_request` and `unknown_provider`. */
+export function artifactPart({ partId, config, source }: ArtifactDefinition, find: FindModels): FollowedPart {
+  const { make, media, batchItems } = makerOf(config, find);
+  const { template, field, execution } = config;
+  const makerFingerprint = JSON.stringify([config.kind, makerTraits(config)]);
+  return followedArtifact({
+    partId,
+    source: { template, field, artifact: source?.partId, media },
+    make,
+    makerFingerprint,
+    fingerprint: JSON.stringify([makerFingerprint, template ?? null, field ?? null, source?.partId ?? null]),
+    batchItems: execution?.batch_items ?? batchItems,
+    batchBytes: execution?.batch_bytes ?? limits.enrichmentBatchBytes,
+  });
+}
+
+/** The embedder of an enrichment of kind `embedding`. Throws `invalid_request` and `unknown_provider`. */
+export function embedderConfigOf({ producer_json: given }: ArtifactConfig): ProviderConfig {
+  const form = typeof given === 'string' ? parsed(given) : given;
+  if (!isMembers(form) || form.type !== 'embedder' || !isMembers(form.config)) {
+    throw refused('`producer_json` of an embedding must be {"type":"embedder","config":{"provider":...,"model":...}}');
+  }
+  return readProviderConfig(form.config, 'embed', 'producer_json.config');
+}
+
+function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels): Maker {
+  const batchItems = limits.enrichmentBatchItems;
+  switch (config.kind) {
+    case 'chunk':
+      return { make: chunkMaker(chunkerOf(config)), media: undefined, batchItems };
+    case 'embedding': {
+      const embedder = embedderConfigOf(config);
+      const make = vectorSetMaker(
+        () => embedderOf(embedder),
+        config.expected_dims ?? 0,
+        JSON.stringify(makerTraits(config)),
+      );
+      return { make, media: undefined, batchItems };
+    }
+    case 'asset': {
+      const { produce, readsMedia } = readProducer(config.producer_json, config.content_type, providerOf);
+      const batchItems = limits.producerBatchItems;
+      return { make: assetMaker(() => produce), media: readsMedia ? 'named' : 'taken', batchItems };
+    }
+  }
+}
+
+/** What artifacts depend on: never a key or an address. */
+function makerTraits(config: ArtifactConfig): unknown {
+  if (config.kind === 'chunk') return chunkerOf(config);
+  if (config.kind === 'embedding') {
+    const { provider, model, dimensions } = embedderConfigOf(config);
+    return [provider, model, dimensions ?? null, config.expected_dims ?? 0];
+  }
+  const { producer_json: given } = config;
+  const form = typeof given === 'string' ? parsed(given) : (given ?? { type: 'copy' });
+  if (!isMembers(form) || !isMembers(form.config)) return [form, config.content_type ?? null];
+  const { url: _url, api_url: _api, ...shown } = shownProviderConfig(form.config);
+  return [form.type, shown, config.content_type ?? null];
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw refused('`producer_json` is not JSON');
+  }
+}
+
+function refused(message: string): ServiceError {
+  return new ServiceError('invalid_request', message);
+}

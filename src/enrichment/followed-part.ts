@@ -1,0 +1,42 @@
+import type { InferenceCall } from '../inference/admission.ts';
+import type { PartSource, Source } from './derive-source.ts';
+import type { PartOutcome } from './part-outcome.ts';
+
+/** A document as it was read. */
+export interface DocumentRow {
+  readonly ordinal: number;
+  readonly key: Uint8Array;
+  readonly sequence: number;
+  readonly body: Uint8Array;
+  /** Artifacts that others are made from, by their part. */
+  readonly artifacts?: ReadonlyMap<number, Uint8Array>;
+}
+
+/** The part that a document has. */
+export interface HeldPart {
+  /** What it was made from; undefined where nobody has said it. */
+  readonly hash: Uint8Array | undefined;
+  /** Reads it whole. */
+  body(): Uint8Array | undefined;
+}
+
+/** Sources of documents on their way to a model, each of them once. */
+export interface Batch {
+  readonly isFull: boolean;
+  /** Sources that have to be worked on. */
+  readonly sourceCount: number;
+  /** `held`: the part that is there, if one is. A promise where there is more to do than to look. */
+  add(row: DocumentRow, source: Source, held: HeldPart | undefined): Promise<void> | undefined;
+  /** Makes all parts. Throws a fault of the provider. In the order of the documents. */
+  run(call: InferenceCall): Promise<{ row: DocumentRow; outcome: PartOutcome }[]>;
+}
+
+/** What a follower makes of documents: the parts of one index or enrichment. */
+export interface FollowedPart {
+  readonly partId: number;
+  readonly source: PartSource;
+  /** What the parts depend on: with another one, every document is looked at again. */
+  readonly fingerprint: string;
+  /** Makes batches that share what was made last. */
+  batches(): () => Batch;
+}

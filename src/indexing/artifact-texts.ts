@@ -1,0 +1,74 @@
+import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
+import { readAsset } from '../lib/parts/asset-part.ts';
+import { readChunkSet } from '../lib/parts/chunk-set-part.ts';
+import { formOfBody, partForm } from '../lib/parts/part-body.ts';
+import { withMember } from '../lib/text/json-text.ts';
+
+/** An artifact whose text a full-text index holds. */
+export interface ArtifactText {
+  readonly partId: number;
+  readonly name: string;
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const encoder = new TextEncoder();
+const jsonType = /^application\/(?:json\b|[\w.-]+\+json\b)/i;
+
+/** The member of a document under which its artifacts are indexed, by their names. No request may write it. */
+const artifactsMember = '_artifacts';
+
+/**
+ * The page of a feed that joins documents with artifacts, as a full-text index takes it: each document with the texts of its
+ * artifacts as one more member.
+ */
+export function withArtifactTexts(
+  bytes: Uint8Array<ArrayBuffer>,
+  texts: readonly ArtifactText[],
+): Uint8Array<ArrayBuffer> {
+  const frame = readFrame(bytes);
+  const built = new FrameBuilder(frame.rowCount, bytes.byteLength);
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    const kind = frame.kind(row);
+    if (kind === rowKind.partPut || kind === rowKind.partDelete) continue;
+    const artifacts = new Map<number, Uint8Array>();
+    for (let next = row + 1; kind === rowKind.put && next < frame.rowCount; next += 1) {
+      if (frame.kind(next) !== rowKind.partPut || frame.ordinal(next) !== frame.ordinal(row)) break;
+      artifacts.set(frame.partId(next), frame.body(next));
+    }
+    if (artifacts.size === 0) {
+      built.appendRow(frame, row);
+      continue;
+    }
+    const body = encoder.encode(bodyWithTexts(decoder.decode(frame.body(row)), artifacts, texts));
+    const added = built.append(kind, frame.keyBytes(row), body);
+    built.setOrdinal(added, frame.ordinal(row));
+    built.setSequence(added, frame.sequence(row));
+    built.setTtlBaseMs(added, frame.ttlBaseMs(row));
+    built.setWrittenMs(added, frame.writtenMs(row));
+    built.setFlags(added, frame.flags(row));
+  }
+  return built.finish();
+}
+
+/** A document as a full-text index sees it, with the texts of its artifacts, which are given by their parts. */
+export function bodyWithTexts(
+  document: string,
+  artifacts: ReadonlyMap<number, Uint8Array>,
+  texts: readonly ArtifactText[],
+): string {
+  const members = texts.flatMap(({ partId, name }) => {
+    const body = artifacts.get(partId);
+    const json = body && indexedJson(body);
+    return json === undefined ? [] : [`${JSON.stringify(name)}:${json}`];
+  });
+  return members.length === 0 ? document : withMember(document, artifactsMember, `{${members.join(',')}}`);
+}
+
+/** What of an artifact is indexed, as JSON; undefined where it has no text. */
+function indexedJson(body: Uint8Array): string | undefined {
+  if (formOfBody(body) === partForm.chunkSet) return JSON.stringify(readChunkSet(body).map(({ text }) => text));
+  if (formOfBody(body) !== partForm.asset) return undefined;
+  const { mediaType, value } = readAsset(body);
+  if (jsonType.test(mediaType)) return decoder.decode(value);
+  return /^text\//i.test(mediaType) ? JSON.stringify(decoder.decode(value)) : undefined;
+}

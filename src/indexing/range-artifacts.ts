@@ -1,0 +1,135 @@
+import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
+import type { ArtifactText } from './artifact-texts.ts';
+import type { FeedConsumers } from './feed-consumers.ts';
+import type { OpenArtifactProducer, PartProducer, ProducedRange, ProductionReport } from './part-producer.ts';
+
+interface FollowedArtifact {
+  readonly definition: ArtifactDefinition;
+  /** What of the definition the producer was opened by. */
+  readonly identity: string;
+  readonly producer: PartProducer;
+  /** Lets the feed forget what this enrichment alone needs. */
+  leaveFeed(): void;
+}
+
+/** One enrichment of one range, as it stands now. */
+export interface RangeArtifactReport extends ProductionReport {
+  readonly name: string;
+  /** Last committed sequence of the range. */
+  readonly head: number;
+  readonly isComplete: boolean;
+}
+
+/** The enrichments of a table, at work in one range. An artifact that is made from another comes behind it. */
+export class RangeArtifacts {
+  readonly #range: ProducedRange;
+  readonly #open: OpenArtifactProducer | undefined;
+  readonly #consumers: FeedConsumers;
+  #followed: FollowedArtifact[] = [];
+  #texts: ArtifactText[] = [];
+
+  constructor(range: ProducedRange, consumers: FeedConsumers, open: OpenArtifactProducer | undefined) {
+    this.#range = range;
+    this.#consumers = consumers;
+    this.#open = open;
+  }
+
+  /** Those that the default full-text index holds the text of. */
+  get texts(): readonly ArtifactText[] {
+    return this.#texts;
+  }
+
+  get isAtRest(): boolean {
+    return this.#followed.every(({ producer }) => producer.isAtRest);
+  }
+
+  /** From now on these are made, each behind the one that it is made from. One that has not changed goes on. */
+  async set(definitions: readonly ArtifactDefinition[]): Promise<void> {
+    const identities = new Set(definitions.map(identityOf));
+    const gone = this.#followed.filter(({ identity }) => !identities.has(identity));
+    for (const { leaveFeed } of gone) leaveFeed();
+    await Promise.all(gone.map(({ producer }) => producer.close()));
+    const kept = new Map(this.#followed.map((each) => [each.identity, each]));
+    this.#followed = [];
+    this.start(definitions, kept);
+  }
+
+  /** As `set`, where nothing was made before. */
+  start(definitions: readonly ArtifactDefinition[], kept: ReadonlyMap<string, FollowedArtifact> = new Map()): void {
+    if (!this.#open) return;
+    for (const definition of definitions) {
+      this.#followed.push(kept.get(identityOf(definition)) ?? this.#follow(definition, this.#open));
+    }
+    this.#texts = definitions
+      .filter(({ config }) => config.full_text_index)
+      .map(({ partId, name }) => ({ partId, name }));
+  }
+
+  #follow(definition: ArtifactDefinition, open: OpenArtifactProducer): FollowedArtifact {
+    const producer = open(this.#range, definition);
+    // That a source is gone is told by the feed alone.
+    const neededAfter = () => producer.report().liveThrough;
+    const leaveFeed = definition.source === undefined ? () => {} : this.#consumers.add({ neededAfter });
+    return { definition, identity: identityOf(definition), producer, leaveFeed };
+  }
+
+  wake(): void {
+    for (const { producer } of this.#followed) producer.wake();
+  }
+
+  /** Resolves when the artifacts of documents up to `sequence` are made, but for those from before their enrichment. */
+  async waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
+    for (const { definition, producer } of this.#followed) {
+      // What it is made from came after the document.
+      const through = definition.source === undefined ? sequence : this.#range.head();
+      await producer.waitFor(through, signal).catch((error: unknown) => {
+        // One that was dropped meanwhile is not waited for.
+        if (this.#followed.some((each) => each.producer === producer)) throw error;
+      });
+    }
+  }
+
+  /** Everything before this sequence has the artifacts whose text is indexed, or all artifacts. */
+  coveredThrough(which: 'texts' | 'all'): number {
+    const followed = this.#followed.filter(({ definition }) => which === 'all' || definition.config.full_text_index);
+    return followed.reduce(
+      (lowest, { definition }) => Math.min(lowest, this.#coverage(definition)),
+      this.#range.head(),
+    );
+  }
+
+  /** An artifact is made only where the one that it is made from is. */
+  #coverage({ name, source }: ArtifactDefinition): number {
+    const covered = this.producer(name)?.report().coveredThrough ?? this.#range.head();
+    return source === undefined ? covered : Math.min(covered, this.#coverage(source));
+  }
+
+  reports(which: 'texts' | 'all' = 'all'): RangeArtifactReport[] {
+    const head = this.#range.head();
+    return this.#followed
+      .filter(({ definition }) => which === 'all' || definition.config.full_text_index)
+      .map(({ definition, producer }) => {
+        const report = producer.report();
+        const coveredThrough = this.#coverage(definition);
+        const isComplete = coveredThrough >= head && report.retrying === 0;
+        return { ...report, name: definition.name, head, coveredThrough, isComplete };
+      });
+  }
+
+  producer(name: string): PartProducer | undefined {
+    return this.#followed.find(({ definition }) => definition.name === name)?.producer;
+  }
+
+  failuresWithin(firstSequence: number, lastSequence: number): number {
+    return this.#followed.reduce((sum, { producer }) => sum + producer.failuresWithin(firstSequence, lastSequence), 0);
+  }
+
+  async close(): Promise<void> {
+    for (const { leaveFeed } of this.#followed) leaveFeed();
+    await Promise.all(this.#followed.map(({ producer }) => producer.close()));
+  }
+}
+
+function identityOf({ partId, config, source }: ArtifactDefinition): string {
+  return JSON.stringify([partId, config, source?.partId ?? null]);
+}

@@ -1,0 +1,78 @@
+import { isDeepStrictEqual } from 'node:util';
+import { limits } from '../../config/limits.ts';
+import type { ArtifactConfig, ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+
+/** Whether the next configuration of an enrichment can go on with the artifacts that are there. */
+export function keepsArtifacts(before: ArtifactConfig, next: ArtifactConfig): boolean {
+  return before.kind === next.kind && before.full_text_index === next.full_text_index;
+}
+
+/**
+ * Checks enrichments against the others of their table, all of which `present` has. Throws `artifact_not_found` for a source
+ * that is not there, `invalid_request` for one that cannot be one, `limit_exceeded`.
+ */
+export function checkArtifacts(added: readonly ArtifactConfig[], present: readonly ArtifactDefinition[]): void {
+  const byName = new Map(present.map(({ name, config }) => [name, config]));
+  for (const config of added) byName.set(config.name, config);
+  if (byName.size > limits.artifactsPerTableMax) {
+    throw new ServiceError('limit_exceeded', `a table has at most ${limits.artifactsPerTableMax} enrichments`);
+  }
+  for (const config of added) checkSources(config, byName);
+  // One that has become of another kind may be the source of others.
+  for (const config of byName.values()) checkSources(config, byName);
+}
+
+function checkSources(config: ArtifactConfig, byName: ReadonlyMap<string, ArtifactConfig>): void {
+  const passed = new Set([config.name]);
+  for (let at = config; at.source_artifact_name !== undefined; ) {
+    const source = byName.get(at.source_artifact_name);
+    if (source === undefined) {
+      const message = `enrichment "${at.name}" is made from "${at.source_artifact_name}", which the table does not have`;
+      throw new ServiceError('artifact_not_found', message);
+    }
+    if (source.kind === 'embedding') {
+      throw refused(`enrichment "${at.name}" cannot be made from "${source.name}": nothing is made from an embedding`);
+    }
+    if (at.kind === 'chunk' && source.kind === 'chunk') {
+      throw refused(`enrichment "${at.name}" cannot be made from "${source.name}": chunks are not cut again`);
+    }
+    if (passed.has(source.name)) throw refused(`enrichment "${source.name}" would be made from itself`);
+    passed.add(source.name);
+    at = source;
+  }
+}
+
+/** Throws `artifact_in_use` where an enrichment that stays is made from one of those that go. */
+export function checkUnused(gone: ReadonlySet<string>, present: readonly ArtifactDefinition[]): void {
+  const user = present.find(({ name, source }) => !gone.has(name) && source !== undefined && gone.has(source.name));
+  if (!user) return;
+  const message = `enrichment "${user.source?.name}" cannot be dropped: enrichment "${user.name}" is made from it`;
+  throw new ServiceError('artifact_in_use', message);
+}
+
+/** Those of an index's enrichments that the table does not have yet. Throws `already_exists` where one differs. */
+export function newAmong(
+  declared: readonly ArtifactConfig[],
+  present: readonly ArtifactDefinition[],
+): ArtifactConfig[] {
+  return declared.filter((config) => {
+    const known = present.find(({ name }) => name === config.name);
+    if (known && !isDeepStrictEqual(known.config, config)) {
+      const message = `the table has an enrichment "${config.name}" with another configuration; give this one another name`;
+      throw new ServiceError('already_exists', message);
+    }
+    return !known;
+  });
+}
+
+/** Throws `artifact_not_found` where an index names an enrichment that the table does not have. */
+export function requireNamed(declared: readonly unknown[], present: readonly { readonly name: string }[]): void {
+  const missing = declared.find((each) => typeof each === 'string' && !present.some(({ name }) => name === each));
+  if (missing === undefined) return;
+  throw new ServiceError('artifact_not_found', `\`enrichments\`: the table has no enrichment "${missing}"`);
+}
+
+function refused(message: string): ServiceError {
+  return new ServiceError('invalid_request', message);
+}
