@@ -6,7 +6,7 @@ import type { Made, PartMaker, SourceContent } from './part-maker.ts';
 import type { PartOutcome } from './part-outcome.ts';
 
 /** What makes the artifacts of one enrichment, ready to work. */
-export interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
+interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
   readonly make: PartMaker;
   /** What an artifact depends on beside what it is made from. */
   readonly makerFingerprint: string;

@@ -15,7 +15,7 @@ import { readProducer } from './producers/read-producer.ts';
 import { vectorSetMaker } from './vector-maker.ts';
 
 /** What makers ask models by; both throw `ServiceError` where a configuration leads to none. */
-export interface FindModels {
+interface FindModels {
   readonly embedderOf: (config: ProviderConfig) => Embedder;
   readonly providerOf: (config: ProviderConfig) => Provider;
 }

@@ -40,7 +40,7 @@ interface EnrichmentDeps {
 type Probed = Pick<ManagedSource, 'embedder'> & Partial<Pick<ManagedSource, 'together'>>;
 
 /** What is made of the documents of a table. */
-export interface EnrichedTable {
+interface EnrichedTable {
   readonly indexes: readonly { readonly definition: IndexDefinition }[];
   /** Each behind the one that it is made from. */
   readonly artifacts: readonly ArtifactDefinition[];

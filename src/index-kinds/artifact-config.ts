@@ -6,8 +6,8 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { type ChunkerConfig, isMembers, readChunkerConfig, readWindows } from './chunker-config.ts';
 import { rootedPath } from './rooted-path.ts';
 
-export const artifactKinds = ['chunk', 'asset', 'embedding'] as const;
-export type ArtifactKind = (typeof artifactKinds)[number];
+const artifactKinds = ['chunk', 'asset', 'embedding'] as const;
+type ArtifactKind = (typeof artifactKinds)[number];
 
 /** A checked enrichment, as the catalog keeps it: with the credentials of its producer. */
 export interface ArtifactConfig {

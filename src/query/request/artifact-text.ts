@@ -7,7 +7,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const jsonType = /^application\/(?:json\b|[\w.-]+\+json\b)/i;
 
 /** The id of an artifact of a document: of its kind, the document's key and the enrichment's name, and of a chunk its number. */
-export function artifactId({ name, config }: ArtifactDefinition, key: string, chunk?: number): string {
+function artifactId({ name, config }: ArtifactDefinition, key: string, chunk?: number): string {
   const id = `af1:${config.kind}:${base64url(key)}:${base64url(name)}`;
   return chunk === undefined ? id : `${id}:${chunk}`;
 }
