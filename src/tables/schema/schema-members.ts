@@ -17,5 +17,9 @@ export function checkSchemaMembers(schema: TableSchema): void {
     throw new ServiceError('invalid_request', message);
   }
   refuseMisspelledMembers(schema, members, 'A schema');
+  if ((schema as { storage_mode?: unknown }).storage_mode === 'relational') {
+    const message = 'relational tables (`storage_mode`) are not built yet: leave it out for a table of documents';
+    throw new ServiceError('not_implemented', message);
+  }
   if (schema.ttl) refuseMisspelledMembers(schema.ttl, Object.keys(tableSchema.properties.ttl.properties), '`ttl`');
 }
