@@ -1,4 +1,4 @@
-import type { ApplierState } from './applier/index-applier.ts';
+import type { ApplierState } from './applier/applier-standing.ts';
 import type { ProductionReport } from './part-producer.ts';
 import type { RangeArtifactReport } from './range-artifacts.ts';
 import type { RangeIndexStats } from './range-index.ts';

@@ -1,4 +1,3 @@
-import { IndexFaultError } from '../../engine/engine-error.ts';
 import { type Backoff, backoffMs } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { pause } from '../../lib/clock.ts';
@@ -8,6 +7,7 @@ import { type Service, supervise } from '../../lib/supervise.ts';
 import type { ChangePage, CheckpointReport, IndexSource, OpenRangeIndex, RangeIndex } from '../range-index.ts';
 import type { WriterBudget } from '../writer-budget.ts';
 import { AppliedIndex, type AppliedIndexEvents } from './applied-index.ts';
+import { ApplierStanding, type ApplierState } from './applier-standing.ts';
 import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
 import { HeldWriter } from './held-writer.ts';
@@ -38,8 +38,6 @@ export interface ApplierEvents extends AppliedIndexEvents {
   rebuilding?(reason: string): void;
 }
 
-export type ApplierState = 'opening' | 'catching_up' | 'live' | 'failed' | 'closed';
-
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
 const retries: Backoff = { firstMs: 200, maxMs: 30_000 };
@@ -68,15 +66,8 @@ export class IndexApplier implements Service {
   readonly #settled: Promise<void>;
   #ended: Promise<void> | undefined;
 
-  #state: ApplierState = 'opening';
+  readonly #standing: ApplierStanding;
   #backfilledRows = 0;
-  #rebuilding = false;
-  #hasBeenLive = false;
-  #lastError: unknown;
-  /** Head of the range before this applier could take any row; until the index has been opened once. */
-  #headAtStart: number | undefined;
-  /** Head of the range when the index was last opened: what it may have shown before. */
-  #replayTarget: number;
   #skippedCount = 0;
   /** What the index holds is not wanted any more. */
   #isDiscarded = false;
@@ -103,8 +94,7 @@ export class IndexApplier implements Service {
     this.#writer = new HeldWriter(deps.writers, wake);
     const { signal } = this.#stop;
     this.#damage = new DamageWatch({ clock, delayMs: options.verifyDelayMs, signal, onSuspect: wake });
-    this.#headAtStart = deps.source.head();
-    this.#replayTarget = this.#headAtStart;
+    this.#standing = new ApplierStanding(deps.source.head());
     this.#settled = supervise(this, {
       clock,
       signal,
@@ -113,7 +103,7 @@ export class IndexApplier implements Service {
   }
 
   get state(): ApplierState {
-    return this.#state;
+    return this.#standing.state;
   }
 
   get progress(): IndexProgress {
@@ -127,27 +117,27 @@ export class IndexApplier implements Service {
 
   /** It has come up to its range since it was opened: what it lacks are the newest rows. */
   get isServing(): boolean {
-    return this.#hasBeenLive && this.index !== undefined;
+    return this.#standing.hasBeenLive && this.index !== undefined;
   }
 
   /** It shows everything that its range held when it was opened. Until then a search misses rows that were shown before. */
   get hasReplayed(): boolean {
-    return this.index !== undefined && this.progress.published >= this.#replayTarget;
+    return this.index !== undefined && this.progress.published >= this.#standing.replayTarget;
   }
 
   /** Everything that it was given is visible, and nothing more is to be done for it. */
   get isAtRest(): boolean {
-    return this.#state === 'live' && this.#queue.isEmpty && this.#applied.isPublished;
+    return this.#standing.state === 'live' && this.#queue.isEmpty && this.#applied.isPublished;
   }
 
   /** It is built from the documents, and not up to the range yet. */
   get isRebuilding(): boolean {
-    return this.#rebuilding;
+    return this.#standing.isRebuilding;
   }
 
   /** More waits than may; true also while it reads what it had to drop for that reason. */
   isOverloaded(backlogBytesMax: number): boolean {
-    return this.isServing && (this.#state !== 'live' || this.backlogBytes > backlogBytesMax);
+    return this.isServing && (this.#standing.state !== 'live' || this.backlogBytes > backlogBytesMax);
   }
 
   get backlogBytes(): number {
@@ -161,26 +151,26 @@ export class IndexApplier implements Service {
 
   report() {
     return {
-      state: this.#state,
-      rebuilding: this.#rebuilding,
+      state: this.#standing.state,
+      rebuilding: this.#standing.isRebuilding,
       applied: this.#applied.applied,
       published: this.progress.published,
-      replayTarget: this.#replayTarget,
+      replayTarget: this.#standing.replayTarget,
       hasReplayed: this.hasReplayed,
       checkpointed: this.checkpointedSequence,
       backfilledRows: this.#backfilledRows,
       skippedCount: this.#skippedCount,
       queuedBytes: this.#queue.bytes,
-      error: this.#lastError,
+      error: this.#standing.lastError,
       stats: this.index?.stats(),
     };
   }
 
   /** Rows just committed to the range. Dropped when the feed has to be read anyway. */
   offer(page: ChangePage): void {
-    if (this.#state !== 'live' || page.lastSequence <= this.#queue.tail) return;
+    if (this.#standing.state !== 'live' || page.lastSequence <= this.#queue.tail) return;
     if (!this.#queue.push(page)) {
-      this.#state = 'catching_up';
+      this.#standing.state = 'catching_up';
       this.#queue.clear();
     }
     this.#sleeper.wake();
@@ -188,7 +178,7 @@ export class IndexApplier implements Service {
 
   /** As `offer`, for rows of which none concerns this index: its sequence moves, and nothing is woken for it. */
   pass(page: ChangePage): void {
-    if (this.#state !== 'live' || page.lastSequence <= this.#queue.tail) return;
+    if (this.#standing.state !== 'live' || page.lastSequence <= this.#queue.tail) return;
     const nothingWaits = this.#queue.tail === this.#applied.applied && this.#applied.isPublished;
     if (!nothingWaits || !this.#queue.continues(page)) {
       this.offer({ ...page, frame: noRows });
@@ -208,7 +198,7 @@ export class IndexApplier implements Service {
 
   /** Resolves true when the index has come up to its range, false when it is closed or given up before. */
   whenLive(signal: AbortSignal): Promise<boolean> {
-    return this.#waiters.when(() => this.#state === 'live', signal);
+    return this.#waiters.when(() => this.#standing.state === 'live', signal);
   }
 
   /** As `whenLive`, for `hasReplayed`. */
@@ -264,48 +254,33 @@ export class IndexApplier implements Service {
   }
 
   async #openIndex(wipe: boolean): Promise<void> {
-    this.#state = 'opening';
-    this.#hasBeenLive = false;
-    if (wipe) {
-      this.#rebuilding = true;
-      this.#events.rebuilding?.(isIndexDamage(this.#lastError) ? 'damage' : 'failures');
-    }
+    this.#standing.opening(wipe);
+    if (wipe) this.#events.rebuilding?.(isIndexDamage(this.#standing.lastError) ? 'damage' : 'failures');
     const index = await this.#open(wipe);
     this.#writer.opened();
     this.#applied.opened(index);
-    this.#refuseFromTheFuture(index);
-    this.#replayTarget = this.#source.head();
+    this.#standing.opened(index.openedAtSequence, this.#source.head());
     this.#queue.restartAt(index.openedAtSequence);
-    if (index.openedAtSequence === 0) this.#rebuilding = true;
-    this.#state = 'catching_up';
+    this.#standing.state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
     void this.#damage.watch(index);
-  }
-
-  /** A range that lost the end of its log gives those sequences again, to other rows: such an index cannot be used. */
-  #refuseFromTheFuture(index: RangeIndex): void {
-    const head = this.#headAtStart ?? this.#source.head();
-    this.#headAtStart = undefined;
-    if (index.openedAtSequence <= head) return;
-    const message = `the index holds changes up to ${index.openedAtSequence}, the range ends at ${head}`;
-    throw new IndexFaultError('index_damaged', message);
   }
 
   async #follow(madeProgress: () => void): Promise<void> {
     while (!this.#stop.signal.aborted) {
       await this.#damage.confirm();
-      const isCatchingUp = this.#state === 'catching_up';
+      const isCatchingUp = this.#standing.state === 'catching_up';
       const page = isCatchingUp ? this.#source.read(this.#applied.applied) : this.#queue.take();
       if (page) {
         const rows = await this.#apply(page);
         if (isCatchingUp) this.#backfilledRows += rows;
         madeProgress();
       } else if (isCatchingUp) await this.#reachHead();
-      const isIdle = this.#state === 'live' && this.#queue.isEmpty;
+      const isIdle = this.#standing.state === 'live' && this.#queue.isEmpty;
       await this.#applied.publishWhenDue(isIdle, this.#writer.isWanted);
       this.#waiters.changed();
       await this.#applied.checkpointWhenDue();
-      if (this.#state === 'live' && this.#queue.isEmpty) await this.#rest();
+      if (this.#standing.state === 'live' && this.#queue.isEmpty) await this.#rest();
     }
   }
 
@@ -315,10 +290,7 @@ export class IndexApplier implements Service {
     await this.#applied.publish();
     if (this.#source.head() > this.#applied.applied) return;
     this.#queue.restartAt(this.#applied.applied);
-    this.#state = 'live';
-    this.#hasBeenLive = true;
-    this.#rebuilding = false;
-    this.#lastError = undefined;
+    this.#standing.reachedHead();
     this.#events.live?.();
   }
 
@@ -352,8 +324,7 @@ export class IndexApplier implements Service {
   }
 
   async #fail(error: unknown, attempt: number): Promise<void> {
-    this.#state = 'failed';
-    this.#lastError = error;
+    this.#standing.failed(error);
     this.#queue.clear();
     this.#events.failed?.(error, attempt);
     await this.#closeQuietly();
@@ -363,7 +334,7 @@ export class IndexApplier implements Service {
   }
 
   async #publishLast(): Promise<void> {
-    this.#state = 'closed';
+    this.#standing.state = 'closed';
     this.progress.rejectAll(new Error('the index was closed'));
     this.#waiters.end();
     if (this.#isDiscarded || !this.index) return;
