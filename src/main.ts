@@ -13,7 +13,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   inference: async () =>
     inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer),
   config: async () => (await import('./cli/config-show.ts')).configShow,
-  backup: async () => (await import('./cli/backup.ts')).backup,
+  backup: async () => (await import('./cli/backup/backup.ts')).backup,
   check: async () => (await import('./cli/check.ts')).check,
   keys: async () => (await import('./cli/keys.ts')).keys,
   models: async () => (await import('./cli/models.ts')).models,
