@@ -238,7 +238,66 @@ describe('errors', () => {
   });
 });
 
+/** Phrases that a reader stumbles over, in code, comments and documents; STYLE.md, words. */
+const stumbles: readonly RegExp[] = [
+  /\bnot to be had\b|\bcould not be had\b/i,
+  /\banew\b/i,
+  /\bof no use\b/i,
+  /\bis no single\b|\bat no single\b/i,
+  /\bso many\b(?!.*\bthat\b)/i,
+  /\bWhat of (?:a|an|the|its)\b/,
+  /(?:\/\*\* |\/\/\/? |^)Who (?:has|is|asks|demands|finds|wants|waits|reads)\b/,
+];
+
+function stumblingBlocks(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, at) => (stumbles.some((each) => each.test(line)) ? [`${path}:${at + 1}: ${line}`] : [])),
+  );
+}
+
+describe('words', () => {
+  test('are short and literal', () => {
+    const documents = sourcesOf('{docs/**/*,*,bench/*}.md');
+    const others = everything.filter(({ path }) => path !== 'test/tidy.test.ts');
+    expect(stumblingBlocks([...others, ...rust, ...documents])).toEqual([]);
+  });
+
+  test('a phrase that is banned is found', () => {
+    const found = (text: string) => stumblingBlocks([{ path: 'src/query/x.ts', text }]);
+    expect(found('/** Who asks for a page gets it. */')).toHaveLength(1);
+    expect(found('it holds so many rows')).toHaveLength(1);
+    expect(found('it holds so many rows that they are cut')).toEqual([]);
+  });
+});
+
+/** The lines of each function of a Rust file, from `fn` to the brace in the same column. */
+function longFunctions(sources: readonly Source[], linesMax: number): string[] {
+  return sources.flatMap(({ path, text }) => {
+    const lines = text.split('\n');
+    return lines.flatMap((line, at) => {
+      const [, indent] = /^( *)(?:pub(?:\(\w+\))? )?(?:const |unsafe |async )*fn /.exec(line) ?? [];
+      if (indent === undefined) return [];
+      const length = lines.slice(at).findIndex((each) => each === `${indent}}`) + 1;
+      return length > linesMax ? [`${path}:${at + 1}: ${length} lines, at most ${linesMax}`] : [];
+    });
+  });
+}
+
 describe('shape', () => {
+  test('no function of a crate is longer than 70 lines', () => {
+    const crates = rust.filter(({ path }) => path.split('/')[2] === 'src');
+    expect(longFunctions(crates, 70)).toEqual([]);
+  });
+
+  test('a long function is found', () => {
+    const text = `impl A {\n    pub(crate) fn b() {\n${'        c();\n'.repeat(70)}    }\n}`;
+    expect(longFunctions([{ path: 'native/engine/src/a.rs', text }], 70)).toEqual([
+      'native/engine/src/a.rs:2: 72 lines, at most 70',
+    ]);
+  });
+
   test('no file is longer than 600 lines, no test than 800', () => {
     const found = [...everything, ...rust].flatMap(({ path, text }) => {
       const lines = text.split('\n');

@@ -106,7 +106,7 @@ class PartBatch implements Batch {
     for (const { hash, vector } of readDenseSet(body)) this.#vectors.set(nameOf(hash), vector);
   }
 
-  /** Vectors that were made in view of the whole text are of no use to another one. */
+  /** Vectors that were made in view of the whole text do not fit another one. */
   #wantTogether(hash: Uint8Array, pieces: readonly Piece[]): string[] {
     const names = pieces.map((_, at) => `${nameOf(hash)}:${at}`);
     const known = names.map((name) => this.#vectors.get(name) ?? this.#recent.get(name));

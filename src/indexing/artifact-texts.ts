@@ -64,7 +64,7 @@ export function bodyWithTexts(
   return members.length === 0 ? document : withMember(document, artifactsMember, `{${members.join(',')}}`);
 }
 
-/** What of an artifact is indexed, as JSON; undefined where it has no text. */
+/** The texts of an artifact that are indexed, as JSON; undefined where it has no text. */
 function indexedJson(body: Uint8Array): string | undefined {
   if (formOfBody(body) === partForm.chunkSet) return JSON.stringify(readChunkSet(body).map(({ text }) => text));
   if (formOfBody(body) !== partForm.asset) return undefined;

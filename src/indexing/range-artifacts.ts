@@ -5,7 +5,7 @@ import type { OpenArtifactProducer, PartProducer, ProducedRange, ProductionRepor
 
 interface FollowedArtifact {
   readonly definition: ArtifactDefinition;
-  /** What of the definition the producer was opened by. */
+  /** The members of the definition that the producer was opened by. */
   readonly identity: string;
   readonly producer: PartProducer;
   /** Lets the feed forget what this enrichment alone needs. */

@@ -2,6 +2,7 @@
 //! all kinds of indexes. No JavaScript in here;
 //! `native/binding` is the N-API surface.
 
+mod bit_set_cache;
 mod document_key;
 pub mod edge_scan;
 mod float_scan;
@@ -9,6 +10,7 @@ pub mod full_text;
 pub mod json_scan;
 pub mod name_pattern;
 pub mod retrieval;
+mod schema_keyword;
 mod schema_shape;
 mod server_members;
 pub mod table_schema;

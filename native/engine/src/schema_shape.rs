@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::json_scan::shorten;
+use crate::schema_keyword::ServiceKeyword;
 
 /// The field types that `x-service-types` and a dynamic template's `mapping.type` may name.
 pub const FIELD_TYPES: [&str; 12] = [
@@ -275,12 +276,11 @@ fn children<'a>(members: &'a Map<String, Value>, path: &str) -> Vec<(String, &'a
     found
 }
 
-/// Checks one `x-service-*` keyword (`x-antfly-*` is an older spelling of it).
+/// Checks one keyword if it is of the service.
 fn check_extension(name: &str, value: &Value, path: &str) -> Result<(), EngineError> {
-    let own = name.strip_prefix("x-service-");
-    let Some(keyword) = own.or_else(|| name.strip_prefix("x-antfly-")) else { return Ok(()) };
+    let Some(keyword) = ServiceKeyword::parse(name) else { return Ok(()) };
     let refuse = |what: String| Err(unusable(format!("{path}.{name} {what}")));
-    match keyword {
+    match keyword.name {
         "types" => {
             let Value::Array(types) = value else { return refuse("must be an array of field types".to_owned()) };
             match types.iter().find(|name| !name.as_str().is_some_and(|name| FIELD_TYPES.contains(&name))) {
@@ -306,7 +306,7 @@ fn check_extension(name: &str, value: &Value, path: &str) -> Result<(), EngineEr
         }
         "index" | "typo" | "dynamic-indexing" => Ok(()),
         // An unknown keyword of ours is a misspelling; one of the older prefix may be newer than we are.
-        _ if own.is_some() => refuse("is not known".to_owned()),
+        _ if !keyword.is_older_spelling => refuse("is not known".to_owned()),
         _ => Ok(()),
     }
 }

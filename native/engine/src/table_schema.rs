@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::json_scan::{ScanLimits, scan_json, shorten};
+use crate::schema_keyword::service_values;
 use crate::schema_shape::{SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, check_table_schema, unusable};
 
 /// Compiled size of one pattern of a schema.
@@ -159,8 +160,9 @@ fn admit_null(members: &mut Map<String, Value>) {
 fn close(members: &mut Map<String, Value>) {
     let declares = ["properties", "patternProperties", "$ref", "allOf"].iter().any(|name| members.contains_key(*name));
     let speaks_of_others =
-        ["additionalProperties", "unevaluatedProperties", "x-service-dynamic-indexing", "x-antfly-dynamic-indexing"];
-    if !declares || speaks_of_others.iter().any(|keyword| members.contains_key(*keyword)) {
+        ["additionalProperties", "unevaluatedProperties"].iter().any(|name| members.contains_key(*name))
+            || service_values(members, "dynamic-indexing").next().is_some();
+    if !declares || speaks_of_others {
         return;
     }
     // Other schemas on the same value may declare properties too: only `unevaluatedProperties` sees those.

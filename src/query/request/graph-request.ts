@@ -51,7 +51,7 @@ export interface PathRequest {
   edges: EdgeChoice;
   max_depth: number;
   weight_mode: WeightMode;
-  /** 0: the best path to each target; otherwise so many paths to any of them. */
+  /** 0: the best path to each target; otherwise the number of paths to any of them. */
   k: number;
   nodeFilter: NodeFilter | undefined;
 }

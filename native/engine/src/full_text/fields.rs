@@ -16,6 +16,7 @@ pub const SLOT_COUNT: usize = 64;
 pub const ORDINAL: &str = "_ord";
 pub const SEQUENCE: &str = "_seq";
 pub const TTL_BASE: &str = "_ttl";
+/// Also the name of the key in queries.
 pub const KEY: &str = "_id";
 /// Reserved paths of terms. No document path begins so.
 pub const RESERVED: char = '\u{2}';

@@ -9,6 +9,7 @@ use tantivy::columnar::{Cardinality, Column};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, Searcher, SegmentReader};
 
+use crate::bit_set_cache::BitSetCache;
 use crate::error::EngineError;
 use crate::full_text::{SegmentColumns, damaged};
 
@@ -98,23 +99,16 @@ pub fn all_values(column: &Column<u64>, max_doc: u32) -> Result<Vec<u32>, Engine
 /// Segments, each with the number of its deleted documents, and a filter: what a set of ordinals is of.
 pub type SetName = (Vec<(SegmentId, u32)>, Arc<str>);
 
-struct KeptSet {
-    set: Arc<BitSet>,
-    used_at: u64,
-}
-
-#[derive(Default)]
-struct Sets {
-    kept: HashMap<SetName, KeptSet>,
-    bytes: usize,
-    /// Counts uses.
-    now: u64,
-}
-
-#[derive(Default)]
 pub struct OrdinalCache {
     segments: Mutex<HashMap<SegmentId, Arc<SegmentOrdinals>>>,
-    sets: Mutex<Sets>,
+    sets: BitSetCache<SetName>,
+}
+
+impl Default for OrdinalCache {
+    fn default() -> Self {
+        let name_bytes = |(segments, filter): &SetName| size_of_val(segments.as_slice()) + filter.len();
+        Self { segments: Mutex::default(), sets: BitSetCache::new(SET_BYTES_MAX, name_bytes) }
+    }
 }
 
 impl OrdinalCache {
@@ -160,47 +154,14 @@ impl OrdinalCache {
     }
 
     pub fn find(&self, name: &SetName) -> Option<Arc<BitSet>> {
-        unpoisoned(&self.sets).find(name)
+        self.sets.get(name)
     }
 
     pub fn keep(&self, name: SetName, set: BitSet) -> Arc<BitSet> {
         let set = Arc::new(set);
-        unpoisoned(&self.sets).keep(name, Arc::clone(&set), SET_BYTES_MAX);
+        self.sets.insert(name, Arc::clone(&set));
         set
     }
-}
-
-impl Sets {
-    fn find(&mut self, name: &SetName) -> Option<Arc<BitSet>> {
-        self.now += 1;
-        let kept = self.kept.get_mut(name)?;
-        kept.used_at = self.now;
-        Some(Arc::clone(&kept.set))
-    }
-
-    fn keep(&mut self, name: SetName, set: Arc<BitSet>, bytes_max: usize) {
-        self.now += 1;
-        self.bytes += bytes_of(&name, &set);
-        let before = self.kept.insert(name.clone(), KeptSet { set, used_at: self.now });
-        self.bytes -= before.map_or(0, |before| bytes_of(&name, &before.set));
-        if self.bytes <= bytes_max {
-            return;
-        }
-        // In one go further down, so that not every query that comes has to look for the oldest.
-        let mut by_age: Vec<(u64, SetName)> =
-            self.kept.iter().map(|(name, kept)| (kept.used_at, name.clone())).collect();
-        by_age.sort_unstable_by_key(|(used_at, _)| *used_at);
-        for (_, name) in by_age {
-            if self.bytes <= bytes_max / 4 * 3 {
-                break;
-            }
-            self.bytes -= self.kept.remove(&name).map_or(0, |kept| bytes_of(&name, &kept.set));
-        }
-    }
-}
-
-fn bytes_of((segments, filter): &SetName, set: &BitSet) -> usize {
-    set.bytes() + filter.len() + size_of_val(segments.as_slice()) + size_of::<(SetName, KeptSet)>()
 }
 
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -226,21 +187,5 @@ mod tests {
             assert_eq!(found.document(u32::MAX), None);
         }
         assert_eq!(numbered(&[]).document(0), None);
-    }
-
-    #[test]
-    fn sets_that_were_used_longest_ago_go_first() {
-        let mut sets = Sets::default();
-        let segment = SegmentId::generate_random();
-        let name = |at: usize| (vec![(segment, 0)], Arc::from(at.to_string()));
-        let set = Arc::new(BitSet::from_iter([64_000]));
-        let one = bytes_of(&name(0), &set);
-        for at in 0..4 {
-            sets.keep(name(at), Arc::clone(&set), 4 * one);
-        }
-        assert!(sets.find(&name(0)).is_some());
-        sets.keep(name(4), set, 4 * one);
-        let left: Vec<bool> = (0..5).map(|at| sets.find(&name(at)).is_some()).collect();
-        assert_eq!((left, sets.bytes), (vec![true, false, false, true, true], 3 * one));
     }
 }

@@ -94,16 +94,26 @@ fn retrieve(
         window,
         deadline: deadline.clone(),
     });
-    let (ranges, allowed) = (&*context.ranges, &*context.allowed);
-    let mut keys = Keys::new(&ranges.views);
+    let mut keys = Keys::new(&context.ranges.views);
     let taking = run_legs(&context, &mut keys)?;
     let is_partial = taking.iter().any(|leg| leg.answer.is_partial);
     if is_partial && !(plan.allows_partial && deadline.is_end_of_time(&deadline.error())) {
         return Err(deadline.error());
     }
+    fused_answer(&context, &taking, keys, filter_micros)
+}
 
+/// Fuses what the legs have found, prunes it and cuts the page.
+fn fused_answer(
+    context: &LegContext,
+    taking: &[Taking<'_>],
+    mut keys: Keys<'_>,
+    filter_micros: u64,
+) -> Result<Hits, EngineError> {
+    let LegContext { ranges, plan, allowed, deadline, .. } = context;
+    let page_end = plan.offset + plan.limit;
     let fusing = Instant::now();
-    let (documents, lists) = numbered(&taking);
+    let (documents, lists) = numbered(taking);
     let (mut fused, parts) = fuse(&lists, documents.len(), &plan.fusion);
     fused.sort_unstable_by(|a, b| b.score.total_cmp(&a.score));
     let fused_count = fused.len();
@@ -114,7 +124,7 @@ fn retrieve(
     let mut hits = Hits {
         total: fused.len() as u64,
         total_is_exact: taking.iter().all(|leg| leg.answer.is_exhausted),
-        is_partial,
+        is_partial: taking.iter().any(|leg| leg.answer.is_partial),
         max_score: fused.first().map_or(0.0, |best| best.score),
         ..Hits::default()
     };
@@ -132,12 +142,12 @@ fn retrieve(
     }
     hits.legs = taking.iter().map(|leg| leg.name.to_owned()).collect();
     hits.leg_scores = leg_scores(&page, &parts);
-    hits.leg_numbers = leg_numbers(&page, &parts, &taking);
+    hits.leg_numbers = leg_numbers(&page, &parts, taking);
     if plan.explain {
-        hits.explanations = explanations(ranges, plan, (&page, &parts), &documents, &taking)?;
+        hits.explanations = explanations(ranges, plan, (&page, &parts), &documents, taking)?;
     }
     if plan.profile {
-        hits.profile = profile(plan, &taking, allowed, &counts)?;
+        hits.profile = profile(plan, taking, allowed, &counts)?;
     }
     Ok(hits)
 }

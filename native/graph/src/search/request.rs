@@ -98,7 +98,7 @@ pub struct PathOptions {
     /// Edges of a path.
     pub max_depth: u32,
     pub weight_mode: WeightMode,
-    /// 0: the best path to each target; otherwise so many paths to any of them.
+    /// 0: the best path to each target; otherwise the number of paths to any of them.
     pub k: usize,
 }
 

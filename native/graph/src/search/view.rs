@@ -206,7 +206,7 @@ impl<'a> GraphView<'a> {
         node
     }
 
-    /// Whether so many nodes, each counted as often as it was reached, end the search.
+    /// Whether this number of nodes, each counted as often as it was reached, ends the search.
     pub fn meets_nodes(&mut self, reached: usize) -> bool {
         if reached as u64 > self.nodes_max {
             self.stop("nodes");

@@ -2,7 +2,7 @@
 
 /// Segments up to this size are of the lowest layer; each layer above is `LAYER_FACTOR` times as large.
 const LOWEST_LAYER_DOCUMENTS: usize = 64;
-/// So many segments of one layer become one of the next.
+/// Segments of one layer that become one of the next.
 const LAYER_FACTOR: usize = 4;
 /// A segment with a larger share of dead documents than one in this many is written again.
 const DEAD_SHARE_DIVISOR: usize = 4;

@@ -113,7 +113,7 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// So many distinct dimensions, small ones oftener; weights from `lowest` to `lowest + 2`.
+    /// A given number of distinct dimensions, small ones oftener; weights from `lowest` to `lowest + 2`.
     pub fn entries(&mut self, count: usize, dimensions: u32, lowest: f64) -> Entries {
         let mut entries = BTreeMap::new();
         while entries.len() < count {

@@ -9,12 +9,10 @@ use tantivy::tokenizer::Token;
 use super::spans::{DocumentText, Span};
 use crate::error::EngineError;
 use crate::full_text::analysis::{Analyzer, lone_character};
-use crate::full_text::mapping::{DERIVED_SUFFIXES, TableMapping};
+use crate::full_text::mapping::{DERIVED_SUFFIXES, KEYWORD_SUFFIX, TableMapping};
 use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Node, QueryPlan, TermValue};
 use crate::full_text::query::{FuzzyWord, Pattern, TokenTest, fuzzy_words};
 use crate::full_text::slots::tokens_of;
-
-const KEYWORD_SUFFIX: &str = ".keyword";
 
 /// Spans of one text that are marked.
 const SPANS_MAX: usize = 2_048;

@@ -10,6 +10,6 @@ mod templates;
 
 pub use cursor::SchemaCursor;
 pub use path_table::{PathTable, ROOT, TextTarget};
-pub use rule::{DERIVED_SUFFIXES, FieldRule, GeoForm, INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
+pub use rule::{DERIVED_SUFFIXES, FieldRule, GeoForm, INDEX_PREFIX, KEYWORD_SUFFIX, THREE_GRAM, TWO_GRAM};
 pub use table_mapping::{TIMESTAMP, TableMapping};
 pub use templates::DetectedType;

@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use super::rule::FieldRule;
 use crate::full_text::analysis::Analyzer;
+use crate::schema_keyword::service_values;
 
-/// The value of `x-service-<name>`, or of its older spelling.
+/// The value of the service's keyword `name`.
 pub fn extension<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
-    let object = schema.as_object()?;
-    object.get(&format!("x-service-{name}")).or_else(|| object.get(&format!("x-antfly-{name}")))
+    service_values(schema.as_object()?, name).next()
 }
 
 fn names(value: Option<&Value>) -> Option<Vec<&str>> {
@@ -73,9 +73,9 @@ pub fn any_in_all(schema: &Value) -> bool {
 }
 
 fn opts_in(members: &Map<String, Value>) -> bool {
-    ["x-service-include-in-all", "x-antfly-include-in-all"].iter().any(|keyword| match members.get(*keyword) {
-        Some(Value::Bool(opted)) => *opted,
-        Some(Value::Array(list)) => !list.is_empty(),
+    service_values(members, "include-in-all").any(|value| match value {
+        Value::Bool(opted) => *opted,
+        Value::Array(list) => !list.is_empty(),
         _ => false,
     })
 }

@@ -104,4 +104,7 @@ impl FieldRule {
     }
 }
 
+/// `title.keyword` names the whole strings of `title`.
+pub const KEYWORD_SUFFIX: &str = ".keyword";
+
 pub const DERIVED_SUFFIXES: [&str; 4] = [TWO_GRAM, THREE_GRAM, INDEX_PREFIX, ALL];

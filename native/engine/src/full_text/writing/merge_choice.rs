@@ -8,7 +8,7 @@ use tantivy::index::SegmentId;
 /// size.
 const REST_SHARE_MIN: u64 = 8;
 
-/// So many documents come together at most: some seconds of one thread.
+/// Documents that one merge brings together at most: some seconds of one thread.
 const MERGED_DOCUMENTS_MAX: u64 = 1 << 20;
 
 /// The segments of a commit that are to become one; empty when it is well as it is.

@@ -23,7 +23,7 @@ use crate::full_text::slots::SlotTable;
 /// Skipped rows that a report names.
 const SKIPPED_NAMED_MAX: usize = 100;
 
-/// So many segments of like size are merged into one.
+/// Segments of like size that are merged into one.
 const MERGED_SEGMENTS_MIN: usize = 12;
 
 /// Segments up to this size count as of like size. Tantivy's own 10,000 merges the segments of single writes with much

@@ -97,7 +97,7 @@ impl Graph {
             let wanted = walk.wanted as f32;
             let covered = match reach <= bound {
                 true => scratch.beam.count_within(reach) as f32,
-                // So many nodes hold the wanted ones if as large a share of them is allowed as of those met.
+                // The number of nodes that hold the wanted ones if as large a share of them is allowed as of those met.
                 false if is_thin => wanted * limit as f32 / within.max(0.5),
                 false => wanted * (limit as f32 + EXPECTED_WEIGHT / share) / (within + EXPECTED_WEIGHT),
             };

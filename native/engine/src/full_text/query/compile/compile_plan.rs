@@ -7,6 +7,7 @@ use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQ
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::dates::parse_date;
+use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Node, QueryPlan, TermValue};
 use crate::full_text::query::compile::clauses::{any_of, every_document, filter_clause, term_query};
 use crate::full_text::query::compile::context::CompileContext;
@@ -27,8 +28,6 @@ use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::geo::geo_query::{GeoQuery, GeoTest};
 use crate::full_text::query::terms::constant_score_union::ConstantScoreUnion;
 use crate::full_text::query::terms::string_columns::StringRangeQuery;
-
-const KEY_FIELD: &str = "_id";
 
 /// The whole plan but for its TTL: query, filters, exclusions, key prefix.
 pub fn compile_plan(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
@@ -267,7 +266,7 @@ fn geo_query(path: &str, test: GeoTest, deadline: &Deadline) -> Box<dyn Query> {
 /// may mean. Beside words of its field it means none: `title:(the fox)` asks for the fox, `source:a` for that very string.
 fn asks_for_nothing(context: &CompileContext<'_>, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
     let may_be_whole = |path: &str| {
-        let has_words = path != KEY_FIELD && context.has_words_of(path);
+        let has_words = path != KEY && context.has_words_of(path);
         has_exact_form(context.index, path) && !has_words
     };
     is_dropped(context.index, field, text, analyzer) && !field.is_some_and(may_be_whole)
@@ -283,7 +282,7 @@ fn on_text_or_values(
     on_texts: impl Fn(&[TextField]) -> Box<dyn Query>,
 ) -> Box<dyn Query> {
     let Some(path) = field else { return on_texts(&index.default_texts()) };
-    if path == KEY_FIELD {
+    if path == KEY {
         return ids_query(index, &[text.to_owned()]);
     }
     let texts = index.texts_of(path);
@@ -314,7 +313,7 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
         let tokens = index.default_texts();
         return any_of(tokens.iter().map(|text_field| term_query(text_field.term(&text))).collect());
     };
-    if path == KEY_FIELD {
+    if path == KEY {
         return ids_query(index, &[text]);
     }
     let exact = index.exact_fields(path);
@@ -332,7 +331,7 @@ fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dy
     let Some(path) = field else {
         return Box::new(ConstantScoreUnion(prefix_conditions(&index.default_texts(), prefix)));
     };
-    if path == KEY_FIELD {
+    if path == KEY {
         return key_prefix_query(prefix);
     }
     let mut conditions = prefix_conditions(&index.texts_of(path), prefix);

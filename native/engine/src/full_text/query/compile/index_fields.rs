@@ -9,12 +9,10 @@ use tantivy::schema::{Field, IndexRecordOption};
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::documents::document_reader::{overflow_all_prefix, overflow_prefix};
 use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, SLOT_COUNT, VALUES, long_string_term};
-use crate::full_text::mapping::TableMapping;
+use crate::full_text::mapping::{KEYWORD_SUFFIX, TableMapping};
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
 use crate::full_text::slots::{Slot, find_slot};
-
-const KEYWORD_SUFFIX: &str = ".keyword";
 
 /// One analysed form of a path's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

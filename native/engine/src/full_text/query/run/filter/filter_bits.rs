@@ -57,7 +57,7 @@ pub fn known_filter_bits(
 ) -> Result<Option<Vec<Arc<BitSet>>>, EngineError> {
     let Some(first) = view.searcher.segment_readers().first().filter(|_| is_filtered(plan)) else { return Ok(None) };
     let name = filter_name(view, plan)?;
-    if !view.filters.held().is_known(&name, first.segment_id()) {
+    if !view.filters.is_known(&name, first.segment_id()) {
         return Ok(None);
     }
     bits_of(view, plan, &name, deadline)
@@ -73,7 +73,7 @@ fn bits_of(
     let mut weight: Option<Box<dyn Weight>> = None;
     let mut all = Vec::with_capacity(readers.len());
     for reader in readers {
-        let known = view.filters.held().find(reader.segment_id(), name);
+        let known = view.filters.find(reader.segment_id(), name);
         if let Some(bits) = known {
             all.push(bits);
             continue;
@@ -87,7 +87,7 @@ fn bits_of(
         };
         let visit = |take: &mut dyn FnMut(DocId)| visit_all(reader, &**weight, deadline, |doc, _| take(doc));
         let bits = Arc::new(BitSet::collect(reader.max_doc(), visit)?);
-        view.filters.held().keep(reader.segment_id(), name, Arc::clone(&bits));
+        view.filters.keep(reader.segment_id(), name, Arc::clone(&bits));
         all.push(bits);
     }
     Ok(Some(all))

@@ -9,6 +9,7 @@ use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64
 
 use crate::error::EngineError;
 use crate::full_text::errors::{io_failed, tantivy_failed};
+use crate::full_text::fields::KEY;
 use crate::full_text::plan::{QueryPlan, SortField};
 use crate::full_text::query::compile::index_fields::{IndexFields, column_name};
 use crate::full_text::query::deadline::Deadline;
@@ -17,7 +18,6 @@ use crate::full_text::query::run::ordered::sort_position::Position;
 use crate::full_text::query::run::ordered::sort_values::SortValue;
 use crate::full_text::segment_columns::SegmentColumns;
 
-pub const KEY_FIELD: &str = "_id";
 pub const SCORE_FIELD: &str = "_score";
 
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ impl SortColumn {
         if field == SCORE_FIELD {
             return Ok(Self::Score);
         }
-        if field == KEY_FIELD {
+        if field == KEY {
             let texts = Some(fixed.keys.clone());
             return Ok(Self::Path { numbers: None, dates: None, texts, booleans: None });
         }
