@@ -50,15 +50,6 @@ export function serverCaller(requestId: string, signal: AbortSignal): Caller {
   return { principal: everyone, requestId, signal, rowFilter: undefined };
 }
 
-/** Metrics name every table: they are for callers that may read everything. Throws `forbidden`. */
-export function requireMetrics({ principal, rowFilter }: Pick<Caller, 'principal' | 'rowFilter'>): void {
-  if (principal.kind === 'everyone') return;
-  const seesAll = principal.grants.some(
-    ({ resourceType, resource, level }) => resourceType === '*' && resource === '*' && level !== 'write',
-  );
-  if (!seesAll || rowFilter !== undefined) throw forbidden('read access to everything');
-}
-
 /** The name of a principal; empty for everyone. */
 export function nameOf(principal: Principal): string {
   return principal.kind === 'everyone' ? '' : principal.name;

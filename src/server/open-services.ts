@@ -1,5 +1,4 @@
 import packageFile from '../../package.json' with { type: 'json' };
-import type { Authenticator } from '../access/authenticator.ts';
 import { limitsOf } from '../config/load.ts';
 import type { RunningConfig } from '../config/reload.ts';
 import { ForeignDatabases } from '../connections/foreign/foreign-databases.ts';
@@ -39,8 +38,6 @@ interface OpenServices {
   readonly database: Database;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
-  /** Undefined while authentication is off. */
-  readonly authenticator: Authenticator | undefined;
   /** The key of the administrator that this start has made. */
   readonly firstKey: string | undefined;
   /** Closes every service. */
@@ -115,7 +112,6 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     database,
     metrics,
     readiness,
-    authenticator: access?.authenticator,
     firstKey: access?.firstKey,
     async close() {
       await partner.attempts.stop();

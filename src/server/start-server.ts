@@ -4,7 +4,6 @@ import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
-import { metricsGuard } from './access/metrics-guard.ts';
 import { openDraining } from './draining.ts';
 import { collectServiceMetrics } from './observability/service-metrics.ts';
 import { openServices } from './open-services.ts';
@@ -21,11 +20,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   collectServiceMetrics(metrics, { app, config, database, port: listener.port });
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
-  const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, {
-    metrics,
-    readiness,
-    refuse: metricsGuard(services.authenticator),
-  });
+  const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
 
   return {

@@ -10,8 +10,6 @@ import { ChildServer } from '../support/fault/child-server.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { testListener } from '../support/test-listener.ts';
 
-const openToAll = () => Promise.resolve(undefined);
-
 describe('probes', () => {
   test('both listeners answer liveness, and readiness with the names of what fails', async () => {
     const readiness = new Readiness();
@@ -19,7 +17,7 @@ describe('probes', () => {
     readiness.add('storage', () => fine);
     readiness.add('other', () => true);
     await using server = testListener({ routes: healthRoutes(readiness) });
-    const metrics = startMetricsServer('127.0.0.1', 0, { metrics: new Metrics(), readiness, refuse: openToAll });
+    const metrics = startMetricsServer('127.0.0.1', 0, new Metrics(), readiness);
     try {
       for (const url of [server.url, `http://127.0.0.1:${metrics.port}`]) {
         fine = true;
@@ -41,7 +39,7 @@ describe('probes', () => {
   test('/metrics is on the metrics port only, in the text format', async () => {
     const metrics = new Metrics();
     metrics.increment('httpRequests', ['/x', 'GET', '200']);
-    const server = startMetricsServer('127.0.0.1', 0, { metrics, readiness: new Readiness(), refuse: openToAll });
+    const server = startMetricsServer('127.0.0.1', 0, metrics, new Readiness());
     try {
       const response = await fetch(`http://127.0.0.1:${server.port}/metrics`);
       expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');

@@ -2,8 +2,7 @@ import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { adminPassword, basic, startGuardedServer } from '../../support/access.ts';
-import { ChildServer } from '../../support/fault/child-server.ts';
+import { basic, startGuardedServer } from '../../support/access.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 import { startTestServer } from '../../support/test-server.ts';
 
@@ -99,39 +98,6 @@ describe('sundew serve with authentication and TLS', () => {
   test('wants a certificate with its key', async () => {
     const refused = await sundew(['serve', '--tls-key', 'key.pem']);
     expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining('both tls.cert and tls.key')]);
-  });
-});
-
-describe('the listener of metrics', () => {
-  test('asks for a credential that may read everything; its probes are open', async () => {
-    using directory = new TemporaryDirectory();
-    await using server = await ChildServer.start({
-      dataDir: directory.path,
-      arguments: ['--auth', 'true'],
-      environment: { SUNDEW__AUTH__ADMIN_PASSWORD: adminPassword },
-      startDeadlineMs: 60_000,
-    });
-    const admin = basic('admin', adminPassword);
-    const get = (path: string, authorization?: string) =>
-      fetch(server.metricsUrl + path, authorization === undefined ? {} : { headers: { authorization } });
-    const user = (name: string, permission: object) =>
-      fetch(`${server.url}/auth/v1/users/${name}`, {
-        method: 'POST',
-        headers: { authorization: admin },
-        body: JSON.stringify({ password: `password of ${name}`, initial_policies: [permission] }),
-      });
-    const all = { resource: '*', resource_type: '*', type: 'read' };
-    expect((await user('prometheus', all)).status).toBe(201);
-    expect((await user('reader', { ...all, resource_type: 'table' })).status).toBe(201);
-    for (const path of ['/healthz', '/livez', '/readyz']) expect((await get(path)).status).toBe(200);
-    const unknown = await get('/metrics');
-    expect([unknown.status, unknown.headers.get('www-authenticate') !== null]).toEqual([401, true]);
-    expect(((await unknown.json()) as { code: string }).code).toBe('unauthorized');
-    expect((await get('/metrics', basic('reader', 'password of reader'))).status).toBe(403);
-    for (const credential of [admin, basic('prometheus', 'password of prometheus')]) {
-      const answer = await get('/metrics', credential);
-      expect([answer.status, (await answer.text()).includes('sundew_')]).toEqual([200, true]);
-    }
   });
 });
 
