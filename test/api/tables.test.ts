@@ -89,7 +89,6 @@ describe('tables', () => {
     [{ num_shards: 0 }, 'invalid_request'],
     [{ num_shards: 1_000 }, 'limit_exceeded'],
     [{ description: 'x'.repeat(501) }, 'limit_exceeded'],
-    [{ indexes: { v: { type: 'graph' } } }, 'not_implemented'],
     [{ indexes: { v: { type: 'algebraic', derive_from_schema: true } } }, 'not_implemented'],
     [{ schema: { storage_mode: 'relational' } }, 'not_implemented'],
     [{ indexes: { v: { type: 'full_text', memonly: true } } }, 'invalid_request'],
