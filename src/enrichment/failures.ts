@@ -71,6 +71,28 @@ export class Failures {
     return due;
   }
 
+  /** What is noted of a document; undefined when it has not failed. */
+  of(ordinal: number): FailureNote | undefined {
+    return this.#note(ordinal);
+  }
+
+  /** Has failed documents tried again at once, as if for the first time: `most` of them, or the one of `ordinal`. */
+  reset(nowMs: number, most: number, ordinal?: number): NoteChange[] {
+    const changes: NoteChange[] = [];
+    for (const each of this.#all()) {
+      if (changes.length >= most) break;
+      if (ordinal !== undefined && each.ordinal !== ordinal) continue;
+      const note: FailureNote = { ...each.note, attempts: 0, nextMs: nowMs };
+      const commit = () => {
+        this.#count(each.note, -1);
+        this.#count(note, 1);
+        this.#wait(note, nowMs);
+      };
+      changes.push({ key: failureKey(this.#partId, each.ordinal), value: noteBytes(note), commit });
+    }
+    return changes;
+  }
+
   /** The document of `ordinal` needs no note any more; undefined when it has none. */
   clear(ordinal: number): NoteChange | undefined {
     const held = this.#note(ordinal);

@@ -1,7 +1,7 @@
 import { serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { IndexProgress } from '../indexing/applier/index-progress.ts';
-import type { PartProducer, ProducedRange, ProductionReport } from '../indexing/part-producer.ts';
+import type { PartProducer, ProducedRange, ProductionFailure, ProductionReport } from '../indexing/part-producer.ts';
 import { backoffMs } from '../lib/backoff.ts';
 import { type Clock, pause } from '../lib/clock.ts';
 import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
@@ -56,6 +56,7 @@ export class PartFollower implements PartProducer {
   #produced = 0;
   #blocker: ProductionReport['blocker'];
   #isWorking = false;
+  readonly #requests: (() => Promise<void>)[] = [];
   #wake: () => void = () => {};
 
   constructor(deps: FollowerDeps, range: ProducedRange, definition: FollowedPart) {
@@ -102,6 +103,29 @@ export class PartFollower implements PartProducer {
     return this.#failures.within(firstSequence, lastSequence);
   }
 
+  failureOf(ordinal: number): ProductionFailure | undefined {
+    return this.#failures.of(ordinal);
+  }
+
+  retryFailed(most: number, ordinal?: number): Promise<number> {
+    // Between two batches, which write notes themselves.
+    const reset = Promise.withResolvers<number>();
+    this.#requests.push(async () => {
+      try {
+        const changes = this.#failures.reset(this.#deps.clock.nowMs(), most, ordinal);
+        const frame = new FrameBuilder();
+        for (const { key, value } of changes) frame.append(rowKind.state, key, value);
+        if (changes.length > 0) await this.#write(frame);
+        for (const change of changes) change.commit();
+        reset.resolve(changes.length);
+      } catch (error) {
+        reset.reject(error);
+      }
+    });
+    this.#wake();
+    return reset.promise;
+  }
+
   async close(): Promise<void> {
     this.#stop.abort(new ServiceError('unavailable', 'the range is being closed'));
     this.#wake();
@@ -117,9 +141,10 @@ export class PartFollower implements PartProducer {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     for (let attempt = 0; !signal.aborted; ) {
+      await this.#requests.shift()?.();
       const work = this.#nextWork();
       if (!work) {
-        await this.#sleep();
+        if (this.#requests.length === 0) await this.#sleep();
         continue;
       }
       this.#isWorking = true;

@@ -267,6 +267,11 @@ export class IndexedRange {
     }
   }
 
+  /** What makes the parts of an enrichment or of an index. */
+  producer(name: string): PartProducer | undefined {
+    return this.artifacts.producer(name) ?? this.#indexes.get(name)?.producer;
+  }
+
   report(indexName: string): RangeIndexReport | undefined {
     const applier = this.applier(indexName);
     if (!applier) return undefined;

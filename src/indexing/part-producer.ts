@@ -19,6 +19,17 @@ export interface ProductionReport {
   blocker: { code: string; message: string } | undefined;
 }
 
+/** A document whose part could not be made. */
+export interface ProductionFailure {
+  readonly attempts: number;
+  /** Wall time of the next attempt, milliseconds since 1970; null when there is none. */
+  readonly nextMs: number | null;
+  readonly code: string;
+  readonly reason: string;
+  /** Of the document as it was then. */
+  readonly sequence: number;
+}
+
 /** Makes the parts that one index of a range is built from, out of the documents. */
 export interface PartProducer {
   report(): ProductionReport;
@@ -30,6 +41,10 @@ export interface PartProducer {
   waitFor(sequence: number, signal?: AbortSignal): Promise<void>;
   /** Documents of these sequences that could not be given their parts, of the last ones that failed. */
   failuresWithin(firstSequence: number, lastSequence: number): number;
+  /** Why a document has no part; undefined where nothing has failed. */
+  failureOf(ordinal: number): ProductionFailure | undefined;
+  /** Has parts that could not be made tried again now, `most` of them at most; the number of them. */
+  retryFailed(most: number, ordinal?: number): Promise<number>;
   /** Ends after the batch under way, which is given up. */
   close(): Promise<void>;
 }

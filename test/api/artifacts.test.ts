@@ -330,6 +330,42 @@ describe('the routes of enrichments', () => {
   });
 });
 
+test('a document tells how far its artifacts are, and what has failed is tried again when that is asked for', async () => {
+  let isBroken = true;
+  await using upstream = new UpstreamServer(() => {
+    if (isBroken)
+      return Response.json({ error: { message: 'too long', code: 'context_length_exceeded' } }, { status: 400 });
+    return Response.json({
+      choices: [{ message: { role: 'assistant', content: 'A summary.' }, finish_reason: 'stop' }],
+    });
+  });
+  await createTable('traced', { indexes: { words: { type: 'embeddings', field: 'body', embedder } } });
+  const config = { provider: 'openai', model: 'm', url: `${upstream.url}/v1` };
+  await put('traced', 'copy', { kind: 'asset', field: 'title' });
+  await put('traced', 'summary', { kind: 'asset', field: 'body', producer_json: { type: 'generator', config } });
+  await write('traced', { inserts: { soup: { body: 'a leek' } } });
+  const trace = async (key: string) =>
+    (await server.send<{ artifacts: Json[] }>('GET', `/db/v1/tables/traced/documents/${key}/artifacts`)).body.artifacts;
+  const hash = expect.stringMatching(/^[0-9a-f]{32}$/);
+  const [copy, summary, words] = await trace('soup');
+  expect(copy).toMatchObject({ name: 'copy', state: 'none', attempts: 0 });
+  expect(summary).toMatchObject({
+    name: 'summary',
+    kind: 'asset',
+    attempts: 1,
+    reason: expect.stringContaining('too long'),
+  });
+  expect(words).toMatchObject({ name: 'words', kind: 'embedding', state: 'ready', source_hash: hash });
+  isBroken = false;
+  const reprocess = (name: string, body: Json) =>
+    server.send('POST', `/db/v1/tables/traced/artifacts/${name}/reprocess`, body);
+  expect(await reprocess('summary', { key: 'soup' })).toMatchObject({ status: 202, body: { reprocessed: 1 } });
+  await until(async () => (await trace('soup'))[1]?.state === 'ready');
+  expect(await reprocess('summary', {})).toMatchObject({ body: { reprocessed: 0, reprocess_status: 'complete' } });
+  expect(await reprocess('nothing', {})).toMatchObject({ status: 404, body: { code: 'artifact_not_found' } });
+  expect((await server.send('GET', '/db/v1/tables/traced/documents/cake/artifacts')).status).toBe(404);
+});
+
 test('enrichments go on after a restart where they stood', async () => {
   using place = new TemporaryDirectory();
   const start = () => startTestServer({ directory: place.path });

@@ -2,12 +2,23 @@ import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { shownArtifact } from '../../index-kinds/artifact-config.ts';
 import { artifactEnrichment, artifactList } from '../../protocol/database/artifacts.ts';
+import { jsonObject } from '../../protocol/database/tables.ts';
 import type { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
+import type { ArtifactTrace } from '../../tables/artifacts/artifact-trace.ts';
+import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
 const nothing = Type.Object({});
+const reprocessMax = 10_000;
+const reprocessRequest = Type.Object(
+  {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: reprocessMax, description: '100 when absent' })),
+    key: Type.Optional(Type.String({ description: 'One document alone' })),
+  },
+  { additionalProperties: false },
+);
 
-export function artifactRoutes(artifacts: ArtifactService): Route[] {
+export function artifactRoutes(artifacts: ArtifactService, trace: ArtifactTrace): Route[] {
   return [
     defineRoute({
       method: 'GET',
@@ -45,6 +56,40 @@ export function artifactRoutes(artifacts: ArtifactService): Route[] {
       handler: async ({ params, caller }) => {
         await artifacts.drop(params.table, params.artifact, caller);
         return {};
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/db/v1/tables/:table/documents/:key/artifacts',
+      access: { table: 'read' },
+      summary: 'How far the artifacts of a document are, vectors of managed indexes included',
+      tag: 'artifacts',
+      responses: { 200: { description: 'State, attempts, reason and source hash of each', schema: jsonObject } },
+      handler: async ({ params, caller }) => ({
+        document_id: params.key,
+        artifacts: await trace.of(params.table, params.key, caller),
+      }),
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/tables/:table/artifacts/:artifact/reprocess',
+      access: { table: 'admin' },
+      summary: 'Try artifacts again that could not be made',
+      tag: 'artifacts',
+      body: { kind: 'json', schema: reprocessRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
+      responses: { 202: { description: 'They are tried again in the background', schema: jsonObject } },
+      handler: async ({ params, body, caller }) => {
+        const { limit = 100, key } = body ?? {};
+        const what = { limit, ...(key === undefined ? {} : { key }) };
+        const { scanned, reprocessed } = await trace.reprocess(params.table, params.artifact, what, caller);
+        const status = reprocessed === 0 ? 'complete' : 'in_progress';
+        const counts = { scanned, reprocessed, skipped: scanned - reprocessed, limit };
+        return reply(202, {
+          reprocess: 'triggered',
+          reprocess_status: status,
+          artifact_name: params.artifact,
+          ...counts,
+        });
       },
     }),
   ];

@@ -35,6 +35,7 @@ export interface RouteServices {
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly graphs: Parameters<typeof graphRoutes>[0];
   readonly artifacts: Parameters<typeof artifactRoutes>[0];
+  readonly artifactTrace: Parameters<typeof artifactRoutes>[1];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
   readonly backups: Parameters<typeof backupRoutes>[0];
   readonly restores: Parameters<typeof restoreRoutes>[0];
@@ -57,7 +58,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes),
     ...graphRoutes(services.graphs),
-    ...artifactRoutes(services.artifacts),
+    ...artifactRoutes(services.artifacts, services.artifactTrace),
     ...clusterRoutes(services.cluster),
     ...backupRoutes(services.backups),
     ...restoreRoutes(services.restores),

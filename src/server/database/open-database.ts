@@ -18,6 +18,7 @@ import type { RangeLog } from '../../replication/range-log.ts';
 import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
+import { ArtifactTrace } from '../../tables/artifacts/artifact-trace.ts';
 import type { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import { GraphService } from '../../tables/graph/graph-service.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
@@ -43,6 +44,7 @@ export interface Database {
     readonly indexes: IndexService;
     readonly graphs: GraphService;
     readonly artifacts: ArtifactService;
+    readonly artifactTrace: ArtifactTrace;
   };
   readonly storage: Storage;
   readonly log: RangeLog;
@@ -89,6 +91,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
       graphs,
       artifacts: new ArtifactService(tables, core.storage, enrichment),
+      artifactTrace: new ArtifactTrace(tables, documents),
     },
     storage: core.storage,
     log: core.log,

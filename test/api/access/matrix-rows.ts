@@ -57,6 +57,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
   'table read': [
     'GET /db/v1/tables/:table',
     'GET /db/v1/tables/:table/artifacts',
+    'GET /db/v1/tables/:table/documents/:key/artifacts',
     'POST /db/v1/tables/:table/documents',
     'GET /db/v1/tables/:table/documents/:key',
     'GET /db/v1/tables/:table/indexes',
@@ -72,6 +73,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
   'table admin': [
     'DELETE /db/v1/tables/:table',
     'POST /db/v1/tables/:table/backup',
+    'POST /db/v1/tables/:table/artifacts/:artifact/reprocess',
     'PUT /db/v1/tables/:table/artifacts/:artifact/enrichment',
     'DELETE /db/v1/tables/:table/artifacts/:artifact/enrichment',
     'POST /db/v1/tables/:table/indexes/:index',

@@ -1,0 +1,120 @@
+import type { Caller } from '../../access/principal.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { PartProducer } from '../../indexing/part-producer.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { StoredDocument } from '../../storage/reader/document-store.ts';
+import type { DocumentReads } from '../reads/document-reads.ts';
+import type { Table } from '../table.ts';
+import type { TableLookup } from '../table-lookup.ts';
+
+/** What is made of documents under a name: by an enrichment, or for a managed index. */
+interface MadePart {
+  readonly name: string;
+  readonly kind: string;
+  readonly partId: number;
+}
+
+/** How far one artifact of a document is. */
+interface TracedArtifact {
+  readonly name: string;
+  readonly kind: string;
+  /** `none`: there is nothing to make it from. */
+  readonly state: 'ready' | 'pending' | 'retrying' | 'failed' | 'none';
+  readonly attempts: number;
+  readonly code?: string;
+  readonly reason?: string;
+  /** ISO 8601. */
+  readonly next_attempt_at?: string;
+  /** Hexadecimal: what the artifact that is there was made from. */
+  readonly source_hash?: string;
+}
+
+/** What a request to make failed artifacts again came to. */
+interface Reprocessed {
+  readonly scanned: number;
+  readonly reprocessed: number;
+}
+
+/** Tells how far the artifacts of documents are, and has failed ones made again. */
+export class ArtifactTrace {
+  readonly #tables: TableLookup;
+  readonly #documents: Pick<DocumentReads, 'lookup'>;
+
+  constructor(tables: TableLookup, documents: Pick<DocumentReads, 'lookup'>) {
+    this.#tables = tables;
+    this.#documents = documents;
+  }
+
+  /** Every artifact of a document, vectors of managed indexes included. Fails with `key_not_found`, also for a hidden one. */
+  async of(tableName: string, key: string, caller: Caller): Promise<TracedArtifact[]> {
+    const table = this.#tables.get(tableName, caller, 'read') as Table;
+    // Whoever may not see the document learns nothing of it.
+    const { version } = await this.#documents.lookup(tableName, key, ['_id'], caller);
+    using lease = await table.leaseOf(key);
+    const document = lease.range.stored.documents.get(key);
+    if (document?.sequence !== version) {
+      throw new ServiceError('transaction_conflict', 'the document has changed meanwhile; ask again');
+    }
+    return partsOf(table).map((part) => traced(part, document, lease.range));
+  }
+
+  /**
+   * Has artifacts that could not be made tried again now, `limit` of them at most: of one document, or of all. Fails with
+   * `artifact_not_found`, `key_not_found`.
+   */
+  async reprocess(
+    tableName: string,
+    name: string,
+    { limit, key }: { limit: number; key?: string },
+    caller: Caller,
+  ): Promise<Reprocessed> {
+    const table = this.#tables.get(tableName, caller, 'admin') as Table;
+    if (!partsOf(table).some((part) => part.name === name)) {
+      throw new ServiceError('artifact_not_found', `table "${table.name}" makes no artifact "${name.slice(0, 64)}"`);
+    }
+    using lease = await table.lease();
+    const ranges = key === undefined ? lease.ranges : [lease.ranges[table.rangeOf(key)]];
+    const ordinal = key === undefined ? undefined : ranges[0]?.stored.documents.get(key)?.ordinal;
+    if (key !== undefined && ordinal === undefined) {
+      throw new ServiceError('key_not_found', `table ${JSON.stringify(table.name)} has no document of this key`);
+    }
+    let [left, scanned] = [limit, 0];
+    for (const range of ranges) {
+      const producer = range?.producer(name);
+      scanned += producer ? failuresOf(producer) : 0;
+      left -= (await producer?.retryFailed(left, ordinal)) ?? 0;
+    }
+    return { scanned, reprocessed: limit - left };
+  }
+}
+
+function partsOf({ artifacts, listedIndexes }: Table): MadePart[] {
+  const managed = listedIndexes.filter(({ embedder }) => embedder !== undefined);
+  return [
+    ...artifacts.map(({ name, partId, config }) => ({ name, partId, kind: config.kind })),
+    ...managed.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'embedding' })),
+  ];
+}
+
+function traced({ name, kind, partId }: MadePart, document: StoredDocument, range: IndexedRange): TracedArtifact {
+  const { ordinal, sequence } = document;
+  const producer = range.producer(name);
+  const hashes = range.stored.parts.sourceHashes([ordinal], partId);
+  const hash = hashes.get(ordinal);
+  const source = hash === undefined ? {} : { source_hash: Buffer.from(hash).toString('hex') };
+  const note = producer?.failureOf(ordinal);
+  if (note?.sequence === sequence) {
+    const { attempts, code, reason, nextMs } = note;
+    const next = nextMs === null ? {} : { next_attempt_at: new Date(nextMs).toISOString() };
+    return { name, kind, state: nextMs === null ? 'failed' : 'retrying', attempts, code, reason, ...next, ...source };
+  }
+  const report = producer?.report();
+  const isCovered = report !== undefined && sequence <= report.coveredThrough;
+  const state = isCovered ? (hashes.has(ordinal) ? 'ready' : 'none') : 'pending';
+  return { name, kind, state, attempts: 0, ...source };
+}
+
+function failuresOf(producer: PartProducer): number {
+  const { retrying, failed } = producer.report();
+  return retrying + failed;
+}
