@@ -180,7 +180,7 @@ function manifestOf({ table, lastPartId, enrichments }: TableDefinition, ranges:
     enrichments: enrichments.map(({ partId, name, config, state, replacedBy }) => ({
       part_id: partId,
       name,
-      config,
+      config: JSON.stringify(withoutKeys(JSON.parse(config))),
       state,
       replaced_by: replacedBy,
     })),
@@ -192,6 +192,21 @@ function manifestOf({ table, lastPartId, enrichments }: TableDefinition, ranges:
 function withoutCredentials(config: string): string {
   const stored = JSON.parse(config) as { config: object };
   return JSON.stringify({ ...stored, config: shownIndexConfig(stored.config) });
+}
+
+/** A configuration without the keys of providers that it spells out, also in JSON within its texts, such as `producer_json`. */
+function withoutKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutKeys);
+  if (typeof value === 'string' && value.startsWith('{') && value.includes('"api_key"')) {
+    return JSON.stringify(withoutKeys(JSON.parse(value)));
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const isKept = ([name, member]: [string, unknown]) => name !== 'api_key' || String(member).startsWith('${');
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(isKept)
+      .map(([name, member]) => [name, withoutKeys(member)]),
+  );
 }
 
 /** The parts that belong to something the table has; those that a dropped index has left are not backed up. */
