@@ -125,7 +125,7 @@ describe('a route asks who calls it before it reads the body', () => {
   });
 
   test('what is open is what a stranger may know: probes and documentation', () => {
-    const open = allRoutes({} as RouteServices, '1').filter(({ access }) => access === 'open');
+    const open = allRoutes({ inference: {} } as RouteServices, '1').filter(({ access }) => access === 'open');
     expect(open.map(({ path }) => path).filter((path) => !path.startsWith('/docs'))).toEqual([
       '/healthz',
       '/livez',

@@ -22,7 +22,8 @@ beforeAll(async () => {
       Object.entries(ends).flatMap(([target, [type, weight]]) => (type === wanted ? [{ target, weight }] : []));
     return [town, { name: town, letters: town.length, _edges: { g: { road: of('road'), rail: of('rail') } } }] as const;
   });
-  await roads.batch({ inserts: { ...Object.fromEntries(inserts), munich: { name: 'munich', letters: 6 } } });
+  const documents = { ...Object.fromEntries(inserts), munich: { name: 'munich', letters: 6 } };
+  expect(await roads.batch({ inserts: documents, sync_level: 'full_index' })).toMatchObject({ status: 201 });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
