@@ -319,6 +319,12 @@ describe('shape', () => {
     expect(everything.filter(({ text }) => /^export default/m.test(text)).map(({ path }) => path)).toEqual([]);
   });
 
+  test('no file holds the marks of a merge', () => {
+    const written = [...everything, ...rust, ...sourcesOf('*.md'), ...sourcesOf('docs/**/*.md')];
+    const marked = written.filter(({ text }) => /^(?:<{7} |>{7} |={7}$)/m.test(text));
+    expect(marked.map(({ path }) => path)).toEqual([]);
+  });
+
   test('no test is skipped or alone', () => {
     const found = everything.filter(({ text }) => /\b(?:test|it|describe)\.(?:skip|only|todo)\(/.test(text));
     expect(found.map(({ path }) => path)).toEqual([]);
