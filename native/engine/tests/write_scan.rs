@@ -229,7 +229,8 @@ fn reserved_members_are_checked() {
     assert_eq!(put(r#"{"_type":3}"#).unwrap_err().0, "validation_failed");
     assert_eq!(put(r#"{"_\u0074ype":3}"#).unwrap_err().0, "validation_failed");
     assert!(put(r#"{"_type":"x"}"#).is_ok());
-    assert_eq!(put(r#"{"_edges":null}"#).unwrap_err().0, "not_implemented");
+    assert_eq!(put(r#"{"_edges":null,"a":1}"#).unwrap()[0].2, r#"{"a":1}"#, "edges are no part of the document");
+    assert_eq!(put(r#"{"_edges":{"g":{}}}"#).unwrap_err().0, "invalid_edge", "the table has no graph");
     assert!(put(r#"{"nested":{"_edges":1,"_type":2}}"#).is_ok(), "reserved at the top level only");
 }
 
