@@ -1,7 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { SQL } from 'bun';
+import { executeSql, freePort, runCommand, untilItAnswers } from '../support/sql-server.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** A MariaDB of Debian's package, fetched and unpacked, on a free port of the loopback interface; it takes any login. */
@@ -23,9 +22,9 @@ export class MariaDb implements AsyncDisposable {
     // A database is a directory.
     for (const path of [root, data, join(data, 'crm')]) mkdirSync(path);
     for (const path of [directory.path, root, data, join(data, 'crm')]) chmodSync(path, 0o777);
-    await run(['apt-get', 'download', 'mariadb-server-core', 'liburing2', 'libaio1'], root);
+    await runCommand(['apt-get', 'download', 'mariadb-server-core', 'liburing2', 'libaio1'], root);
     for (const file of readdirSync(root).filter((name) => name.endsWith('.deb')))
-      await run(['dpkg', '-x', file, '.'], root);
+      await runCommand(['dpkg', '-x', file, '.'], root);
     const libraries = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'].map((path) => join(root, path)).join(':');
     const share = join(root, 'usr/share/mysql');
     const port = await freePort();
@@ -39,31 +38,12 @@ export class MariaDb implements AsyncDisposable {
       stderr: 'ignore',
     });
     const database = new MariaDb(directory, child, port);
-    await database.#ready();
+    await untilItAnswers(child, () => database.execute('SELECT 1'));
     return database;
   }
 
-  async execute(...statements: string[]): Promise<unknown[]> {
-    const sql = new SQL({ adapter: 'mysql', url: this.url, max: 1 });
-    try {
-      let rows: unknown[] = [];
-      for (const statement of statements) rows = [...(await sql.unsafe(statement))];
-      return rows;
-    } finally {
-      await sql.close();
-    }
-  }
-
-  async #ready(): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        await this.execute('SELECT 1');
-        return;
-      } catch (error) {
-        if (this.#process.exitCode !== null || attempt === 300) throw error;
-        await Bun.sleep(100);
-      }
-    }
+  execute(...statements: string[]): Promise<unknown[]> {
+    return executeSql('mysql', this.url, statements);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -71,21 +51,4 @@ export class MariaDb implements AsyncDisposable {
     await this.#process.exited;
     this.#directory[Symbol.dispose]();
   }
-}
-
-async function run(command: string[], cwd: string): Promise<void> {
-  const child = Bun.spawn(command, { cwd, stdout: 'ignore', stderr: 'pipe' });
-  const errors = await new Response(child.stderr).text();
-  if ((await child.exited) !== 0) throw new Error(`${command[0]} failed: ${errors}`);
-}
-
-function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

@@ -1,7 +1,6 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { SQL } from 'bun';
+import { executeSql, freePort, runCommand, untilItAnswers } from './sql-server.ts';
 import { TemporaryDirectory } from './temporary-directory.ts';
 
 const password = 'p 4/s:s';
@@ -35,7 +34,7 @@ export class Postgres implements AsyncDisposable {
     const data = join(home, 'data');
     const prefix = user ? ['setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'] : [];
     const initdb = [join(bin, 'initdb'), '-D', data, '-U', 'tester', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`];
-    await run([...prefix, ...initdb, '--no-sync', '-E', 'UTF8', '--locale=C'], home);
+    await runCommand([...prefix, ...initdb, '--no-sync', '-E', 'UTF8', '--locale=C'], home);
     const port = await freePort();
     const options = ['-c', 'listen_addresses=127.0.0.1', '-c', 'fsync=off', '-c', `unix_socket_directories=${home}`];
     const server = Bun.spawn([...prefix, join(bin, 'postgres'), '-D', data, '-p', String(port), ...options], {
@@ -44,7 +43,7 @@ export class Postgres implements AsyncDisposable {
       stderr: 'ignore',
     });
     const postgres = new Postgres(directory, server, port);
-    await postgres.#ready();
+    await untilItAnswers(server, () => postgres.execute('SELECT 1'));
     return postgres;
   }
 
@@ -53,27 +52,8 @@ export class Postgres implements AsyncDisposable {
   }
 
   /** Runs statements as the superuser. */
-  async execute(...statements: string[]): Promise<unknown[]> {
-    const sql = new SQL({ adapter: 'postgres', url: this.url, max: 1 });
-    try {
-      let rows: unknown[] = [];
-      for (const statement of statements) rows = [...(await sql.unsafe(statement))];
-      return rows;
-    } finally {
-      await sql.close();
-    }
-  }
-
-  async #ready(): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        await this.execute('SELECT 1');
-        return;
-      } catch (error) {
-        if (this.#process.exitCode !== null || attempt === 200) throw error;
-        await Bun.sleep(100);
-      }
-    }
+  execute(...statements: string[]): Promise<unknown[]> {
+    return executeSql('postgres', this.url, statements);
   }
 
   async stop(): Promise<void> {
@@ -94,9 +74,9 @@ async function binaries(): Promise<string> {
   if (found) return found;
   rmSync(fetched, { recursive: true, force: true });
   mkdirSync(fetched, { recursive: true });
-  await run(['apt-get', 'download', 'postgresql-15', 'postgresql-client-15', 'libpq5'], fetched);
+  await runCommand(['apt-get', 'download', 'postgresql-15', 'postgresql-client-15', 'libpq5'], fetched);
   for (const file of readdirSync(fetched).filter((name) => name.endsWith('.deb'))) {
-    await run(['dpkg', '-x', file, '.'], fetched);
+    await runCommand(['dpkg', '-x', file, '.'], fetched);
   }
   const programs = programsBelow(join(fetched, 'usr/lib/postgresql'));
   if (programs) return programs;
@@ -109,24 +89,6 @@ function programsBelow(directory: string): string | undefined {
 }
 
 async function idsOf(name: string): Promise<{ uid: number; gid: number }> {
-  const [uid, gid] = await Promise.all([run(['id', '-u', name], '/'), run(['id', '-g', name], '/')]);
+  const [uid, gid] = await Promise.all([runCommand(['id', '-u', name], '/'), runCommand(['id', '-g', name], '/')]);
   return { uid: Number(uid), gid: Number(gid) };
-}
-
-async function run(command: string[], cwd: string): Promise<string> {
-  const child = Bun.spawn(command, { cwd, stdout: 'pipe', stderr: 'pipe' });
-  const [output, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  if ((await child.exited) !== 0) throw new Error(`${command[0]} failed: ${errors}`);
-  return output;
-}
-
-function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

@@ -17,6 +17,19 @@ pub struct ApplyReport {
     pub skipped_count: usize,
 }
 
+/// Rows that a report names; the others are counted.
+const SKIPPED_NAMED_MAX: usize = 100;
+
+impl ApplyReport {
+    /// Counts a row that is not in the index, and names it while there are few.
+    pub fn skip(&mut self, key: &str, reason: String) {
+        self.skipped_count += 1;
+        if self.skipped.len() < SKIPPED_NAMED_MAX {
+            self.skipped.push(SkippedRow { key: key.to_owned(), reason });
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CommitReport {
     pub sequence: u64,

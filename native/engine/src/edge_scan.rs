@@ -28,7 +28,7 @@ pub struct GraphTarget {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EdgeRules {
-    /// Empty: any type, within the bounds of a type that says nothing.
+    /// When empty, edges of every type are taken, with the default bounds.
     #[serde(default)]
     pub edge_types: Vec<EdgeTypeRules>,
     /// 0 for no bound of its own.

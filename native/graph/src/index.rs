@@ -13,7 +13,7 @@ use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::edges::{Edge, read_edges};
 use sundew_base::part::{PartBody, PartForm, part_id_of};
-use sundew_base::report::{ApplyReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use crate::durable::DurableGraph;
@@ -22,8 +22,6 @@ use crate::segment::Segment;
 use crate::segment_build::{NewEdge, Rows};
 use crate::snapshot::{LiveSegment, Snapshot};
 
-/// Skipped rows that a report names.
-const SKIPPED_NAMED_MAX: usize = 100;
 /// Segments of like size that are merged into one.
 const MERGED_TOGETHER: usize = 4;
 /// Edges that a commit merges; what is larger waits until the index rests.
@@ -182,10 +180,7 @@ impl DerivedIndex for GraphIndex {
             report.rows += 1;
             let Some(change) = self.read_row(&row) else { continue };
             let edges = change.unwrap_or_else(|reason| {
-                report.skipped_count += 1;
-                if report.skipped.len() < SKIPPED_NAMED_MAX {
-                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
-                }
+                report.skip(row.key, reason);
                 None
             });
             writing.pending.insert(row.ordinal, edges);

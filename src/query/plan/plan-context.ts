@@ -4,7 +4,7 @@ import type { SearchableTable } from '../searchable-table.ts';
 import type { PlanContext } from './query-plan.ts';
 import { readRowFilters } from './row-filter.ts';
 
-/** What planning needs to know of the table and of who asks. */
+/** What planning needs to know of the table and of the caller. */
 export function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
   const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
   const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);

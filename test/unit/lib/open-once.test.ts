@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { openOnce } from '../../../src/lib/open-once.ts';
 
-test('what could not be opened is tried again by the next who asks, and opened once for all', async () => {
+test('what could not be opened is tried again by the next caller, and opened once for all callers', async () => {
   let calls = 0;
   const open = openOnce(async () => {
     calls += 1;

@@ -13,7 +13,7 @@ use sundew_base::error::EngineError;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
-use sundew_base::report::{ApplyReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use super::builder::{Built, Plan, RowFiles, build, join, plan};
@@ -22,9 +22,6 @@ use super::graph::Scratch;
 use super::options::DenseOptions;
 use super::rows::flat_rows::PendingRows;
 use super::segment::{Segment, SegmentRows, Snapshot};
-
-/// Skipped rows that a report names.
-const SKIPPED_NAMED_MAX: usize = 100;
 
 /// While nothing is written, rows without a graph are scanned up to this share of `tail_bytes`: a search then has them
 /// compared in some 20 us.
@@ -382,10 +379,7 @@ impl DerivedIndex for DenseIndex {
             let row = row?;
             report.rows += 1;
             if let Err(reason) = self.apply_row(&mut writing, &row)? {
-                report.skipped_count += 1;
-                if report.skipped.len() < SKIPPED_NAMED_MAX {
-                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
-                }
+                report.skip(row.key, reason);
             }
         }
         self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::{PartBody, PartForm, part_id_of, sparse};
-use sundew_base::report::{ApplyReport, CommitReport, IndexStats, SkippedRow};
+use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use super::durable_segments::DurableSegments;
@@ -22,9 +22,6 @@ use super::segment_build::PendingVector;
 use super::segment_list::SegmentList;
 use super::snapshot::Snapshot;
 use crate::search::{SearchBounds, VectorHits};
-
-/// Skipped rows that a report names.
-const SKIPPED_NAMED_MAX: usize = 100;
 
 /// A sparse index. It finds documents that share a dimension with the query, by the dot product.
 pub struct SparseIndex {
@@ -140,10 +137,7 @@ impl DerivedIndex for SparseIndex {
             report.rows += 1;
             let Some(change) = self.read_row(&row) else { continue };
             let vector = change.unwrap_or_else(|reason| {
-                report.skipped_count += 1;
-                if report.skipped.len() < SKIPPED_NAMED_MAX {
-                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
-                }
+                report.skip(row.key, reason);
                 None
             });
             writing.pending.insert(row.ordinal, vector);

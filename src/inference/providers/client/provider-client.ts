@@ -2,7 +2,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import { type Answered, type GateCall, ProviderFailure, type ProviderGate } from './provider-gate.ts';
 import type { HttpBounds, ProviderHttp } from './provider-http.ts';
 
-/** Headers by which a provider knows who asks, and the values in them that nobody may see. */
+/** Headers that identify the caller to a provider, and the values in them that must not be shown. */
 export interface Authorization {
   readonly headers: Readonly<Record<string, string>>;
   readonly secrets: readonly string[];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sundew_base::report::{ApplyReport, SkippedRow};
+use sundew_base::report::ApplyReport;
 use tantivy::index::SegmentId;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{FutureResult, Index, IndexWriter, SegmentMeta};
@@ -19,9 +19,6 @@ use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::Fields;
 use crate::full_text::options::IndexOptions;
 use crate::full_text::slots::SlotTable;
-
-/// Skipped rows that a report names.
-const SKIPPED_NAMED_MAX: usize = 100;
 
 /// Segments of like size that are merged into one.
 const MERGED_SEGMENTS_MIN: usize = 12;
@@ -102,10 +99,7 @@ impl TextWriter {
                 continue;
             }
             if let Err(reason) = self.apply_row(&row)? {
-                report.skipped_count += 1;
-                if report.skipped.len() < SKIPPED_NAMED_MAX {
-                    report.skipped.push(SkippedRow { key: row.key.to_owned(), reason });
-                }
+                report.skip(row.key, reason);
             }
             self.next_ordinal = self.next_ordinal.max(u64::from(row.ordinal) + 1);
         }
