@@ -44,7 +44,7 @@ pub struct NativeHits {
 /// Larger plans are read where there is time for it.
 const AT_ONCE_PLAN_BYTES_MAX: usize = 8 * 1024;
 
-/// Nanoseconds that a query may take on the calling thread when no other client waits for an answer.
+/// Nanoseconds that a query of one who asks alone may take on the calling thread: nobody else waits for it.
 const ALONE_NANOS_MAX: u64 = 1_000_000;
 
 /// Nanoseconds that a query may take on the calling thread. Where there is one core, handing it over only costs; where there
