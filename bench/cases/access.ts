@@ -1,4 +1,4 @@
-import { digestOf, newKeySecret } from '../../src/access/key-secret.ts';
+import { digestOf, newKeySecret } from '../../src/access/authentication/key-secret.ts';
 import type { AccessChange, ApiKeyRecord } from '../../src/storage/catalog/access-records.ts';
 import { withOfflineAccess } from '../../src/storage/catalog/offline-access.ts';
 import type { BenchCase, BenchContext } from '../case.ts';

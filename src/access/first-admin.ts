@@ -1,8 +1,8 @@
 import type { AccessChange } from '../storage/catalog/access-records.ts';
 import { type AccessChanges, grantRecords } from './access-changes.ts';
+import { digestOf, newKeySecret } from './authentication/key-secret.ts';
+import type { Passwords } from './authentication/passwords.ts';
 import type { Grant } from './grants.ts';
-import { digestOf, newKeySecret } from './key-secret.ts';
-import type { Passwords } from './passwords.ts';
 
 const name = 'admin';
 const grant: Grant = { resourceType: '*', resource: '*', level: 'admin' };

@@ -2,9 +2,9 @@ import { DurationError, parseDuration } from '../lib/duration.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type AccessChanges, userNotFound } from './access-changes.ts';
 import type { ApiKey } from './access-state.ts';
+import { digestOf, type NewKeySecret, newKeySecret, type RandomBytes } from './authentication/key-secret.ts';
 import type { Grant } from './grants.ts';
 import { includesGrant } from './grants.ts';
-import { digestOf, type NewKeySecret, newKeySecret, type RandomBytes } from './key-secret.ts';
 import { type Caller, requireGrants } from './principal.ts';
 import { type CheckFilter, checkRowFilter } from './user-service.ts';
 

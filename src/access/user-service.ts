@@ -2,8 +2,8 @@ import type { Permission, RowFilterEntry, SubjectBody } from '../protocol/auth/a
 import { ServiceError } from '../protocol/service-error.ts';
 import { type AccessChanges, grantRecords, userNotFound } from './access-changes.ts';
 import type { User } from './access-state.ts';
+import type { Passwords } from './authentication/passwords.ts';
 import { covers, type Grant } from './grants.ts';
-import type { Passwords } from './passwords.ts';
 import { type Caller, requireGrants } from './principal.ts';
 import { authValuesIn } from './subject-filters.ts';
 import { checkSubject, checkUserName, kindOfSubject, type SubjectKind, shownRole, subjectOfRole } from './subjects.ts';

@@ -1,10 +1,10 @@
 import { ConfigError } from '../config/config-error.ts';
 import { commandClock } from '../lib/clock.ts';
 import { suggestion } from '../lib/text/did-you-mean.ts';
-import { DownloadStopped } from '../models/download/download-error.ts';
 import { hubEntry, isHubRepository } from '../models/download/hub-repository.ts';
 import { modelCatalogue, pullEntryOf } from '../models/download/model-catalogue.ts';
 import { isPulled, type PullEntry, pullModel, requireDownloads } from '../models/download/pull-model.ts';
+import { DownloadStopped } from '../models/download/transfer/download-error.ts';
 import type { CatalogueEntry } from '../protocol/inference/catalogue-entry.ts';
 import { isModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
 import { configOf } from './load-config.ts';

@@ -1,4 +1,4 @@
-import type { HostMemory } from './host-memory.ts';
+import type { HostMemory } from './child/host-memory.ts';
 import type { HostSpec, ModelSpec } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';

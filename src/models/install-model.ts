@@ -12,8 +12,8 @@ import {
 import { dirname, join } from 'node:path';
 import { isModelName, type ModelKind } from '../protocol/inference/model-kinds.ts';
 import { syncPath } from '../storage/directory/synced-file.ts';
-import { isArchive } from './download/read-archive.ts';
-import { unpackArchive } from './download/unpack-archive.ts';
+import { isArchive } from './download/archive/read-archive.ts';
+import { unpackArchive } from './download/archive/unpack-archive.ts';
 import { digestFaults, fileDigest, filesBelow } from './file-digests.ts';
 import { describeModel, type InstalledModel } from './installed-model.ts';
 import { ModelFileError } from './model-file-error.ts';

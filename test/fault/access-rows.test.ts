@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { AccessState } from '../../src/access/access-state.ts';
-import { CatalogAuthenticator } from '../../src/access/authenticator.ts';
-import { digestOf, newKeySecret } from '../../src/access/key-secret.ts';
-import { Passwords } from '../../src/access/passwords.ts';
+import { CatalogAuthenticator } from '../../src/access/authentication/authenticator.ts';
+import { digestOf, newKeySecret } from '../../src/access/authentication/key-secret.ts';
+import { Passwords } from '../../src/access/authentication/passwords.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { testApp } from '../support/test-app.ts';

@@ -5,7 +5,7 @@ import { type HostSettings, type ModelSpec, specOfModel } from '../../src/model-
 import { describeModel } from '../../src/models/installed-model.ts';
 import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
 
-const hostEntry = new URL('../../src/model-host/host-main.ts', import.meta.url).pathname;
+const hostEntry = new URL('../../src/model-host/child/host-main.ts', import.meta.url).pathname;
 const models = new URL('../fixtures/models/', import.meta.url).pathname;
 
 export interface TestPool extends AsyncDisposable {

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia';
-import type { Authenticator } from '../../access/authenticator.ts';
+import type { Authenticator } from '../../access/authentication/authenticator.ts';
 import { everyone, nobody, requireModels } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';

@@ -4,11 +4,11 @@ import { Value } from '@sinclair/typebox/value';
 import type { Clock } from '../../lib/clock.ts';
 import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
 import { isQuantizedName } from '../model-folder.ts';
-import { DownloadError } from './download-error.ts';
-import { fetchDocument } from './fetch-document.ts';
-import type { FileDigest } from './partial-file.ts';
 import type { PullEntry } from './pull-model.ts';
 import { isInnerPath } from './source-address.ts';
+import { DownloadError } from './transfer/download-error.ts';
+import { fetchDocument } from './transfer/fetch-document.ts';
+import type { FileDigest } from './transfer/partial-file.ts';
 
 const pagesMax = 20;
 const hex = (length: number) => Type.String({ pattern: `^[0-9a-f]{${length}}$` });

@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { DownloadError } from './download-error.ts';
-import { type FetchedDocument, fetchDocument } from './fetch-document.ts';
-import type { FetchFileOptions } from './fetch-file.ts';
 import type { PackageAddress } from './source-address.ts';
+import { DownloadError } from './transfer/download-error.ts';
+import { type FetchedDocument, fetchDocument } from './transfer/fetch-document.ts';
+import type { FetchFileOptions } from './transfer/fetch-file.ts';
 
 /** A wheel as an index lists it. */
 interface IndexedWheel {

@@ -1,5 +1,5 @@
 import { FileLock } from '../../storage/directory/file-lock.ts';
-import { DownloadStopped } from './download-error.ts';
+import { DownloadStopped } from './transfer/download-error.ts';
 
 /** Keeps two pulls of the same model from running at once, in this process or in two. Throws `DownloadStopped`. */
 export function lockPull(path: string): Disposable {

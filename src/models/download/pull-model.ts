@@ -6,13 +6,13 @@ import type { ModelManifest } from '../../protocol/inference/model-manifest.ts';
 import { checkFreePlace, type ModelPlace, modelDirectory, publishModel } from '../install-model.ts';
 import { describeModel, type InstalledModel } from '../installed-model.ts';
 import { manifestFile } from '../model-folder.ts';
-import { DownloadError, DownloadStopped } from './download-error.ts';
-import { fetchFile, Interrupted, Unreachable } from './fetch-file.ts';
-import { packageWheel } from './package-wheel.ts';
-import { digestText, PartialFile, type WantedFile, type WriteBytes } from './partial-file.ts';
+import { packageWheel } from './archive/package-wheel.ts';
+import { readArchive } from './archive/read-archive.ts';
 import { lockPull } from './pull-lock.ts';
-import { readArchive } from './read-archive.ts';
 import { hubFileUrl, parseSource } from './source-address.ts';
+import { DownloadError, DownloadStopped } from './transfer/download-error.ts';
+import { fetchFile, Interrupted, Unreachable } from './transfer/fetch-file.ts';
+import { digestText, PartialFile, type WantedFile, type WriteBytes } from './transfer/partial-file.ts';
 
 /** A model and where its files are; the first source that has a file is taken. */
 export interface PullEntry {

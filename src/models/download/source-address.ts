@@ -1,4 +1,4 @@
-import { DownloadError } from './download-error.ts';
+import { DownloadError } from './transfer/download-error.ts';
 
 /** A file of a repository of a model hub. */
 interface HubAddress {

@@ -1,7 +1,7 @@
 import { withMembers } from '../../lib/text/json-text.ts';
 import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
-import { type Projection, type ShownParts, shownDocument } from '../request/projection.ts';
+import { type Projection, type ShownParts, shownDocument } from '../request/projection/projection.ts';
 import type { Hit } from './hydrate.ts';
 import type { CursorPosition } from './page-cursor.ts';
 import type { ExecutedQuery } from './query-executor.ts';

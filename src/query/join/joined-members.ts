@@ -1,5 +1,5 @@
 import { memberTexts } from '../../lib/text/json-text.ts';
-import { compileProjection, type Projection } from '../request/projection.ts';
+import { compileProjection, type Projection } from '../request/projection/projection.ts';
 import type { JoinRequest } from './join-request.ts';
 import type { RightRow } from './joined-row.ts';
 

@@ -19,9 +19,9 @@ import {
   readString,
 } from '../nodes/query-members.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
-import { type GraphSearch, readGraphSearches } from '../request/graph-searches.ts';
+import { type GraphSearch, readGraphSearches } from '../request/graph/graph-searches.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
-import { compileProjection, type Projection } from '../request/projection.ts';
+import { compileProjection, type Projection } from '../request/projection/projection.ts';
 import { readPage } from '../request/query-page.ts';
 import { type RerankPlan, readReranker } from '../request/reranker-request.ts';
 import type { Synonyms } from '../request/synonyms.ts';

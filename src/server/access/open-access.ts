@@ -1,9 +1,9 @@
 import { AccessChanges } from '../../access/access-changes.ts';
 import { AccessState } from '../../access/access-state.ts';
-import { type Authenticator, CatalogAuthenticator } from '../../access/authenticator.ts';
+import { type Authenticator, CatalogAuthenticator } from '../../access/authentication/authenticator.ts';
+import { Passwords } from '../../access/authentication/passwords.ts';
 import { createFirstAdmin } from '../../access/first-admin.ts';
 import { KeyService } from '../../access/key-service.ts';
-import { Passwords } from '../../access/passwords.ts';
 import { type CheckFilter, UserService } from '../../access/user-service.ts';
 import type { Config } from '../../config/options.ts';
 import type { Clock } from '../../lib/clock.ts';

@@ -33,7 +33,7 @@ interface InferenceDeps {
   readonly metrics: Metrics;
 }
 
-const hostEntry = entryFile(new URL('../../model-host/host-main.ts', import.meta.url));
+const hostEntry = entryFile(new URL('../../model-host/child/host-main.ts', import.meta.url));
 
 /** Finds the models and makes ready to load them. Nothing is loaded yet. */
 export function openInference({ config, limits, clock, logger, metrics }: InferenceDeps): Inference {

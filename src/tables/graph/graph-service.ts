@@ -14,9 +14,9 @@ import {
   readPaths,
   readTraverse,
   type TraverseRequest,
-} from '../../query/request/graph-request.ts';
-import type { GraphSearch, NodeSelector, ResultReference } from '../../query/request/graph-searches.ts';
-import { type Projection, shownDocument } from '../../query/request/projection.ts';
+} from '../../query/request/graph/graph-request.ts';
+import type { GraphSearch, NodeSelector, ResultReference } from '../../query/request/graph/graph-searches.ts';
+import { type Projection, shownDocument } from '../../query/request/projection/projection.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { intervalOf } from '../writes/frame-split.ts';

@@ -7,7 +7,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
-import type { NodeFilter } from '../../query/request/graph-request.ts';
+import type { NodeFilter } from '../../query/request/graph/graph-request.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import { type ScanFilter, scanFilterOf } from '../reads/scan-filter.ts';

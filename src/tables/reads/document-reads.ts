@@ -14,8 +14,13 @@ import { matchStored } from '../../query/execution/open-target.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { type PlanContext, planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
-import { PartProjection, type RenderedParts } from '../../query/request/part-projection.ts';
-import { compileProjection, type Projection, type ShownParts, shownDocument } from '../../query/request/projection.ts';
+import { PartProjection, type RenderedParts } from '../../query/request/projection/part-projection.ts';
+import {
+  compileProjection,
+  type Projection,
+  type ShownParts,
+  shownDocument,
+} from '../../query/request/projection/projection.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
 import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { AccessState } from '../../../src/access/access-state.ts';
-import { CatalogAuthenticator } from '../../../src/access/authenticator.ts';
-import { digestOf, newKeySecret } from '../../../src/access/key-secret.ts';
-import { Passwords } from '../../../src/access/passwords.ts';
+import { CatalogAuthenticator } from '../../../src/access/authentication/authenticator.ts';
+import { digestOf, newKeySecret } from '../../../src/access/authentication/key-secret.ts';
+import { Passwords } from '../../../src/access/authentication/passwords.ts';
 import { allRoutes, type RouteServices } from '../../../src/http/routing/all-routes.ts';
 import { unimplementedParts } from '../../../src/http/routing/unimplemented-routes.ts';
 import type { AccessRows } from '../../../src/storage/catalog/access-records.ts';

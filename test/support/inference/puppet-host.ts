@@ -1,5 +1,5 @@
 import type { Backend } from '../../../src/model-host/backend.ts';
-import { runHostChild } from '../../../src/model-host/host-child.ts';
+import { runHostChild } from '../../../src/model-host/child/host-child.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { AccessState, type Session } from '../../../src/access/access-state.ts';
-import { CatalogAuthenticator } from '../../../src/access/authenticator.ts';
-import { digestOf, newKeySecret } from '../../../src/access/key-secret.ts';
-import { Passwords } from '../../../src/access/passwords.ts';
+import { CatalogAuthenticator } from '../../../src/access/authentication/authenticator.ts';
+import { digestOf, newKeySecret } from '../../../src/access/authentication/key-secret.ts';
+import { Passwords } from '../../../src/access/authentication/passwords.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 /** Counts what is hashed; every password that ends in "right" is right. */

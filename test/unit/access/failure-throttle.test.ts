@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { FailureThrottle } from '../../../src/access/failure-throttle.ts';
+import { FailureThrottle } from '../../../src/access/authentication/failure-throttle.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 function failures(throttle: FailureThrottle, client: string, most = 100): number {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type Verified, VerifiedCredentials } from '../../../src/access/verified-credentials.ts';
+import { type Verified, VerifiedCredentials } from '../../../src/access/authentication/verified-credentials.ts';
 
 function verifiedAs(name: string): Verified {
   const principal = { kind: 'granted', name, grants: [] } as const;

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { closeSync, openSync } from 'node:fs';
 import { must } from '../../../src/lib/assert.ts';
-import { LargeArrays } from '../../../src/model-host/large-arrays.ts';
-import { openMemoryFile } from '../../../src/model-host/memory-file.ts';
+import { LargeArrays } from '../../../src/model-host/child/large-arrays.ts';
+import { openMemoryFile } from '../../../src/model-host/child/memory-file.ts';
 
 const files: number[] = [];
 afterEach(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { LazyPool, type Opening } from '../../../src/model-host/backends/llama/lazy-pool.ts';
-import type { HostMemory } from '../../../src/model-host/host-memory.ts';
+import type { HostMemory } from '../../../src/model-host/child/host-memory.ts';
 import { stateLengths } from '../../../src/model-host/state-lengths.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { denseBody } from '../../../src/lib/parts/dense-part.ts';
-import { PartProjection } from '../../../src/query/request/part-projection.ts';
-import { compileProjection } from '../../../src/query/request/projection.ts';
+import { PartProjection } from '../../../src/query/request/projection/part-projection.ts';
+import { compileProjection } from '../../../src/query/request/projection/projection.ts';
 import type { RangeReader } from '../../../src/storage/reader/range-reader.ts';
 
 test('under a row filter no vector is shown that was written after its document was looked at', () => {

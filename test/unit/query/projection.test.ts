@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
-import { compileProjection } from '../../../src/query/request/projection.ts';
+import { compileProjection } from '../../../src/query/request/projection/projection.ts';
 
 const document = `{"title":"Leek soup","n":1.0,"big":1e2,"author":{"name":"Ada","email":"a@b","tags":["x","y"]},
   "steps":[{"text":"chop","minutes":5},{"text":"boil","minutes":-0},"serve"],"a.b":{"c":1,"d":2},

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Hit } from '../../../src/query/execution/hydrate.ts';
 import { type ResultContext, renderQueryResult } from '../../../src/query/execution/query-result.ts';
-import { compileProjection } from '../../../src/query/request/projection.ts';
+import { compileProjection } from '../../../src/query/request/projection/projection.ts';
 
 function hitOf(members: Partial<Hit> = {}): Hit {
   const document = {

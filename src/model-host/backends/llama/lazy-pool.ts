@@ -1,5 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts';
-import type { HostMemory } from '../../host-memory.ts';
+import type { HostMemory } from '../../child/host-memory.ts';
 
 /** What is opened when it is first asked for. */
 export interface Opening<T> {

@@ -3,7 +3,7 @@ import { must } from '../../../lib/assert.ts';
 import { readGgufHeader } from '../../../models/headers/gguf-header.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
-import type { HostMemory } from '../../host-memory.ts';
+import type { HostMemory } from '../../child/host-memory.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import { tokenHandlers } from '../../token-handlers.ts';
 import { unwatched } from '../unwatched.ts';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { OperationContext } from '../../../backend.ts';
-import type { HostMemory } from '../../../host-memory.ts';
+import type { HostMemory } from '../../../child/host-memory.ts';
 import type { HostSettings } from '../../../model-spec.ts';
 import type {
   GenerateBatchInput,

@@ -1,8 +1,8 @@
-import { sourceHash, writtenTextOf } from '../../enrichment/derive-source.ts';
-import type { Templates } from '../../enrichment/template/templates.ts';
-import type { DenseDefinition } from '../../index-kinds/dense.ts';
-import { readSpans, type TextSpan } from '../../lib/parts/dense-set-part.ts';
-import { formOfBody, partForm } from '../../lib/parts/part-body.ts';
+import { sourceHash, writtenTextOf } from '../../../enrichment/derive-source.ts';
+import type { Templates } from '../../../enrichment/template/templates.ts';
+import type { DenseDefinition } from '../../../index-kinds/dense.ts';
+import { readSpans, type TextSpan } from '../../../lib/parts/dense-set-part.ts';
+import { formOfBody, partForm } from '../../../lib/parts/part-body.ts';
 
 /** An index that embeds texts in chunks, as answers show what it has embedded. */
 export interface ChunkedIndex {

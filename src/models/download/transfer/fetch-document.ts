@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { DownloadError } from './download-error.ts';
 
 const bytesMax = 8 * 1024 * 1024;

@@ -1,11 +1,11 @@
-import { systemClock } from '../lib/clock.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import { packError } from '../runtime/error-transport.ts';
-import type { Backend, LoadBackend, OperationHandlers } from './backend.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { packError } from '../../runtime/error-transport.ts';
+import type { Backend, LoadBackend, OperationHandlers } from '../backend.ts';
+import type { HostSpec } from '../model-spec.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
 import { LargeArrays, memoryFilesOfChild } from './large-arrays.ts';
-import type { HostSpec } from './model-spec.ts';
 
 /** Signs of life are sent no more often than this, in milliseconds. */
 const progressEveryMs = 250;

@@ -1,5 +1,5 @@
-import type { Clock } from '../lib/clock.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** How many wrong credentials a client may give at once, and after how long it may give one more. */
 const failuresMax = 20;

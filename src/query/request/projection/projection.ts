@@ -1,6 +1,6 @@
-import { assert } from '../../lib/assert.ts';
-import { skipSpace, skipString, skipValue, withMember } from '../../lib/text/json-text.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import { assert } from '../../../lib/assert.ts';
+import { skipSpace, skipString, skipValue, withMember } from '../../../lib/text/json-text.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
 
 /** Which members of a document an answer shows. */
 export interface Projection {

@@ -1,6 +1,6 @@
-import { limits } from '../../config/limits.ts';
-import type { EdgeDirection, WeightMode } from '../../engine/native-graph.ts';
-import { checkDocumentKey } from '../../protocol/document-key.ts';
+import { limits } from '../../../config/limits.ts';
+import type { EdgeDirection, WeightMode } from '../../../engine/native-graph.ts';
+import { checkDocumentKey } from '../../../protocol/document-key.ts';
 import {
   checkMembers,
   invalidQuery,
@@ -11,8 +11,8 @@ import {
   readInteger,
   readString,
   readStrings,
-} from '../nodes/query-members.ts';
-import { compileProjection, type Projection } from './projection.ts';
+} from '../../nodes/query-members.ts';
+import { compileProjection, type Projection } from '../projection/projection.ts';
 
 /** What a request wants of nodes. */
 export interface NodeFilter {

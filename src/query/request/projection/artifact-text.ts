@@ -1,7 +1,7 @@
-import type { ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
-import { readAsset } from '../../lib/parts/asset-part.ts';
-import { readChunkSet } from '../../lib/parts/chunk-set-part.ts';
-import { readDenseSet } from '../../lib/parts/dense-set-part.ts';
+import type { ArtifactDefinition } from '../../../index-kinds/artifact-config.ts';
+import { readAsset } from '../../../lib/parts/asset-part.ts';
+import { readChunkSet } from '../../../lib/parts/chunk-set-part.ts';
+import { readDenseSet } from '../../../lib/parts/dense-set-part.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const jsonType = /^application\/(?:json\b|[\w.-]+\+json\b)/i;

@@ -1,8 +1,8 @@
-import type { TransportedError } from '../runtime/error-transport.ts';
-import type { LoadedInfo } from './backend.ts';
+import type { TransportedError } from '../../runtime/error-transport.ts';
+import type { LoadedInfo } from '../backend.ts';
+import type { HostSpec } from '../model-spec.ts';
+import type { Priority } from '../priority.ts';
 import type { PlacedArray } from './large-arrays.ts';
-import type { HostSpec } from './model-spec.ts';
-import type { Priority } from './priority.ts';
 
 /** What the server tells a child. */
 export type ToChild =

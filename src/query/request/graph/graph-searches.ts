@@ -1,5 +1,5 @@
-import { limits } from '../../config/limits.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import { limits } from '../../../config/limits.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
 import {
   checkMembers,
   invalidQuery,
@@ -8,7 +8,7 @@ import {
   member,
   readInteger,
   readString,
-} from '../nodes/query-members.ts';
+} from '../../nodes/query-members.ts';
 import {
   edgeMembers,
   type NodeFilter,

@@ -1,5 +1,5 @@
-import { type Backoff, backoffMs } from '../../lib/backoff.ts';
-import { type Clock, pause } from '../../lib/clock.ts';
+import { type Backoff, backoffMs } from '../../../lib/backoff.ts';
+import { type Clock, pause } from '../../../lib/clock.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 import type { PartialFile } from './partial-file.ts';
 

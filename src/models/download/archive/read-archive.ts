@@ -1,6 +1,6 @@
 import { Unzip, UnzipInflate } from 'fflate';
 import { extract } from 'tar-stream';
-import { DownloadError } from './download-error.ts';
+import { DownloadError } from '../transfer/download-error.ts';
 
 export interface ArchiveEntry {
   readonly path: string;

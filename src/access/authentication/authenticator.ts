@@ -1,6 +1,6 @@
-import type { Clock } from '../lib/clock.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import type { AccessState, Session } from './access-state.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { AccessState, Session } from '../access-state.ts';
 import { type Credential, readCredential } from './credentials.ts';
 import { FailureThrottle } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';

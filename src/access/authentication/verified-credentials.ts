@@ -1,4 +1,4 @@
-import type { Session } from './access-state.ts';
+import type { Session } from '../access-state.ts';
 
 /** A credential that was right. */
 export interface Verified {

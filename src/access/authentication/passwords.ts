@@ -1,4 +1,4 @@
-import { ServiceError } from '../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** In bytes of UTF-8. */
 const passwordBytesMin = 8;

@@ -1,10 +1,10 @@
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { DownloadError } from './download-error.ts';
-import { type FetchFileOptions, fetchFile } from './fetch-file.ts';
-import { findWheel } from './package-index.ts';
-import { PartialFile, type WriteBytes } from './partial-file.ts';
-import type { PackageAddress } from './source-address.ts';
+import { findWheel } from '../package-index.ts';
+import type { PackageAddress } from '../source-address.ts';
+import { DownloadError } from '../transfer/download-error.ts';
+import { type FetchFileOptions, fetchFile } from '../transfer/fetch-file.ts';
+import { PartialFile, type WriteBytes } from '../transfer/partial-file.ts';
 
 interface PackageWheelOptions extends Omit<FetchFileOptions, 'onBytes'> {
   /** Base address of the index; `none` leaves packages out. */

@@ -1,10 +1,10 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { MiB } from '../../lib/units.ts';
-import { DownloadError } from './download-error.ts';
-import { writeAll } from './partial-file.ts';
+import { MiB } from '../../../lib/units.ts';
+import { isInnerPath } from '../source-address.ts';
+import { DownloadError } from '../transfer/download-error.ts';
+import { writeAll } from '../transfer/partial-file.ts';
 import { type ArchiveEntry, readArchive } from './read-archive.ts';
-import { isInnerPath } from './source-address.ts';
 
 interface UnpackOptions {
   readonly entriesMax: number;
