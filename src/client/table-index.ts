@@ -1,4 +1,5 @@
 import { pause } from '../lib/clock.ts';
+import type { IndexPreview, IndexPreviewRequest } from '../protocol/database/index-preview.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import type { CallOptions, Requester } from './requester.ts';
 import { SundewError } from './sundew-error.ts';
@@ -52,6 +53,20 @@ export class TableIndex {
   create(config: IndexConfig, options: CallOptions = {}): Promise<IndexConfig> {
     // Creating what is there with the same configuration changes nothing.
     return this.#requester.json({ ...options, method: 'POST', path: this.#path, body: config, repeat: 'always' });
+  }
+
+  /**
+   * What the index embeds of a few documents, or would embed with `config`, and what all documents would cost. Nothing is
+   * stored; the embedder is asked, so it is not sent again where its answer is lost.
+   */
+  preview(request: IndexPreviewRequest = {}, options: CallOptions = {}): Promise<IndexPreview> {
+    return this.#requester.json({
+      ...options,
+      method: 'POST',
+      path: `${this.#path}/preview`,
+      body: request,
+      repeat: 'refused',
+    });
   }
 
   get(options: CallOptions = {}): Promise<IndexDetails> {

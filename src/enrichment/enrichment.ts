@@ -6,6 +6,7 @@ import { unknownDimension } from '../index-kinds/embeddings-config.ts';
 import type { IndexEnrichments } from '../index-kinds/index-enrichments.ts';
 import { type ManagedSource, managedSourceOf } from '../index-kinds/managed-source.ts';
 import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/part-producer.ts';
+import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { type Embedder, probeEmbedder } from '../inference/providers/embedder.ts';
 import type { Provider } from '../inference/providers/provider.ts';
@@ -21,6 +22,7 @@ import type { TemplateMedia } from './media/template-media.ts';
 import { vectorPart } from './part-batch.ts';
 import { partDefinition } from './part-definition.ts';
 import { PartFollower } from './part-follower.ts';
+import { PartPreview } from './part-preview.ts';
 import { precomputeParts } from './precompute.ts';
 import { Templates } from './template/templates.ts';
 
@@ -157,12 +159,16 @@ export class Enrichment {
     return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller });
   }
 
+  /** Makes of single documents what the index would make of them; undefined where its vectors come with the documents. */
+  preview(definition: IndexDefinition, caller: Caller): PartPreview | undefined {
+    const part = partDefinition(definition, this.#deps.embedderOf);
+    return part && new PartPreview(part, { templates: this.#sources, call: callFor(caller) });
+  }
+
   /** What the embedder makes; undefined when it does not answer now, and need not. */
   async #probe({ embedder, together }: Probed, isKnown: boolean, caller: Caller) {
     try {
-      // Whoever may change the table may have its index embed, without a grant for inference.
-      const call = { caller: serverCaller(caller.requestId, caller.signal), signal: caller.signal };
-      return await probeEmbedder(this.#deps.embedderOf(embedder), call, { together: together === true });
+      return await probeEmbedder(this.#deps.embedderOf(embedder), callFor(caller), { together: together === true });
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
       if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);
@@ -170,4 +176,9 @@ export class Enrichment {
       throw error;
     }
   }
+}
+
+/** Whoever may change the table may have its index embed, without a grant for inference. */
+function callFor({ requestId, signal }: Caller): InferenceCall {
+  return { caller: serverCaller(requestId, signal), signal };
 }

@@ -1,6 +1,8 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
+import { indexPreview, indexPreviewRequest } from '../../protocol/database/index-preview.ts';
 import { indexConfig, jsonObject } from '../../protocol/database/tables.ts';
+import type { IndexPreviews } from '../../tables/indexes/index-preview.ts';
 import type { IndexService } from '../../tables/indexes/index-service.ts';
 import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
@@ -19,7 +21,7 @@ const dropQuery = Type.Object({
   ),
 });
 
-export function indexRoutes(indexes: IndexService): Route[] {
+export function indexRoutes(indexes: IndexService, previews: IndexPreviews): Route[] {
   return [
     defineRoute({
       method: 'GET',
@@ -54,6 +56,19 @@ export function indexRoutes(indexes: IndexService): Route[] {
         const { created, config } = await indexes.create(params.table, params.index, body ?? {}, caller);
         return reply(created ? 201 : 200, config);
       },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/db/v1/tables/:table/indexes/:index/preview',
+      access: { table: 'admin' },
+      summary: 'Tell what an index would embed of a few documents, and what all of them would cost; nothing is stored',
+      description: 'The embedder is asked, and may have to be paid for these documents.',
+      tag: 'indexes',
+      body: { kind: 'json', schema: indexPreviewRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
+      responses: {
+        200: { description: 'Texts, chunks, lengths of vectors, tokens and reasons', schema: indexPreview },
+      },
+      handler: ({ params, body, caller }) => previews.preview(params.table, params.index, body ?? {}, caller),
     }),
     defineRoute({
       method: 'DELETE',

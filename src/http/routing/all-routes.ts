@@ -33,6 +33,7 @@ export interface RouteServices {
   readonly documents: Parameters<typeof documentRoutes>[0];
   readonly queries: Parameters<typeof queryRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
+  readonly indexPreviews: Parameters<typeof indexRoutes>[1];
   readonly graphs: Parameters<typeof graphRoutes>[0];
   readonly artifacts: Parameters<typeof artifactRoutes>[0];
   readonly artifactTrace: Parameters<typeof artifactRoutes>[1];
@@ -56,7 +57,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...transactionRoutes(services.writes, services.transactions),
     ...documentRoutes(services.documents),
     ...queryRoutes(services.queries),
-    ...indexRoutes(services.indexes),
+    ...indexRoutes(services.indexes, services.indexPreviews),
     ...graphRoutes(services.graphs),
     ...artifactRoutes(services.artifacts, services.artifactTrace),
     ...clusterRoutes(services.cluster),

@@ -21,6 +21,7 @@ import { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
 import { ArtifactTrace } from '../../tables/artifacts/artifact-trace.ts';
 import type { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import { GraphService } from '../../tables/graph/graph-service.ts';
+import { IndexPreviews } from '../../tables/indexes/index-preview.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
 import { DocumentReads } from '../../tables/reads/document-reads.ts';
 import type { TableService } from '../../tables/table-service.ts';
@@ -42,6 +43,7 @@ export interface Database {
     readonly transactions: TransactionSessions;
     readonly queries: QueryService;
     readonly indexes: IndexService;
+    readonly indexPreviews: IndexPreviews;
     readonly graphs: GraphService;
     readonly artifacts: ArtifactService;
     readonly artifactTrace: ArtifactTrace;
@@ -89,6 +91,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       transactions,
       queries: buildQueries(core, tables, templates, graphs),
       indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
+      indexPreviews: new IndexPreviews({ tables, enrichment, clock: core.clock }),
       graphs,
       artifacts: new ArtifactService(tables, core.storage, enrichment),
       artifactTrace: new ArtifactTrace(tables, documents),

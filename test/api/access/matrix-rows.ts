@@ -78,6 +78,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'DELETE /db/v1/tables/:table/artifacts/:artifact/enrichment',
     'POST /db/v1/tables/:table/indexes/:index',
     'DELETE /db/v1/tables/:table/indexes/:index',
+    'POST /db/v1/tables/:table/indexes/:index/preview',
     'PUT /db/v1/tables/:table/schema',
   ],
   'table admin, which need not exist': ['POST /db/v1/tables/:table', 'POST /db/v1/tables/:table/restore'],
