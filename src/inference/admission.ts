@@ -31,6 +31,13 @@ export interface InferenceWork extends Omit<Finished<unknown>, 'value'> {
   readonly durationMs: number;
 }
 
+/** How work with the models of this server went, since the start. */
+export interface WorkCounts {
+  readonly requests: number;
+  readonly failures: number;
+  readonly tokens: number;
+}
+
 interface AdmissionDeps {
   readonly clock: Clock;
   /** Foreground work that may go on at one time; 0 sets no bound. */
@@ -45,6 +52,7 @@ interface AdmissionDeps {
  */
 export class Admission {
   readonly #deps: AdmissionDeps;
+  readonly #counts = { requests: 0, failures: 0, tokens: 0 };
   #taken = 0;
 
   constructor(deps: AdmissionDeps) {
@@ -54,6 +62,10 @@ export class Admission {
   /** Foreground work that may go on at one time; 0 sets no bound. */
   get concurrentMax(): number {
     return this.#deps.concurrentMax;
+  }
+
+  get counts(): WorkCounts {
+    return { ...this.#counts };
   }
 
   /** Permits that are taken now. */
@@ -75,12 +87,16 @@ export class Admission {
     using _permit = priority === 'foreground' ? this.#take() : undefined;
     const { clock, onFinished } = this.#deps;
     const startMs = clock.monotonicMs();
+    this.#counts.requests += 1;
     try {
       const { value, items, tokens } = await work();
+      this.#counts.tokens += tokens;
       onFinished({ operation, items, tokens, durationMs: clock.monotonicMs() - startMs });
       return value;
     } catch (error) {
-      throw signal.aborted ? abortReason(signal) : error;
+      if (signal.aborted) throw abortReason(signal);
+      this.#counts.failures += 1;
+      throw error;
     }
   }
 

@@ -122,21 +122,23 @@ export const metricDefinitions = {
   ]),
   inferenceTokens: counter('sundew_inference_tokens_total', 'Tokens that models read.', ['operation']),
   inferenceDuration: histogram('sundew_inference_duration_seconds', 'One answered request to a model.', ['operation']),
-  providerRequests: counter('sundew_provider_requests_total', 'Requests to other servers of models.', ['provider']),
-  providerFailures: counter('sundew_provider_failures_total', 'Requests to other servers of models that failed.', [
-    'provider',
-  ]),
+  providerRequests: counter(
+    'sundew_provider_requests_total',
+    'Requests to models, `this_server` among the providers.',
+    ['provider'],
+  ),
+  providerFailures: counter('sundew_provider_failures_total', 'Requests to models that failed.', ['provider']),
   providerRetries: counter(
     'sundew_provider_retries_total',
     'Requests to other servers of models that were sent again.',
     ['provider'],
   ),
-  providerTokens: counter('sundew_provider_tokens_total', 'Tokens that other servers of models have counted.', [
-    'provider',
-  ]),
-  providerWaits: counter('sundew_provider_waits_total', 'Waits for a rate limit, a slot or a breaker of a provider.', [
-    'provider',
-  ]),
+  providerTokens: counter('sundew_provider_tokens_total', 'Tokens that providers have counted.', ['provider']),
+  providerWaits: counter(
+    'sundew_provider_waits_total',
+    'Waits for a rate limit, a slot, a breaker or another attempt.',
+    ['provider'],
+  ),
   providerWaited: counter('sundew_provider_wait_seconds_total', 'Time of these waits.', ['provider']),
   providerBreaker: gauge('sundew_provider_breaker_open', '1 while a provider is left alone because it failed.', [
     'provider',

@@ -5,6 +5,7 @@ import { ForeignDatabases } from '../connections/foreign/foreign-databases.ts';
 import type { ClusterSource } from '../http/database/cluster.ts';
 import type { App } from '../http/listener/app.ts';
 import { allRoutes } from '../http/routing/all-routes.ts';
+import type { Admission } from '../inference/admission.ts';
 import type { Providers } from '../inference/providers/providers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -84,7 +85,11 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     clientOf: (request) => socket?.clientOf(request),
   });
   const readiness = new Readiness();
-  const cluster = clusterSource(start, database, { secrets: secrets.store, providers });
+  const cluster = clusterSource(start, database, {
+    secrets: secrets.store,
+    providers,
+    admission: inference.admission,
+  });
   const { backups, restores } = openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
   await restores.start();
   const services = {
@@ -126,7 +131,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
 function clusterSource(
   { config, socket }: ServicesStart,
   database: Database,
-  { secrets, providers }: { secrets: Secrets['store']; providers: Providers },
+  { secrets, providers, admission }: { secrets: Secrets['store']; providers: Providers; admission: Admission },
 ): ClusterSource {
   const { health, replay, directory } = database;
   const { tables } = database.services;
@@ -136,6 +141,7 @@ function clusterSource(
     config: () => config.state,
     secrets: () => secrets.state,
     providers: () => providers.states,
+    ownModels: () => admission.counts,
     dataDirectory: directory,
     apiUrl: () => socket?.url ?? '',
     authEnabled: config.config.authEnabled,

@@ -81,8 +81,3 @@ test('a document whose medium cannot be read stays, and is told in the status; w
   expect(refused.status).toBeGreaterThanOrEqual(400);
   expect((await server.send('GET', '/db/v1/tables/library/lookup/secret')).status).toBe(404);
 });
-
-test('the state of providers is in the status, and does not name this server', async () => {
-  const { body } = await server.send<{ providers: unknown[] }>('GET', '/db/v1/status');
-  expect(body.providers).toEqual([]);
-});

@@ -133,6 +133,7 @@ describe('a caller with a row filter', () => {
       health: () => ({ ...node, ranges: [] }),
       config: () => state,
       providers: () => [],
+      ownModels: () => ({ requests: 0, failures: 0, tokens: 0 }),
       secrets: () => ({ ...state, sourceGeneration: '' }),
     });
     const answer = (await topology?.handler({ caller: tv } as never)) as { data: { ranges: { table_name: string }[] } };

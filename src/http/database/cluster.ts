@@ -3,7 +3,8 @@ import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts'
 import type { SecretStoreState } from '../../access/secrets/secret-store.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
-import type { ProviderState } from '../../inference/providers/providers.ts';
+import type { WorkCounts } from '../../inference/admission.ts';
+import { type ProviderState, thisServer } from '../../inference/providers/providers.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
@@ -20,7 +21,9 @@ export interface ClusterSource {
   health(sees: (table: string) => boolean): NodeHealth;
   config(): ConfigGeneration;
   secrets(): SecretStoreState;
+  /** Other servers of models that were asked, and the models of this one. */
   providers(): ProviderState[];
+  ownModels(): WorkCounts;
   dataDirectory: string;
   apiUrl(): string;
   /** Whether requests need a credential. */
@@ -75,8 +78,17 @@ function renderStatus(source: ClusterSource, caller: Caller) {
       reload_failures: reloadFailures,
     },
     storage: storageEngine,
-    providers: source.providers().map(({ waitedMs, ...state }) => ({ ...state, waited_ms: waitedMs })),
+    providers: renderProviders(source),
   };
+}
+
+/** What requests to models came to since the start, by the provider that was asked. */
+function renderProviders(source: ClusterSource) {
+  const own = source.ownModels();
+  return [
+    ...(own.requests === 0 ? [] : [{ provider: thisServer, ...own }]),
+    ...source.providers().map(({ waitedMs, ...state }) => ({ ...state, waited_ms: waitedMs })),
+  ];
 }
 
 function renderSecretStore(state: SecretStoreState) {

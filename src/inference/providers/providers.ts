@@ -5,7 +5,7 @@ import type { ProviderConfig, SigningConfig } from '../../provider-config/provid
 import { type ProviderName, providerTraits } from '../../provider-config/provider-names.ts';
 import type { BreakerState } from './client/circuit-breaker.ts';
 import { type Authorization, ProviderClient } from './client/provider-client.ts';
-import { type GateCounts, ProviderGate } from './client/provider-gate.ts';
+import { noCounts, type ProviderCounts, ProviderGate } from './client/provider-gate.ts';
 import { ProviderHttp, type ProviderHttpDeps, usualHttpBounds } from './client/provider-http.ts';
 import { type Embedder, embedderOf } from './embedder.ts';
 import { MockProvider } from './mock-provider.ts';
@@ -27,9 +27,13 @@ interface ProvidersDeps extends ProviderHttpDeps {
 }
 
 /** How a provider goes, at all of its addresses and with all of its keys. */
-export interface ProviderState extends GateCounts {
+export interface ProviderState extends Readonly<ProviderCounts> {
   readonly provider: ProviderName;
+  readonly breaker: BreakerState;
 }
+
+/** How status and metrics call the models of this server beside other providers. */
+export const thisServer = 'this_server';
 
 const breakerStates: readonly BreakerState[] = ['closed', 'half_open', 'open'];
 
@@ -61,6 +65,8 @@ export class Providers {
   readonly #gates = new LRUCache<string, { readonly gate: ProviderGate; readonly provider: ProviderName }>({
     max: providersMax,
   });
+  /** They outlive the gates that count. */
+  readonly #counts = new Map<ProviderName, ProviderCounts>();
 
   constructor(deps: ProvidersDeps) {
     this.#deps = deps;
@@ -89,20 +95,10 @@ export class Providers {
 
   /** Every other server that was asked since the start; the breaker is the one that is furthest from closed. */
   get states(): ProviderState[] {
-    const places = Map.groupBy(this.#gates.values(), ({ provider }) => provider);
-    return [...places].map(([provider, gates]) => {
-      const counts = gates.map(({ gate }) => gate.counts);
-      const sum = (name: Exclude<keyof GateCounts, 'breaker'>) => counts.reduce((total, each) => total + each[name], 0);
-      return {
-        provider,
-        requests: sum('requests'),
-        failures: sum('failures'),
-        retries: sum('retries'),
-        tokens: sum('tokens'),
-        waits: sum('waits'),
-        waitedMs: sum('waitedMs'),
-        breaker: breakerStates.findLast((state) => counts.some(({ breaker }) => breaker === state)) ?? 'closed',
-      };
+    const gates = [...this.#gates.values()];
+    return [...this.#counts].map(([provider, counts]) => {
+      const breakers = gates.filter((each) => each.provider === provider).map(({ gate }) => gate.breaker);
+      return { provider, ...counts, breaker: breakerStates.findLast((state) => breakers.includes(state)) ?? 'closed' };
     });
   }
 
@@ -171,7 +167,9 @@ export class Providers {
     const known = this.#gates.get(key);
     if (known !== undefined) return known.gate;
     const { clock, random } = this.#deps;
-    const gate = new ProviderGate({ clock, random, bounds });
+    const counts = this.#counts.get(provider) ?? noCounts();
+    this.#counts.set(provider, counts);
+    const gate = new ProviderGate({ clock, random, bounds, counts });
     this.#gates.set(key, { gate, provider });
     return gate;
   }

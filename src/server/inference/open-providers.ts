@@ -1,7 +1,8 @@
 import type { Config } from '../../config/options.ts';
+import type { WorkCounts } from '../../inference/admission.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { OwnProvider } from '../../inference/providers/own-provider.ts';
-import { Providers } from '../../inference/providers/providers.ts';
+import { Providers, thisServer } from '../../inference/providers/providers.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Secrets } from '../access/open-secrets.ts';
@@ -25,7 +26,10 @@ export function openProviders({ options, inference, secrets, clock, metrics }: P
     entries: () => options().providers,
     random: () => (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32,
   });
-  metrics.onCollect(() => collect(metrics, providers));
+  metrics.onCollect(() => {
+    collect(metrics, providers);
+    collectOwn(metrics, inference.admission.counts);
+  });
   return providers;
 }
 
@@ -45,4 +49,11 @@ function collect(metrics: Metrics, providers: Providers): void {
     metrics.increment('providerWaited', [provider], waitedMs / 1_000);
     metrics.set('providerBreaker', [provider], breaker === 'closed' ? 0 : 1);
   }
+}
+
+function collectOwn(metrics: Metrics, { requests, failures, tokens }: WorkCounts): void {
+  if (requests === 0) return;
+  metrics.increment('providerRequests', [thisServer], requests);
+  metrics.increment('providerFailures', [thisServer], failures);
+  metrics.increment('providerTokens', [thisServer], tokens);
 }

@@ -16,16 +16,19 @@ export interface GateBounds {
 }
 
 /** How requests to a provider went, since the start. */
-export interface GateCounts {
-  readonly requests: number;
-  readonly failures: number;
-  readonly retries: number;
+export interface ProviderCounts {
+  requests: number;
+  failures: number;
+  retries: number;
   /** Tokens that answers tell of. */
-  readonly tokens: number;
-  /** Requests that waited for a rate limit, a slot, or the breaker, and how long altogether. */
-  readonly waits: number;
-  readonly waitedMs: number;
-  readonly breaker: BreakerState;
+  tokens: number;
+  /** Pauses for a rate limit, a slot, the breaker or another attempt, and how long they took altogether. */
+  waits: number;
+  waitedMs: number;
+}
+
+export function noCounts(): ProviderCounts {
+  return { requests: 0, failures: 0, retries: 0, tokens: 0, waits: 0, waitedMs: 0 };
 }
 
 interface GateDeps {
@@ -33,6 +36,8 @@ interface GateDeps {
   /** From 0 up to, but not including, 1. */
   readonly random: () => number;
   readonly bounds: GateBounds;
+  /** Counted up; gates of one provider may share them. */
+  readonly counts: ProviderCounts;
 }
 
 export interface GateCall {
@@ -60,12 +65,13 @@ export class ProviderGate {
   readonly #requests: RateLimit | undefined;
   readonly #tokens: RateLimit | undefined;
   readonly #breaker: CircuitBreaker;
-  readonly #counts = { requests: 0, failures: 0, retries: 0, tokens: 0, waits: 0, waitedMs: 0 };
+  readonly #counts: ProviderCounts;
 
   constructor(deps: GateDeps) {
     const { clock, bounds } = deps;
     const { requestsPerMinute: requests, tokensPerMinute: tokens } = bounds;
     this.#deps = deps;
+    this.#counts = deps.counts;
     this.#slots = new RequestSlots(bounds.concurrentMax);
     this.#breaker = new CircuitBreaker(clock);
     this.#requests =
@@ -73,8 +79,8 @@ export class ProviderGate {
     this.#tokens = tokens === undefined ? undefined : new RateLimit(clock, tokens, tokens);
   }
 
-  get counts(): GateCounts {
-    return { ...this.#counts, breaker: this.#breaker.state };
+  get breaker(): BreakerState {
+    return this.#breaker.state;
   }
 
   /**

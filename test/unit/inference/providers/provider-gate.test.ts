@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { CircuitBreaker } from '../../../../src/inference/providers/client/circuit-breaker.ts';
 import {
   type GateBounds,
+  noCounts,
   ProviderFailure,
   ProviderGate,
 } from '../../../../src/inference/providers/client/provider-gate.ts';
@@ -17,14 +18,15 @@ const down = (retryAfterMs?: number) => new ProviderFailure('down', retryAfterMs
 
 function open(bounds: Partial<GateBounds> = {}) {
   const clock = new FakeClock();
-  const gate = new ProviderGate({ clock, random: () => 0.999, bounds: { ...unbounded, ...bounds } });
+  const counts = noCounts();
+  const gate = new ProviderGate({ clock, random: () => 0.999, bounds: { ...unbounded, ...bounds }, counts });
   const sentMs: number[] = [];
   const send = (outcome: () => string = () => 'ok', call: object = {}) =>
     gate.run({ signal, tokens: 1, ...call }, () => {
       sentMs.push(clock.monotonicMs());
       return Promise.resolve().then(() => ({ value: outcome(), tokens: 7 }));
     });
-  return { clock, gate, send, sentMs };
+  return { clock, counts, gate, send, sentMs };
 }
 
 const failing = (error: Error) => () => {
@@ -33,12 +35,12 @@ const failing = (error: Error) => () => {
 
 describe('a request to a provider', () => {
   test('that failed is sent again after growing pauses, three times at most', async () => {
-    const { clock, send, sentMs, gate } = open();
+    const { clock, send, sentMs, counts } = open();
     const sent = send(failing(down())).catch((error: unknown) => error);
     await clock.advance(10_000);
     expect(await sent).toMatchObject({ code: 'upstream_failed' });
     expect(sentMs.map(Math.round)).toEqual([0, 250, 750]);
-    expect(gate.counts).toMatchObject({ requests: 3, failures: 3, retries: 2, tokens: 0 });
+    expect(counts).toMatchObject({ requests: 3, failures: 3, retries: 2, tokens: 0 });
   });
 
   test('waits as long as the provider asks, where that is short, and tells the caller where it is long', async () => {
@@ -66,11 +68,11 @@ describe('a request to a provider', () => {
       await expect(send(failing(new ServiceError('upstream_refused', 'no such key')))).rejects.toThrow('no such key');
     }
     expect(sentMs).toHaveLength(10);
-    expect(gate.counts.breaker).toBe('closed');
+    expect(gate.breaker).toBe('closed');
   });
 
   test('ends with its caller, and gives its slot and its part of the rate back', async () => {
-    const { clock, gate, send } = open({ requestsPerMinute: 60, burst: 1, concurrentMax: 1 });
+    const { clock, counts, send } = open({ requestsPerMinute: 60, burst: 1, concurrentMax: 1 });
     const stop = new AbortController();
     await send();
     const waiting = send(undefined, { signal: stop.signal }).catch((error: unknown) => error);
@@ -80,18 +82,18 @@ describe('a request to a provider', () => {
     const sent = send();
     await clock.advance(1_000);
     expect(await sent).toBe('ok');
-    expect(gate.counts).toMatchObject({ requests: 2, tokens: 14 });
+    expect(counts).toMatchObject({ requests: 2, tokens: 14 });
   });
 });
 
 describe('a rate limit', () => {
   test('lets a burst go and then one request after another, in order', async () => {
-    const { clock, send, sentMs, gate } = open({ requestsPerMinute: 60, burst: 2 });
+    const { clock, send, sentMs, counts } = open({ requestsPerMinute: 60, burst: 2 });
     const sent = Promise.all([1, 2, 3, 4].map(() => send()));
     await clock.advance(5_000);
     await sent;
     expect(sentMs).toEqual([0, 0, 1_000, 2_000]);
-    expect(gate.counts).toMatchObject({ waits: 2, waitedMs: 3_000 });
+    expect(counts).toMatchObject({ waits: 2, waitedMs: 3_000 });
   });
 
   test('counts tokens, and one request of more than a minute holds is let go alone', async () => {
@@ -140,7 +142,7 @@ describe('the breaker', () => {
     }
     // The first ones, and then one trial an opening: 1, 2, 4, ... 60, 60 seconds.
     expect(sentMs.length).toBeLessThan(40);
-    expect(gate.counts.breaker).not.toBe('closed');
+    expect(gate.breaker).not.toBe('closed');
   });
 
   test('lets a trial go again whose caller left', async () => {
