@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OAuthServer } from '../support/oauth-server.ts';
 import { ModelService } from '../support/providers/model-service.ts';
+import { answerOf } from '../support/shell-example.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer } from '../support/test-server.ts';
 
@@ -26,19 +27,6 @@ function examplesOf(page: string): Example[] {
 function configurationOf(page: string): string {
   const text = readFileSync(join(guide, page), 'utf8');
   return [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, part = '']) => part).join('');
-}
-
-async function run(command: string, url: string, variables: Record<string, string>): Promise<unknown> {
-  // Only the port differs: the test's server has a free one.
-  const script = command.replaceAll('http://127.0.0.1:8080', url);
-  const shell = Bun.spawn(['bash', '-c', script], {
-    env: { ...process.env, ...variables },
-    stdout: 'pipe',
-    stderr: 'inherit',
-  });
-  const answer = await new Response(shell.stdout).text();
-  expect(await shell.exited).toBe(0);
-  return JSON.parse(answer);
 }
 
 /** A page on who may do what needs a server that asks. */
@@ -80,7 +68,7 @@ describe('the guide', () => {
       let key = '';
       let transaction = '';
       for (const { command, shown } of examplesOf(page)) {
-        const answer = await run(command, server.url, { KEY: key, TRANSACTION: transaction });
+        const answer = await answerOf(command, server.url, { KEY: key, TRANSACTION: transaction });
         key = (answer as { encoded?: string } | null)?.encoded ?? key;
         transaction = (answer as { transaction_id?: string } | null)?.transaction_id ?? transaction;
         if (shown === undefined) continue;

@@ -1,30 +1,42 @@
-import { expect, test } from 'bun:test';
-import { hitKeys, startTestServer } from '../support/test-server.ts';
-
-const readme = await Bun.file(new URL('../../README.md', import.meta.url)).text();
-const [withoutModels = ''] = readme.split('## Chat and embed');
-const commands = [...withoutModels.matchAll(/```sh\n(curl [\s\S]*?)```/g)].map((match) => match[1] ?? '');
+import { describe, expect, test } from 'bun:test';
+import { ModelService, type ServiceProtocol } from '../support/providers/model-service.ts';
+import { answerOf, readmeAnswers, readmeCommands } from '../support/shell-example.ts';
+import { startTestServer } from '../support/test-server.ts';
 
 test('the curls of the README do what it says, as they are written', async () => {
   await using server = await startTestServer();
-  expect(commands).toHaveLength(6);
+  const commands = readmeCommands('Try it');
+  expect(commands).toHaveLength(3);
   const answers: unknown[] = [];
-  for (const command of commands) {
-    // Only the port differs: the test's server has a free one.
-    const script = command.replaceAll('http://127.0.0.1:8080', server.url);
-    const shell = Bun.spawn(['bash', '-c', script], { stdout: 'pipe', stderr: 'inherit' });
-    answers.push(JSON.parse(await new Response(shell.stdout).text()));
-    expect(await shell.exited).toBe(0);
-  }
+  for (const command of commands) answers.push(await answerOf(command, server.url));
   expect(answers).toMatchObject([
     { name: 'recipes' },
     { status: 'committed', inserted: 3 },
     { responses: [{ hits: { hits: [{ _id: 'soup:miso', _source: { title: 'Miso soup with tofu' } }] } }] },
-    { name: 'taste' },
-    { status: 'committed', inserted: 3 },
-    { responses: [{ hits: { hits: [{ _id: 'soup:miso' }, { _id: 'soup:leek' }] } }] },
   ]);
-  // What the README says of words alone.
-  const words = { full_text_search: { query: 'soup' } };
-  expect(hitKeys(await server.send('POST', '/db/v1/tables/recipes/query', words))).toEqual(['soup:leek', 'soup:miso']);
+});
+
+/** `bun run test:models` asks the embedder that the README names. */
+describe('a question in words finds the note that answers it, as the README says, with the embedder', () => {
+  const written = '{"provider": "service", "model": "all-minilm-l6-v2"}';
+  const others: Partial<Record<ServiceProtocol, (url: string) => object>> = {
+    openai: (url) => ({ provider: 'openai', model: 'text-embedding-3-small', url: `${url}/v1`, api_key: 'k' }),
+    ollama: (url) => ({ provider: 'ollama', model: 'all-minilm', url }),
+  };
+
+  test.each(Object.entries(others))('%s', async (protocol, embedderAt) => {
+    // What a model knows of words: a cat is a pet, and fish is to be eaten.
+    await using service = new ModelService(protocol as ServiceProtocol, { cat: 'pet', fish: 'eat' });
+    await using server = await startTestServer();
+    const commands = readmeCommands('Ask in words');
+    expect(commands[0]).toContain(written);
+    const answers: unknown[] = [];
+    for (const command of commands) {
+      const there = command.replace(written, JSON.stringify(embedderAt(service.url)));
+      answers.push(await answerOf(there, server.url));
+    }
+    expect(answers).toMatchObject(readmeAnswers);
+    // Its probe, the three notes in one request, and the question once.
+    expect(service.seen.map(({ body }) => [body.input].flat().length)).toEqual([1, 3, 1]);
+  });
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { fetchMs, pullRealModels, realEmbedder, realGenerator, realModelsDirectory } from '../support/real-models.ts';
+import { answerOf, readmeAnswers, readmeCommands } from '../support/shell-example.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
@@ -66,19 +67,9 @@ test('so do its curl and its Python', async () => {
 }, 120_000);
 
 test('a question in words finds the note that answers it, as the README says', async () => {
-  const readme = await Bun.file(join(root, 'README.md')).text();
-  const [, section = ''] = readme.split('## Ask in words');
   const answers: unknown[] = [];
-  for (const [, command = ''] of section.matchAll(/```sh\n(curl [\s\S]*?)```/g)) {
-    const script = command.replaceAll('http://127.0.0.1:8080', server.url);
-    const shell = Bun.spawn(['bash', '-c', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-    answers.push(JSON.parse(await new Response(shell.stdout).text()));
-  }
-  expect(answers).toMatchObject([
-    { name: 'notes' },
-    { status: 'committed', inserted: 3 },
-    { responses: [{ hits: { hits: [{ _id: 'n:3' }, { _id: expect.any(String) }] } }] },
-  ]);
+  for (const command of readmeCommands('Ask in words')) answers.push(await answerOf(command, server.url));
+  expect(answers).toMatchObject(readmeAnswers);
   const alone = { table: 'notes', semantic_search: 'how do I keep the heating running in winter', limit: 1 };
   expect(hitKeys(await server.send('POST', '/db/v1/query', alone))).toEqual(['n:1']);
 }, 120_000);

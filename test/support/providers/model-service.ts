@@ -28,8 +28,11 @@ export class ModelService implements AsyncDisposable {
   always: Behaviour = () => undefined;
   readonly #server: Bun.Server<undefined>;
   readonly #mock = new MockProvider();
+  readonly #meanings: Readonly<Record<string, string>>;
 
-  constructor(protocol: ServiceProtocol) {
+  /** `meanings`: words that it takes for others, so that it finds what a question has no words of. */
+  constructor(protocol: ServiceProtocol, meanings: Readonly<Record<string, string>> = {}) {
+    this.#meanings = meanings;
     this.#server = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
@@ -57,7 +60,8 @@ export class ModelService implements AsyncDisposable {
   }
 
   async vectorsOf(texts: readonly string[], dimensions?: number): Promise<number[][]> {
-    const { vectors } = await this.#mock.embed({ model: 'm', items: texts, dimensions, keepGoing: true });
+    const items = texts.map((text) => text.replaceAll(/\p{L}+/gu, (word) => this.#meanings[word] ?? word));
+    const { vectors } = await this.#mock.embed({ model: 'm', items, dimensions, keepGoing: true });
     return vectors.map((vector) => [...((vector as Float32Array | undefined) ?? [])]);
   }
 
