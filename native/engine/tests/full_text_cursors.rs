@@ -203,3 +203,42 @@ fn strings_that_are_declared_to_be_words_only_are_sorted_by_the_whole_of_them() 
     assert!(found(json!({"kind": "term", "field": "title", "value": "The quick fox"})).is_empty(), "words only");
     assert!(found(json!({"kind": "range", "field": "title", "of": "term", "gte": "The"})).is_empty());
 }
+
+/// Every document has the field, so that its column is read in blocks; some documents are deleted.
+#[test]
+fn the_first_of_many_are_those_of_a_plain_sort() {
+    let mut random = Random::new(11);
+    for number in [
+        |random: &mut Random| json!(random.below(9) as i64 - 4),
+        |random: &mut Random| json!(random.below(1 << 20) as f64 * 0.25 - 100.0),
+        |random: &mut Random| json!((1u64 << 52) + random.below(7) as u64),
+    ] {
+        let documents: Vec<Value> =
+            (0..1_000).map(|_| json!({"text": "soup", "n": number(&mut random), "m": random.below(3)})).collect();
+        let index = index_of(json!(null), &documents);
+        let gone: Vec<u32> = (0..1_000).filter(|_| random.below(6) == 0).collect();
+        let rows: Vec<_> = gone.iter().map(|ordinal| delete(&format!("k{ordinal}"), *ordinal)).collect();
+        index.apply(&frame(&rows, 2_000)).expect("applied");
+        index.commit(3_000).expect("a commit");
+        for (desc, second) in [(false, None), (true, None), (false, Some(true)), (true, Some(false))] {
+            let mut left: Vec<u32> = (0..1_000).filter(|ordinal| !gone.contains(ordinal)).collect();
+            let value = |ordinal: u32, name: &str| documents[ordinal as usize][name].as_f64().expect("a number");
+            left.sort_by(|a, b| {
+                let by = |name: &str, desc: bool| {
+                    let order = value(*a, name).total_cmp(&value(*b, name));
+                    if desc { order.reverse() } else { order }
+                };
+                let second = second.map_or(std::cmp::Ordering::Equal, |desc| by("m", desc));
+                by("n", desc).then(second).then_with(|| format!("k{a}").cmp(&format!("k{b}")))
+            });
+            let mut sort = vec![json!({"field": "n", "desc": desc})];
+            sort.extend(second.map(|desc| json!({"field": "m", "desc": desc})));
+            let mut plan = plan(json!({"kind": "match", "text": "soup"}));
+            plan.sort = serde_json::from_value(Value::from(sort)).expect("sort fields");
+            (plan.offset, plan.limit) = (3, 20);
+            let hits = query(&[Arc::clone(&index)], &plan, &CancelFlag::default()).expect("the query runs");
+            assert_eq!(hits.total, left.len() as u64);
+            assert_eq!(hits.hits.iter().map(|hit| hit.ordinal).collect::<Vec<_>>(), left[3..23]);
+        }
+    }
+}

@@ -4,19 +4,22 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use tantivy::columnar::{Column, StrColumn};
+use tantivy::columnar::{Column, DynamicColumn, DynamicColumnHandle, StrColumn};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
 use tantivy::schema::Field;
 use tantivy::{DocId, Searcher, SegmentReader};
 
-use super::errors::{damaged, tantivy_failed};
+use super::errors::{damaged, io_failed, tantivy_failed};
 use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
 use super::key_fences::KeyFences;
 use crate::error::EngineError;
 
 /// Documents whose least key is kept.
 const BLOCK_DOCS: usize = 128;
+
+/// Names whose columns are kept open.
+const NAMED_MAX: usize = 16;
 
 pub struct SegmentColumns {
     pub ordinal: Column<u64>,
@@ -29,6 +32,8 @@ pub struct SegmentColumns {
     least_key_ranks: OnceLock<Vec<u64>>,
     blocks_by_key: OnceLock<Vec<u32>>,
     least_norms: Mutex<Vec<(Field, u8)>>,
+    /// By the name of the column: those of the paths that orders have named.
+    named: Mutex<Vec<(String, Vec<DynamicColumn>)>>,
 }
 
 impl SegmentColumns {
@@ -46,6 +51,7 @@ impl SegmentColumns {
             least_key_ranks: OnceLock::new(),
             blocks_by_key: OnceLock::new(),
             least_norms: Mutex::default(),
+            named: Mutex::default(),
         })
     }
 
@@ -88,6 +94,22 @@ impl SegmentColumns {
             (0..norms.num_docs()).map(|doc| norms.fieldnorm_id(doc)).filter(|norm| *norm > 0).min().unwrap_or(0);
         known.push((field, least));
         least
+    }
+
+    /// The columns of a name, one for each type that the segment has met under it. `reader` is the segment's.
+    pub fn named(&self, reader: &SegmentReader, name: &str) -> Result<Vec<DynamicColumn>, EngineError> {
+        let mut known = self.named.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, columns)) = known.iter().find(|(of, _)| of == name) {
+            return Ok(columns.clone());
+        }
+        let handles = reader.fast_fields().dynamic_column_handles(name).map_err(tantivy_failed)?;
+        let open = |handle: DynamicColumnHandle| handle.open().map_err(io_failed("open a column"));
+        let columns = handles.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        if known.len() == NAMED_MAX {
+            known.remove(0);
+        }
+        known.push((name.to_owned(), columns.clone()));
+        Ok(columns)
     }
 
     pub fn fences(&self) -> &KeyFences {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::columnar::Column;
 use tantivy::fastfield::AliveBitSet;
 use tantivy::query::{Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
@@ -154,6 +154,34 @@ pub fn visit_scorer(
         doc = scorer.advance();
     }
     Ok(())
+}
+
+/// The same some at a time, without a way to their scores: never an empty block.
+pub fn visit_blocks(
+    reader: &SegmentReader,
+    weight: &dyn Weight,
+    deadline: &Deadline,
+    mut visit: impl FnMut(&[DocId]),
+) -> Result<(), EngineError> {
+    if deadline.is_due() {
+        return Err(deadline.error());
+    }
+    let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
+    let mut docs = [0; COLLECT_BLOCK_BUFFER_LEN];
+    let mut visited = 0u64;
+    loop {
+        let filled = scorer.fill_buffer(&mut docs);
+        if filled > 0 {
+            visit(&docs[..filled]);
+        }
+        if filled < docs.len() {
+            return Ok(());
+        }
+        visited += filled as u64;
+        if deadline.is_due_at(visited) {
+            return Err(deadline.error());
+        }
+    }
 }
 
 /// Only the number of matches.

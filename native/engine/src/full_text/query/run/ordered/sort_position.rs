@@ -14,7 +14,7 @@ pub struct Position {
 /// One text for each value: its type's letter, and numbers as their bits.
 pub fn encoded(values: &[SortValue]) -> String {
     let texts: Vec<String> = values.iter().map(encoded_value).collect();
-    serde_json::Value::from(texts).to_string()
+    serde_json::to_string(&texts).expect("texts are JSON")
 }
 
 fn encoded_value(value: &SortValue) -> String {

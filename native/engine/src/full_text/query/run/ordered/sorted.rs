@@ -2,18 +2,21 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::fmt::Debug;
 
-use tantivy::columnar::{Column, DynamicColumn, StrColumn, TermOrdHit};
+use tantivy::columnar::{Column, ColumnIndex, DynamicColumn, MonotonicallyMappableToU64, StrColumn, TermOrdHit};
 use tantivy::query::Weight;
-use tantivy::{DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64};
+use tantivy::{
+    COLLECT_BLOCK_BUFFER_LEN, DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64,
+};
 
 use crate::error::EngineError;
-use crate::full_text::errors::{io_failed, tantivy_failed};
+use crate::full_text::errors::io_failed;
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::{QueryPlan, SortField};
 use crate::full_text::query::compile::index_fields::{IndexFields, column_name};
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::collect::{Collected, Segments, Visible, rounded, visit_all};
+use crate::full_text::query::run::collect::{Collected, Segments, Visible, rounded, visit_all, visit_blocks};
 use crate::full_text::query::run::ordered::sort_position::Position;
 use crate::full_text::query::run::ordered::sort_values::SortValue;
 use crate::full_text::segment_columns::SegmentColumns;
@@ -61,15 +64,53 @@ fn first_of<T: PartialOrd>(values: impl Iterator<Item = T>, desc: bool) -> Optio
     values.reduce(|best, value| if (value < best) == desc { best } else { value })
 }
 
+/// The same of a column, without an iterator where a document has one value at most.
+fn first_in<T>(column: &Column<T>, doc: DocId, desc: bool) -> Option<T>
+where
+    T: MonotonicallyMappableToU64 + PartialOrd + Copy + Debug + Send + Sync + 'static,
+{
+    match column.index {
+        ColumnIndex::Multivalued(_) => first_of(column.values_for_doc(doc), desc),
+        _ => column.first(doc),
+    }
+}
+
 impl Numbers {
     fn bits(&self, doc: DocId, desc: bool) -> Option<u64> {
         let number = match self {
-            Self::I64(column) => first_of(column.values_for_doc(doc), desc).map(|number| number as f64),
-            Self::U64(column) => first_of(column.values_for_doc(doc), desc).map(|number| number as f64),
-            Self::F64(column) => first_of(column.values_for_doc(doc), desc),
+            Self::I64(column) => first_in(column, doc, desc).map(|number| number as f64),
+            Self::U64(column) => first_in(column, doc, desc).map(|number| number as f64),
+            Self::F64(column) => first_in(column, doc, desc),
         };
         number.map(f64_to_u64)
     }
+
+    /// Appends the values of `docs`, if every document of the segment has exactly one.
+    fn extend(&self, docs: &[DocId], to: &mut Vec<SegmentValue>) -> bool {
+        match self {
+            Self::I64(column) => extend_by(column, docs, |number| number as f64, to),
+            Self::U64(column) => extend_by(column, docs, |number| number as f64, to),
+            Self::F64(column) => extend_by(column, docs, |number| number, to),
+        }
+    }
+}
+
+fn extend_by<T: Default + Copy + PartialOrd + Debug + Send + Sync + 'static>(
+    column: &Column<T>,
+    docs: &[DocId],
+    number: impl Fn(T) -> f64,
+    to: &mut Vec<SegmentValue>,
+) -> bool {
+    if !matches!(column.index, ColumnIndex::Full) {
+        return false;
+    }
+    let mut values = [T::default(); COLLECT_BLOCK_BUFFER_LEN];
+    for docs in docs.chunks(values.len()) {
+        let values = &mut values[..docs.len()];
+        column.values.get_vals(docs, values);
+        to.extend(values.iter().map(|value| (NUMBER, f64_to_u64(number(*value)))));
+    }
+    true
 }
 
 impl SortColumn {
@@ -86,10 +127,9 @@ impl SortColumn {
             let texts = Some(fixed.keys.clone());
             return Ok(Self::Path { numbers: None, dates: None, texts, booleans: None });
         }
-        let handles = reader.fast_fields().dynamic_column_handles(&column_name(field)).map_err(tantivy_failed)?;
         let (mut numbers, mut dates, mut texts, mut booleans) = (None, None, None, None);
-        for handle in handles {
-            match handle.open().map_err(io_failed("open a column"))? {
+        for column in fixed.named(reader, &column_name(field))? {
+            match column {
                 DynamicColumn::I64(column) => numbers = Some(Numbers::I64(column)),
                 DynamicColumn::U64(column) => numbers = Some(Numbers::U64(column)),
                 DynamicColumn::F64(column) => numbers = Some(Numbers::F64(column)),
@@ -102,7 +142,10 @@ impl SortColumn {
         // The whole strings of `f` go by `f.keyword` too.
         for path in index.exact_paths(field) {
             if texts.is_none() {
-                texts = reader.fast_fields().str(&column_name(&path)).map_err(tantivy_failed)?;
+                texts = fixed.named(reader, &column_name(&path))?.into_iter().find_map(|column| match column {
+                    DynamicColumn::Str(column) => Some(column),
+                    _ => None,
+                });
             }
         }
         Ok(Self::Path { numbers, dates, texts, booleans })
@@ -115,13 +158,13 @@ impl SortColumn {
         if let Some(bits) = numbers.as_ref().and_then(|numbers| numbers.bits(doc, desc)) {
             return (NUMBER, bits);
         }
-        if let Some(date) = dates.as_ref().and_then(|dates| first_of(dates.values_for_doc(doc), desc)) {
+        if let Some(date) = dates.as_ref().and_then(|dates| first_in(dates, doc, desc)) {
             return (DATE, i64_to_u64(date.into_timestamp_nanos()));
         }
-        if let Some(rank) = texts.as_ref().and_then(|texts| first_of(texts.term_ords(doc), desc)) {
+        if let Some(rank) = texts.as_ref().and_then(|texts| first_in(texts.ords(), doc, desc)) {
             return (TEXT, code_of(rank));
         }
-        if let Some(boolean) = booleans.as_ref().and_then(|booleans| first_of(booleans.values_for_doc(doc), desc)) {
+        if let Some(boolean) = booleans.as_ref().and_then(|booleans| first_in(booleans, doc, desc)) {
             return (BOOLEAN, u64::from(boolean));
         }
         MISSING
@@ -230,6 +273,17 @@ impl Sorting {
     fn value(&self, doc: DocId, score: Score) -> SegmentValue {
         self.direction.turned(self.column.value(doc, self.direction.desc, score))
     }
+
+    /// Those of documents without scores.
+    fn values(&self, docs: &[DocId], to: &mut Vec<SegmentValue>) {
+        to.clear();
+        match &self.column {
+            SortColumn::Path { numbers: Some(numbers), .. } if numbers.extend(docs, to) => {
+                to.iter_mut().for_each(|value| *value = self.direction.turned(*value));
+            }
+            _ => to.extend(docs.iter().map(|doc| self.value(*doc, 0.0))),
+        }
+    }
 }
 
 /// In a `BinaryHeap`, the match that comes last in the order is on top.
@@ -292,6 +346,60 @@ struct SegmentPage<'a> {
     backwards: bool,
 }
 
+/// The first matches of a segment, of those that were offered.
+struct FirstMatches<'a> {
+    page: SegmentPage<'a>,
+    keys: &'a StrColumn,
+    wanted: usize,
+    heap: BinaryHeap<LastFirst>,
+    values: Vec<SegmentValue>,
+}
+
+impl FirstMatches<'_> {
+    /// `leading` is the document's value in the first field.
+    #[inline]
+    fn offer(&mut self, doc: DocId, leading: SegmentValue, score: Score) {
+        if self.heap.len() == self.wanted {
+            // Most matches end here.
+            match self.heap.peek() {
+                Some(last) if leading <= last.values[0] => {}
+                _ => return,
+            }
+        }
+        self.place(doc, leading, score);
+    }
+
+    fn place(&mut self, doc: DocId, leading: SegmentValue, score: Score) {
+        let SegmentPage { columns, bound, backwards } = self.page;
+        self.values.clear();
+        self.values.push(leading);
+        self.values.extend(columns[1..].iter().map(|sorting| sorting.value(doc, score)));
+        let rank = || self.keys.ords().first(doc).unwrap_or(u64::MAX);
+        if bound.is_some_and(|bound| bound.excludes(&self.values, || turned_rank(code_of(rank()), backwards))) {
+            return;
+        }
+        let key_rank = || turned_rank(rank(), backwards);
+        if self.heap.len() < self.wanted {
+            let values = self.values.clone();
+            self.heap.push(LastFirst { values, key_rank: key_rank(), doc, score_bits: score.to_bits() });
+            return;
+        }
+        // A look through `peek_mut` would sift the heap, also when nothing has changed.
+        let Some(last) = self.heap.peek() else { return };
+        let order = self.values.cmp(&last.values);
+        if order == Ordering::Greater || (order == Ordering::Equal && key_rank() >= last.key_rank) {
+            return;
+        }
+        let key_rank = key_rank();
+        if let Some(mut last) = self.heap.peek_mut() {
+            last.values.clone_from(&self.values);
+            last.key_rank = key_rank;
+            last.doc = doc;
+            last.score_bits = score.to_bits();
+        }
+    }
+}
+
 fn collect_segment(
     (reader, fixed): (&SegmentReader, &SegmentColumns),
     weight: &dyn Weight,
@@ -303,40 +411,33 @@ fn collect_segment(
 ) -> Result<BinaryHeap<LastFirst>, EngineError> {
     let wanted = plan.offset + plan.limit;
     let visible = Visible::new(reader, fixed, plan);
-    let mut first = BinaryHeap::with_capacity(wanted.min(1024));
-    let mut values: Vec<SegmentValue> = Vec::with_capacity(page.columns.len());
-    let visited = visit_all(reader, weight, deadline, |doc, score| {
-        if !visible.shows(doc) {
-            return;
-        }
-        collected.total += 1;
-        let score = if scores { rounded(score()) } else { 0.0 };
-        collected.max_score = collected.max_score.max(score);
-        if wanted == 0 {
-            return;
-        }
-        values.clear();
-        values.extend(page.columns.iter().map(|sorting| sorting.value(doc, score)));
-        let rank = || fixed.keys.ords().first(doc).unwrap_or(u64::MAX);
-        if page.bound.is_some_and(|bound| bound.excludes(&values, || turned_rank(code_of(rank()), page.backwards))) {
-            return;
-        }
-        let key_rank = || turned_rank(rank(), page.backwards);
-        if first.len() == wanted {
-            let Some(mut last) = first.peek_mut() else { return };
-            let last: &mut LastFirst = &mut last;
-            let order = values.cmp(&last.values);
-            if order == Ordering::Greater || (order == Ordering::Equal && key_rank() >= last.key_rank) {
-                return;
+    let heap = BinaryHeap::with_capacity(wanted.min(1024));
+    let mut first = FirstMatches { page, keys: &fixed.keys, wanted, heap, values: Vec::new() };
+    let leading = page.columns.first().expect("an order has a field");
+    let visited = if scores {
+        visit_all(reader, weight, deadline, |doc, score| {
+            if visible.shows(doc) {
+                collected.total += 1;
+                let score = rounded(score());
+                collected.max_score = collected.max_score.max(score);
+                first.offer(doc, leading.value(doc, score), score);
             }
-            last.values.clone_from(&values);
-            last.key_rank = key_rank();
-            last.doc = doc;
-            last.score_bits = score.to_bits();
-        } else {
-            first.push(LastFirst { values: values.clone(), key_rank: key_rank(), doc, score_bits: score.to_bits() });
-        }
-    });
+        })
+    } else {
+        let (mut shown, mut values) = (Vec::new(), Vec::new());
+        visit_blocks(reader, weight, deadline, |docs| {
+            let docs = if visible.shows_all() {
+                docs
+            } else {
+                shown.clear();
+                shown.extend(docs.iter().copied().filter(|doc| visible.shows(*doc)));
+                &shown
+            };
+            collected.total += docs.len() as u64;
+            leading.values(docs, &mut values);
+            docs.iter().zip(&values).for_each(|(doc, value)| first.offer(*doc, *value, 0.0));
+        })
+    };
     collected.note_end(visited, plan, deadline)?;
-    Ok(first)
+    Ok(first.heap)
 }
