@@ -30,6 +30,7 @@ let database: Database;
 const seed = runSeed();
 const random = new SeededRandom(seed);
 
+const keyOf = (at: number) => `k${String(at).padStart(3, '0')}`;
 const pickWords = (count: number) => Array.from({ length: count }, () => random.pick(words)).join(' ');
 
 function randomDocument(at: number): object {
@@ -58,6 +59,7 @@ function randomNode(depth = 0): object {
     () => ({ match_phrase: { text: pickWords(2) } }),
     () => ({ range: { day: { gt: `2024-0${random.between(1, 9)}-01` } } }),
     () => ({ match: 'the' }),
+    () => ({ match: random.pick(words), field: '_artifacts.note' }),
     () => ({ match_all: {} }),
   ];
   if (depth >= 2 || random.chance(0.6)) return random.pick(leaves)();
@@ -97,10 +99,17 @@ function randomRequest(): object {
         embeddings: { dense: [1, 2, 3], ...(random.chance(0.5) ? { sparse: { 1: 1, 3: 0.5 } } : {}) },
         ...(random.chance(0.5) ? { filter_query: randomNode() } : {}),
         limit: random.between(1, 20),
-        fields: ['*', '_embeddings'],
+        fields: ['*', '_embeddings', '_artifacts'],
       };
     case 2:
-      return { ...more, filter_query: randomNode(), order_by, limit: 1_000, highlight: true, fields: ['order', 'tag'] };
+      return {
+        ...more,
+        filter_query: randomNode(),
+        order_by,
+        limit: 1_000,
+        highlight: true,
+        fields: ['order', '_artifacts.note'],
+      };
     case 3:
       return {
         ...more,
@@ -149,10 +158,7 @@ function comparable({ hits, aggregations }: Result): object {
 beforeAll(async () => {
   database = await openTestDatabase(directory.path, { providers: openProviders() });
   await create('everything');
-  const documents = Array.from({ length: documentCount }, (_, at) => [
-    `k${String(at).padStart(3, '0')}`,
-    randomDocument(at),
-  ]);
+  const documents = Array.from({ length: documentCount }, (_, at) => [keyOf(at), randomDocument(at)]);
   await insert('everything', Object.fromEntries(documents));
 });
 
@@ -177,6 +183,16 @@ async function create(table: string): Promise<void> {
     },
   };
   await database.services.tables.create(table, { num_shards: random.between(1, 3), indexes }, testCaller());
+  const note = { kind: 'asset', template: 'note {{tag}} {{text}}', full_text_index: true };
+  const pieces = { kind: 'chunk', source_artifact_name: 'note', chunk_size: 12, full_text_index: true };
+  const vectors = {
+    kind: 'embedding',
+    source_artifact_name: 'pieces',
+    producer_json: { type: 'embedder', config: embedder },
+  };
+  for (const [name, enrichment] of Object.entries({ note, pieces, vectors })) {
+    await database.services.artifacts.put(table, name, enrichment, testCaller());
+  }
 }
 
 async function insert(table: string, inserts: object): Promise<void> {
@@ -207,7 +223,7 @@ test('answers under a row filter are those of a table that holds only what it pe
       expect({ ...at, ...under }).toEqual({ ...at, ...comparable(await ask(only, request)) });
     }
     const filter_query = randomNode();
-    const fields = ['*', '_embeddings.dense', '_chunks'];
+    const fields = ['*', '_embeddings.dense', '_chunks', '_artifacts'];
     for (const request of [{}, { filter_query }, { fields, filter_query }, { from: 'k03', to: 'k08', fields }]) {
       const under = await scan('everything', request, caller);
       expect({ seed, filter, request, lines: under }).toEqual({
@@ -218,6 +234,7 @@ test('answers under a row filter are those of a table that holds only what it pe
       });
     }
     await compareLookups(only, caller);
+    await compareTraces(only, caller);
     await comparePages(only, caller);
   }
 }, 120_000);
@@ -225,17 +242,34 @@ test('answers under a row filter are those of a table that holds only what it pe
 async function compareLookups(only: string, caller: ReturnType<typeof testCaller>): Promise<void> {
   const { documents } = database.services;
   const found = async (table: string, key: string, by: typeof caller) => {
-    const fields = ['*', '_embeddings'];
+    const fields = ['*', '_embeddings', '_chunks', '_artifacts'];
     const lookup = async () => documents.lookup(table, key, fields, by);
     const answer = await lookup().catch((error: { code: string }) => error.code);
     return typeof answer === 'string' ? answer : JSON.parse(answer.json as string);
   };
   for (let at = 0; at < documentCount; at += 7) {
-    const key = `k${String(at).padStart(3, '0')}`;
+    const key = keyOf(at);
     expect({ seed, key, found: await found('everything', key, caller) }).toEqual({
       seed,
       key,
       found: await found(only, key, testCaller()),
+    });
+  }
+}
+
+/** What is told of the artifacts of each document, and that there is no such document. */
+async function compareTraces(only: string, caller: ReturnType<typeof testCaller>): Promise<void> {
+  const { artifactTrace } = database.services;
+  const traced = (table: string, key: string, by: typeof caller) =>
+    artifactTrace.of(table, key, by).catch((error: { code: string }) => error.code);
+  const states = Array.from({ length: documentCount }, (_, at) => traced('everything', keyOf(at), testCaller()));
+  expect(JSON.stringify(await Promise.all(states))).toMatch(/"note","kind":"asset","state":"ready"/);
+  for (let at = 0; at < documentCount; at += 5) {
+    const key = keyOf(at);
+    expect({ seed, key, trace: await traced('everything', key, caller) }).toEqual({
+      seed,
+      key,
+      trace: await traced(only, key, testCaller()),
     });
   }
 }
