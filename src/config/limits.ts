@@ -66,6 +66,9 @@ export const limits = {
   /** Of one query. */
   graphSearchesMax: 16,
   graphResultsMax: 10_000,
+  graphPatternElementsMax: 16,
+  /** Matches of a pattern that are counted before its answer is partial. */
+  graphMatchesMax: 1_000_000,
   /** What one graph search looks at before its answer is partial. */
   graphEdgesSeenMax: 20_000_000,
   graphNodesSeenMax: 2_000_000,

@@ -24,7 +24,7 @@ export interface NativeGraphNode {
 export type NativeEdgePlace = readonly [leadsIn: boolean, type: string, key: string];
 
 /** What a search is; `native/graph/src/search/request.rs` is its twin and says what the members mean. */
-type NativeGraphSearch =
+export type NativeGraphSearch =
   | { edges: { limit: number; after: NativeEdgePlace | null } }
   | {
       traverse: {
@@ -36,8 +36,33 @@ type NativeGraphSearch =
       };
     }
   | { paths: { max_depth: number; weight_mode: WeightMode; k: number } }
+  | {
+      pattern: {
+        elements: readonly NativePatternElement[];
+        max_results: number;
+        matches_max: number;
+        include_paths: boolean;
+      };
+    }
   | 'count'
   | { sources: { limit: number } };
+
+/** How an element of a pattern is reached from the one before it. */
+export interface NativePatternEdge {
+  types: readonly string[];
+  direction: EdgeDirection;
+  min_hops: number;
+  max_hops: number;
+  min_weight: number | undefined;
+  max_weight: number | undefined;
+}
+
+interface NativePatternElement {
+  variable: number;
+  edge: NativePatternEdge;
+  is_filtered?: boolean;
+  rejected?: readonly string[];
+}
 
 export type WeightMode = 'min_hops' | 'min_weight' | 'max_weight';
 export type EdgeDirection = 'out' | 'in' | 'both';
@@ -63,12 +88,15 @@ export interface NativeGraphAnswer {
   nodes?: NativeGraphNode[];
   edges?: NativeEdge[];
   paths?: { nodes: string[]; edges: NativeEdge[]; total_weight: number; length: number }[];
+  matches?: { nodes: NativeGraphNode[]; path?: NativeEdge[] }[];
+  /** Of each element of a pattern the nodes that were met, where it is filtered. */
+  candidates?: string[][];
   sources?: { range: number; key: string; edges: number }[];
   total: number;
   edge_count: number;
   node_count: number;
   /** Which bound ended the search early. */
-  partial?: 'edges' | 'nodes' | 'time';
+  partial?: 'edges' | 'nodes' | 'matches' | 'time';
   touched?: string[];
 }
 

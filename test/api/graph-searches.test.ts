@@ -261,8 +261,6 @@ describe('graph searches of a query', () => {
   test.each([
     [{ near: { type: 'neighbors', index_name: 'no', start_nodes: { keys: ['a'] } } }, '"no"'],
     [{ near: { type: 'near', index_name: 'g' } }, '"type"'],
-    [{ near: { type: 'pattern', index_name: 'g' } }, 'not built'],
-    [{ near: { type: 'neighbors', ...from('a'), pattern: [] } }, '"pattern" is not built'],
     [{ near: { type: 'neighbors', ...from('a'), params: { algorithm: 'pagerank' } } }, '"algorithm" is not built'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: {} } }, '"keys"'],
     [{ near: { type: 'shortest_path', ...from('a') } }, '"target_nodes"'],

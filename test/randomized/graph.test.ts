@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { Caller } from '../../src/access/principal.ts';
+import { readGraphSearches } from '../../src/query/request/graph/graph-searches.ts';
 import type { Database } from '../../src/server/database/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
-import { AdjacencyMap, type ModelEdge } from '../support/graph/adjacency-map.ts';
+import { AdjacencyMap, type ModelEdge, type ModelElement } from '../support/graph/adjacency-map.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -119,8 +121,48 @@ async function answersOf(ranges: number, rowFilter?: object): Promise<object> {
     answers[`sum ${key}`] = paths[0] && paths[0].total_weight + 0;
     const best = await graphs.paths(table, 'g', { ...asked, k: 4 }, caller);
     answers[`paths ${key}`] = best.paths.map(({ nodes, total_weight }) => [nodes, total_weight]);
+    for (const name of Object.keys(patterns)) answers[`${name} ${key}`] = await matchesOf(table, key, name, caller);
   }
   return answers;
+}
+
+/** Patterns as the model takes them. */
+const patterns: Readonly<Record<string, readonly ModelElement[]>> = {
+  triangle: [{ alias: 'x' }, { alias: 'y' }, { alias: 'z' }, { alias: 'x' }],
+  sibling: [{ alias: 'x' }, { alias: 'y', types: ['a'], direction: 'in' }, { alias: 'z', types: ['b'] }],
+  far: [{ alias: 'x' }, { alias: 'y', types: ['a'], direction: 'both', minHops: 1, maxHops: 3 }],
+};
+
+async function matchesOf(table: string, key: string, name: string, caller: Caller): Promise<string[]> {
+  const pattern = (patterns[name] ?? []).map(({ alias, types, direction, minHops, maxHops }, at) => {
+    const edge = { types, direction, min_hops: minHops, max_hops: maxHops };
+    return { alias, ...(at === 0 ? {} : { edge }) };
+  });
+  const search = {
+    type: 'pattern',
+    index_name: 'g',
+    start_nodes: { keys: [key] },
+    pattern,
+    params: { max_results: 0 },
+  };
+  const searches = readGraphSearches({ graph_searches: { found: search } }) ?? [];
+  const { found } = await database.services.graphs.searches(table, searches, () => [], caller);
+  // An alias that comes again is shown once: its hops are those of the first time.
+  const shown = (found?.matches ?? []).map(({ bindings }) =>
+    Object.values(bindings)
+      .map((node, at, nodes) => `${node.key}:${node.depth - (nodes[at - 1]?.depth ?? 0)}`)
+      .join(' '),
+  );
+  expect(shown.length).toBe(found?.total ?? -1);
+  return shown.sort();
+}
+
+/** What `matchesOf` has to answer. */
+function expectedMatches(key: string, name: string, isShown: (key: string) => boolean): string[] {
+  const elements = patterns[name] ?? [];
+  const aliases = new Set(elements.map(({ alias }) => alias)).size;
+  const found = model.matches(key, elements, isShown).map((match) => match.split(' ').slice(0, aliases).join(' '));
+  return found.sort();
 }
 
 function expectedAnswers(isShown = (_: string) => true): object {
@@ -131,6 +173,7 @@ function expectedAnswers(isShown = (_: string) => true): object {
       answers[`${direction} ${key}`] = model.of(key, direction).filter(seen);
       answers[`reached ${direction} ${key}`] = model.reached(key, direction, 3, isShown);
     }
+    for (const name of Object.keys(patterns)) answers[`${name} ${key}`] = expectedMatches(key, name, isShown);
   }
   return answers;
 }

@@ -206,9 +206,12 @@ export const queryRequest = Type.Object(
       Type.Record(Type.String(), jsonObject, {
         description:
           'Searches of graph indexes by name, answered in `graph_results`: `type` (`neighbors`, `traverse`, `shortest_path`, ' +
-          '`k_shortest_paths`), `index_name`, `start_nodes`, `target_nodes` (`keys`, or `result_ref` to other searches of the ' +
-          'request), `params`. A request with nothing else has no hits.',
+          '`k_shortest_paths`, `pattern`), `index_name`, `start_nodes`, `target_nodes` (`keys`, or `result_ref` to other ' +
+          'searches of the request), `pattern`, `return_aliases`, `params`. A request with nothing else has no hits.',
       }),
+    ),
+    graph_queries: Type.Optional(
+      Type.Record(Type.String(), jsonObject, { description: 'Another name of `graph_searches`.' }),
     ),
     foreign_sources: Type.Optional(
       Type.Record(Type.String(), foreignSource, {

@@ -1,39 +1,22 @@
 import type { Caller } from '../../access/principal.ts';
-import { limits } from '../../config/limits.ts';
-import type { NativeEdgePlace, NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
-import type { IndexedRange } from '../../indexing/indexed-range.ts';
-import { must } from '../../lib/assert.ts';
+import type { NativeEdgePlace } from '../../engine/native-graph.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Members } from '../../query/nodes/query-members.ts';
 import {
-  type NodeFilter,
   type PathRequest,
   readDirection,
   readPaths,
   readTraverse,
   type TraverseRequest,
 } from '../../query/request/graph/graph-request.ts';
-import type { GraphSearch, NodeSelector, ResultReference } from '../../query/request/graph/graph-searches.ts';
-import { type Projection, shownDocument } from '../../query/request/projection/projection.ts';
-import type { Table } from '../table.ts';
+import type { GraphSearch, ResultReference } from '../../query/request/graph/graph-searches.ts';
 import type { TableLookup } from '../table-lookup.ts';
-import { intervalOf } from '../writes/frame-split.ts';
+import { matchPattern, type ShownMatch } from './match-pattern.ts';
 import { type GraphSearchRequest, OpenGraph, type PartialReason } from './open-graph.ts';
-import { type ShownEdge, StoredEdges } from './stored-edges.ts';
-import { Visibility } from './visibility.ts';
-
-/** A node of an answer. */
-interface ShownNode {
-  key: string;
-  depth: number;
-  distance: number;
-  path?: string[];
-  path_edges?: ShownEdge[];
-  edges?: ShownEdge[];
-  document?: unknown;
-}
+import { SearchedGraph, type ShownNode } from './searched-graph.ts';
+import type { ShownEdge } from './stored-edges.ts';
 
 /** A path of an answer. */
 interface ShownPath {
@@ -50,6 +33,7 @@ interface GraphSearchResult {
   took: number;
   nodes?: ShownNode[];
   paths?: ShownPath[];
+  matches?: ShownMatch[];
   partial?: PartialReason;
 }
 
@@ -59,18 +43,6 @@ interface AnswerHead {
   /** Why the answer lacks something. */
   partial?: PartialReason;
 }
-
-/** A graph index that a request searches, with its table's ranges held open. */
-interface Searched {
-  table: Table;
-  ranges: readonly IndexedRange[];
-  graph: OpenGraph;
-  caller: Caller;
-}
-
-/** Searches go around this often until every node that an answer depends on is decided. */
-const roundsMax = 6;
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Reads the graph indexes of tables. An answer shows every edge that was acknowledged before it was asked for. */
 export class GraphService {
@@ -103,11 +75,11 @@ export class GraphService {
         edge_types: type === undefined ? [] : [type],
         direction,
       };
-      const { answer, partial } = await this.#search(searched, request, undefined);
+      const { answer, partial } = await searched.search(() => request, undefined);
       const found = answer.edges ?? [];
       const last = found.at(-1);
       const next = found.length === limit && last ? placeText(last, key, direction) : undefined;
-      const edges = this.#shownEdges(searched, found);
+      const edges = searched.shownEdges(found);
       const head = { edges, count: edges.length, total: answer.total, ...(next === undefined ? {} : { next }) };
       return { ...head, ...partial };
     });
@@ -123,14 +95,14 @@ export class GraphService {
   }
 
   async #traverse(
-    searched: Searched,
+    searched: SearchedGraph,
     asked: TraverseRequest,
   ): Promise<{ nodes: ShownNode[]; total: number; partial?: PartialReason }> {
     const { max_depth, max_results, deduplicate_nodes, include_paths, include_edges, starts, edges } = asked;
     const traverse = { max_depth, max_results, deduplicate_nodes, include_paths, include_edges };
     const request: GraphSearchRequest = { search: { traverse }, starts, ...edges };
-    const { answer, partial } = await this.#search(searched, request, asked.nodeFilter);
-    const nodes = (answer.nodes ?? []).map((node) => this.#shownNode(searched, node, asked.documents));
+    const { answer, partial } = await searched.search(() => request, asked.nodeFilter);
+    const nodes = (answer.nodes ?? []).map((node) => searched.shownNode(node, asked.documents));
     return { nodes, total: answer.total, ...partial };
   }
 
@@ -144,11 +116,12 @@ export class GraphService {
     });
   }
 
-  async #paths(searched: Searched, asked: PathRequest): Promise<{ paths: ShownPath[]; partial?: PartialReason }> {
+  async #paths(searched: SearchedGraph, asked: PathRequest): Promise<{ paths: ShownPath[]; partial?: PartialReason }> {
     const { starts, targets, edges, max_depth, weight_mode, k, nodeFilter } = asked;
     const search = { paths: { max_depth, weight_mode, k } };
-    const { answer, partial } = await this.#search(searched, { search, starts, targets, ...edges }, nodeFilter);
-    const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: this.#shownEdges(searched, path.edges) }));
+    const request = { search, starts, targets, ...edges };
+    const { answer, partial } = await searched.search(() => request, nodeFilter);
+    const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: searched.shownEdges(path.edges) }));
     return { paths, ...partial };
   }
 
@@ -165,14 +138,17 @@ export class GraphService {
     const results: Record<string, GraphSearchResult> = Object.create(null);
     const found = (ref: ResultReference) => {
       if (ref.kind !== 'graph') return keysOf(ref);
-      const { nodes = [], paths = [] } = results[ref.name] ?? {};
-      return [...new Set([...nodes.map(({ key }) => key), ...paths.flatMap((path) => path.nodes)])];
+      const { nodes = [], paths = [], matches = [] } = results[ref.name] ?? {};
+      const bound = matches.flatMap(({ bindings }) => Object.values(bindings));
+      const keys = [...nodes, ...bound].map(({ key }) => key);
+      return [...new Set([...keys, ...paths.flatMap((path) => path.nodes)])];
     };
     for (const search of searches) {
       const answer = await this.#searched(tableName, search.index, caller, async (searched) => {
-        const starts = await this.#selected(searched, search.starts, found);
+        const starts = await searched.selected(search.starts, found);
+        if (search.type === 'pattern') return matchPattern(searched, search.asked, starts);
         if (!('targets' in search)) return this.#traverse(searched, { ...search.asked, starts });
-        const targets = await this.#selected(searched, search.targets, found);
+        const targets = await searched.selected(search.targets, found);
         const paths = await this.#paths(searched, { ...search.asked, starts, targets });
         return { ...paths, total: paths.paths.length };
       }).catch((error: unknown) => {
@@ -185,23 +161,11 @@ export class GraphService {
     return results;
   }
 
-  async #selected(
-    { table, ranges, caller }: Searched,
-    { from, filter }: NodeSelector,
-    found: (ref: ResultReference) => readonly string[],
-  ): Promise<string[]> {
-    const keys = 'keys' in from ? from.keys : found(from.ref).slice(0, from.limit);
-    if (!filter) return keys.slice();
-    const visibility = new Visibility({ table, ranges, clock: this.#clock, caller }, filter);
-    await visibility.decide(keys);
-    return keys.filter((key) => visibility.isShown(key));
-  }
-
   async #searched<Answer>(
     tableName: string,
     indexName: string,
     caller: Caller,
-    run: (searched: Searched) => Promise<Answer>,
+    run: (searched: SearchedGraph) => Promise<Answer>,
   ): Promise<Answer & { took: number }> {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'read');
@@ -212,78 +176,9 @@ export class GraphService {
       throw new ServiceError('invalid_query', `the index "${indexName}" is not a graph index`);
     }
     const graph = new OpenGraph({ table, ranges: lease.ranges, clock: this.#clock }, index.definition);
-    const answer = await run({ table, ranges: lease.ranges, graph, caller });
+    const answer = await run(new SearchedGraph({ table, ranges: lease.ranges, clock: this.#clock, caller }, graph));
     return { ...answer, took: Math.round(this.#clock.monotonicMs() - started) };
   }
-
-  /**
-   * Searches as if all nodes were shown, decides on those that the search has met, and searches again until nothing that
-   * was met is undecided. So a hidden node is neither found nor walked through.
-   */
-  async #search(
-    { table, ranges, graph, caller }: Searched,
-    request: GraphSearchRequest,
-    filter: NodeFilter | undefined,
-  ): Promise<{ answer: NativeGraphAnswer; partial: { partial?: PartialReason } }> {
-    const late = await graph.waitUntilShown(caller.signal);
-    const deps = { table, ranges, clock: this.#clock, caller };
-    const visibility = new Visibility(deps, filter);
-    const partialOf = (answer: NativeGraphAnswer) => {
-      const reason = answer.partial ?? late;
-      return { answer, partial: reason === undefined ? {} : { partial: reason } };
-    };
-    if (!visibility.decides) return partialOf(await graph.search(request, caller));
-    const ends = [...(request.starts ?? []), ...(request.targets ?? [])];
-    await decideEnds(ends, new Visibility(deps), visibility);
-    for (let round = 1; ; round += 1) {
-      const asked = { nodes_max: limits.graphNodesCheckedMax, reports_nodes: true, hidden: visibility.hidden() };
-      const answer = await graph.search({ ...request, ...asked }, caller);
-      const undecided = (answer.touched ?? []).filter((key) => !visibility.isKnown(key));
-      if (undecided.length === 0) return partialOf(answer);
-      if (round < roundsMax) await visibility.decide(undecided);
-      else {
-        // What nobody has looked at is shown to nobody.
-        visibility.hide(undecided);
-        const last = await graph.search({ ...request, ...asked, hidden: visibility.hidden() }, caller);
-        return partialOf({ ...last, partial: 'nodes' });
-      }
-    }
-  }
-
-  #shownEdges({ table, ranges, graph }: Searched, edges: NativeGraphNode['edges']): ShownEdge[] {
-    const stored = new StoredEdges(table, ranges, graph.definition.partId);
-    return (edges ?? []).map((edge) => stored.show(edge));
-  }
-
-  #shownNode(searched: Searched, node: NativeGraphNode, projection: Projection | undefined): ShownNode {
-    const { key, depth, distance, path, path_edges, edges } = node;
-    const document = projection && documentOf(searched, key, projection);
-    return {
-      key,
-      depth,
-      distance,
-      ...(path ? { path } : {}),
-      ...(path_edges ? { path_edges: this.#shownEdges(searched, path_edges) } : {}),
-      ...(edges ? { edges: this.#shownEdges(searched, edges) } : {}),
-      ...(document === undefined ? {} : { document }),
-    };
-  }
-}
-
-/** The ends of a search are named by the caller: a filter of nodes does not concern them. */
-async function decideEnds(ends: readonly string[], permitted: Visibility, visibility: Visibility): Promise<void> {
-  await permitted.decide(ends);
-  visibility.show(ends.filter((key) => permitted.isShown(key)));
-  visibility.hide(ends.filter((key) => !permitted.isShown(key)));
-}
-
-/** The document of a node; undefined for a node without one. */
-function documentOf({ table, ranges }: Searched, key: string, projection: Projection): unknown {
-  const range = must(ranges[intervalOf(key, table.ranges)], 'intervals cover every key');
-  const stored = range.stored.documents.get(key);
-  if (!stored) return undefined;
-  const text = decoder.decode(stored.body);
-  return JSON.parse(shownDocument(projection, text, { writtenMs: stored.writtenMs, embeddings: undefined }));
 }
 
 /** Where a page of edges ends, as a text that the next one is asked for with. */

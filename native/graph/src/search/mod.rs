@@ -3,6 +3,7 @@
 
 mod edges;
 mod paths;
+mod pattern;
 mod request;
 mod traverse;
 mod view;
@@ -11,7 +12,10 @@ use std::sync::Arc;
 
 use sundew_base::error::EngineError;
 
-pub use request::{Direction, GraphAnswer, GraphRequest, RemovedTargets, Search, WeightMode};
+pub use request::{
+    Direction, GraphAnswer, GraphRequest, PatternEdge, PatternElement, PatternOptions, RemovedTargets, Search,
+    WeightMode,
+};
 
 use crate::index::GraphIndex;
 use crate::snapshot::Snapshot;
@@ -32,6 +36,7 @@ pub fn search(
         Search::Edges { limit, after } => edges::page(&mut view, request, *limit, after.as_ref()),
         Search::Traverse(options) => traverse::traverse(&mut view, request, options),
         Search::Paths(options) => paths::paths(&mut view, request, options)?,
+        Search::Pattern(options) => pattern::matches(&mut view, request, options),
         Search::Count => edges::count(&mut view),
         Search::Sources { limit } => edges::sources(&mut view, request, *limit),
     };

@@ -70,6 +70,8 @@ pub enum Search {
     Traverse(TraverseOptions),
     /// The best paths from any start to the targets.
     Paths(PathOptions),
+    /// Nodes that stand to each other as the elements of a pattern do.
+    Pattern(PatternOptions),
     /// How many edges and nodes there are.
     Count,
     /// Documents with edges that have expired or lead to a removed target.
@@ -102,6 +104,48 @@ pub struct PathOptions {
     pub k: usize,
 }
 
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatternOptions {
+    /// The first is one of the starts, each other is reached from the one before it.
+    pub elements: Vec<PatternElement>,
+    /// Of the matches, the first in their order.
+    pub max_results: usize,
+    /// Matches that are counted before the answer is partial.
+    pub matches_max: u64,
+    pub include_paths: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatternElement {
+    /// Elements of one number are one node.
+    pub variable: usize,
+    /// How it is reached; of the first element nothing is read.
+    pub edge: PatternEdge,
+    /// The answer names the nodes that were met as this element.
+    #[serde(default)]
+    pub is_filtered: bool,
+    /// Keys of nodes that are not this element.
+    #[serde(default)]
+    pub rejected: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatternEdge {
+    /// Empty for all.
+    #[serde(default)]
+    pub types: Vec<String>,
+    pub direction: Direction,
+    pub min_hops: u32,
+    pub max_hops: u32,
+    #[serde(default)]
+    pub min_weight: Option<f32>,
+    #[serde(default)]
+    pub max_weight: Option<f32>,
+}
+
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GraphAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -112,7 +156,12 @@ pub struct GraphAnswer {
     pub paths: Vec<FoundPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<FoundSource>,
-    /// Nodes, paths or edges that there are, of which the answer may hold fewer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<FoundMatch>,
+    /// Keys of the nodes that were met as each element of a pattern, where it is filtered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Vec<String>>,
+    /// Nodes, paths, matches or edges that there are, of which the answer may hold fewer.
     pub total: u64,
     /// Of `Count`.
     pub edge_count: u64,
@@ -134,7 +183,7 @@ pub struct FoundEdge {
     pub created_ms: i64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FoundNode {
     pub key: String,
     pub depth: u32,
@@ -156,6 +205,16 @@ pub struct FoundPath {
     /// Sum of the weights, the product where the greatest product is searched for.
     pub total_weight: f64,
     pub length: usize,
+}
+
+/// Nodes of a pattern, one for each element.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundMatch {
+    /// `depth` and `distance` are those of the way from the first.
+    pub nodes: Vec<FoundNode>,
+    /// The edges of that way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<FoundEdge>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,16 @@ impl Step {
     }
 }
 
+/// Which edges are followed from a node.
+#[derive(Debug, Clone)]
+pub struct FollowedEdges {
+    pub direction: Direction,
+    /// By rank; empty for all.
+    pub types: Rc<[bool]>,
+    /// Both inclusive.
+    pub weights: (f32, f32),
+}
+
 struct SegmentView<'a> {
     live: &'a LiveSegment,
     range: usize,
@@ -59,6 +70,8 @@ pub struct GraphView<'a> {
     direction: Direction,
     min_weight: f32,
     max_weight: f32,
+    /// By rank: whether edges of the type are followed. Empty for all.
+    followed_types: Rc<[bool]>,
     expired_at_or_before_ms: i64,
     edges_max: u64,
     nodes_max: u64,
@@ -115,6 +128,7 @@ impl<'a> GraphView<'a> {
             direction: request.direction,
             min_weight: request.min_weight.unwrap_or(f32::NEG_INFINITY),
             max_weight: request.max_weight.unwrap_or(f32::INFINITY),
+            followed_types: Rc::default(),
             expired_at_or_before_ms: request.expired_at_or_before_ms.unwrap_or(i64::MIN),
             edges_max: request.edges_max,
             nodes_max: request.nodes_max,
@@ -206,6 +220,21 @@ impl<'a> GraphView<'a> {
         node
     }
 
+    /// From now on edges are followed as one step of a pattern says.
+    pub fn follow(&mut self, followed: &FollowedEdges) {
+        self.direction = followed.direction;
+        (self.min_weight, self.max_weight) = followed.weights;
+        self.followed_types = Rc::clone(&followed.types);
+    }
+
+    /// By rank: which of these types there are. Empty where none is named, which stands for all.
+    pub fn types_named(&self, names: &[String]) -> Rc<[bool]> {
+        if names.is_empty() {
+            return Rc::default();
+        }
+        self.type_names.iter().map(|name| names.iter().any(|each| each == name)).collect()
+    }
+
     /// Whether this number of nodes, each counted as often as it was reached, ends the search.
     pub fn meets_nodes(&mut self, reached: usize) -> bool {
         if reached as u64 > self.nodes_max {
@@ -214,7 +243,7 @@ impl<'a> GraphView<'a> {
         self.must_stop()
     }
 
-    fn stop(&mut self, bound: &'static str) {
+    pub fn stop(&mut self, bound: &'static str) {
         self.partial.get_or_insert(bound);
     }
 
@@ -314,6 +343,7 @@ impl<'a> GraphView<'a> {
         let facts = live.segment.facts(row, edge);
         let edge_type = types[facts.edge_type as usize];
         let passes = edge_type != ABSENT
+            && self.followed_types.get(edge_type as usize).is_none_or(|is_followed| *is_followed)
             && facts.created_ms > self.expired_at_or_before_ms
             && facts.weight >= self.min_weight
             && facts.weight <= self.max_weight;
@@ -330,7 +360,8 @@ impl<'a> GraphView<'a> {
         })
     }
 
-    fn counts_edge(&mut self) -> bool {
+    /// Counts one edge that is looked at; false when the search has to end.
+    pub fn counts_edge(&mut self) -> bool {
         self.edges_seen += 1;
         if self.edges_seen > self.edges_max {
             self.stop("edges");

@@ -23,7 +23,7 @@ export interface NodeFilter {
 }
 
 /** What bounds the edges that a search follows. */
-interface EdgeChoice {
+export interface EdgeChoice {
   edge_types: string[];
   direction: EdgeDirection;
   min_weight: number | undefined;
@@ -147,7 +147,7 @@ export function readNodeKeys(nodes: Members, where: string): string[] {
   return keys.map(checkedKey);
 }
 
-function readEdgeChoice(body: Members, where: string): EdgeChoice {
+export function readEdgeChoice(body: Members, where: string): EdgeChoice {
   const [least, most] = [readWeight(body, 'min_weight', where), readWeight(body, 'max_weight', where)];
   return {
     edge_types: readStrings(body, 'edge_types', limits.edgeTypesMax, where) ?? [],

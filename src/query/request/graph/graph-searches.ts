@@ -20,6 +20,7 @@ import {
   readTraverseOptions,
   type TraverseRequest,
 } from './graph-request.ts';
+import { type PatternRequest, readPattern } from './pattern-request.ts';
 
 /** Nodes that a search of a query begins or ends at. */
 export interface NodeSelector {
@@ -46,6 +47,7 @@ export type GraphSearch = {
       targets: NodeSelector;
       asked: Omit<PathRequest, 'starts' | 'targets'>;
     }
+  | { type: 'pattern'; asked: PatternRequest }
 );
 
 const types = ['traverse', 'neighbors', 'shortest_path', 'k_shortest_paths', 'pattern'] as const;
@@ -73,7 +75,8 @@ const paramMembers = [
   'algorithm',
   'algorithm_params',
 ];
-const notBuiltMembers = ['pattern', 'return_aliases'] as const;
+/** What patterns alone have. */
+const patternMembers = ['pattern', 'return_aliases'] as const;
 const notBuiltParams = ['algorithm', 'algorithm_params'] as const;
 
 /**
@@ -81,9 +84,12 @@ const notBuiltParams = ['algorithm', 'algorithm_params'] as const;
  * with `invalid_query`, also for references that go round in a circle.
  */
 export function readGraphSearches(request: Members): GraphSearch[] | undefined {
-  const searches = member(request, 'graph_searches');
+  const given = ['graph_searches', 'graph_queries'].filter((name) => member(request, name) !== undefined);
+  const [name = 'graph_searches', other] = given;
+  if (other !== undefined) throw invalidQuery(other, 'is another name of "graph_searches": give one of them');
+  const searches = member(request, name);
   if (searches === undefined) return undefined;
-  if (!isObject(searches)) throw invalidQuery('graph_searches', 'must be an object of names and searches');
+  if (!isObject(searches)) throw invalidQuery(name, 'must be an object of names and searches');
   const names = Object.keys(searches);
   if (names.length > limits.graphSearchesMax) {
     throw new ServiceError('limit_exceeded', `graph_searches: has at most ${limits.graphSearchesMax} searches`);
@@ -97,8 +103,6 @@ function readSearch(name: string, search: unknown): GraphSearch {
   checkMembers(search, searchMembers, where);
   const type = readOneOf(search, 'type', types, where);
   if (type === undefined) throw invalidQuery(where, `"type" is missing: one of ${types.join(', ')}`);
-  refuseUnbuilt(search, notBuiltMembers, where);
-  if (type === 'pattern') throw invalidQuery(where, 'the type "pattern" is not built yet');
   const index = readString(search, 'index_name', where);
   if (index === undefined) throw invalidQuery(where, '"index_name" is missing: a graph index');
   const params = member(search, 'params') ?? {};
@@ -108,6 +112,14 @@ function readSearch(name: string, search: unknown): GraphSearch {
   const starts = readSelector(search, 'start_nodes', where);
   // A filter of nodes may stand beside the others or among the parameters.
   const asked = { ...search, ...params };
+  if (type === 'pattern') {
+    if (member(search, 'target_nodes') !== undefined) {
+      throw invalidQuery(where, '"target_nodes" says nothing to a pattern; leave it out');
+    }
+    return { name, index, type, starts, asked: readPattern(asked, where) };
+  }
+  const stray = patternMembers.find((each) => member(search, each) !== undefined);
+  if (stray !== undefined) throw invalidQuery(where, `"${stray}" belongs to searches of the type "pattern"`);
   if (type === 'traverse' || type === 'neighbors') {
     const options = readTraverseOptions(asked, where);
     return { name, index, type, starts, asked: type === 'neighbors' ? { ...options, max_depth: 1 } : options };

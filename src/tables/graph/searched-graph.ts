@@ -1,0 +1,159 @@
+import type { Caller } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import type { NativeEdge, NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { must } from '../../lib/assert.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { NodeFilter } from '../../query/request/graph/graph-request.ts';
+import type { NodeSelector, ResultReference } from '../../query/request/graph/graph-searches.ts';
+import { type Projection, shownDocument } from '../../query/request/projection/projection.ts';
+import type { Table } from '../table.ts';
+import { intervalOf } from '../writes/frame-split.ts';
+import type { GraphSearchRequest, OpenGraph, PartialReason } from './open-graph.ts';
+import { type ShownEdge, StoredEdges } from './stored-edges.ts';
+import { Visibility } from './visibility.ts';
+
+/** A node of an answer. */
+export interface ShownNode {
+  key: string;
+  depth: number;
+  distance: number;
+  path?: string[];
+  path_edges?: ShownEdge[];
+  edges?: ShownEdge[];
+  document?: unknown;
+}
+
+/** Why an answer lacks something; empty for a whole one. */
+export interface Partial {
+  partial?: PartialReason;
+}
+
+/** What decides on nodes of an answer. */
+export interface Decider {
+  visibility: Visibility;
+  /** The nodes of an answer that it depends on. */
+  met(answer: NativeGraphAnswer): readonly string[];
+}
+
+/** Searches go around this often until every node that an answer depends on is decided. */
+const roundsMax = 6;
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** A graph index that a request searches, with its table's ranges held open, as its caller may see it. */
+export class SearchedGraph {
+  readonly table: Table;
+  readonly ranges: readonly IndexedRange[];
+  readonly caller: Caller;
+  readonly #graph: OpenGraph;
+  readonly #clock: Clock;
+
+  constructor(
+    { table, ranges, clock, caller }: { table: Table; ranges: readonly IndexedRange[]; clock: Clock; caller: Caller },
+    graph: OpenGraph,
+  ) {
+    this.table = table;
+    this.ranges = ranges;
+    this.caller = caller;
+    this.#graph = graph;
+    this.#clock = clock;
+  }
+
+  /** Decides which nodes the caller may see, of those that a filter lets through. */
+  visibility(filter?: NodeFilter): Visibility {
+    const { table, ranges, caller } = this;
+    return new Visibility({ table, ranges, clock: this.#clock, caller }, filter);
+  }
+
+  /**
+   * Searches as if all nodes were shown, decides on those that the search has met, and searches again until nothing that
+   * was met is undecided. So a hidden node is neither found nor walked through. `others` decide on nodes for `request`,
+   * which is made again for each search.
+   */
+  async search(
+    request: () => GraphSearchRequest,
+    filter: NodeFilter | undefined,
+    others: readonly Decider[] = [],
+  ): Promise<{ answer: NativeGraphAnswer; partial: Partial }> {
+    const { caller } = this;
+    const graph = this.#graph;
+    const late = await graph.waitUntilShown(caller.signal);
+    const partialOf = (answer: NativeGraphAnswer) => {
+      const reason = answer.partial ?? late;
+      return { answer, partial: reason === undefined ? {} : { partial: reason } };
+    };
+    const visibility = this.visibility(filter);
+    if (!visibility.decides && others.length === 0) return partialOf(await graph.search(request(), caller));
+    const { starts = [], targets = [] } = request();
+    await decideEnds([...starts, ...targets], this.visibility(), visibility);
+    const search = () =>
+      graph.search(
+        { ...request(), nodes_max: limits.graphNodesCheckedMax, reports_nodes: true, hidden: visibility.hidden() },
+        caller,
+      );
+    const walked: Decider = { visibility, met: ({ touched = [] }) => touched };
+    const deciders = visibility.decides ? [walked, ...others] : others;
+    for (let round = 1; ; round += 1) {
+      const answer = await search();
+      const open = deciders.flatMap((decider) => {
+        const undecided = decider.met(answer).filter((key) => !decider.visibility.isKnown(key));
+        return undecided.length === 0 ? [] : [{ decider, undecided }];
+      });
+      if (open.length === 0) return partialOf(answer);
+      if (round < roundsMax) {
+        for (const { decider, undecided } of open) await decider.visibility.decide(undecided);
+        continue;
+      }
+      // What nobody has looked at is shown to nobody.
+      for (const { decider, undecided } of open) decider.visibility.hide(undecided);
+      return partialOf({ ...(await search()), partial: 'nodes' });
+    }
+  }
+
+  /** The keys of nodes that a search begins or ends at. `found` names the nodes of another search. */
+  async selected(
+    { from, filter }: NodeSelector,
+    found: (ref: ResultReference) => readonly string[],
+  ): Promise<string[]> {
+    const keys = 'keys' in from ? from.keys : found(from.ref).slice(0, from.limit);
+    if (!filter) return keys.slice();
+    const visibility = this.visibility(filter);
+    await visibility.decide(keys);
+    return keys.filter((key) => visibility.isShown(key));
+  }
+
+  shownEdges(edges: readonly NativeEdge[] = []): ShownEdge[] {
+    const stored = new StoredEdges(this.table, this.ranges, this.#graph.definition.partId);
+    return edges.map((edge) => stored.show(edge));
+  }
+
+  shownNode(node: NativeGraphNode, projection: Projection | undefined): ShownNode {
+    const { key, depth, distance, path, path_edges, edges } = node;
+    const document = projection && this.#documentOf(key, projection);
+    return {
+      key,
+      depth,
+      distance,
+      ...(path ? { path } : {}),
+      ...(path_edges ? { path_edges: this.shownEdges(path_edges) } : {}),
+      ...(edges ? { edges: this.shownEdges(edges) } : {}),
+      ...(document === undefined ? {} : { document }),
+    };
+  }
+
+  /** The document of a node; undefined for a node without one. */
+  #documentOf(key: string, projection: Projection): unknown {
+    const range = must(this.ranges[intervalOf(key, this.table.ranges)], 'intervals cover every key');
+    const stored = range.stored.documents.get(key);
+    if (!stored) return undefined;
+    const text = decoder.decode(stored.body);
+    return JSON.parse(shownDocument(projection, text, { writtenMs: stored.writtenMs, embeddings: undefined }));
+  }
+}
+
+/** The ends of a search are named by the caller: a filter of nodes does not concern them. */
+async function decideEnds(ends: readonly string[], permitted: Visibility, visibility: Visibility): Promise<void> {
+  await permitted.decide(ends);
+  visibility.show(ends.filter((key) => permitted.isShown(key)));
+  visibility.hide(ends.filter((key) => !permitted.isShown(key)));
+}
