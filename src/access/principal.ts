@@ -70,13 +70,21 @@ export function rowFiltersOf({ rowFilter }: Caller, table: string): readonly obj
   });
 }
 
-/** Throws `forbidden` where the grants for a table are too small. A caller that sees only some of its documents may only read. */
-export function requireTable(caller: Caller, table: string, level: AccessLevel): void {
+/**
+ * Throws `forbidden` where the grants for a table are too small, or what `hidden` makes where the caller may not even know of
+ * the table. A caller that sees only some of its documents may only read.
+ */
+export function requireTable(
+  caller: Caller,
+  table: string,
+  level: AccessLevel,
+  hidden?: (table: string) => ServiceError,
+): void {
   const { principal } = caller;
+  const isCovered = principal.kind === 'everyone' || covers(principal.grants, 'table', table, level);
+  if (!isCovered && hidden !== undefined && !seesTable(caller, table)) throw hidden(table);
   caller.noteTable?.(table, level);
-  if (principal.kind !== 'everyone' && !covers(principal.grants, 'table', table, level)) {
-    throw forbidden(`${level} access to table "${table}"`);
-  }
+  if (!isCovered) throw forbidden(`${level} access to table "${table}"`);
   if (level !== 'read') requireWholeTable(caller, table, `${level} access`);
 }
 

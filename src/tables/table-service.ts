@@ -104,8 +104,7 @@ export class TableService implements TableLookup {
 
   get(name: string, caller: Caller, level: AccessLevel): Table {
     const table = this.#require(name);
-    if (!seesTable(caller, name)) throw tableNotFound(name);
-    requireTable(caller, name, level);
+    requireTable(caller, name, level, tableNotFound);
     return table;
   }
 

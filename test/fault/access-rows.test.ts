@@ -47,7 +47,9 @@ describe('A02: the time of a refusal', () => {
       const headers = new Headers({ authorization });
       const started = Bun.nanoseconds();
       expect(() =>
-        authenticator.identify(headers, () => `10.${client >> 16}.${(client++ >> 8) & 255}.${client & 255}`),
+        authenticator.identify(headers, {
+          clientAddress: () => `10.${client >> 16}.${(client++ >> 8) & 255}.${client & 255}`,
+        }),
       ).toThrow();
       return Bun.nanoseconds() - started;
     };

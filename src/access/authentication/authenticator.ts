@@ -10,13 +10,18 @@ import { type Verified, VerifiedCredentials } from './verified-credentials.ts';
 /** Why a credential was refused; a label of the metric. */
 type Refusal = 'missing' | 'malformed' | 'wrong' | 'expired' | 'throttled';
 
+/** Where a request came from; asked only where a credential was not right. */
+export interface Origin {
+  clientAddress(): string | undefined;
+}
+
 /** Says by whom a request is made. */
 export interface Authenticator {
   /**
    * By the header `Authorization` alone: credentials in query strings are never read. Throws, or fails with,
    * `unauthorized` and `too_many_attempts`. It answers at once but where a password has to be hashed.
    */
-  identify(headers: Headers, clientOf: () => string | undefined): Session | Promise<Session>;
+  identify(headers: Headers, origin: Origin): Session | Promise<Session>;
 }
 
 const passwordKeptMs = 60_000;
@@ -44,17 +49,21 @@ export class CatalogAuthenticator implements Authenticator {
     this.#throttle = new FailureThrottle(parts.clock);
   }
 
-  identify(headers: Headers, clientOf: () => string | undefined): Session | Promise<Session> {
+  identify(headers: Headers, origin: Origin): Session | Promise<Session> {
     const header = headers.get('authorization');
     if (header === null)
-      throw this.#refused('missing', clientOf(), 'this needs a credential: send "Authorization: Bearer KEY"');
+      throw this.#refused(
+        'missing',
+        origin.clientAddress(),
+        'this needs a credential: send "Authorization: Bearer KEY"',
+      );
     const known = this.#verified.find(header);
     if (known !== undefined && this.#isFresh(known)) return known.session;
     const credential = readCredential(header);
-    if (credential === undefined) throw this.#failed('malformed', clientOf());
+    if (credential === undefined) throw this.#failed('malformed', origin.clientAddress());
     return credential.kind === 'key'
-      ? this.#identifyKey(credential, header, clientOf)
-      : this.#identifyUser(credential, header, clientOf());
+      ? this.#identifyKey(credential, header, origin)
+      : this.#identifyUser(credential, header, origin.clientAddress());
   }
 
   /** After every change of users, grants, keys or row filters. */
@@ -70,19 +79,15 @@ export class CatalogAuthenticator implements Authenticator {
     return untilMs === undefined || clock.monotonicMs() < untilMs;
   }
 
-  #identifyKey(
-    { keyId, secret }: Extract<Credential, { kind: 'key' }>,
-    header: string,
-    clientOf: () => string | undefined,
-  ): Session {
+  #identifyKey({ keyId, secret }: Extract<Credential, { kind: 'key' }>, header: string, origin: Origin): Session {
     const { state, clock } = this.#parts;
     const key = state.key(keyId);
     // An unknown id costs what a wrong secret costs.
     const isRight = isSecret(secret, key?.secretSha256 ?? noDigest);
     const session = key === undefined || !isRight ? undefined : state.sessionOfKey(key);
-    if (key === undefined || session === undefined) throw this.#failed('wrong', clientOf());
+    if (key === undefined || session === undefined) throw this.#failed('wrong', origin.clientAddress());
     if (key.expiresMs !== undefined && clock.nowMs() >= key.expiresMs) {
-      throw this.#refused('expired', clientOf(), 'the key has expired');
+      throw this.#refused('expired', origin.clientAddress(), 'the key has expired');
     }
     this.#verified.add(header, { session, expiresMs: key.expiresMs, untilMs: undefined });
     return session;

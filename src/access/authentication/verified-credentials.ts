@@ -9,51 +9,79 @@ export interface Verified {
   readonly untilMs: number | undefined;
 }
 
-interface Entry {
-  /** SHA-256 of the header. */
-  readonly digest: Uint32Array;
-  readonly verified: Verified;
-}
-
+/** All are forgotten where there are more; the table has twice as many places, so that a search soon meets a free one. */
 const entriesMax = 32_768;
-const digestBytes = 32;
+const placesMax = entriesMax * 2;
+const placesMin = 64;
+const digestWords = 8;
 
 /**
- * Headers that were right, by their SHA-256; the headers themselves are not kept. It is asked by every request, so the digest goes
- * into the same bytes each time, and 53 bits of it, which a double holds, name an entry. All 256 are compared, in a time that
- * does not depend on where they differ.
+ * Headers that were right, by their SHA-256; the headers themselves are not kept. Every request asks it, so it is a hash table
+ * with linear probing over flat memory: a digest is its own hash, and all of its 256 bits are compared, in a time that does not
+ * depend on where they differ.
  */
 export class VerifiedCredentials {
-  readonly #entries = new Map<number, Entry>();
-  readonly #bytes = new Uint8Array(digestBytes);
-  readonly #digest = new Uint32Array(this.#bytes.buffer);
+  readonly #wanted = new Uint32Array(digestWords);
+  readonly #wantedBytes = new Uint8Array(this.#wanted.buffer);
+  #digests = new Uint32Array(placesMin * digestWords);
+  #entries: (Verified | undefined)[] = emptyPlaces(placesMin);
+  #count = 0;
 
   find(header: string): Verified | undefined {
-    const entry = this.#entries.get(this.#nameOf(header));
-    return entry !== undefined && isEqual(entry.digest, this.#digest) ? entry.verified : undefined;
+    return this.#entries[this.#placeOf(header)];
   }
 
-  /** In place of what was said of the header before. All are forgotten where there are too many. */
+  /** In place of what was said of the header before. */
   add(header: string, verified: Verified): void {
-    if (this.#entries.size >= entriesMax) this.#entries.clear();
-    this.#entries.set(this.#nameOf(header), { digest: this.#digest.slice(), verified });
+    if (this.#count >= entriesMax) this.clear();
+    if (this.#count * 2 >= this.#entries.length) this.#grow();
+    const place = this.#placeOf(header);
+    if (this.#entries[place] === undefined) this.#count += 1;
+    this.#entries[place] = verified;
+    this.#digests.set(this.#wanted, place * digestWords);
   }
 
   clear(): void {
-    this.#entries.clear();
+    if (this.#count === 0) return;
+    this.#entries.fill(undefined);
+    this.#count = 0;
   }
 
-  /** Leaves the digest of the header in `#digest`. */
-  #nameOf(header: string): number {
-    Bun.SHA256.hash(header, this.#bytes);
-    const high = this.#digest[0] ?? 0;
-    const low = this.#digest[1] ?? 0;
-    return high * 2 ** 21 + (low >>> 11);
+  /** Where the header is, or the free place where it would be. */
+  #placeOf(header: string): number {
+    Bun.SHA256.hash(header, this.#wantedBytes);
+    return this.#probe(this.#wanted);
+  }
+
+  #probe(digest: Uint32Array): number {
+    const mask = this.#entries.length - 1;
+    let place = (digest[0] ?? 0) & mask;
+    while (this.#entries[place] !== undefined && !this.#isAt(place, digest)) place = (place + 1) & mask;
+    return place;
+  }
+
+  #isAt(place: number, digest: Uint32Array): boolean {
+    const from = place * digestWords;
+    let difference = 0;
+    for (let at = 0; at < digestWords; at += 1) difference |= (this.#digests[from + at] ?? 0) ^ (digest[at] ?? 0);
+    return difference === 0;
+  }
+
+  #grow(): void {
+    const [digests, entries] = [this.#digests, this.#entries];
+    const places = Math.min(entries.length * 2, placesMax);
+    this.#digests = new Uint32Array(places * digestWords);
+    this.#entries = emptyPlaces(places);
+    for (const [from, entry] of entries.entries()) {
+      if (entry === undefined) continue;
+      const digest = digests.subarray(from * digestWords, (from + 1) * digestWords);
+      const place = this.#probe(digest);
+      this.#entries[place] = entry;
+      this.#digests.set(digest, place * digestWords);
+    }
   }
 }
 
-function isEqual(left: Uint32Array, right: Uint32Array): boolean {
-  let difference = 0;
-  for (let at = 0; at < left.length; at += 1) difference |= (left[at] ?? 0) ^ (right[at] ?? 0);
-  return difference === 0;
+function emptyPlaces(count: number): (Verified | undefined)[] {
+  return new Array<Verified | undefined>(count).fill(undefined);
 }

@@ -1,4 +1,5 @@
 import type { Session } from '../../access/access-state.ts';
+import type { Origin } from '../../access/authentication/authenticator.ts';
 import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
@@ -13,6 +14,8 @@ const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 export interface ExchangeHost {
   /** Begins an answer that outlives its handler. */
   openStream(exchange: Exchange, onStop: (error: ServiceError) => void): OpenStream;
+  /** The address of a client. */
+  clientOf(request: Request): string | undefined;
   /** Notes the connection of a request that queries; whether only its client waits for an answer. */
   noteQuery(request: Request): boolean;
 }
@@ -20,7 +23,7 @@ export interface ExchangeHost {
 /** One request and what is known of it: the context that handlers get, filled stage by stage. */
 export class Exchange
   extends InFlightRequest
-  implements Caller, RouteContext<Record<string, string>, unknown, unknown>
+  implements Caller, Origin, RouteContext<Record<string, string>, unknown, unknown>
 {
   principal: Principal;
   rowFilter: RowFilters | undefined = undefined;
@@ -65,6 +68,10 @@ export class Exchange
     if (this.route?.access !== 'tables') return;
     if (!this.tables.includes(table)) this.tables = [...this.tables, table];
     this.hasChanged ||= level !== 'read';
+  }
+
+  clientAddress(): string | undefined {
+    return this.#host.clientOf(this.request);
   }
 
   get caller(): this {

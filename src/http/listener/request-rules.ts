@@ -141,6 +141,10 @@ export class RequestRules implements ExchangeHost {
     };
   }
 
+  clientOf(request: Request): string | undefined {
+    return this.#options.clientOf?.(request);
+  }
+
   noteQuery(request: Request): boolean {
     return this.inFlight.noteQuery(request);
   }
@@ -154,9 +158,9 @@ export class RequestRules implements ExchangeHost {
       checkDecoding(params, exchange.request);
       exchange.params = params;
     }
-    const { authenticator, clientOf } = this.#options;
+    const { authenticator } = this.#options;
     if (authenticator === undefined || route.access === 'open') return this.#allow(exchange, route);
-    const session = authenticator.identify(exchange.request.headers, () => clientOf?.(exchange.request));
+    const session = authenticator.identify(exchange.request.headers, exchange);
     if (session instanceof Promise) {
       return exchange.until(session).then((identified) => {
         exchange.identified(identified);

@@ -6,7 +6,6 @@ import {
   requireSomeModel,
   requireTable,
   requireUser,
-  seesTable,
 } from '../../access/principal.ts';
 import { tableNotFound } from '../../tables/table.ts';
 
@@ -44,8 +43,5 @@ export function requireAccess(
     requireSomeModel(caller);
   else if (typeof access === 'object' && 'inference' in access) requireInference(caller, access.inference);
   else if (typeof access === 'object' && 'user' in access) requireUser(caller, params.user ?? '', access.user);
-  else if (typeof access === 'object') {
-    if (!seesTable(caller, table)) throw tableNotFound(table);
-    requireTable(caller, table, access.table);
-  }
+  else if (typeof access === 'object') requireTable(caller, table, access.table, tableNotFound);
 }

@@ -26,7 +26,7 @@ function opened() {
   });
   const authenticator = new CatalogAuthenticator({ state, clock, passwords });
   const identify = (authorization: string): Session | Promise<Session> =>
-    authenticator.identify(new Headers({ authorization }), () => '10.0.0.1');
+    authenticator.identify(new Headers({ authorization }), { clientAddress: () => '10.0.0.1' });
   return { clock, passwords, state, authenticator, identify };
 }
 
