@@ -235,9 +235,8 @@ export class QueryService {
     caller: ServiceCaller,
     deadline: QueryDeadline,
   ): Promise<ExecutedQuery> {
-    const { provider, templates } = this.#deps;
-    if (provider)
-      return rerankHits(executed, after, { find: provider, templates }, { caller, signal: deadline.signal() });
+    const { provider: find, templates, media } = this.#deps;
+    if (find) return rerankHits(executed, after, { find, templates, media }, { caller, signal: deadline.signal() });
     throw new ServiceError('not_implemented', '"reranker" needs models, and the database was opened without any');
   }
 }

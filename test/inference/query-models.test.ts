@@ -7,6 +7,7 @@ import { startTestServer, type TestServer } from '../support/test-server.ts';
 interface Answer {
   responses: [{ hits: { hits: { _id: string; _score: number; _index_scores?: Record<string, number> }[] } }];
   code?: string;
+  error?: string;
 }
 
 const models = new URL('../fixtures/models/', import.meta.url).pathname;
@@ -192,4 +193,89 @@ describe('an embedder of this server', () => {
     const { status, body } = await server.send('POST', '/db/v1/tables/meant/indexes/other', config);
     expect([status, body.code]).toEqual([404, 'model_not_found']);
   });
+});
+
+describe('images in the template of a reranker', () => {
+  const template = '{{text}}{{#if photo}}{{media url=photo}}{{/if}}';
+  const rank = (reranker: object) =>
+    server.send<Answer>('POST', '/db/v1/tables/photos/query', {
+      full_text_search: { query: 'red fox OR n:>0' },
+      reranker: { model: 'tiny-pages', template, ...reranker },
+    });
+
+  beforeAll(async () => {
+    await server.send('POST', '/db/v1/tables/photos', {});
+    const inserts = {
+      fox: { n: 1, text: 'the fox', photo: await colouredImage([red, red, red, red]) },
+      plain: { n: 2, text: 'the fox' },
+      sea: { n: 3, photo: await colouredImage([blue, blue, blue, blue]) },
+      none: { n: 4 },
+    };
+    await server.send('POST', '/db/v1/tables/photos/batch', { inserts, sync_level: 'full_index' });
+  });
+
+  test('are looked at by one that looks at images, as they are by the same model alone, and documents without come last', async () => {
+    const { status, body } = await rank({ provider: 'service' });
+    expect([status, body.error]).toEqual([200, undefined]);
+    const { hits } = body.responses[0].hits;
+    const scores = new Map(hits.map(({ _id, _score }) => [_id, _score]));
+    const image = async (colour: typeof red) => ({
+      type: 'image_url',
+      image_url: await colouredImage([colour, colour, colour, colour]),
+    });
+    const words = { type: 'text', text: 'the fox' };
+    const documents = [{ content: [words, await image(red)] }, { content: [words] }, { content: [await image(blue)] }];
+    const alone = await server.send<{ data: { score: number }[] }>('POST', '/ai/v1/rerank_multimodal', {
+      model: 'tiny-pages',
+      query: 'red fox OR n:>0',
+      documents,
+    });
+    expect(alone.status).toBe(200);
+    for (const [at, key] of ['fox', 'plain', 'sea'].entries()) {
+      expect([key, scores.get(key)]).toEqual([key, expect.closeTo(alone.body.data[at]?.score ?? Number.NaN, 4)]);
+    }
+    expect(hits[0]?._id).toBe('fox');
+    expect(hits.at(-1)?._id).toBe('none');
+  });
+
+  test('go to another server like this one, which looks at them', async () => {
+    const own = await rank({ provider: 'service' });
+    const there = await rank({ provider: 'service', url: server.url });
+    expect(there.status).toBe(200);
+    expect(there.body.responses[0].hits.hits).toEqual(own.body.responses[0].hits.hits);
+  });
+
+  test.each([
+    ['a model of this server', { provider: 'service', model: 'tiny-cross' }, 'the model "tiny-cross" reads text only'],
+    ['a provider elsewhere', { provider: 'cohere', api_key: 'k', url: 'http://127.0.0.1:9' }, 'reranks texts'],
+    ['words without a model', { provider: 'mock' }, 'reranks texts'],
+  ])('are refused by name where %s reads texts', async (_, reranker, reason) => {
+    const { status, body } = await rank(reranker);
+    expect([status, body.code]).toEqual([400, 'model_not_supported']);
+    expect(body.error).toContain(reason);
+  });
+
+  test('that cannot be read are told with the key of their document', async () => {
+    await server.send('POST', '/db/v1/tables/broken', {});
+    const inserts = { page: { text: 'a fox', photo: 'data:image/png;base64,AAAA' } };
+    await server.send('POST', '/db/v1/tables/broken/batch', { inserts, sync_level: 'full_index' });
+    const { status, body } = await server.send<Answer>('POST', '/db/v1/tables/broken/query', {
+      full_text_search: { query: 'fox' },
+      reranker: { provider: 'service', model: 'tiny-pages', template },
+    });
+    expect([status, body.code]).toEqual([400, 'invalid_media']);
+    expect(body.error).toContain('document "page": media 1 of the template');
+  });
+});
+
+test('the text of a page in the template of a reranker is read by every one of them', async () => {
+  await server.send('POST', '/db/v1/tables/linked', {});
+  const page = (text: string) => `data:text/html;base64,${btoa(`<p>${text}</p><script>x</script>`)}`;
+  const inserts = { a: { n: 1, page: page('green leek soup') }, b: { n: 2, page: page('plum cake') } };
+  await server.send('POST', '/db/v1/tables/linked/batch', { inserts, sync_level: 'full_index' });
+  const { status, body } = await server.send<Answer>('POST', '/db/v1/tables/linked/query', {
+    full_text_search: { query: 'cake OR n:>0' },
+    reranker: { provider: 'mock', model: 'words', template: '{{media url=page}}' },
+  });
+  expect([status, body.responses[0].hits.hits[0]?._id]).toEqual([200, 'b']);
 });

@@ -57,9 +57,17 @@ export class TemplateMedia {
     this.#deps = deps;
   }
 
+  /** For several templates that are to share one. */
+  newBudget(): MediaBudget {
+    return new MediaBudget(this.#deps.bounds);
+  }
+
   /** Throws `invalid_media`, `media_too_large`, `image_not_found`, `media_fetch_failed`: faults of the document. */
-  async resolve(parts: readonly RenderedPart[], call: Call): Promise<TemplateContent[]> {
-    const budget = new MediaBudget(this.#deps.bounds);
+  async resolve(
+    parts: readonly RenderedPart[],
+    call: Call,
+    budget: MediaBudget = this.newBudget(),
+  ): Promise<TemplateContent[]> {
     const content: TemplateContent[] = [];
     let count = 0;
     for (const part of parts) {

@@ -30,10 +30,11 @@ export class MockProvider implements Provider {
   }
 
   /** The part of the query's words that a text has. */
-  rerank({ model, query, texts }: RerankRequest): Promise<Reranked> {
+  async rerank({ model, query, texts, images }: RerankRequest): Promise<Reranked> {
+    if (images) throw new ServiceError('model_not_supported', 'the provider "mock" reranks texts, not images');
     const wanted = new Set(wordsOf(query));
     const score = (text: string) => new Set(wordsOf(text)).intersection(wanted).size / Math.max(1, wanted.size);
-    return Promise.resolve({ model, scores: Float32Array.from(texts, score), tokens: wanted.size });
+    return { model, scores: Float32Array.from(texts, score), tokens: wanted.size };
   }
 
   generate({ messages }: GenerationRequest): Promise<readonly GenerationOutput[]> {

@@ -20,7 +20,7 @@ export interface InputSources {
   embeddings: QueryEmbeddings | undefined;
   templates: Templates;
   /** Reads what templates name; undefined where media are not taken. */
-  media?: Pick<TemplateMedia, 'resolve'> | undefined;
+  media?: Pick<TemplateMedia, 'resolve' | 'newBudget'> | undefined;
 }
 
 /** For whom inputs are brought. */

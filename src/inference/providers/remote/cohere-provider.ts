@@ -51,7 +51,11 @@ export class CohereProvider implements Provider {
     });
   }
 
-  async rerank({ model, query, texts }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+  async rerank({ model, query, texts, images }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+    if (images) {
+      const message = `the provider "${this.#client.name}" reranks texts: leave images out of the template`;
+      throw new ServiceError('model_not_supported', message);
+    }
     const body = { model, query, documents: texts, top_n: texts.length };
     return await this.#client.post('/v2/rerank', body, { signal, priority, tokens: 0 }, (answer) => {
       const scores = scoresOf(answer, 'results', 'relevance_score', texts.length);

@@ -51,12 +51,13 @@ export class OpenAiProvider implements Provider {
     });
   }
 
-  async rerank({ model, query, texts }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+  async rerank({ model, query, texts, images }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
     const { client, isService } = this.#deps;
     if (!isService) throw new ServiceError('model_not_supported', `the provider "${client.name}" does not rerank`);
-    const body = { model, query, prompts: texts };
+    const body = images ? { documents: multimodalDocuments(texts, images) } : { prompts: texts };
+    const path = images ? '/rerank_multimodal' : '/rerank';
     const call = { signal, priority, tokens: 0 };
-    return await client.post('/rerank', body, call, (answer) => {
+    return await client.post(path, { model, query, ...body }, call, (answer) => {
       const scores = scoresOf(answer, 'data', 'score', texts.length);
       const tokens = usageOf(answer).total;
       return scores && { value: { model, scores, tokens }, tokens };
@@ -128,6 +129,16 @@ export function scoresOf(answer: unknown, list: string, member: string, count: n
     if (typeof index === 'number' && index in scores && typeof score === 'number') scores[index] = score;
   }
   return scores.every(Number.isFinite) ? scores : undefined;
+}
+
+/** The documents of `/rerank_multimodal` of another server like this one. */
+function multimodalDocuments(texts: readonly string[], images: NonNullable<RerankRequest['images']>): object[] {
+  return texts.map((text, at) => {
+    const media = (images[at] ?? []).map(({ mediaType, from }) => {
+      return { type: 'media', ...('url' in from ? { url: from.url } : { data: from.base64 }), mime_type: mediaType };
+    });
+    return { content: [...(text === '' ? [] : [{ type: 'text', text }]), ...media] };
+  });
 }
 
 function usageOf(answer: unknown): { readonly total: number } {
