@@ -198,8 +198,10 @@ export const limits = {
   scanPageBytesMax: 1 * MiB,
 
   // Indexing
-  /** Bytes that wait for an index before a write is answered `backpressure`. */
+  /** Bytes that wait for an index before writes wait for it. */
   backlogBytesMax: 256 * MiB,
+  /** How long a write waits for an index that is too far behind before it is answered `backpressure`. */
+  backlogWaitMs: 60 * secondMs,
   visibilityDelayMs: 200,
   /** While rows keep coming and commits are slow, up to this. */
   busyVisibilityDelayMs: 2 * secondMs,
@@ -265,7 +267,7 @@ const relations: readonly Relation[] = [
   [(b) => b.queryDeadlineMs < b.requestDeadlineMs, 'a query stops before its request does'],
   [(b) => b.indexReplayWaitMs <= b.indexWaitMsMax, 'a query waits no longer than one may ask'],
   [(b) => b.indexWaitMsMax + b.queryDeadlineMs < b.requestDeadlineMs, 'a query that waits answers in time'],
-  [(b) => b.syncWaitMs < b.requestDeadlineMs, 'a write answers before its request is given up'],
+  [(b) => b.backlogWaitMs + b.syncWaitMs < b.requestDeadlineMs, 'a write that waited answers before it is given up'],
   [(b) => b.bodyDeadlineMs < b.requestDeadlineMs, 'a slow body is answered before its request is given up'],
   [(b) => b.stopCheckpointsMs < b.closeDeadlineMs, 'a stop has time for more than checkpoints'],
   [(b) => b.queryNodesMax >= b.queryNestingMax, 'nesting is bounded by the number of nodes'],

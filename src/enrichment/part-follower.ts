@@ -165,10 +165,6 @@ export class PartFollower implements PartProducer {
   async #pauseAfter(error: unknown, attempt: number): Promise<void> {
     const { clock, onFailed } = this.#deps;
     const retryAfterMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
-    if (error instanceof ServiceError && error.code === 'backpressure') {
-      await pause(clock, retryAfterMs, this.#stop.signal);
-      return;
-    }
     const code = error instanceof ServiceError ? error.code : 'internal';
     this.#blocker = { code, message: error instanceof Error ? error.message : String(error) };
     onFailed(error, attempt);
@@ -187,8 +183,8 @@ export class PartFollower implements PartProducer {
     });
   }
 
-  #work(work: Work): Promise<void> {
-    this.#range.assertKeepsUp();
+  async #work(work: Work): Promise<void> {
+    await this.#range.whenKeepsUp(this.#stop.signal);
     if (work === 'live') return this.#live();
     return this.#deps.lane.run(() => (work === 'retry' ? this.#retry() : this.#backfill()));
   }

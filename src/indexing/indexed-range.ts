@@ -3,7 +3,6 @@ import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
 import { primaryIndexPrefix } from '../index-kinds/index-config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { FrameBuilder } from '../lib/document-frame.ts';
-import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import { bytesBelow } from '../storage/directory/disk-usage.ts';
 import type { FeedRows } from '../storage/reader/change-feed.ts';
@@ -28,7 +27,7 @@ export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefin
 interface IndexedRangeOptions extends ApplierOptions {
   /** `writerIdleMs` of an index of vectors. */
   vectorWriterIdleMs: number;
-  /** Bytes that may wait for a live index before writes are answered `backpressure`. */
+  /** Bytes that may wait for a live index before writes wait. */
   backlogBytesMax: number;
 }
 
@@ -95,7 +94,11 @@ export class IndexedRange {
   }
 
   get #produced() {
-    return { stored: this.stored, head: () => this.#head, assertKeepsUp: () => this.assertKeepsUp() };
+    return {
+      stored: this.stored,
+      head: () => this.#head,
+      whenKeepsUp: (signal: AbortSignal) => this.whenKeepsUp(signal),
+    };
   }
 
   get rangeId(): number {
@@ -235,13 +238,22 @@ export class IndexedRange {
     this.addIndex(definition);
   }
 
-  /** Refuses new writes while an index that serves is too far behind. An index being built or in repair never holds them up. */
-  assertKeepsUp(): void {
+  /** An index that serves is too far behind for new writes. An index being built or in repair never holds them up. */
+  get isBehind(): boolean {
     for (const { applier } of this.#indexes.values()) {
-      if (applier.isOverloaded(this.#deps.options.backlogBytesMax)) {
-        const message = 'indexing is behind by more than its bound; send the request again after the given time';
-        throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
-      }
+      if (applier.isOverloaded(this.#deps.options.backlogBytesMax)) return true;
+    }
+    return false;
+  }
+
+  /** Resolves when the indexes have caught up so far that there is room for writes, or when the signal is aborted. */
+  async whenKeepsUp(signal: AbortSignal): Promise<void> {
+    let isOpen = true;
+    while (isOpen && this.isBehind) {
+      const appliers = [...this.#indexes.values()].map(({ applier }) => applier);
+      const { backlogBytesMax } = this.#deps.options;
+      const kept = await Promise.all(appliers.map((applier) => applier.whenKeepsUp(backlogBytesMax, signal)));
+      isOpen = !kept.includes(false);
     }
   }
 

@@ -53,8 +53,8 @@ export interface PartProducer {
 export interface ProducedRange {
   readonly stored: RangeReader;
   head(): number;
-  /** Fails with `backpressure` while indexes are too far behind. */
-  assertKeepsUp(): void;
+  /** Resolves when there is room for writes, or when the signal is aborted. */
+  whenKeepsUp(signal: AbortSignal): Promise<void>;
 }
 
 /** The producer of an enrichment. */

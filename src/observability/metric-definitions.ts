@@ -66,6 +66,7 @@ export const metricDefinitions = {
   batchDocuments: counter('sundew_batch_docs_total', 'Documents of write requests.', ['op', 'result']),
   writerCommit: histogram('sundew_wal_fsync_duration_seconds', 'One commit of the storage writer, with its fsync.'),
   writerGroup: histogram('sundew_writer_group_requests', 'Requests that shared one commit.', [], counts),
+  pacedWrites: counter('sundew_paced_writes_total', 'Writes that waited because indexing was behind.'),
   backpressure: counter('sundew_backpressure_total', 'Writes answered 503 because indexing was behind.'),
 
   tables: gauge('sundew_tables', 'Tables.'),

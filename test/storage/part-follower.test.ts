@@ -110,7 +110,7 @@ class Place {
       onFailed: () => {},
       onProduced: () => {},
     };
-    const range = { stored: this.range, head: () => this.range.info().head, assertKeepsUp: () => {} };
+    const range = { stored: this.range, head: () => this.range.info().head, whenKeepsUp: async () => {} };
     this.follower = new PartFollower(deps, range, vectorPart(definition));
     return this.follower;
   }

@@ -1,9 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
-import { pause } from '../../lib/clock.ts';
 import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { partDeleteBody, partIdOfBody } from '../../lib/parts/part-body.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { Table } from '../../tables/table.ts';
 import { type ArchivedDocument, type LiveOrdinals, readLine } from '../archive/archive-line.ts';
@@ -36,7 +34,6 @@ const frameRows = 2_048;
 const liveRows = 1_024;
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);
-const behindPauseMs = 50;
 
 /** Brings the lines of a range's files into a range of a staged table; goes on where an earlier attempt has ended. */
 export class RangeLoad {
@@ -143,16 +140,9 @@ export class RangeLoad {
 
   /** Waits for indexes that are far behind. */
   async #keepUp(): Promise<void> {
-    for (;;) {
-      this.#signal.throwIfAborted();
-      try {
-        using lease = await this.#table.leaseForUpkeep(this.#rangeId);
-        return lease.range.assertKeepsUp();
-      } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'backpressure') throw error;
-        await pause(this.#deps.clock, error.retryAfterMs ?? behindPauseMs, this.#signal);
-      }
-    }
+    using lease = await this.#table.leaseForUpkeep(this.#rangeId);
+    await lease.range.whenKeepsUp(this.#signal);
+    this.#signal.throwIfAborted();
   }
 }
 

@@ -51,6 +51,12 @@ export const limitsOptions = {
     key: 'limits.backlog',
     kind: size(MiB, 64 * 1024 * MiB),
     default: limits.backlogBytesMax,
-    help: 'Bytes that may wait for an index before writes are answered 503 `backpressure`.',
+    help: 'Bytes that may wait for an index before new writes wait, too.',
+  }),
+  backlogWaitMs: option({
+    key: 'limits.backlog_wait',
+    kind: duration(0, limits.requestDeadlineMs - limits.syncWaitMs - 1),
+    default: limits.backlogWaitMs,
+    help: 'How long a write waits for indexes that are too far behind before it is answered 503 `backpressure`.',
   }),
 } as const;

@@ -140,6 +140,11 @@ export class IndexApplier implements Service {
     return this.isServing && (this.#standing.state !== 'live' || this.backlogBytes > backlogBytesMax);
   }
 
+  /** Resolves true when it is not overloaded, or is no more; false when the signal comes first. */
+  whenKeepsUp(backlogBytesMax: number, signal: AbortSignal): Promise<boolean> {
+    return this.#waiters.when(() => !this.isOverloaded(backlogBytesMax), signal);
+  }
+
   get backlogBytes(): number {
     return this.#queue.bytes + this.#applied.unpublishedBytes;
   }
@@ -328,7 +333,8 @@ export class IndexApplier implements Service {
     this.#queue.clear();
     this.#events.failed?.(error, attempt);
     await this.#closeQuietly();
-    // Waiters stay: their rows are durable, and the next attempt publishes them.
+    this.#waiters.changed();
+    // Those that wait for rows stay: these are durable, and the next attempt publishes them.
     if (isIndexDamage(error)) return;
     await pause(this.#clock, backoffMs(attempt, retries), this.#stop.signal);
   }

@@ -27,6 +27,8 @@ export interface DatabaseOptions {
   readonly foreign?: ForeignDatabases;
   /** Reads the images and documents that templates name; without it, they are refused. */
   readonly media?: TemplateMedia;
+  /** Bounds in place of those of the options and of the product. */
+  readonly limits?: Partial<LimitOptions>;
 }
 
 /** What every service of the database leans on. */
@@ -64,5 +66,11 @@ export async function openCore(
     },
   });
   for (const warning of storage.start.warnings) logger.warn(warning);
-  return { ...given, limits: limitsOf(options()), health, storage, log: new LocalRangeLog(storage) };
+  return {
+    ...given,
+    limits: { ...limitsOf(options()), ...given.limits },
+    health,
+    storage,
+    log: new LocalRangeLog(storage),
+  };
 }

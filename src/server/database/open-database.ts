@@ -140,9 +140,13 @@ function supervision({ clock, logger }: DatabaseCore, signal: AbortSignal) {
   };
 }
 
-function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService, enrichment: Enrichment): BatchWriter {
+function buildWrites(
+  { log, clock, limits, metrics }: DatabaseCore,
+  tables: TableService,
+  enrichment: Enrichment,
+): BatchWriter {
   return new BatchWriter(
-    { tables, log, clock, enrichment },
+    { tables, log, clock, enrichment, limits },
     {
       wrote({ inserted, deleted, transformed, failed = 0 }) {
         if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);
@@ -150,6 +154,7 @@ function buildWrites({ log, clock, metrics }: DatabaseCore, tables: TableService
         if (transformed > 0) metrics.increment('batchDocuments', ['transform', 'ok'], transformed);
         if (failed > 0) metrics.increment('batchDocuments', ['transform', 'failed'], failed);
       },
+      paced: () => metrics.increment('pacedWrites'),
       refused: () => metrics.increment('backpressure'),
     },
   );

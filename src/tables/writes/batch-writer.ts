@@ -53,7 +53,9 @@ export interface WriteOutcome<Counts> {
 /** What metrics want to know of writes. */
 interface WriteObserver {
   wrote(counts: BatchCounts): void;
-  /** A write was refused because indexing is behind. */
+  /** A write waits because indexing is behind. */
+  paced(): void;
+  /** It waited for too long, and was refused. */
   refused(): void;
 }
 
@@ -62,6 +64,7 @@ interface WriterDeps {
   readonly log: RangeLog;
   readonly clock: Clock;
   readonly enrichment: Pick<Enrichment, 'precompute'>;
+  readonly limits: Pick<typeof limits, 'backlogWaitMs'>;
 }
 
 /** The write path: from the bytes of a request to committed documents and the indexes that have to follow. */
@@ -70,6 +73,7 @@ export class BatchWriter {
   readonly #log: RangeLog;
   readonly #clock: Clock;
   readonly #enrichment: Pick<Enrichment, 'precompute'>;
+  readonly #limits: Pick<typeof limits, 'backlogWaitMs'>;
   readonly #observer: WriteObserver;
   readonly #keyed = new KeyedMutex();
 
@@ -78,6 +82,7 @@ export class BatchWriter {
     this.#log = deps.log;
     this.#clock = deps.clock;
     this.#enrichment = deps.enrichment;
+    this.#limits = deps.limits;
     this.#observer = observer;
   }
 
@@ -237,7 +242,8 @@ export class BatchWriter {
     at: Stamp,
   ): Promise<WrittenRange[]> {
     const ranges = rangesOf(parts);
-    for (const { writes } of parts) for (const { rangeId } of writes) this.#checkBacklog(ranges.get(rangeId));
+    const written = new Set(parts.flatMap(({ writes }) => writes.map(({ rangeId }) => rangeId)));
+    await this.#waitForRoom([...ranges.values()].filter((range) => written.has(range.rangeId) && range.isBehind));
     const writes = parts.flatMap(({ writes, table, lease }) => {
       const graphs = graphWritesOf(table, lease.ranges);
       return graphs ? writes.map((write) => ({ ...write, graphs })) : writes;
@@ -255,13 +261,21 @@ export class BatchWriter {
     });
   }
 
-  #checkBacklog(range: IndexedRange | undefined): void {
+  /** Paces writes while indexes are too far behind: a client that writes as fast as it can is slowed down, not refused. */
+  async #waitForRoom(behind: readonly IndexedRange[]): Promise<void> {
+    if (behind.length === 0) return;
+    this.#observer.paced();
+    const late = new AbortController();
+    const cancel = this.#clock.after(this.#limits.backlogWaitMs, () => late.abort());
     try {
-      range?.assertKeepsUp();
-    } catch (error) {
-      this.#observer.refused();
-      throw error;
+      await Promise.all(behind.map((range) => range.whenKeepsUp(late.signal)));
+    } finally {
+      cancel();
     }
+    if (!late.signal.aborted) return;
+    this.#observer.refused();
+    const message = 'indexing is behind by more than its bound; send the request again after the given time';
+    throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
   }
 
   /** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
