@@ -6,6 +6,7 @@ import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
 import { type FindProvider, rerankHits } from './after/rerank.ts';
+import { explainChunks } from './execution/explain-chunks.ts';
 import type { Hit } from './execution/hydrate.ts';
 import { openTarget } from './execution/open-target.ts';
 import type { CursorScope } from './execution/page-cursor.ts';
@@ -149,6 +150,7 @@ export class QueryService {
       return this.#answer(request, pathTable, caller, attempt + 1);
     }
     times.end('search');
+    if (search.plan.explain) executed = { ...executed, hits: explainChunks(executed.hits, table.indexes) };
     if (planned.after) {
       executed = await this.#rerank(executed, planned.after, caller, deadline);
       times.end('rerank');

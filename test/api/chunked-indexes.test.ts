@@ -194,6 +194,38 @@ describe('the chunks of a document', () => {
     expect(shownIn(whole)).toEqual([undefined]);
   });
 
+  test('are told by the explanation of a score, alone and beside words', async () => {
+    interface Explained {
+      description: string;
+      details?: (Explained & { _chunk_id?: number; value: number })[];
+    }
+    interface Hit {
+      _score: number;
+      _explanation: Explained;
+      _source: { _chunks: { parts_chunks: { _chunk_id: number }[] } };
+    }
+    await createTable('explained');
+    await write('explained', { inserts: { a: { text }, b: { text: 'birch bark' } } });
+    const explain = async (more: object) => {
+      const answer = await ask('explained', 'a leek in a soup', {
+        limit: 1,
+        fields: ['_chunks'],
+        explain: true,
+        ...more,
+      });
+      return (answer.body as { responses: [{ hits: { hits: [Hit] } }] }).responses[0].hits.hits[0];
+    };
+    for (const more of [{}, { full_text_search: { query: 'text:leek' } }]) {
+      const { _explanation, _source } = await explain(more);
+      const leg = _explanation.details?.find(({ description }) => description.startsWith('parts: rank 1'));
+      const [chunk] = leg?.details ?? [];
+      const [shown] = _source._chunks.parts_chunks;
+      expect(chunk?._chunk_id).toBe(shown?._chunk_id ?? -1);
+      expect(chunk?.description).toContain(`chunk ${shown?._chunk_id} of "parts_chunks"`);
+      expect(leg?.description).toContain(`score ${chunk?.value}`.slice(0, 11));
+    }
+  });
+
   test('of a template are those of what it renders', async () => {
     const template = '{{title}}. {{body}}';
     await createTable('rendered', {}, { ...chunked, field: undefined, template });
