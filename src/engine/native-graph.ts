@@ -2,13 +2,16 @@ import { callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
 import { takeOperation, untilAborted } from './native-query.ts';
 
-/** An edge as an answer of the engine has it: without its metadata, which lies with the documents. */
+/** An edge as an answer of the engine has it. */
 export interface NativeEdge {
   source: string;
   target: string;
   type: string;
   weight: number;
   created_ms: number;
+  updated_ms: number;
+  /** A JSON object as text; absent without any. */
+  metadata?: string;
 }
 
 export interface NativeGraphNode {

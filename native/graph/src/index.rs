@@ -11,7 +11,7 @@ use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
-use sundew_base::part::edges::{Edge, read_edges};
+use sundew_base::part::edges::read_edges;
 use sundew_base::part::{PartBody, PartForm, part_id_of};
 use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
@@ -19,7 +19,7 @@ use sundew_base::written_checkpoint::WrittenCheckpoint;
 use crate::durable::DurableGraph;
 use crate::options::GraphOptions;
 use crate::segment::Segment;
-use crate::segment_build::{NewEdge, Rows};
+use crate::segment_build::{NewRows, merged};
 use crate::snapshot::{LiveSegment, Snapshot};
 
 /// Segments of like size that are merged into one.
@@ -28,6 +28,9 @@ const MERGED_TOGETHER: usize = 4;
 const COMMIT_MERGE_EDGES_MAX: usize = 1_000_000;
 /// A commit that leaves more segments than this merges whatever their size.
 const SEGMENTS_MAX: usize = 24;
+/// An index at rest is merged into one segment when this many times the edges of the others are more than the largest has:
+/// a search is fastest over one segment, and keys are then kept once.
+const REST_RATIO: usize = 8;
 
 pub struct GraphIndex {
     options: GraphOptions,
@@ -112,43 +115,63 @@ impl GraphIndex {
 
     /// The rows of a commit as a segment; none without rows.
     fn segment_of(id: u64, pending: &BTreeMap<u32, Option<PendingRow>>) -> Result<Option<Segment>, EngineError> {
-        let mut rows = Rows::default();
+        let mut rows = NewRows::default();
         for (ordinal, row) in pending {
             let Some(row) = row else { continue };
-            let edges = read_edges(&row.payload)?;
-            let edges = edges.into_iter().map(|edge| new_edge(edge, row.sequence));
-            rows.push(*ordinal, &row.key, edges);
+            rows.push(*ordinal, &row.key, row.sequence, &read_edges(&row.payload)?);
         }
         if rows.is_empty() { Ok(None) } else { rows.build(id).map(Some) }
     }
 
-    fn merge(writing: &mut GraphWriter, segments: &mut Vec<LiveSegment>, edges_max: usize) -> Result<(), EngineError> {
-        segments.retain(|live| live.live_rows() > 0);
+    fn merge_after_commit(writing: &mut GraphWriter, segments: &mut Vec<LiveSegment>) -> Result<(), EngineError> {
         loop {
-            let edges_max = if segments.len() > SEGMENTS_MAX { usize::MAX } else { edges_max };
-            segments.sort_by_key(|live| live.live_edges + live.live_rows());
+            drop_empty_and_sort(segments);
+            let edges_max = if segments.len() > SEGMENTS_MAX { usize::MAX } else { COMMIT_MERGE_EDGES_MAX };
             let count = mergeable(segments);
             let edges: usize = segments[..count].iter().map(|live| live.live_edges).sum();
             if count == 0 || edges > edges_max {
                 return Ok(());
             }
-            writing.last_id += 1;
-            let mut rows = Rows::default();
-            segments[..count].iter().for_each(|live| rows.push_live(live));
-            let merged = rows.build(writing.last_id)?;
-            segments.splice(..count, [LiveSegment::new(merged, Default::default())]);
+            writing.merge_smallest(segments, count)?;
         }
     }
+
+    fn merge_at_rest(writing: &mut GraphWriter, segments: &mut Vec<LiveSegment>) -> Result<(), EngineError> {
+        drop_empty_and_sort(segments);
+        let Some((largest, others)) = segments.split_last() else { return Ok(()) };
+        let rest: usize = others.iter().map(size_of_segment).sum();
+        let is_hollow = largest.dead.len() * REST_RATIO > largest.segment.counts().rows;
+        let count =
+            if is_hollow || rest * REST_RATIO > size_of_segment(largest) { segments.len() } else { others.len() };
+        if count > 1 || is_hollow { writing.merge_smallest(segments, count) } else { Ok(()) }
+    }
+}
+
+impl GraphWriter {
+    fn merge_smallest(&mut self, segments: &mut Vec<LiveSegment>, count: usize) -> Result<(), EngineError> {
+        self.last_id += 1;
+        let one = merged(self.last_id, &segments[..count])?;
+        segments.splice(..count, [LiveSegment::new(one, Default::default())]);
+        Ok(())
+    }
+}
+
+fn size_of_segment(live: &LiveSegment) -> usize {
+    live.live_edges + live.live_rows()
+}
+
+fn drop_empty_and_sort(segments: &mut Vec<LiveSegment>) {
+    segments.retain(|live| live.live_rows() > 0);
+    segments.sort_by_key(size_of_segment);
 }
 
 /// How many of the smallest segments are to be merged: those of like size, once there are enough of them, or the smallest
 /// where most of it has left.
 fn mergeable(segments: &[LiveSegment]) -> usize {
-    let size = |live: &LiveSegment| live.live_edges + live.live_rows();
     let mut sum = 0;
     let alike = segments.iter().take_while(|live| {
-        let is_alike = sum == 0 || size(live) <= sum * 2;
-        sum += size(live);
+        let is_alike = sum == 0 || size_of_segment(live) <= sum * 2;
+        sum += size_of_segment(live);
         is_alike
     });
     let count = alike.count();
@@ -162,11 +185,6 @@ fn mergeable(segments: &[LiveSegment]) -> usize {
 fn pending_row(row: &Row, payload: &[u8]) -> Result<PendingRow, String> {
     read_edges(payload).map_err(|error| error.message)?;
     Ok(PendingRow { key: row.key.to_owned(), sequence: row.sequence, payload: payload.to_vec() })
-}
-
-fn new_edge<'a>(edge: Edge<'a>, part_sequence: u64) -> NewEdge<'a> {
-    let Edge { edge_type, target, weight, created_ms, since, .. } = edge;
-    NewEdge { edge_type, target, weight, created_ms, since: if since == 0 { part_sequence } else { since } }
 }
 
 impl DerivedIndex for GraphIndex {
@@ -196,14 +214,11 @@ impl DerivedIndex for GraphIndex {
         let pending = mem::take(&mut writing.pending);
         let mut segments = self.snapshot().segments.clone();
         if !pending.is_empty() {
-            for ordinal in pending.keys() {
-                // The edges of a document are alive in one segment at most.
-                let _ = segments.iter_mut().any(|live| live.kill(*ordinal));
-            }
+            segments.iter_mut().for_each(|live| live.kill(pending.keys().copied()));
             writing.last_id += 1;
             let added = Self::segment_of(writing.last_id, &pending)?;
             segments.extend(added.map(|segment| LiveSegment::new(segment, Default::default())));
-            Self::merge(&mut writing, &mut segments, COMMIT_MERGE_EDGES_MAX)?;
+            Self::merge_after_commit(&mut writing, &mut segments)?;
         }
         let snapshot = Snapshot { sequence, segments, skipped_count: writing.skipped_count };
         let doc_count = snapshot.live_rows();
@@ -237,8 +252,9 @@ impl DerivedIndex for GraphIndex {
         let mut writing = self.writing();
         let snapshot = self.snapshot();
         let mut segments = snapshot.segments.clone();
-        Self::merge(&mut writing, &mut segments, usize::MAX)?;
-        if segments.len() != snapshot.segments.len() {
+        let last_id = writing.last_id;
+        Self::merge_at_rest(&mut writing, &mut segments)?;
+        if writing.last_id != last_id || segments.len() != snapshot.segments.len() {
             self.publish(Snapshot { segments, ..Snapshot::clone(&snapshot) });
         }
         Ok(())

@@ -9,6 +9,7 @@ mod options;
 pub mod search;
 mod segment;
 mod segment_build;
+mod segment_writer;
 mod snapshot;
 
 pub use index::GraphIndex;

@@ -1,13 +1,14 @@
 //! An immutable piece of a graph index: the edges of some documents, by source and by target.
 //!
 //! ```text
-//! header, twelve u32: format, rows, nodes, edges, types, slots, key bytes, type bytes, flags, and three zeros
+//! header, twelve u32: format, rows, nodes, edges, types, slots, key bytes, type bytes, metadata bytes, flags, two zeros
 //! sections, each padded to a multiple of eight bytes:
 //!   ordinals u32[rows] ascending; row nodes u32[rows]; row starts u32[rows + 1] (edges)
-//!   row created ms i64[rows]; row since u64[rows]
-//!   edge targets u32[edges]; edge types u32[edges], u16 where flag 1 is set
-//!   edge weights f32[edges] where flag 2 is set, otherwise 1; edge created ms i64[edges] and edge since u64[edges] where
-//!   flag 4 is set, otherwise those of the row
+//!   row created ms i64[rows]; row updated ms i64[rows]; row since u64[rows]
+//!   edge targets u32[edges]; edge types u8[edges], u16 for more than 256 types, u32 for more than 65,536, none for one
+//!   edge weights f32[edges] where flag 1 is set, otherwise 1
+//!   edge created ms, updated ms and since, u64[edges] each, where flag 2 is set, otherwise those of the row
+//!   metadata starts u32[edges + 1] where there is metadata; metadata
 //!   node rows u32[nodes] (row + 1, or 0); in starts u32[nodes + 1]; in rows u32[edges]; in edges u32[edges]
 //!   key starts u32[nodes + 1]; keys; slots u32[slots] (node + 1, or 0); type starts u32[types + 1]; types
 //! ```
@@ -15,6 +16,7 @@
 //! Nodes are numbered in the order of their keys, sources and targets alike. Slots are a hash table of keys with linear
 //! probing. The edges of a row lie in the order of types and targets.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use sundew_base::error::{EngineError, damaged};
@@ -22,13 +24,12 @@ use sundew_vector::plain_bytes::{PlainBytes, PlainNumber};
 
 use crate::key_hash::hash_key;
 
-pub const SEGMENT_FORMAT: u32 = 1;
+pub const SEGMENT_FORMAT: u32 = 2;
 pub const HEADER_WORDS: usize = 12;
-pub const NARROW_TYPES: u32 = 1;
-pub const HAS_WEIGHTS: u32 = 2;
-pub const HAS_EDGE_TIMES: u32 = 4;
+pub const HAS_WEIGHTS: u32 = 1;
+pub const HAS_EDGE_TIMES: u32 = 2;
 
-/// Edges, nodes and bytes of keys of a segment are counted in 32 bits.
+/// Edges, nodes and bytes of keys and metadata of a segment are counted in 32 bits.
 pub const COUNT_MAX: usize = u32::MAX as usize - 1;
 
 pub struct Segment {
@@ -48,7 +49,20 @@ pub struct Counts {
     pub slots: usize,
     pub key_bytes: usize,
     pub type_bytes: usize,
+    pub metadata_bytes: usize,
     pub flags: u32,
+}
+
+impl Counts {
+    /// Bytes of the type of an edge.
+    pub fn type_width(&self) -> usize {
+        match self.types {
+            0 | 1 => 0,
+            2..=0x100 => 1,
+            0x101..=0x1_0000 => 2,
+            _ => 4,
+        }
+    }
 }
 
 /// Where each section begins.
@@ -58,12 +72,16 @@ struct Offsets {
     row_nodes: usize,
     row_starts: usize,
     row_created: usize,
+    row_updated: usize,
     row_since: usize,
     targets: usize,
     edge_types: usize,
     weights: usize,
     edge_created: usize,
+    edge_updated: usize,
     edge_since: usize,
+    metadata_starts: usize,
+    metadata: usize,
     node_rows: usize,
     in_starts: usize,
     in_rows: usize,
@@ -78,7 +96,7 @@ struct Offsets {
 
 impl Offsets {
     fn of(counts: &Counts) -> Self {
-        let Counts { rows, nodes, edges, types, slots, key_bytes, type_bytes, flags } = *counts;
+        let Counts { rows, nodes, edges, types, slots, key_bytes, type_bytes, metadata_bytes, flags } = *counts;
         let mut end = (HEADER_WORDS * 4).next_multiple_of(8);
         let mut section = |bytes: usize| {
             let start = end;
@@ -91,12 +109,16 @@ impl Offsets {
             row_nodes: section(rows * 4),
             row_starts: section((rows + 1) * 4),
             row_created: section(rows * 8),
+            row_updated: section(rows * 8),
             row_since: section(rows * 8),
             targets: section(edges * 4),
-            edge_types: section(edges * if flags & NARROW_TYPES != 0 { 2 } else { 4 }),
+            edge_types: section(edges * counts.type_width()),
             weights: section(if flags & HAS_WEIGHTS != 0 { edges * 4 } else { 0 }),
             edge_created: section(times),
+            edge_updated: section(times),
             edge_since: section(times),
+            metadata_starts: section(if metadata_bytes == 0 { 0 } else { (edges + 1) * 4 }),
+            metadata: section(metadata_bytes),
             node_rows: section(nodes * 4),
             in_starts: section((nodes + 1) * 4),
             in_rows: section(edges * 4),
@@ -111,16 +133,6 @@ impl Offsets {
         at.end = end;
         at
     }
-}
-
-/// What is known of an edge without its ends.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EdgeFacts {
-    pub edge_type: u32,
-    pub weight: f32,
-    pub created_ms: i64,
-    /// Sequence of its range from which on it is there.
-    pub since: u64,
 }
 
 impl Segment {
@@ -140,7 +152,8 @@ impl Segment {
             slots: count(5),
             key_bytes: count(6),
             type_bytes: count(7),
-            flags: header[8],
+            metadata_bytes: count(8),
+            flags: header[9],
         };
         let at = Offsets::of(&counts);
         if at.end != bytes.bytes().len() || !counts.slots.is_power_of_two() || counts.slots <= counts.nodes {
@@ -166,104 +179,199 @@ impl Segment {
         self.bytes.numbers(at, count).unwrap_or_default()
     }
 
-    pub fn ordinals(&self) -> &[u32] {
-        self.section(self.at.ordinals, self.counts.rows)
-    }
-
-    /// The row of a document.
-    pub fn row_of_ordinal(&self, ordinal: u32) -> Option<usize> {
-        self.ordinals().binary_search(&ordinal).ok()
-    }
-
-    /// Node of the document of each row.
-    pub fn row_nodes(&self) -> &[u32] {
-        self.section(self.at.row_nodes, self.counts.rows)
-    }
-
-    /// The edges of a row.
-    pub fn row_edges(&self, row: usize) -> std::ops::Range<usize> {
-        let starts: &[u32] = self.section(self.at.row_starts, self.counts.rows + 1);
-        starts[row] as usize..starts[row + 1] as usize
-    }
-
-    pub fn targets(&self) -> &[u32] {
-        self.section(self.at.targets, self.counts.edges)
-    }
-
-    /// Of an edge of this row.
-    pub fn facts(&self, row: usize, edge: usize) -> EdgeFacts {
-        let Counts { rows, edges, flags, .. } = self.counts;
-        let edge_type = if flags & NARROW_TYPES != 0 {
-            u32::from(self.section::<u16>(self.at.edge_types, edges)[edge])
-        } else {
-            self.section::<u32>(self.at.edge_types, edges)[edge]
+    pub fn columns(&self) -> Columns<'_> {
+        let Counts { rows, nodes, edges, types, slots, key_bytes, type_bytes, metadata_bytes, flags } = self.counts;
+        let at = &self.at;
+        let edge_types = match self.counts.type_width() {
+            0 => EdgeTypes::One,
+            1 => EdgeTypes::Bytes(self.section(at.edge_types, edges)),
+            2 => EdgeTypes::Narrow(self.section(at.edge_types, edges)),
+            _ => EdgeTypes::Wide(self.section(at.edge_types, edges)),
         };
-        let weight = if flags & HAS_WEIGHTS != 0 { self.section::<f32>(self.at.weights, edges)[edge] } else { 1.0 };
-        let (created, since) = if flags & HAS_EDGE_TIMES != 0 {
-            (
-                self.section::<u64>(self.at.edge_created, edges)[edge],
-                self.section::<u64>(self.at.edge_since, edges)[edge],
-            )
-        } else {
-            (self.section::<u64>(self.at.row_created, rows)[row], self.section::<u64>(self.at.row_since, rows)[row])
-        };
-        EdgeFacts { edge_type, weight, created_ms: created as i64, since }
+        let times = if flags & HAS_EDGE_TIMES != 0 { edges } else { 0 };
+        Columns {
+            ordinals: self.section(at.ordinals, rows),
+            row_nodes: self.section(at.row_nodes, rows),
+            row_starts: self.section(at.row_starts, rows + 1),
+            row_created: self.section(at.row_created, rows),
+            row_updated: self.section(at.row_updated, rows),
+            row_since: self.section(at.row_since, rows),
+            targets: self.section(at.targets, edges),
+            edge_types,
+            weights: self.section(at.weights, if flags & HAS_WEIGHTS != 0 { edges } else { 0 }),
+            edge_created: self.section(at.edge_created, times),
+            edge_updated: self.section(at.edge_updated, times),
+            edge_since: self.section(at.edge_since, times),
+            metadata_starts: self.section(at.metadata_starts, if metadata_bytes == 0 { 0 } else { edges + 1 }),
+            metadata: self.section(at.metadata, metadata_bytes),
+            node_rows: self.section(at.node_rows, nodes),
+            in_starts: self.section(at.in_starts, nodes + 1),
+            in_rows: self.section(at.in_rows, edges),
+            in_edges: self.section(at.in_edges, edges),
+            key_starts: self.section(at.key_starts, nodes + 1),
+            keys: self.section(at.keys, key_bytes),
+            slots: self.section(at.slots, slots),
+            type_starts: self.section(at.type_starts, types + 1),
+            types: self.section(at.types, type_bytes),
+        }
     }
 
     /// When the first of its edges was created, milliseconds since 1970.
     pub fn oldest_ms(&self) -> i64 {
         *self.oldest_ms.get_or_init(|| {
-            let Counts { rows, edges, flags, .. } = self.counts;
-            let times: &[u64] = match flags & HAS_EDGE_TIMES {
-                0 => self.section(self.at.row_created, rows),
-                _ => self.section(self.at.edge_created, edges),
-            };
+            let columns = self.columns();
+            let times = if columns.edge_created.is_empty() { columns.row_created } else { columns.edge_created };
             times.iter().map(|time| *time as i64).min().unwrap_or(i64::MAX)
         })
     }
+}
+
+#[derive(Clone, Copy)]
+enum EdgeTypes<'a> {
+    One,
+    Bytes(&'a [u8]),
+    Narrow(&'a [u16]),
+    Wide(&'a [u32]),
+}
+
+/// The sections of a segment. Columns that say nothing are empty.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    pub ordinals: &'a [u32],
+    /// Node of the document of each row.
+    pub row_nodes: &'a [u32],
+    row_starts: &'a [u32],
+    row_created: &'a [u64],
+    row_updated: &'a [u64],
+    row_since: &'a [u64],
+    pub targets: &'a [u32],
+    edge_types: EdgeTypes<'a>,
+    weights: &'a [f32],
+    edge_created: &'a [u64],
+    edge_updated: &'a [u64],
+    edge_since: &'a [u64],
+    metadata_starts: &'a [u32],
+    metadata: &'a [u8],
+    node_rows: &'a [u32],
+    in_starts: &'a [u32],
+    in_rows: &'a [u32],
+    in_edges: &'a [u32],
+    key_starts: &'a [u32],
+    keys: &'a [u8],
+    slots: &'a [u32],
+    type_starts: &'a [u32],
+    types: &'a [u8],
+}
+
+impl<'a> Columns<'a> {
+    pub fn node_count(&self) -> u32 {
+        self.node_rows.len() as u32
+    }
+
+    pub fn type_count(&self) -> u32 {
+        self.type_starts.len() as u32 - 1
+    }
+
+    /// The row of a document.
+    pub fn row_of_ordinal(&self, ordinal: u32) -> Option<usize> {
+        self.ordinals.binary_search(&ordinal).ok()
+    }
+
+    /// The edges of a row.
+    #[inline]
+    pub fn row_edges(&self, row: usize) -> Range<usize> {
+        self.row_starts[row] as usize..self.row_starts[row + 1] as usize
+    }
+
+    #[inline]
+    pub fn edge_type(&self, edge: usize) -> u32 {
+        match self.edge_types {
+            EdgeTypes::One => 0,
+            EdgeTypes::Bytes(types) => u32::from(types[edge]),
+            EdgeTypes::Narrow(types) => u32::from(types[edge]),
+            EdgeTypes::Wide(types) => types[edge],
+        }
+    }
+
+    #[inline]
+    pub fn weight(&self, edge: usize) -> f32 {
+        self.weights.get(edge).copied().unwrap_or(1.0)
+    }
+
+    /// Milliseconds since 1970, of an edge of this row.
+    #[inline]
+    pub fn created_ms(&self, row: usize, edge: usize) -> i64 {
+        self.edge_created.get(edge).copied().unwrap_or_else(|| self.row_created[row]) as i64
+    }
+
+    pub fn updated_ms(&self, row: usize, edge: usize) -> i64 {
+        self.edge_updated.get(edge).copied().unwrap_or_else(|| self.row_updated[row]) as i64
+    }
+
+    /// Sequence of its range from which on the edge is there.
+    pub fn since(&self, row: usize, edge: usize) -> u64 {
+        self.edge_since.get(edge).copied().unwrap_or_else(|| self.row_since[row])
+    }
+
+    /// A JSON object, or nothing.
+    pub fn metadata(&self, edge: usize) -> &'a str {
+        if self.metadata_starts.is_empty() { "" } else { text_of(self.metadata, self.metadata_starts, edge) }
+    }
 
     /// The row of the document that a node is, when it has edges here.
+    #[inline]
     pub fn row_of_node(&self, node: u32) -> Option<usize> {
-        let rows: &[u32] = self.section(self.at.node_rows, self.counts.nodes);
-        (rows[node as usize] as usize).checked_sub(1)
+        (self.node_rows[node as usize] as usize).checked_sub(1)
     }
 
     /// The edges that lead to a node: row and edge.
-    pub fn edges_into(&self, node: u32) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let starts: &[u32] = self.section(self.at.in_starts, self.counts.nodes + 1);
-        let range = starts[node as usize] as usize..starts[node as usize + 1] as usize;
-        let rows: &[u32] = self.section(self.at.in_rows, self.counts.edges);
-        let edges: &[u32] = self.section(self.at.in_edges, self.counts.edges);
-        rows[range.clone()].iter().zip(&edges[range]).map(|(row, edge)| (*row as usize, *edge as usize))
+    pub fn edges_into(&self, node: u32) -> impl Iterator<Item = (usize, usize)> + use<'a> {
+        let range = self.in_starts[node as usize] as usize..self.in_starts[node as usize + 1] as usize;
+        self.in_rows[range.clone()].iter().zip(&self.in_edges[range]).map(|(row, edge)| (*row as usize, *edge as usize))
     }
 
-    pub fn key(&self, node: u32) -> &str {
-        let starts: &[u32] = self.section(self.at.key_starts, self.counts.nodes + 1);
-        let keys: &[u8] = self.section(self.at.keys, self.counts.key_bytes);
-        text_of(keys, starts, node as usize)
+    pub fn key(&self, node: u32) -> &'a str {
+        text_of(self.keys, self.key_starts, node as usize)
     }
 
-    /// The node of a key.
-    pub fn node_of(&self, key: &str) -> Option<u32> {
-        let slots: &[u32] = self.section(self.at.slots, self.counts.slots);
-        let mask = slots.len() - 1;
-        let mut at = hash_key(key.as_bytes()) as usize & mask;
+    /// The node of a key, whose `hash_key` is at hand.
+    pub fn node_of(&self, key: &str, hash: u64) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
         loop {
-            let node = slots[at].checked_sub(1)?;
-            if self.key(node) == key {
+            let node = self.slots[at].checked_sub(1)?;
+            let range = self.key_starts[node as usize] as usize..self.key_starts[node as usize + 1] as usize;
+            if self.keys[range] == *key.as_bytes() {
                 return Some(node);
             }
             at = (at + 1) & mask;
         }
     }
 
-    pub fn type_name(&self, edge_type: u32) -> &str {
-        let starts: &[u32] = self.section(self.at.type_starts, self.counts.types + 1);
-        text_of(self.section(self.at.types, self.counts.type_bytes), starts, edge_type as usize)
+    pub fn node_of_key(&self, key: &str) -> Option<u32> {
+        self.node_of(key, hash_key(key.as_bytes()))
     }
 
-    pub fn type_names(&self) -> impl Iterator<Item = &str> {
-        (0..self.counts.types as u32).map(|edge_type| self.type_name(edge_type))
+    /// The first node whose key is greater.
+    pub fn node_behind(&self, key: &str) -> u32 {
+        let (mut from, mut end) = (0, self.node_count());
+        while from < end {
+            let middle = from + (end - from) / 2;
+            if self.key(middle) <= key {
+                from = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        from
+    }
+
+    pub fn type_name(&self, edge_type: u32) -> &'a str {
+        text_of(self.types, self.type_starts, edge_type as usize)
+    }
+
+    pub fn type_names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        (0..self.type_count()).map(|edge_type| self.type_name(edge_type))
     }
 }
 

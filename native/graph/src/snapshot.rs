@@ -17,7 +17,8 @@ pub struct LiveSegment {
 
 impl LiveSegment {
     pub fn new(segment: Segment, dead: BitSet) -> Self {
-        let edges = |row: u32| segment.row_edges(row as usize).len();
+        let columns = segment.columns();
+        let edges = |row: u32| columns.row_edges(row as usize).len();
         let live_edges = segment.counts().edges - dead.iter().map(edges).sum::<usize>();
         Self { segment: Arc::new(segment), dead: Arc::new(dead), live_edges }
     }
@@ -30,15 +31,16 @@ impl LiveSegment {
         !self.dead.contains(row as u32)
     }
 
-    /// The row of the document dies, if it is here and alive.
-    pub fn kill(&mut self, ordinal: u32) -> bool {
-        match self.segment.row_of_ordinal(ordinal) {
-            Some(row) if self.is_live(row) => {
+    /// The rows of these documents die, as far as they are here and alive. The ordinals ascend.
+    pub fn kill(&mut self, ordinals: impl Iterator<Item = u32>) {
+        let columns = self.segment.columns();
+        let (Some(first), Some(last)) = (columns.ordinals.first(), columns.ordinals.last()) else { return };
+        for ordinal in ordinals.skip_while(|ordinal| ordinal < first).take_while(|ordinal| ordinal <= last) {
+            let Some(row) = columns.row_of_ordinal(ordinal) else { continue };
+            if !self.dead.contains(row as u32) {
                 Arc::make_mut(&mut self.dead).insert(row as u32);
-                self.live_edges -= self.segment.row_edges(row).len();
-                true
+                self.live_edges -= columns.row_edges(row).len();
             }
-            _ => false,
         }
     }
 }

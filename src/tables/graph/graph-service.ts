@@ -16,7 +16,7 @@ import type { TableLookup } from '../table-lookup.ts';
 import { matchPattern, type ShownMatch } from './match-pattern.ts';
 import { type GraphSearchRequest, OpenGraph, type PartialReason } from './open-graph.ts';
 import { SearchedGraph, type ShownNode } from './searched-graph.ts';
-import type { ShownEdge } from './stored-edges.ts';
+import { type ShownEdge, shownEdges } from './shown-edge.ts';
 
 /** A path of an answer. */
 interface ShownPath {
@@ -79,7 +79,7 @@ export class GraphService {
       const found = answer.edges ?? [];
       const last = found.at(-1);
       const next = found.length === limit && last ? placeText(last, key, direction) : undefined;
-      const edges = searched.shownEdges(found);
+      const edges = shownEdges(found);
       const head = { edges, count: edges.length, total: answer.total, ...(next === undefined ? {} : { next }) };
       return { ...head, ...partial };
     });
@@ -121,7 +121,7 @@ export class GraphService {
     const search = { paths: { max_depth, weight_mode, k } };
     const request = { search, starts, targets, ...edges };
     const { answer, partial } = await searched.search(() => request, nodeFilter);
-    const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: searched.shownEdges(path.edges) }));
+    const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: shownEdges(path.edges) }));
     return { paths, ...partial };
   }
 

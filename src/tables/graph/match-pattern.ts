@@ -1,7 +1,7 @@
 import type { NativeGraphSearch } from '../../engine/native-graph.ts';
 import type { PatternRequest } from '../../query/request/graph/pattern-request.ts';
 import type { Decider, Partial, SearchedGraph, ShownNode } from './searched-graph.ts';
-import type { ShownEdge } from './stored-edges.ts';
+import { type ShownEdge, shownEdges } from './shown-edge.ts';
 
 /** Nodes that stand to each other as a pattern says. */
 export interface ShownMatch {
@@ -41,7 +41,7 @@ export async function matchPattern(
       if (alias === undefined || !node || !returned.has(alias) || alias in bindings) continue;
       bindings[alias] = searched.shownNode(node, documents);
     }
-    return { bindings, ...(options.include_paths ? { path: searched.shownEdges(path) } : {}) };
+    return { bindings, ...(options.include_paths ? { path: shownEdges(path ?? []) } : {}) };
   });
   return { matches, total: answer.total, ...partial };
 }

@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeEdge, NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
+import type { NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,7 +10,7 @@ import { type Projection, shownDocument } from '../../query/request/projection/p
 import type { Table } from '../table.ts';
 import { intervalOf } from '../writes/frame-split.ts';
 import type { GraphSearchRequest, OpenGraph, PartialReason } from './open-graph.ts';
-import { type ShownEdge, StoredEdges } from './stored-edges.ts';
+import { type ShownEdge, shownEdges } from './shown-edge.ts';
 import { Visibility } from './visibility.ts';
 
 /** A node of an answer. */
@@ -122,11 +122,6 @@ export class SearchedGraph {
     return keys.filter((key) => visibility.isShown(key));
   }
 
-  shownEdges(edges: readonly NativeEdge[] = []): ShownEdge[] {
-    const stored = new StoredEdges(this.table, this.ranges, this.#graph.definition.partId);
-    return edges.map((edge) => stored.show(edge));
-  }
-
   shownNode(node: NativeGraphNode, projection: Projection | undefined): ShownNode {
     const { key, depth, distance, path, path_edges, edges } = node;
     const document = projection && this.#documentOf(key, projection);
@@ -135,8 +130,8 @@ export class SearchedGraph {
       depth,
       distance,
       ...(path ? { path } : {}),
-      ...(path_edges ? { path_edges: this.shownEdges(path_edges) } : {}),
-      ...(edges ? { edges: this.shownEdges(edges) } : {}),
+      ...(path_edges ? { path_edges: shownEdges(path_edges) } : {}),
+      ...(edges ? { edges: shownEdges(edges) } : {}),
       ...(document === undefined ? {} : { document }),
     };
   }

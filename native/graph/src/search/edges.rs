@@ -1,6 +1,6 @@
 //! The edges of one node, and what is true of all edges.
 
-use std::collections::BinaryHeap;
+use std::cmp::Ordering;
 
 use sundew_base::bit_set::BitSet;
 
@@ -18,23 +18,33 @@ pub fn page<'a>(
     let start = view.node_of_key(start);
     let mut steps = Vec::new();
     view.expand(start, &mut steps);
-    let place = |view: &GraphView<'_>, step: &Step| {
-        EdgeCursor(!step.forward, view.type_name(step.edge_type).to_owned(), view.key(step.node).to_owned())
-    };
-    // The greatest of those kept is on top, and leaves for a smaller one: a hub costs no more memory than a page.
-    let mut kept: BinaryHeap<(EdgeCursor, usize)> = BinaryHeap::new();
-    for (at, step) in steps.iter().enumerate() {
-        let key = place(view, step);
-        if after.is_some_and(|after| key <= *after) {
-            continue;
-        }
-        kept.push((key, at));
-        if kept.len() > limit {
-            kept.pop();
-        }
+    let total = steps.len() as u64;
+    if let Some(after) = after {
+        let first_behind = view.first_behind(&after.2);
+        steps.retain(|step| is_behind(view, step, after, first_behind));
     }
-    let edges = kept.into_sorted_vec().into_iter().map(|(_, at)| view.edge_of(start, &steps[at])).collect();
-    GraphAnswer { edges, total: steps.len() as u64, ..GraphAnswer::default() }
+    let compare = |left: &Step, right: &Step| {
+        let of = |step: &Step| (!step.forward, step.edge_type);
+        of(left).cmp(&of(right)).then_with(|| view.compare(left.node, right.node))
+    };
+    // Of a hub only the page is sorted.
+    if steps.len() > limit {
+        steps.select_nth_unstable_by(limit, compare);
+        steps.truncate(limit);
+    }
+    steps.sort_unstable_by(compare);
+    let edges = steps.iter().map(|step| view.edge_of(start, step)).collect();
+    GraphAnswer { edges, total, ..GraphAnswer::default() }
+}
+
+fn is_behind(view: &GraphView<'_>, step: &Step, after: &EdgeCursor, first_behind: u32) -> bool {
+    let EdgeCursor(leads_in, edge_type, key) = after;
+    let order = (!step.forward).cmp(leads_in).then_with(|| view.type_name(step.edge_type).cmp(edge_type));
+    match order {
+        Ordering::Less => false,
+        Ordering::Equal => view.is_behind(step.node, key, first_behind),
+        Ordering::Greater => true,
+    }
 }
 
 /// Edges that are there, and the nodes at their ends.

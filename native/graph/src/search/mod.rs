@@ -1,7 +1,10 @@
 //! Searches over the graph indexes of all ranges of a table. An answer depends on the edges alone: neither on how documents
 //! are spread over ranges, nor on the segments that their edges lie in.
 
+mod cheapest_path;
 mod edges;
+mod fewest_hops;
+mod path;
 mod paths;
 mod pattern;
 mod request;
@@ -13,8 +16,8 @@ use std::sync::Arc;
 use sundew_base::error::EngineError;
 
 pub use request::{
-    Direction, GraphAnswer, GraphRequest, PatternEdge, PatternElement, PatternOptions, RemovedTargets, Search,
-    WeightMode,
+    Direction, FoundPath, GraphAnswer, GraphRequest, PatternEdge, PatternElement, PatternOptions, RemovedTargets,
+    Search, WeightMode,
 };
 
 use crate::index::GraphIndex;
@@ -45,7 +48,7 @@ pub fn search(
     }
     answer.partial = view.partial();
     if request.reports_nodes {
-        answer.touched = view.node_keys().map(str::to_owned).collect();
+        answer.touched = view.met_keys().map(str::to_owned).collect();
     }
     Ok(answer)
 }

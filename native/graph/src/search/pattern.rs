@@ -57,7 +57,7 @@ struct Matcher<'v, 'a> {
 /// Matches by the key of the first node, then for each element by hops and key.
 pub fn matches<'a>(view: &mut GraphView<'a>, request: &'a GraphRequest, options: &'a PatternOptions) -> GraphAnswer {
     let mut starts: Vec<u32> = request.starts.iter().map(|key| view.node_of_key(key)).collect();
-    starts.sort_unstable_by_key(|node| view.key(*node));
+    starts.sort_unstable_by(|left, right| view.compare(*left, *right));
     starts.dedup();
     starts.retain(|node| !view.is_hidden(*node));
     let element = |asked: &'a PatternElement| Element {
@@ -179,7 +179,7 @@ impl Matcher<'_, '_> {
 
 impl Expansion {
     fn of(view: &mut GraphView<'_>, start: u32, min_hops: u32, max_hops: u32) -> Self {
-        let step = Step { node: start, edge_type: 0, weight: 0.0, created_ms: 0, forward: true };
+        let step = Step { node: start, edge_type: 0, weight: 0.0, forward: true };
         let mut hops = vec![Hop { node: start, hops: 0, from: 0, step, distance: 0.0 }];
         let mut ends = Vec::new();
         if min_hops == 0 {
@@ -200,7 +200,9 @@ impl Expansion {
                     let goes_back = step.node == hops[last.from as usize].node && is_same_edge;
                     step.node == start && !goes_back || !is_on_way(&hops, from, step.node)
                 });
-                steps.sort_unstable_by_key(|step| (view.key(step.node), step.rank()));
+                steps.sort_unstable_by(|left, right| {
+                    view.compare(left.node, right.node).then_with(|| left.rank().cmp(&right.rank()))
+                });
                 steps.dedup_by_key(|step| step.node);
                 for step in &steps {
                     let distance = last.distance + f64::from(step.weight);
@@ -215,7 +217,7 @@ impl Expansion {
                 let mut seen = HashSet::new();
                 let mut found: Vec<u32> = level.clone().map(|at| at as u32).collect();
                 found.retain(|at| seen.insert(hops[*at as usize].node));
-                found.sort_by_key(|at| view.key(hops[*at as usize].node));
+                found.sort_by(|left, right| view.compare(hops[*left as usize].node, hops[*right as usize].node));
                 ends.extend(found);
             }
             if level.is_empty() || view.must_stop() {

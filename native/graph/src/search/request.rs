@@ -181,6 +181,10 @@ pub struct FoundEdge {
     pub edge_type: String,
     pub weight: f32,
     pub created_ms: i64,
+    pub updated_ms: i64,
+    /// A JSON object; empty for none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub metadata: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

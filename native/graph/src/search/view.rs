@@ -1,19 +1,22 @@
 //! The graph as one search sees it: one commit of each range, with what has expired, is removed or hidden left out.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sundew_base::bit_set::BitSet;
+
 use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
-use crate::key_hash::BuildKeyHasher;
+use crate::key_hash::{BuildKeyHasher, hash_key};
+use crate::segment::Columns;
 use crate::snapshot::{LiveSegment, Snapshot};
 
 /// Edges between two looks at the clock.
 const EDGES_BETWEEN_LOOKS: u64 = 4096;
 const ABSENT: u32 = u32::MAX;
-const UNKNOWN: u32 = u32::MAX - 1;
 
 /// One edge as it is followed: from a node at hand to another one.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +26,6 @@ pub struct Step {
     /// Its rank among the names of types.
     pub edge_type: u32,
     pub weight: f32,
-    pub created_ms: i64,
     /// From source to target.
     pub forward: bool,
 }
@@ -47,26 +49,30 @@ pub struct FollowedEdges {
 
 struct SegmentView<'a> {
     live: &'a LiveSegment,
+    columns: Columns<'a>,
     range: usize,
     /// Rank of each of its types among all names; `ABSENT` where the request leaves it out.
     types: Vec<u32>,
-    /// Node of the search for each of its nodes, plus 1.
+    /// Node of the search for each of its nodes, plus 1; empty for the primary segment, where both are the same.
     nodes: Vec<u32>,
 }
 
+/// Nodes are numbers: those of the primary segment, the largest one, and behind them those that it lacks, in the order in
+/// which they are met. So a search over one segment looks no key up but those that it is asked for.
 pub struct GraphView<'a> {
     segments: Vec<SegmentView<'a>>,
     range_segments: Vec<Range<usize>>,
     range_starts: &'a [String],
     type_names: Vec<&'a str>,
-    keys: Vec<&'a str>,
-    /// Of each node, its number in each segment.
-    locals: Vec<u32>,
+    primary: usize,
+    /// Nodes of the primary segment, which are numbered in the order of their keys.
+    primary_nodes: u32,
+    /// Keys of the other nodes.
+    others: Vec<&'a str>,
     by_key: HashMap<&'a str, u32, BuildKeyHasher>,
-    hidden: HashSet<&'a str, BuildKeyHasher>,
-    is_hidden: Vec<bool>,
-    removed: &'a RemovedTargets,
-    removed_of: Vec<Option<&'a [u64]>>,
+    met: BitSet,
+    hidden: BitSet,
+    removed: HashMap<u32, &'a [u64]>,
     direction: Direction,
     min_weight: f32,
     max_weight: f32,
@@ -76,6 +82,8 @@ pub struct GraphView<'a> {
     edges_max: u64,
     nodes_max: u64,
     edges_seen: u64,
+    /// Number of edges at which bounds are compared next.
+    next_look: u64,
     until: Instant,
     is_cancelled: &'a dyn Fn() -> bool,
     was_cancelled: bool,
@@ -89,42 +97,32 @@ impl<'a> GraphView<'a> {
         removed: &'a RemovedTargets,
         is_cancelled: &'a dyn Fn() -> bool,
     ) -> Self {
-        let of_range =
-            |(range, snapshot): (usize, &'a Arc<Snapshot>)| snapshot.segments.iter().map(move |live| (range, live));
-        let lives: Vec<(usize, &LiveSegment)> = snapshots.iter().enumerate().flat_map(of_range).collect();
-        let wanted = |name: &str| request.edge_types.is_empty() || request.edge_types.iter().any(|each| each == name);
-        let mut type_names: Vec<&str> =
-            lives.iter().flat_map(|(_, live)| live.segment.type_names()).filter(|name| wanted(name)).collect();
-        type_names.sort_unstable();
-        type_names.dedup();
-        let rank = |name: &str| type_names.binary_search(&name).map_or(ABSENT, |rank| rank as u32);
-        let segments: Vec<SegmentView<'_>> = lives
-            .iter()
-            .map(|&(range, live)| SegmentView {
-                live,
-                range,
-                types: live.segment.type_names().map(rank).collect(),
-                nodes: vec![0; live.segment.counts().nodes],
-            })
-            .collect();
+        let type_names = type_names(snapshots, request);
+        let mut segments = segment_views(snapshots, &type_names);
+        let size = |segment: &SegmentView<'_>| segment.columns.node_count();
+        let primary = (0..segments.len()).max_by_key(|at| size(&segments[*at])).unwrap_or(0);
+        for at in (0..segments.len()).filter(|at| *at != primary) {
+            segments[at].nodes = vec![0; size(&segments[at]) as usize];
+        }
         let range_segments = (0..snapshots.len())
             .map(|range| {
                 let start = segments.partition_point(|segment| segment.range < range);
                 start..segments.partition_point(|segment| segment.range <= range)
             })
             .collect();
-        Self {
+        let primary_nodes = segments.get(primary).map_or(0, size);
+        let mut view = Self {
             segments,
             range_segments,
             range_starts: &request.range_starts,
             type_names,
-            keys: Vec::new(),
-            locals: Vec::new(),
+            primary,
+            primary_nodes,
+            others: Vec::new(),
             by_key: HashMap::default(),
-            hidden: request.hidden.iter().map(String::as_str).collect(),
-            is_hidden: Vec::new(),
-            removed,
-            removed_of: Vec::new(),
+            met: BitSet::with_room(primary_nodes as usize),
+            hidden: BitSet::default(),
+            removed: HashMap::new(),
             direction: request.direction,
             min_weight: request.min_weight.unwrap_or(f32::NEG_INFINITY),
             max_weight: request.max_weight.unwrap_or(f32::INFINITY),
@@ -133,23 +131,48 @@ impl<'a> GraphView<'a> {
             edges_max: request.edges_max,
             nodes_max: request.nodes_max,
             edges_seen: 0,
+            next_look: 0,
             until: Instant::now() + Duration::from_millis(request.millis_max),
             is_cancelled,
             was_cancelled: false,
             partial: None,
+        };
+        view.set_next_look();
+        for key in &request.hidden {
+            let node = view.number_of(key, hash_key(key.as_bytes()));
+            view.hidden.insert(node);
         }
+        for (key, through) in removed {
+            let node = view.number_of(key, hash_key(key.as_bytes()));
+            view.removed.insert(node, through);
+        }
+        view
     }
 
-    pub fn node_count(&self) -> usize {
-        self.keys.len()
+    /// Nodes are below it, those included that are not met yet.
+    pub fn node_end(&self) -> usize {
+        self.primary_nodes as usize + self.others.len()
     }
 
-    pub fn node_keys(&self) -> impl Iterator<Item = &'a str> + '_ {
-        self.keys.iter().copied()
+    /// Keys of the nodes that were met.
+    pub fn met_keys(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.met.iter().map(|node| self.key(node))
     }
 
     pub fn key(&self, node: u32) -> &'a str {
-        self.keys[node as usize]
+        match node.checked_sub(self.primary_nodes) {
+            None => self.segments[self.primary].columns.key(node),
+            Some(other) => self.others[other as usize],
+        }
+    }
+
+    /// The order of the keys of two nodes.
+    pub fn compare(&self, left: u32, right: u32) -> Ordering {
+        if left < self.primary_nodes && right < self.primary_nodes {
+            left.cmp(&right)
+        } else {
+            self.key(left).cmp(self.key(right))
+        }
     }
 
     pub fn type_name(&self, rank: u32) -> &'a str {
@@ -157,7 +180,11 @@ impl<'a> GraphView<'a> {
     }
 
     pub fn is_hidden(&self, node: u32) -> bool {
-        self.is_hidden[node as usize]
+        self.hidden.contains(node)
+    }
+
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     pub fn was_cancelled(&self) -> bool {
@@ -176,48 +203,41 @@ impl<'a> GraphView<'a> {
 
     /// The node of a key, which may have no edge at all.
     pub fn node_of_key(&mut self, key: &'a str) -> u32 {
-        for segment in 0..self.segments.len() {
-            if let Some(local) = self.segments[segment].live.segment.node_of(key) {
-                return self.node_of_local(segment, local);
-            }
+        let node = self.number_of(key, hash_key(key.as_bytes()));
+        self.meet(node);
+        node
+    }
+
+    fn number_of(&mut self, key: &'a str, hash: u64) -> u32 {
+        let primary = self.segments.get(self.primary);
+        if let Some(node) = primary.and_then(|segment| segment.columns.node_of(key, hash)) {
+            return node;
         }
-        match self.by_key.get(key) {
-            Some(node) => *node,
-            None => {
-                let node = self.add(key);
-                self.by_key.insert(key, node);
-                node
-            }
-        }
+        let next = self.node_end() as u32;
+        *self.by_key.entry(key).or_insert_with(|| {
+            self.others.push(key);
+            next
+        })
     }
 
     fn node_of_local(&mut self, segment: usize, local: u32) -> u32 {
+        if segment == self.primary {
+            return local;
+        }
         if let Some(node) = self.segments[segment].nodes[local as usize].checked_sub(1) {
             return node;
         }
-        let live: &'a LiveSegment = self.segments[segment].live;
-        let key = live.segment.key(local);
-        let known = if self.segments.len() > 1 { self.by_key.get(key).copied() } else { None };
-        let node = known.unwrap_or_else(|| self.add(key));
+        let key = self.segments[segment].columns.key(local);
+        let node = self.number_of(key, hash_key(key.as_bytes()));
         self.segments[segment].nodes[local as usize] = node + 1;
-        self.locals[node as usize * self.segments.len() + segment] = local;
         node
     }
 
-    fn add(&mut self, key: &'a str) -> u32 {
-        let node = self.keys.len() as u32;
-        self.keys.push(key);
-        self.locals.resize(self.locals.len() + self.segments.len(), UNKNOWN);
-        if self.segments.len() != 1 {
-            self.by_key.insert(key, node);
-        }
-        self.is_hidden.push(!self.hidden.is_empty() && self.hidden.contains(key));
-        let removed = self.removed;
-        self.removed_of.push(if removed.is_empty() { None } else { removed.get(key).map(Vec::as_slice) });
-        if self.keys.len() as u64 > self.nodes_max {
+    #[inline]
+    fn meet(&mut self, node: u32) {
+        if self.met.insert(node) && self.met.len() as u64 > self.nodes_max {
             self.stop("nodes");
         }
-        node
     }
 
     /// From now on edges are followed as one step of a pattern says.
@@ -247,73 +267,81 @@ impl<'a> GraphView<'a> {
         self.partial.get_or_insert(bound);
     }
 
-    fn local(&mut self, node: u32, segment: usize) -> Option<u32> {
-        let at = node as usize * self.segments.len() + segment;
-        if self.locals[at] == UNKNOWN {
-            let found = self.segments[segment].live.segment.node_of(self.keys[node as usize]);
-            self.locals[at] = found.unwrap_or(ABSENT);
-            if let Some(local) = found {
-                self.segments[segment].nodes[local as usize] = node + 1;
-            }
+    /// The number of a node in a segment. `hash` is that of its key, once it was needed.
+    fn local(&self, node: u32, segment: usize, hash: &mut Option<u64>) -> Option<u32> {
+        if segment == self.primary {
+            return (node < self.primary_nodes).then_some(node);
         }
-        let local = self.locals[at];
-        if local == ABSENT { None } else { Some(local) }
+        let key = self.key(node);
+        let hash = *hash.get_or_insert_with(|| hash_key(key.as_bytes()));
+        self.segments[segment].columns.node_of(key, hash)
     }
 
-    /// The segments that the edges away from a key may lie in.
-    fn home(&self, key: &str) -> Range<usize> {
+    /// The segments that the edges away from a node may lie in.
+    fn home(&self, node: u32) -> Range<usize> {
+        if let [only] = &*self.range_segments {
+            return only.clone();
+        }
+        let key = self.key(node);
         let range = self.range_starts.partition_point(|start| start.as_str() <= key).saturating_sub(1);
         self.range_segments[range].clone()
     }
 
     /// Replaces `steps` by the edges of a node in the direction of the request, in no particular order.
     pub fn expand(&mut self, node: u32, steps: &mut Vec<Step>) {
+        self.expand_towards(node, self.direction, steps);
+    }
+
+    pub fn expand_towards(&mut self, node: u32, direction: Direction, steps: &mut Vec<Step>) {
         steps.clear();
-        let direction = self.direction;
         if self.is_hidden(node) {
             return;
         }
+        let mut hash = None;
         if direction != Direction::In {
-            for segment in self.home(self.key(node)) {
-                self.expand_out(node, segment, steps);
+            for segment in self.home(node) {
+                if let Some(local) = self.local(node, segment, &mut hash) {
+                    self.expand_out(node, segment, local, steps);
+                }
             }
         }
         if direction != Direction::Out {
+            let with_loops = direction != Direction::Both;
             for segment in 0..self.segments.len() {
-                self.expand_in(node, segment, steps);
+                if let Some(local) = self.local(node, segment, &mut hash) {
+                    self.expand_in(node, segment, local, with_loops, steps);
+                }
             }
         }
     }
 
-    fn expand_out(&mut self, node: u32, segment: usize, steps: &mut Vec<Step>) {
-        let Some(local) = self.local(node, segment) else { return };
-        let live: &'a LiveSegment = self.segments[segment].live;
-        let Some(row) = live.segment.row_of_node(local).filter(|row| live.is_live(*row)) else { return };
+    fn expand_out(&mut self, node: u32, segment: usize, local: u32, steps: &mut Vec<Step>) {
+        let SegmentView { live, columns, .. } = self.segments[segment];
+        let Some(row) = columns.row_of_node(local).filter(|row| live.is_live(*row)) else { return };
         let mut last = None;
-        for edge in live.segment.row_edges(row) {
+        for edge in columns.row_edges(row) {
             if !self.counts_edge() {
                 return;
             }
-            let target = live.segment.targets()[edge];
+            let target = columns.targets[edge];
             let Some(mut step) = self.step(segment, row, edge, true) else { continue };
             // An edge that is declared and follows from a field is one.
             if last == Some((step.edge_type, target)) {
                 continue;
             }
             step.node = self.node_of_local(segment, target);
-            let ends = [node, step.node];
-            if self.is_there(segment, row, edge, ends) && !self.is_hidden(step.node) {
+            self.meet(step.node);
+            if self.is_there(segment, row, edge, [node, step.node]) && !self.is_hidden(step.node) {
                 last = Some((step.edge_type, target));
                 steps.push(step);
             }
         }
     }
 
-    fn expand_in(&mut self, node: u32, segment: usize, steps: &mut Vec<Step>) {
-        let Some(local) = self.local(node, segment) else { return };
-        let live: &'a LiveSegment = self.segments[segment].live;
+    fn expand_in(&mut self, node: u32, segment: usize, local: u32, with_loops: bool, steps: &mut Vec<Step>) {
+        let SegmentView { live, columns, .. } = self.segments[segment];
         let mut last = None;
-        for (row, edge) in live.segment.edges_into(local) {
+        for (row, edge) in columns.edges_into(local) {
             if !self.counts_edge() {
                 return;
             }
@@ -324,13 +352,11 @@ impl<'a> GraphView<'a> {
             if last == Some((step.edge_type, row)) {
                 continue;
             }
-            step.node = self.node_of_local(segment, live.segment.row_nodes()[row]);
-            if !self.is_there(segment, row, edge, [step.node, node]) {
-                continue;
-            }
+            step.node = self.node_of_local(segment, columns.row_nodes[row]);
+            self.meet(step.node);
             // Both ways, an edge of a node to itself was met on the way out.
-            let is_known = step.node == node && self.direction == Direction::Both;
-            if !is_known && !self.is_hidden(step.node) {
+            let is_wanted = with_loops || step.node != node;
+            if is_wanted && self.is_there(segment, row, edge, [step.node, node]) && !self.is_hidden(step.node) {
                 last = Some((step.edge_type, row));
                 steps.push(step);
             }
@@ -338,76 +364,140 @@ impl<'a> GraphView<'a> {
     }
 
     /// An edge that the request asks for and that has not expired; its other end is not known yet.
+    #[inline]
     fn step(&self, segment: usize, row: usize, edge: usize, forward: bool) -> Option<Step> {
-        let SegmentView { live, types, .. } = &self.segments[segment];
-        let facts = live.segment.facts(row, edge);
-        let edge_type = types[facts.edge_type as usize];
+        let SegmentView { columns, types, .. } = &self.segments[segment];
+        let edge_type = types[columns.edge_type(edge) as usize];
+        let weight = columns.weight(edge);
         let passes = edge_type != ABSENT
             && self.followed_types.get(edge_type as usize).is_none_or(|is_followed| *is_followed)
-            && facts.created_ms > self.expired_at_or_before_ms
-            && facts.weight >= self.min_weight
-            && facts.weight <= self.max_weight;
-        let step = Step { node: 0, edge_type, weight: facts.weight, created_ms: facts.created_ms, forward };
-        passes.then_some(step)
+            && weight >= self.min_weight
+            && weight <= self.max_weight
+            && self.is_alive(columns, row, edge);
+        passes.then_some(Step { node: 0, edge_type, weight, forward })
+    }
+
+    #[inline]
+    fn is_alive(&self, columns: &Columns<'_>, row: usize, edge: usize) -> bool {
+        self.expired_at_or_before_ms == i64::MIN || columns.created_ms(row, edge) > self.expired_at_or_before_ms
     }
 
     /// Whether the edge was written after its ends were deleted, if they ever were.
+    #[inline]
     fn is_there(&self, segment: usize, row: usize, edge: usize, ends: [u32; 2]) -> bool {
-        let SegmentView { live, range, .. } = &self.segments[segment];
-        ends.into_iter().filter_map(|node| self.removed_of[node as usize]).all(|through| {
+        if self.removed.is_empty() {
+            return true;
+        }
+        let SegmentView { columns, range, .. } = &self.segments[segment];
+        ends.iter().filter_map(|node| self.removed.get(node)).all(|through| {
             let through = through.get(*range).copied().unwrap_or(0);
-            live.segment.facts(row, edge).since > through
+            columns.since(row, edge) > through
         })
     }
 
     /// Counts one edge that is looked at; false when the search has to end.
+    #[inline]
     pub fn counts_edge(&mut self) -> bool {
         self.edges_seen += 1;
-        if self.edges_seen > self.edges_max {
-            self.stop("edges");
-        } else if self.edges_seen.is_multiple_of(EDGES_BETWEEN_LOOKS) {
-            self.was_cancelled |= (self.is_cancelled)();
-            if Instant::now() >= self.until {
-                self.stop("time");
-            }
+        if self.edges_seen >= self.next_look {
+            self.look_at_bounds();
         }
         !self.must_stop()
+    }
+
+    #[cold]
+    fn look_at_bounds(&mut self) {
+        if self.edges_seen > self.edges_max {
+            self.stop("edges");
+        }
+        self.was_cancelled |= (self.is_cancelled)();
+        if Instant::now() >= self.until {
+            self.stop("time");
+        }
+        self.set_next_look();
+    }
+
+    fn set_next_look(&mut self) {
+        self.next_look = (self.edges_seen + EDGES_BETWEEN_LOOKS).min(self.edges_max.saturating_add(1));
     }
 
     /// The edge of a step from `from`, with its strings.
     pub fn edge_of(&self, from: u32, step: &Step) -> FoundEdge {
         let (source, target) = if step.forward { (from, step.node) } else { (step.node, from) };
+        let stored = self.stored_edge(source, target, step);
         FoundEdge {
             source: self.key(source).to_owned(),
             target: self.key(target).to_owned(),
             edge_type: self.type_name(step.edge_type).to_owned(),
             weight: step.weight,
-            created_ms: step.created_ms,
+            created_ms: stored.map_or(0, |(columns, row, edge)| columns.created_ms(row, edge)),
+            updated_ms: stored.map_or(0, |(columns, row, edge)| columns.updated_ms(row, edge)),
+            metadata: stored.map_or("", |(columns, _, edge)| columns.metadata(edge)).to_owned(),
         }
+    }
+
+    /// Where the edge lies that a step between these nodes stands for. The edges of a row are sorted by type and target.
+    fn stored_edge(&self, source: u32, target: u32, step: &Step) -> Option<(&Columns<'a>, usize, usize)> {
+        let (mut hash, mut target_hash) = (None, None);
+        self.home(source).find_map(|at| {
+            let SegmentView { live, columns, types, .. } = &self.segments[at];
+            let row = self.local(source, at, &mut hash).and_then(|local| columns.row_of_node(local))?;
+            if !live.is_live(row) {
+                return None;
+            }
+            let local_target = self.local(target, at, &mut target_hash)?;
+            let local_type = types.iter().position(|rank| *rank == step.edge_type)? as u32;
+            let wanted = (local_type, local_target);
+            let at_edge = |edge: usize| (columns.edge_type(edge), columns.targets[edge]);
+            let (Range { start: mut from, end }, mut upper) = (columns.row_edges(row), columns.row_edges(row).end);
+            while from < upper {
+                let middle = from + (upper - from) / 2;
+                if at_edge(middle) < wanted { from = middle + 1 } else { upper = middle }
+            }
+            let mut twins = (from..end).take_while(|edge| at_edge(*edge) == wanted);
+            let is_shown = |edge: &usize| {
+                columns.weight(*edge) == step.weight
+                    && self.is_alive(columns, row, *edge)
+                    && self.is_there(at, row, *edge, [source, target])
+            };
+            twins.find(is_shown).map(|edge| (columns, row, edge))
+        })
+    }
+
+    /// Whether the key of a node comes behind `key`, of which `behind_of` was asked.
+    pub fn is_behind(&self, node: u32, key: &str, first_behind: u32) -> bool {
+        if node < self.primary_nodes { node >= first_behind } else { self.key(node) > key }
+    }
+
+    /// The first node of the primary segment whose key is greater.
+    pub fn first_behind(&self, key: &str) -> u32 {
+        self.segments.get(self.primary).map_or(0, |segment| segment.columns.node_behind(key))
     }
 
     /// Calls `visit` for every live edge: source, target, and whether it has expired or leads to a removed target.
     /// `only_gone`: the others may be left out.
     pub fn each_edge(&mut self, only_gone: bool, mut visit: impl FnMut(usize, u32, u32, bool)) {
         for segment in 0..self.segments.len() {
-            let live: &'a LiveSegment = self.segments[segment].live;
+            let SegmentView { live, columns, range, .. } = self.segments[segment];
             if only_gone && self.removed.is_empty() && live.segment.oldest_ms() > self.expired_at_or_before_ms {
                 continue;
             }
-            for row in (0..live.segment.counts().rows).filter(|row| live.is_live(*row)) {
-                let source = self.node_of_local(segment, live.segment.row_nodes()[row]);
+            for row in (0..columns.ordinals.len()).filter(|row| live.is_live(*row)) {
+                let source = self.node_of_local(segment, columns.row_nodes[row]);
+                self.meet(source);
                 let mut last = None;
-                for edge in live.segment.row_edges(row) {
+                for edge in columns.row_edges(row) {
                     if !self.counts_edge() {
                         return;
                     }
-                    let local = live.segment.targets()[edge];
+                    let local = columns.targets[edge];
                     let target = self.node_of_local(segment, local);
+                    self.meet(target);
                     let step = self.step(segment, row, edge, true);
                     let is_gone = step.is_none() || !self.is_there(segment, row, edge, [source, target]);
                     let identity = step.map(|step| (step.edge_type, local));
                     if is_gone || last != identity {
-                        visit(self.segments[segment].range, source, target, is_gone);
+                        visit(range, source, target, is_gone);
                     }
                     if !is_gone {
                         last = identity;
@@ -416,4 +506,29 @@ impl<'a> GraphView<'a> {
             }
         }
     }
+}
+
+/// Names of the types that the request asks for, in their order.
+fn type_names<'a>(snapshots: &'a [Arc<Snapshot>], request: &GraphRequest) -> Vec<&'a str> {
+    let wanted = |name: &str| request.edge_types.is_empty() || request.edge_types.iter().any(|each| each == name);
+    let mut names: Vec<&str> = Vec::new();
+    for live in snapshots.iter().flat_map(|snapshot| &snapshot.segments) {
+        names.extend(live.segment.columns().type_names().filter(|name| wanted(name)));
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn segment_views<'a>(snapshots: &'a [Arc<Snapshot>], type_names: &[&str]) -> Vec<SegmentView<'a>> {
+    let rank = |name: &str| type_names.binary_search(&name).map_or(ABSENT, |rank| rank as u32);
+    let mut views = Vec::new();
+    for (range, snapshot) in snapshots.iter().enumerate() {
+        for live in &snapshot.segments {
+            let columns = live.segment.columns();
+            let types = columns.type_names().map(rank).collect();
+            views.push(SegmentView { live, columns, range, types, nodes: Vec::new() });
+        }
+    }
+    views
 }
