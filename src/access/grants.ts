@@ -37,7 +37,7 @@ export function coversEverything(grants: readonly Grant[]): boolean {
 }
 
 /**
- * Models may be used with the grant for all, or for the one named; a global read grant, or an admin grant of anything but a
+ * Models may be used (`read`) or managed (`write`) with the grant for all, or for the one named; a global read grant, or an admin grant of anything but a
  * model, also suffices.
  */
 export function coversInference(grants: readonly Grant[], level: 'read' | 'write', model = '*'): boolean {
@@ -45,9 +45,10 @@ export function coversInference(grants: readonly Grant[], level: 'read' | 'write
   return level === 'read' && grants.some((grant) => grant.level === 'admin' && !namesModel(grant));
 }
 
-/** Whether some model may be used, be it one alone. */
-export function coversSomeModel(grants: readonly Grant[]): boolean {
-  return coversInference(grants, 'read') || grants.some((grant) => namesModel(grant) && grant.level !== 'write');
+/** Whether some model may be used (`read`) or managed (`write`), be it one alone. */
+export function coversSomeModel(grants: readonly Grant[], level: 'read' | 'write'): boolean {
+  if (coversInference(grants, level)) return true;
+  return grants.some((grant) => namesModel(grant) && (grant.level === level || grant.level === 'admin'));
 }
 
 function namesModel({ resourceType, resource }: Grant): boolean {

@@ -100,9 +100,9 @@ export function requireInference({ principal }: Caller, level: 'read' | 'write')
 }
 
 /** Throws `forbidden` for a caller that may use no model at all; `requireModels` says whether it may use the ones it names. */
-export function requireSomeModel({ principal }: Caller): void {
-  if (principal.kind === 'everyone' || coversSomeModel(principal.grants)) return;
-  throw forbidden('read access to inference');
+export function requireSomeModel({ principal }: Caller, level: 'read' | 'write' = 'read'): void {
+  if (principal.kind === 'everyone' || coversSomeModel(principal.grants, level)) return;
+  throw forbidden(`${level} access to inference`);
 }
 
 /** Whether the caller may use the model, and be told of it. */
@@ -110,10 +110,15 @@ export function seesModel({ principal }: Caller, model: string): boolean {
   return principal.kind === 'everyone' || coversInference(principal.grants, 'read', model);
 }
 
-/** Throws `forbidden` where the caller may not use one of these models, whether there is such a model or not. */
-export function requireModels(caller: Caller, models: readonly string[]): void {
-  const hidden = models.find((model) => !seesModel(caller, model));
-  if (hidden !== undefined) throw forbidden(`read access to inference with the model "${hidden}"`);
+/** Throws `forbidden` where the caller may not use, or manage, one of these models, whether there is such a model or not. */
+export function requireModels(
+  { principal }: Caller,
+  models: readonly string[],
+  level: 'read' | 'write' = 'read',
+): void {
+  if (principal.kind === 'everyone') return;
+  const hidden = models.find((model) => !coversInference(principal.grants, level, model));
+  if (hidden !== undefined) throw forbidden(`${level} access to inference with the model "${hidden}"`);
 }
 
 /** A caller that sees only some documents could give itself the others. */

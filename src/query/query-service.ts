@@ -1,4 +1,4 @@
-import { type Caller, requireInference, requireTable } from '../access/principal.ts';
+import { type Caller, requireTable } from '../access/principal.ts';
 import { textLegName } from '../index-kinds/full-text.ts';
 import type { Clock } from '../lib/clock.ts';
 import { forEachYielding } from '../lib/yield-to-event-loop.ts';
@@ -22,6 +22,7 @@ import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
 import type { GraphSearch, ResultReference } from './request/graph/graph-searches.ts';
+import { requireModelsOf } from './request/model-access.ts';
 import { PartProjection } from './request/projection/part-projection.ts';
 import { readQueryRequests } from './request/query-requests.ts';
 import type { SearchableTable, SearchableTables } from './searchable-table.ts';
@@ -260,10 +261,10 @@ interface BroughtFor {
   times: StageTimes;
 }
 
-/** Naming a model and its address needs the grant to use models; naming a stored credential, that to change the table. */
+/** Naming a model needs the grant to use it; naming a stored credential, that to change the table. */
 function checkReranker({ after }: PlannedQuery, table: string, caller: Caller): void {
   if (!after) return;
-  requireInference(caller, 'read');
+  requireModelsOf(caller, [after.rerank.config]);
   if (refersToCredentials(after.rerank.config)) requireTable(caller, table, 'admin');
 }
 

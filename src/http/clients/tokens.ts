@@ -31,6 +31,7 @@ export function tokenRoutes(inference: Inference): Route[] {
       summary: 'Cut a text into the tokens of a model',
       description: 'With `inputs`, an array of tokens for each text, as Text Embeddings Inference has it.',
       body: inferenceBody(anyTokenizeSchema, { bytesMax }),
+      models: namedModel,
       responses: { 200: { description: 'The tokens', schema: Type.Union([tokenizedSchema, tokenizedInputsSchema]) } },
       handler: (context) =>
         admitted(inference, 'tokenize', context, async () => {
@@ -55,6 +56,7 @@ export function tokenRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'The text of tokens of a model',
       body: inferenceBody(detokenizeSchema, { bytesMax }),
+      models: namedModel,
       responses: { 200: { description: 'The text, without special tokens', schema: detokenizedSchema } },
       handler: (context) =>
         admitted(inference, 'detokenize', context, async () => {
@@ -71,6 +73,10 @@ export function tokenRoutes(inference: Inference): Route[] {
     detokenize('/ai/v1/detokenize'),
     detokenize('/detokenize'),
   ];
+}
+
+function namedModel({ model = '*' }: { readonly model?: string }): string[] {
+  return [model];
 }
 
 /** A model of any kind: the one that is named, else the only one. */

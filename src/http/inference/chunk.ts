@@ -23,6 +23,7 @@ export function chunkRoutes(inference: Inference): Route[] {
       description:
         'Chunks may overlap. `fixed` counts runs of up to eight letters or digits, and every other character, as a token. Answers are kept for two minutes.',
       body: inferenceBody(chunkRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
+      models: ({ config }) => [config?.model ?? fixedChunker],
       responses: { 200: { description: 'The chunks, in the order of the text', schema: chunkResponseSchema } },
       handler: (context) =>
         admitted(inference, 'chunk', context, async () => {

@@ -23,6 +23,7 @@ export function loadedModelRoutes(inference: Inference): Route[] {
       summary: 'Load an installed model',
       description: 'It stays for `keep_alive` after its last request, or for the usual time.',
       body: inferenceBody(loadModelSchema, { bytesMax }),
+      models: ({ model }) => [model],
       responses: { 200: { description: 'The model, loaded', schema: modelSchema } },
       handler: (context) =>
         admitted(inference, 'load', context, async () => {
@@ -40,6 +41,7 @@ export function loadedModelRoutes(inference: Inference): Route[] {
       summary: 'Unload a model',
       description: 'Requests that it works on are finished first; one that is not loaded stays so.',
       body: inferenceBody(unloadModelSchema, { bytesMax }),
+      models: ({ model }) => [model],
       responses: { 200: { description: 'The model', schema: modelSchema } },
       handler: ({ body }) => {
         const model = installed(inference, body.model);

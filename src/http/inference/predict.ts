@@ -16,6 +16,7 @@ export function predictRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Run a predictor over rows of features',
       body: inferenceBody(predictRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
+      models: ({ model }) => [model],
       responses: { 200: { description: 'The predictions', schema: predictResponseSchema } },
       handler: (context) =>
         admitted(inference, 'predict', context, async () => {

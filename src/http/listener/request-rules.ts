@@ -106,7 +106,7 @@ export class RequestRules implements ExchangeHost {
       const { jsonDepthMax: depthMax } = this.#options.limits;
       const bytes = isMsgpack ? msgpackToJson(sent, { bytesMax: body.bytesMax, depthMax }) : sent;
       exchange.body = body.kind === 'bytes' ? bytes : this.#parse(bytes, body);
-      if (route.models !== undefined) requireModels(exchange, route.models(exchange.body));
+      requireNamedModels(route, exchange);
     };
   }
 
@@ -266,6 +266,11 @@ export class RequestRules implements ExchangeHost {
       logger.debug('request', fields);
     }
   }
+}
+
+function requireNamedModels({ access, models }: Route, exchange: Exchange): void {
+  if (models === undefined || typeof access !== 'object' || !('inference' in access)) return;
+  requireModels(exchange, models(exchange.body), access.inference);
 }
 
 function isInferenceRoute(route: Route | undefined): boolean {

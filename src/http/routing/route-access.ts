@@ -29,7 +29,7 @@ export type RouteAccess =
 
 /**
  * Checks a caller before anything of its request is read. Throws `forbidden`, and `table_not_found` for hidden tables. A route
- * that says which models a body names is open to whoever may use some model.
+ * that says which models a body names is open to whoever may use, or manage, some model.
  */
 export function requireAccess(
   { access, models }: { readonly access: RouteAccess; readonly models?: unknown },
@@ -39,8 +39,8 @@ export function requireAccess(
   const { table = '' } = params;
   if (access === 'admin') requireAdmin(caller);
   else if (access === 'new-table') requireTable(caller, table, 'admin');
-  else if (typeof access === 'object' && 'inference' in access && access.inference === 'read' && models !== undefined)
-    requireSomeModel(caller);
+  else if (typeof access === 'object' && 'inference' in access && models !== undefined)
+    requireSomeModel(caller, access.inference);
   else if (typeof access === 'object' && 'inference' in access) requireInference(caller, access.inference);
   else if (typeof access === 'object' && 'user' in access) requireUser(caller, params.user ?? '', access.user);
   else if (typeof access === 'object') requireTable(caller, table, access.table, tableNotFound);

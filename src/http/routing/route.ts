@@ -99,8 +99,8 @@ interface RouteSpec<Path extends string, Query extends TObject, Body extends Bod
   /** By status. The lowest 2xx is the status of a handler that returns a plain value. Errors need not be listed. */
   readonly responses: Readonly<Record<number, ResponseSpec>>;
   /**
-   * Models that a body names, for a route with `access: { inference: 'read' }`: a caller that may use some models alone may
-   * send those. Without it the route is for callers that may use all.
+   * Models that a body names, for a route with access to inference: a caller that has this access to some models alone may name
+   * those. Without it the route is for callers that have it to all.
    */
   readonly models?: (body: BodyValue<Body>) => readonly string[];
   /** Bodies and answers may also be MessagePack, by `Content-Type` and `Accept`. */

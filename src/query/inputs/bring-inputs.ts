@@ -1,4 +1,4 @@
-import { type Caller, requireInference } from '../../access/principal.ts';
+import type { Caller } from '../../access/principal.ts';
 import { onlyImage } from '../../enrichment/media/only-image.ts';
 import type { TemplateMedia, TemplateMedium } from '../../enrichment/media/template-media.ts';
 import type { Templates } from '../../enrichment/template/templates.ts';
@@ -6,9 +6,11 @@ import { isVectorIndex, type VectorIndexDefinition } from '../../index-kinds/all
 import { faultOf } from '../../inference/providers/client/fault.ts';
 import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 import type { CursorScope, CursorSeal } from '../execution/page-cursor.ts';
 import type { NativePlan, PlanLeg } from '../plan/native-plan.ts';
 import type { PlannedQuery } from '../plan/query-plan.ts';
+import { requireModelsOf } from '../request/model-access.ts';
 import { bytesOfEmbedding } from '../request/query-vector.ts';
 import type { SemanticSearch } from '../request/vector-search.ts';
 import type { SearchableTable } from '../searchable-table.ts';
@@ -75,14 +77,16 @@ async function withText(
       '"semantic_search" needs models, and the database was opened without any',
     );
   }
-  const text = template === undefined ? asked : await renderQuery(template, asked, templates, scope);
+  const legs = plan.legs ?? [];
+  const embedders = () =>
+    legs.flatMap(({ name }) => (indexes.has(name) ? [embedderOf(name, scope.table).embedder] : []));
+  const text = template === undefined ? asked : await renderQuery(template, asked, templates, { ...scope, embedders });
   let at = 0;
   const ofLeg = async (leg: PlanLeg): Promise<Uint8Array> => {
     if (indexes.has(leg.name)) return embedFor(leg.name, text, embeddings, scope);
     at += leg.bytes;
     return given.subarray(at - leg.bytes, at);
   };
-  const legs = plan.legs ?? [];
   const vectors = await Promise.all(legs.map(ofLeg));
   return {
     plan: { ...plan, legs: legs.map((leg, index) => ({ ...leg, bytes: vectors[index]?.byteLength ?? 0 })) },
@@ -90,18 +94,18 @@ async function withText(
   };
 }
 
-/** `{{this}}` and `{{query}}` stand for the text. Media are fetched for those who may use models. */
+/** `{{this}}` and `{{query}}` stand for the text. Media are fetched for those who may use the models that read them. */
 async function renderQuery(
   template: string,
   text: string,
   { templates, media }: Pick<InputSources, 'templates' | 'media'>,
-  { caller, signal }: InputScope,
+  { caller, signal, embedders }: InputScope & { embedders(): readonly ProviderConfig[] },
 ): Promise<QuerySource> {
   const parts = templates.render(template, text, { query: text });
   const texts = parts.filter((part) => typeof part === 'string');
   let content: string | TemplateMedium = texts.join('');
   if (texts.length < parts.length) {
-    requireInference(caller, 'read');
+    requireModelsOf(caller, embedders());
     if (!media) throw new ServiceError('invalid_media', 'this database was opened without a reader of media');
     content = onlyImage(await media.resolve(parts, { signal: signal() }), 'embedding_template');
   }
@@ -118,18 +122,22 @@ async function embedFor(
   embeddings: QueryEmbeddings,
   scope: InputScope,
 ): Promise<Uint8Array> {
-  const { definition, embedder } = must(
-    scope.table.indexes.find((index) => index.name === name),
-    'a leg for an index of the table',
-  );
-  const config = must(embedder, 'a text for an index with an embedder');
+  const { definition, embedder } = embedderOf(name, scope.table);
   const signal = scope.signal();
   try {
-    const vector = await embeddings.embed(config, text, scope.caller.requestId, signal);
+    const vector = await embeddings.embed(embedder, text, scope.caller.requestId, signal);
     return fitting(vector, vectorIndexOf(definition));
   } catch (error) {
     throw signal.aborted ? error : embeddingFailure(error, name);
   }
+}
+
+function embedderOf(name: string, { indexes }: SearchableTable) {
+  const { definition, embedder } = must(
+    indexes.find((index) => index.name === name),
+    'a leg for an index of the table',
+  );
+  return { definition, embedder: must(embedder, 'a text for an index with an embedder') };
 }
 
 function fitting(vector: QueryVector, index: VectorIndexDefinition): Uint8Array {

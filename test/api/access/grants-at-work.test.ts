@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import OpenAI from 'openai';
 import { type GuardedServer, type Permission, startGuardedServer, table } from '../../support/access.ts';
+import { BackupPlace } from '../../support/backup-place.ts';
+import { restore } from '../../support/restore-jobs.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const modelsDirectory = new URL('../../fixtures/models', import.meta.url).pathname;
@@ -156,8 +158,14 @@ describe('a grant of one model', () => {
     expect(await ask(ann, '/ai/v1/embeddings', { model: 'another', input: 'a' })).toBe(403);
     expect(await ask(ann, '/ai/v1/rerank', { model: 'another', query: 'a', prompts: ['b'] })).toBe(403);
     expect(await ask(ann, '/rerank', { query: 'a', texts: ['b'] })).toBe(403);
+    expect(await ask(ann, '/ai/v1/chunk', { text: 'a' })).toBe(403);
+    for (const path of ['/ai/v1/tokenize', '/tokenize', '/api/generate', '/ai/v1/predict', '/ai/v1/models/load']) {
+      const body = { prompt: 'a', input: [[1]] };
+      expect([path, await ask(ann, path, { ...body, model: 'tiny-chat' })]).toEqual([path, 404]);
+      expect([path, await ask(ann, path, { ...body, model: 'another' })]).toEqual([path, 403]);
+    }
     // Routes that do not say which model a request names are for callers that may use all.
-    expect(await ask(ann, '/ai/v1/tokenize', { model: 'tiny-chat', prompt: 'a' })).toBe(403);
+    expect(await ask(ann, '/ai/v1/extract', { model: 'tiny-chat', texts: ['a'], schema: {} })).toBe(403);
     expect(await ask(ann, '/ai/v1/models/unload', { model: 'tiny-chat' })).toBe(403);
     const listed = (await guarded.as(ann, 'GET', '/ai/v1/models')).body;
     expect((listed.data as { id: string }[]).map(({ id }) => id)).toEqual(['chain']);
@@ -179,6 +187,70 @@ describe('a grant of one model', () => {
       permissions: [model('another')],
     });
     expect([refused.status, refused.body.code]).toEqual([403, 'forbidden']);
+  });
+});
+
+describe('a grant to manage one model', () => {
+  test('unloads, fetches and deletes that one, and uses none', async () => {
+    await using guarded = await startGuardedServer();
+    const manager = await guarded.user('manager', [{ resource: 'mine', resource_type: 'inference', type: 'write' }]);
+    const statusOf = async (method: string, path: string, model: string) =>
+      (await guarded.as(manager, method, path, { model })).status;
+    for (const [method, path] of [
+      ['POST', '/ai/v1/models/unload'],
+      ['DELETE', '/api/delete'],
+      ['POST', '/api/pull'],
+    ] as const) {
+      expect([path, await statusOf(method, path, 'mine')]).toEqual([path, 404]);
+      expect([path, await statusOf(method, path, 'another')]).toEqual([path, 403]);
+    }
+    expect(await statusOf('POST', '/ai/v1/models/load', 'mine')).toBe(403);
+    expect((await guarded.as(manager, 'GET', '/ai/v1/models')).status).toBe(403);
+  });
+});
+
+describe('models in queries', () => {
+  const embedder = { provider: 'mock', model: 'words', dimensions: 16 };
+  const model = (resource: string): Permission => ({ resource, resource_type: 'inference', type: 'read' });
+
+  async function withMeaning(guarded: GuardedServer): Promise<void> {
+    const indexes = { meaning: { type: 'embeddings', field: 'text', embedder } };
+    await guarded.asAdmin('POST', '/db/v1/tables/notes', { indexes });
+    const batch = { inserts: { a: { text: 'a plan' } }, sync_level: 'enrichments' };
+    expect((await guarded.asAdmin('POST', '/db/v1/tables/notes/batch', batch)).status).toBe(201);
+  }
+
+  test('the embedder of an index works for whoever may read the table; media of a template need its model', async () => {
+    await using guarded = await startGuardedServer();
+    await withMeaning(guarded);
+    const reader = await guarded.user('reader', [table('notes', 'read')]);
+    const ask = (credential: string, more: object = {}) =>
+      guarded.as(credential, 'POST', '/db/v1/tables/notes/query', { semantic_search: 'plan', ...more });
+    expect((await ask(reader)).status).toBe(200);
+    const media = { embedding_template: '{{media url="http://127.0.0.1:1/a.png"}}', indexes: ['meaning'] };
+    expect((await ask(reader, media)).body.code).toBe('forbidden');
+    // A grant of one model is one of this server, not of another provider that calls a model the same.
+    const named = await guarded.user('named', [table('notes', 'read'), model('words')]);
+    expect((await ask(named, media)).body.code).toBe('forbidden');
+    const all = await guarded.user('all', [table('notes', 'read'), model('*')]);
+    expect((await ask(all, media)).body.code).not.toBe('forbidden');
+  });
+
+  test('a reranker that a request names needs the grant to use that model', async () => {
+    await using guarded = await startGuardedServer();
+    await withMeaning(guarded);
+    const ask = async (credential: string, reranker: object) => {
+      const request = { semantic_search: 'plan', reranker: { field: 'text', ...reranker } };
+      return (await guarded.as(credential, 'POST', '/db/v1/tables/notes/query', request)).status;
+    };
+    const own = { provider: 'service', model: 'ours' };
+    const reader = await guarded.user('reader', [table('notes', 'read')]);
+    const named = await guarded.user('named', [table('notes', 'read'), model('ours')]);
+    // Behind the guard: the model is not installed.
+    expect([await ask(reader, own), await ask(named, own)]).toEqual([403, 502]);
+    expect(await ask(named, { ...own, model: 'another' })).toBe(403);
+    expect(await ask(named, { ...own, url: 'http://127.0.0.1:1' })).toBe(403);
+    expect(await ask(named, { provider: 'mock', model: 'ours' })).toBe(403);
   });
 });
 
@@ -206,4 +278,19 @@ describe('a table that is made again under its name', () => {
     await check();
     await guarded[Symbol.asyncDispose]();
   });
+});
+
+test('a restore over a table keeps what is granted on it', async () => {
+  using place = new BackupPlace();
+  await using guarded = await startGuardedServer({ file: place.file });
+  await withTables(guarded);
+  const reader = await guarded.user('reader', [table('books', 'read')]);
+  const request = { backup_id: 'b', location: place.location, table_names: ['books'] };
+  expect((await guarded.asAdmin('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
+  await guarded.asAdmin('POST', '/db/v1/tables/books/batch', { deletes: ['a'], sync_level: 'full_index' });
+  const statusOf = async (key: string) => (await guarded.as(reader, 'GET', `/db/v1/tables/books/lookup/${key}`)).status;
+  expect(await statusOf('a')).toBe(404);
+  const server = { send: guarded.asAdmin.bind(guarded) as typeof guarded.server.send };
+  const { phase } = await restore(server, { ...request, restore_mode: 'overwrite' });
+  expect([phase, await statusOf('a')]).toEqual(['succeeded', 200]);
 });

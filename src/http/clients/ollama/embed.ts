@@ -28,6 +28,7 @@ export function ollamaEmbedRoutes(inference: Inference): Route[] {
       path: '/api/embed',
       summary: 'Embeds texts',
       body: inferenceBody(ollamaEmbedSchema, { bytesMax }),
+      models: ({ model }) => [plainName(model)],
       handler: (context) =>
         timed(inference, context, async () => {
           const { model, input, truncate = true, dimensions, keep_alive } = context.body;
@@ -57,6 +58,7 @@ export function ollamaEmbedRoutes(inference: Inference): Route[] {
       path: '/api/embeddings',
       summary: 'Embeds one text',
       body: inferenceBody(ollamaEmbeddingsSchema, { bytesMax }),
+      models: ({ model }) => [plainName(model)],
       handler: (context) =>
         timed(inference, context, async () => {
           const { model, prompt, keep_alive } = context.body;

@@ -17,6 +17,7 @@ import { LateStream } from '../../listener/streams/late-stream.ts';
 import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
 import { readOllamaChat, readOllamaPrompt } from './chat-request.ts';
 import { GenerationLines, type GenerationShape } from './generation-lines.ts';
+import { plainName } from './model-names.ts';
 
 type Context = RouteContext<object, object, OllamaChat | OllamaGenerate>;
 
@@ -35,6 +36,7 @@ export function ollamaGenerationRoutes(inference: Inference): Route[] {
       path: '/api/chat',
       summary: 'Generates an answer to a conversation',
       body: inferenceBody(ollamaChatSchema, { bytesMax: limits.generateBodyBytesMax }),
+      models: ({ model }) => [plainName(model)],
       handler: (context) => {
         const isEmpty = (context.body.messages ?? []).length === 0;
         const form = { shape: 'chat', isEmpty, read: () => readOllamaChat(context.body) } as const;
@@ -46,6 +48,7 @@ export function ollamaGenerationRoutes(inference: Inference): Route[] {
       path: '/api/generate',
       summary: 'Generates an answer to one prompt',
       body: inferenceBody(ollamaGenerateSchema, { bytesMax: limits.generateBodyBytesMax }),
+      models: ({ model }) => [plainName(model)],
       handler: (context) => {
         const isEmpty = (context.body.prompt ?? '') === '' && (context.body.images ?? []).length === 0;
         const form = { shape: 'generate', isEmpty, read: () => readOllamaPrompt(context.body) } as const;

@@ -3,7 +3,7 @@ import packageFile from '../../../../package.json' with { type: 'json' };
 import type { Inference } from '../../../inference/inference.ts';
 import { removeModel } from '../../../models/install-model.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
-import { ollamaAnswerSchema, ollamaNameSchema } from '../../../protocol/clients/ollama.ts';
+import { type OllamaName, ollamaAnswerSchema, ollamaNameSchema } from '../../../protocol/clients/ollama.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { usableContext } from '../../inference/models.ts';
@@ -23,6 +23,7 @@ const responses = { 200: { description: 'As Ollama documents it', schema: ollama
 export function ollamaModelRoutes(inference: Inference): Route[] {
   const body = inferenceBody(ollamaNameSchema, { bytesMax });
   const shared = { tag, responses } as const;
+  const about = { ...shared, body, models: (sent: OllamaName) => [namedModel(sent)] } as const;
   return [
     defineRoute({
       ...shared,
@@ -67,30 +68,27 @@ export function ollamaModelRoutes(inference: Inference): Route[] {
       },
     }),
     defineRoute({
-      ...shared,
+      ...about,
       method: 'POST',
       path: '/api/show',
       access: read,
       summary: 'One installed model',
-      body,
       handler: (context) => shown(installed(inference, namedModel(context.body))),
     }),
     defineRoute({
-      ...shared,
+      ...about,
       method: 'POST',
       path: '/api/pull',
       access: write,
       summary: 'Fetches a model of the catalogue',
-      body,
       handler: (context) => pull(inference, namedModel(context.body), context.body.stream ?? true, context),
     }),
     defineRoute({
-      ...shared,
+      ...about,
       method: 'DELETE',
       path: '/api/delete',
       access: write,
       summary: 'Deletes an installed model',
-      body,
       handler: (context) => {
         const { kind, name, directory } = installed(inference, namedModel(context.body));
         // Below the directory of models lie those of the kinds, and in these the names, which may have an owner.
