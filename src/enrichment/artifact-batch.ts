@@ -1,5 +1,6 @@
 import type { InferenceCall } from '../inference/admission.ts';
 import { must } from '../lib/assert.ts';
+import type { SliceBounds } from '../lib/slices-within.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
 import type { Made, PartMaker, SourceContent } from './part-maker.ts';
@@ -10,9 +11,8 @@ interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
   readonly make: PartMaker;
   /** What an artifact depends on beside what it is made from. */
   readonly makerFingerprint: string;
-  /** Sources, and their bytes, that are made into artifacts together; what a kill makes again. */
-  readonly batchItems: number;
-  readonly batchBytes: number;
+  /** Sources that are made into artifacts together, as far as whole documents go; what a kill makes again. */
+  readonly batch: SliceBounds;
 }
 
 /** What is kept for the next sources that are equal, or for a document whose result came too late; not of long sources. */
@@ -50,7 +50,8 @@ class ArtifactBatch implements Batch {
   }
 
   get isFull(): boolean {
-    return this.#items >= this.#part.batchItems || this.#bytes >= this.#part.batchBytes;
+    const { items, bytes } = this.#part.batch;
+    return this.#items >= items || this.#bytes >= bytes;
   }
 
   get sourceCount(): number {

@@ -3,6 +3,7 @@ import { type ArtifactConfig, type ArtifactDefinition, chunkerOf } from '../inde
 import { isMembers } from '../index-kinds/chunker-config.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import type { Provider } from '../inference/providers/provider.ts';
+import type { SliceBounds } from '../lib/slices-within.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
 import { followedArtifact } from './artifact-batch.ts';
@@ -30,7 +31,7 @@ interface Maker {
 /** What makes the artifacts of an enrichment. Throws `invalid_request` and `unknown_provider`. */
 export function artifactPart({ partId, config, source }: ArtifactDefinition, find: FindModels): FollowedPart {
   const { make, media, batchItems } = makerOf(config, find);
-  const { template, field, execution } = config;
+  const { template, field } = config;
   const makerFingerprint = JSON.stringify([config.kind, makerTraits(config)]);
   return followedArtifact({
     partId,
@@ -38,8 +39,7 @@ export function artifactPart({ partId, config, source }: ArtifactDefinition, fin
     make,
     makerFingerprint,
     fingerprint: JSON.stringify([makerFingerprint, template ?? null, field ?? null, source?.partId ?? null]),
-    batchItems: execution?.batch_items ?? batchItems,
-    batchBytes: execution?.batch_bytes ?? limits.enrichmentBatchBytes,
+    batch: boundsOf(config, batchItems),
   });
 }
 
@@ -59,11 +59,10 @@ function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels)
       return { make: chunkMaker(chunkerOf(config)), media: undefined, batchItems };
     case 'embedding': {
       const embedder = embedderConfigOf(config);
-      const make = vectorSetMaker(
-        () => embedderOf(embedder),
-        config.expected_dims ?? 0,
-        JSON.stringify(makerTraits(config)),
-      );
+      const make = vectorSetMaker(() => embedderOf(embedder), config.expected_dims ?? 0, {
+        fingerprint: JSON.stringify(makerTraits(config)),
+        request: boundsOf(config, batchItems),
+      });
       return { make, media: undefined, batchItems };
     }
     case 'asset': {
@@ -72,6 +71,11 @@ function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels)
       return { make: assetMaker(() => produce), media: readsMedia ? 'named' : 'taken', batchItems };
     }
   }
+}
+
+function boundsOf({ execution }: ArtifactConfig, batchItems: number): SliceBounds {
+  const { batch_items: items = batchItems, batch_bytes: bytes = limits.enrichmentBatchBytes } = execution ?? {};
+  return { items, bytes };
 }
 
 /** What artifacts depend on: never a key or an address. */

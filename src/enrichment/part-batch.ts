@@ -5,6 +5,7 @@ import { faultOf } from '../inference/providers/client/fault.ts';
 import { assert, must } from '../lib/assert.ts';
 import { readDenseSet } from '../lib/parts/dense-set-part.ts';
 import { formOfBody, partForm } from '../lib/parts/part-body.ts';
+import { slicesWithin } from '../lib/slices-within.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
@@ -174,20 +175,9 @@ class PartBatch implements Batch {
 }
 
 /** The texts of a batch by the requests that carry them: a document may have more chunks than one request takes. */
-function* requestsOf(texts: ReadonlyMap<string, WantedItem>): Generator<Map<string, WantedItem>> {
-  let request = new Map<string, WantedItem>();
-  let bytes = 0;
-  for (const [name, wanted] of texts) {
-    const isFull = request.size >= limits.enrichmentBatchItems || bytes >= limits.enrichmentBatchBytes;
-    if (isFull) {
-      yield request;
-      request = new Map();
-      bytes = 0;
-    }
-    request.set(name, wanted);
-    bytes += wanted.size;
-  }
-  if (request.size > 0) yield request;
+function requestsOf(texts: ReadonlyMap<string, WantedItem>): Map<string, WantedItem>[] {
+  const bounds = { items: limits.enrichmentBatchItems, bytes: limits.enrichmentBatchBytes };
+  return [...slicesWithin(texts, ([, { size }]) => size, bounds)].map((slice) => new Map(slice));
 }
 
 function imageItem({ mediaType, base64 }: TemplateMedium): EmbedItem {

@@ -1,21 +1,35 @@
-import { limits } from '../config/limits.ts';
-import type { InferenceCall } from '../inference/admission.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import { must } from '../lib/assert.ts';
 import type { TextChunk } from '../lib/parts/chunk-set-part.ts';
 import { denseSetBody } from '../lib/parts/dense-set-part.ts';
+import { type SliceBounds, slicesWithin } from '../lib/slices-within.ts';
 import { sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts } from './embed-texts.ts';
 import { type Made, type PartMaker, type SourceContent, textIn } from './part-maker.ts';
+
+interface VectorSetOptions {
+  /** What a vector depends on beside its text. */
+  readonly fingerprint: string;
+  /** Of the texts in one request to the embedder. */
+  readonly request: SliceBounds;
+}
 
 /**
  * One dense vector of each chunk of a source, as one part; a source without chunks has one for the whole of its text. Each
  * has the places of its chunk, and a hash by `fingerprint`.
  */
-export function vectorSetMaker(embedder: () => Embedder, dimension: number, fingerprint: string): PartMaker {
+export function vectorSetMaker(
+  embedder: () => Embedder,
+  dimension: number,
+  { fingerprint, request }: VectorSetOptions,
+): PartMaker {
   return async (sources, call) => {
     const chunked = sources.map(chunksOf);
-    const embedded = await embedInSlices(embedder(), chunked.flat(), dimension, call);
+    const embedded: Embedded[] = [];
+    for (const chunks of slicesWithin(chunked.flat(), ({ text }) => Buffer.byteLength(text), request)) {
+      const texts = chunks.map(({ text }) => text);
+      embedded.push(...(await embedTexts(embedder(), texts, dimension, call)));
+    }
     let next = 0;
     return chunked.map((chunks): Made => {
       const own = embedded.slice(next, next + chunks.length);
@@ -36,18 +50,4 @@ export function vectorSetMaker(embedder: () => Embedder, dimension: number, fing
 function chunksOf(source: SourceContent): readonly TextChunk[] {
   const text = textIn(source);
   return source.chunks ?? [{ start: 0, end: [...text].length, text }];
-}
-
-async function embedInSlices(
-  embedder: Embedder,
-  chunks: readonly TextChunk[],
-  dimension: number,
-  call: InferenceCall,
-): Promise<Embedded[]> {
-  const embedded: Embedded[] = [];
-  for (let at = 0; at < chunks.length; at += limits.enrichmentBatchItems) {
-    const texts = chunks.slice(at, at + limits.enrichmentBatchItems).map(({ text }) => text);
-    embedded.push(...(await embedTexts(embedder, texts, dimension, call)));
-  }
-  return embedded;
 }

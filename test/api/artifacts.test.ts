@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { until } from '../support/fault/until.ts';
+import { ModelService } from '../support/providers/model-service.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 import { UpstreamServer } from '../support/upstream-server.ts';
@@ -176,6 +177,27 @@ describe('an enrichment', () => {
     expect(upstream.requests).toHaveLength(2);
     expect(await artifactsOf('once', 'a')).toMatchObject({ summary: { value: 'A summary.' } });
     expect(JSON.stringify(await list('once'))).not.toContain('canary');
+  });
+});
+
+test('`execution` bounds the texts of one request to a model, and their bytes', async () => {
+  await using service = new ModelService('openai');
+  const config = { provider: 'openai', model: 'words', dimensions: 8, url: `${service.url}/v1`, api_key: 'k' };
+  const vectors = { kind: 'embedding', field: 'body', producer_json: { type: 'embedder', config } };
+  const inserts = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`k${at}`, { body: `text ${at}` }]));
+  const requestsBy = async (table: string, execution: Json) => {
+    await createTable(table);
+    await put(table, 'vectors', { ...vectors, execution });
+    const probes = service.seen.length;
+    expect((await write(table, { inserts }, 'enrichments')).status).toBe(201);
+    return service.seen.slice(probes).map(({ body }) => (body.input as string[]).length);
+  };
+  expect(await requestsBy('by-items', { batch_items: 4 })).toEqual([4, 4, 2]);
+  // Six bytes each: three do not exceed twenty.
+  expect(await requestsBy('by-bytes', { batch_bytes: 20 })).toEqual([3, 1, 3, 1, 2]);
+  expect(await requestsBy('one-by-one', { batch_bytes: 1 })).toEqual(Array(10).fill(1));
+  expect(await put('one-by-one', 'other', { ...vectors, execution: { batch_items: 0 } })).toMatchObject({
+    status: 400,
   });
 });
 

@@ -3,8 +3,10 @@ import { jsonObject } from './tables.ts';
 
 const execution = Type.Object(
   {
-    batch_items: Type.Optional(Type.Integer({ minimum: 1, description: 'Sources in one request to a model at most.' })),
-    batch_bytes: Type.Optional(Type.Integer({ minimum: 1, description: 'Bytes of them at most.' })),
+    batch_items: Type.Optional(Type.Integer({ minimum: 1, description: 'Texts in one request to a model at most.' })),
+    batch_bytes: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Bytes of them at most, but for one text that has more by itself.' }),
+    ),
   },
   { additionalProperties: false },
 );
