@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { ConnectionEntry } from '../../src/protocol/database/connections.ts';
 import { until } from '../support/fault/until.ts';
 import { ModelService } from '../support/providers/model-service.ts';
@@ -74,6 +76,37 @@ test('an index whose credential cannot be used there is refused, and nobody is c
   }
   expect(service.seen).toEqual([]);
   expect((await server.send('GET', '/db/v1/tables/t/indexes/vectors')).status).toBe(404);
+});
+
+test('a variable is kept as it was written, expanded where the provider is called, and only where it is listed', async () => {
+  await using service = new ModelService('openai');
+  const listed = { SUNDEW__SECRETS__VARIABLES: 'MODEL_KEY,ELSEWHERE@api.example.org' };
+  await using server = await startTestServer({
+    environment: { ...listed, MODEL_KEY: canary, ELSEWHERE: 'not for this host', OTHER_KEY: 'not listed' },
+  });
+  await server.send('POST', '/db/v1/tables/t', {});
+  const url = `${service.url}/v1`;
+  const made = await addIndex(server, 'vectors', { url, api_key: '${MODEL_KEY}' });
+  expect([made.status, made.body.embedder]).toEqual([201, expect.objectContaining({ api_key: '${MODEL_KEY}' })]);
+  expect((await write(server, 'a', 'enrichments')).status).toBe(201);
+  expect(service.seen.map(({ headers }) => headers.get('authorization'))).toEqual([
+    `Bearer ${canary}`,
+    `Bearer ${canary}`,
+  ]);
+  const kept = await server.send('GET', '/db/v1/tables/t/indexes/vectors');
+  expect(JSON.stringify(kept.body)).toContain('"api_key":"${MODEL_KEY}"');
+  const catalog = readFileSync(join(server.directory, 'catalog.db'), 'latin1');
+  expect(catalog + server.logLines.join('') + JSON.stringify(kept.body)).not.toContain(canary);
+  const asked = service.seen.length;
+  for (const [name, code] of [
+    ['OTHER_KEY', 'invalid_request'],
+    ['NOT_SET', 'invalid_request'],
+    ['ELSEWHERE', 'host_not_allowed'],
+  ] as const) {
+    const { status, body } = await addIndex(server, 'others', { url, api_key: `\${${name}}` });
+    expect([name, status, body.code]).toEqual([name, 400, code]);
+  }
+  expect(service.seen).toHaveLength(asked);
 });
 
 test('a secret that is removed stops the pipeline until it is there again', async () => {

@@ -189,6 +189,7 @@ describe('a merge with sync_level "enrichments"', () => {
 describe('the configuration of a managed index is refused', () => {
   beforeAll(() => createTable('refusals', {}));
 
+  const given = { type: 'embeddings', external: true, dimension: 256 };
   const cases: [string, object, number, string][] = [
     ['without a source', { type: 'embeddings', embedder: mock }, 400, 'give `field` or `template`'],
     ['without an embedder', { type: 'embeddings', field: 'text' }, 400, '`embedder` is missing'],
@@ -198,6 +199,12 @@ describe('the configuration of a managed index is refused', () => {
     ['for sparse vectors that its embedder does not make', { ...managed, sparse: true }, 400, 'makes dense vectors'],
     ['with a summarizer', { ...managed, summarizer: {} }, 400, 'takes no `summarizer`'],
     ['with `external`', { ...managed, external: true, dimension: 256 }, 400, 'leave `field` out'],
+    ['with a template and `external`', { ...given, template: '{{text}}' }, 400, 'leave `template` out'],
+    ['with an embedder and `external`', { ...given, embedder: mock }, 400, 'leave `embedder` out'],
+    ['with `external` and no dimension', { ...given, dimension: undefined }, 400, '`dimension` is missing'],
+    ['with a member that it does not have', { ...managed, fild: 'text' }, 400, 'field'],
+    ['with a model that is not there', { ...managed, embedder: { provider: 'service', model: 'x' } }, 404, '"x"'],
+    ['with no model', { ...managed, embedder: { provider: 'mock' } }, 400, '`embedder.model` is missing'],
     ['with a template that cannot be read', { ...managed, template: '{{#if x}}' }, 400, 'template'],
     ['with a path that is none', { ...managed, field: 'a..b' }, 400, 'path of member names'],
     ['with a chunker by a model', { ...managed, chunker: { model: 'cutter' } }, 501, 'not cut by models'],
@@ -215,10 +222,23 @@ describe('the configuration of a managed index is refused', () => {
     expect([answer.status, String(answer.body.message)]).toEqual([status, expect.stringContaining(reason)]);
   });
 
-  test('vectors of a managed index are not taken from a write', async () => {
-    await createTable('written');
-    const answer = await write('written', { inserts: { a: { _embeddings: { words: [1, 0, 0, 0, 0, 0, 0, 0] } } } });
-    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_embedding' } });
+  test('I10: `_embeddings` for a managed index is refused with every member of a write, and nothing is written', async () => {
+    await createTable('written', { words: managed, given: { type: 'embeddings', external: true, dimension: 2 } });
+    for (const words of [[1, 0, 0, 0, 0, 0, 0, 0], null, {}]) {
+      const inserts = { fine: { text: 'amber' }, a: { _embeddings: { words, given: [1, 2] } } };
+      const refused = await write('written', { inserts });
+      expect([words, refused.status, refused.body]).toMatchObject([words, 400, { code: 'invalid_embedding' }]);
+    }
+    expect((await server.send('GET', '/db/v1/tables/written/lookup/fine')).status).toBe(404);
+    // Beside it vectors of an external index are kept where they are left out, and go with `null`.
+    await write('written', { inserts: { a: { text: 'amber', _embeddings: { given: [1, 2] } } } });
+    await write('written', { inserts: { a: { text: 'birch' } } });
+    expect(await vectorOf('written', 'a', 'given')).toEqual([1, 2]);
+    await write('written', { inserts: { a: { text: 'birch', _embeddings: { given: null } } } });
+    expect([await vectorOf('written', 'a', 'given'), (await vectorOf('written', 'a'))?.length]).toEqual([
+      undefined,
+      256,
+    ]);
   });
 
   test('credentials are not shown again', async () => {

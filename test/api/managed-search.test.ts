@@ -40,6 +40,14 @@ const embedders: Partial<Record<ServiceProtocol, (url: string) => object>> = {
   openai: (url) => ({ provider: 'openai', model: 'small', url: `${url}/v1`, api_key: 'k' }),
   ollama: (url) => ({ provider: 'ollama', model: 'small', url }),
   cohere: (url) => ({ provider: 'cohere', model: 'embed-v4', url, api_key: 'k' }),
+  bedrock: (url) => ({
+    provider: 'bedrock',
+    model: 'amazon.titan-embed-text-v2:0',
+    region: 'us-east-1',
+    access_key_id: 'id',
+    secret_access_key: 'key',
+    url,
+  }),
 };
 
 describe.each(Object.entries(embedders))('an index with the embedder %s', (protocol, embedderAt) => {

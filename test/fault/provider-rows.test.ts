@@ -38,7 +38,7 @@ async function tableAt(table: string, service: ModelService): Promise<void> {
   expect((await write(table, { before: { text: 'plum cake' } }, 'full_index')).status).toBe(201);
 }
 
-describe('while an embedder', () => {
+describe('M13: while an embedder', () => {
   const faults: Record<string, () => Response | Promise<Response>> = {
     'answers 429 to everything': () => new Response('slow down', { status: 429, headers: { 'retry-after-ms': '300' } }),
     'answers 500 to everything': () => new Response('', { status: 500 }),
@@ -104,7 +104,7 @@ describe('while an embedder', () => {
   });
 });
 
-describe('a template', () => {
+describe('I11: a template', () => {
   const embedder = { provider: 'mock', model: 'words', dimensions: 64 };
   const nested = `${'{{#each @root.list}}'.repeat(10)}x${'{{/each}}'.repeat(10)}`;
 
@@ -113,6 +113,7 @@ describe('a template', () => {
     ['whose blocks nest without end', '{{#if a}}'.repeat(3_000), 'its blocks nest too deep'],
     ['with a helper that does not exist', '{{constructor "return process"}}', 'there is no helper "constructor"'],
     ['that is not closed', '{{#each list}}', 'line 1, column 15'],
+    ['that would render itself', '{{> self}}', 'line 1, column 1'],
   ])('%s is refused when the index is created', async (_name, template, sentence) => {
     const { status, body } = await createTable('refused', { template, embedder });
     expect([status, body.error]).toEqual([400, expect.stringContaining(sentence)]);
