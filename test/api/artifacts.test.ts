@@ -315,6 +315,34 @@ describe('the routes of enrichments', () => {
     await until(async () => (await artifactsOf('replaced', 'soup')).steps?.value === text);
   });
 
+  test('replace an enrichment, whose artifacts stay shown and searched until the next ones are made', async () => {
+    let answer = Promise.resolve('gazpacho');
+    await using upstream = new UpstreamServer(async () =>
+      Response.json({ choices: [{ message: { role: 'assistant', content: await answer }, finish_reason: 'stop' }] }),
+    );
+    const config = { provider: 'openai', model: 'm', url: `${upstream.url}/v1` };
+    const summary = (prompt: string) => ({
+      kind: 'asset',
+      field: 'body',
+      full_text_index: true,
+      producer_json: { type: 'generator', config: { ...config, prompt } },
+    });
+    await createTable('served');
+    await put('served', 'summary', summary('one word'));
+    await write('served', { inserts: { soup: { body: text } } });
+    const found = (word: string) => search('served', forText(`_artifacts.summary:${word}`));
+    const shown = async () => (await artifactsOf('served', 'soup')).summary?.value;
+    const next = Promise.withResolvers<string>();
+    answer = next.promise;
+    const asked = upstream.requests.length;
+    expect((await put('served', 'summary', summary('another word'))).status).toBe(200);
+    await until(() => Promise.resolve(upstream.requests.length > asked));
+    expect([await shown(), await found('gazpacho')]).toEqual(['gazpacho', ['soup']]);
+    next.resolve('borscht');
+    await until(async () => (await shown()) === 'borscht' && (await found('borscht')).length === 1);
+    expect(await found('gazpacho')).toEqual([]);
+  });
+
   const refusals: [string, Json, number, string][] = [
     ['no kind', { field: 'body' }, 400, 'invalid_request'],
     ['an unknown kind', { kind: 'graph', field: 'body' }, 400, 'invalid_request'],
