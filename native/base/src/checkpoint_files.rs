@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::directories_of_checkpoint;
 use crate::error::{EngineError, damaged, io_failed};
 use crate::failpoint;
+use crate::sparse_file::SparseFile;
 
 const CHECKPOINT: &str = "checkpoint.json";
 const CHECKPOINT_DRAFT: &str = "checkpoint.json.draft";
@@ -161,13 +162,13 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let mut bytes = 0;
         let mut write = || -> io::Result<()> {
             fs::create_dir_all(&self.root)?;
-            let mut file = File::create(self.root.join(name))?;
+            let mut file = SparseFile::new(File::create(self.root.join(name))?);
             for part in parts {
                 file.write_all(part)?;
                 crc.update(part);
                 bytes += part.len() as u64;
             }
-            Ok(())
+            file.finish().map(drop)
         };
         write().map_err(io_failed("write an index file"))?;
         failpoint::hit("checkpoint-files.after-file");

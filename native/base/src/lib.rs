@@ -11,4 +11,5 @@ pub mod frame;
 pub mod joint_checkpoint;
 pub mod part;
 pub mod report;
+pub mod sparse_file;
 pub mod written_checkpoint;

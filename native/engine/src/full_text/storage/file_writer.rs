@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use sundew_base::sparse_file::SparseFile;
 use tantivy::directory::{AntiCallToken, TerminatingWrite};
 
 /// Where finished files go.
@@ -19,7 +20,7 @@ pub struct FileWriter<Store> {
     name: PathBuf,
     buffer: Vec<u8>,
     /// Set once the file has gone over to disk; never synced here.
-    file: Option<File>,
+    file: Option<SparseFile>,
 }
 
 impl<Store: FileStore> FileWriter<Store> {
@@ -36,7 +37,7 @@ impl<Store: FileStore> Write for FileWriter<Store> {
         }
         self.buffer.extend_from_slice(bytes);
         if !self.store.may_stay_in_memory(self.buffer.len()) {
-            let mut file = self.store.create_on_disk(&self.name)?;
+            let mut file = SparseFile::new(self.store.create_on_disk(&self.name)?);
             file.write_all(&self.buffer)?;
             self.buffer = Vec::new();
             self.file = Some(file);
@@ -52,7 +53,10 @@ impl<Store: FileStore> Write for FileWriter<Store> {
 impl<Store: FileStore> TerminatingWrite for FileWriter<Store> {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         match self.file.take() {
-            Some(_) => self.store.finish_on_disk(&self.name),
+            Some(file) => {
+                file.finish()?;
+                self.store.finish_on_disk(&self.name);
+            }
             None => self.store.finish_in_memory(&self.name, std::mem::take(&mut self.buffer)),
         }
         Ok(())

@@ -1,0 +1,96 @@
+//! Files whose blocks of zeros take no room on disk.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+
+/// A block of the common file systems.
+const BLOCK_BYTES: usize = 4_096;
+const ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+
+/// Writes a new file from its beginning. Whole blocks of zeros are left out: the file reads as if they were there. The
+/// file is complete after `finish`.
+pub struct SparseFile {
+    file: File,
+    /// The beginning of a block.
+    pending: Vec<u8>,
+    bytes: u64,
+}
+
+impl SparseFile {
+    /// `file` is empty.
+    pub fn new(file: File) -> Self {
+        Self { file, pending: Vec::with_capacity(BLOCK_BYTES), bytes: 0 }
+    }
+
+    pub fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        if !self.pending.is_empty() {
+            let (first, others) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.pending.len()));
+            self.pending.extend_from_slice(first);
+            bytes = others;
+            if self.pending.len() < BLOCK_BYTES {
+                return Ok(());
+            }
+            let block = std::mem::take(&mut self.pending);
+            self.write_blocks(&block)?;
+            self.pending = block;
+            self.pending.clear();
+        }
+        let (blocks, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK_BYTES);
+        self.write_blocks(blocks)?;
+        self.pending.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn write_blocks(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let blocks = bytes.chunks(BLOCK_BYTES).collect::<Vec<_>>();
+        let mut from = 0;
+        for alike in blocks.chunk_by(|a, b| (*a == ZEROS) == (*b == ZEROS)) {
+            let run = &bytes[from..from + alike.len() * BLOCK_BYTES];
+            from += run.len();
+            if *alike[0] == ZEROS {
+                self.file.seek(SeekFrom::Current(run.len() as i64))?;
+            } else {
+                self.file.write_all(run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and gives the file its length. Nothing is synced.
+    pub fn finish(mut self) -> io::Result<File> {
+        self.file.write_all(&self.pending)?;
+        self.file.set_len(self.bytes)?;
+        Ok(self.file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Pieces of odd lengths, some of them zeros over many blocks.
+    fn pieces() -> Vec<Vec<u8>> {
+        let lengths = [0, 1, 4_095, 4_096, 4_097, 10_000, 65_536, 3, 40_960, 12_288];
+        let fill = |at: usize| if at % 3 == 2 { 7 } else { 0 };
+        (0..60).map(|at| vec![fill(at); lengths[at * 7 % lengths.len()]]).collect()
+    }
+
+    #[test]
+    fn a_file_reads_as_it_was_written() {
+        let path = std::env::temp_dir().join(format!("sundew-sparse-{}", std::process::id()));
+        for end in [&b""[..], b"x", &[0; 5_000]] {
+            let mut pieces = pieces();
+            pieces.push(end.to_vec());
+            let mut file = SparseFile::new(File::create(&path).expect("a file"));
+            for piece in &pieces {
+                file.write_all(piece).expect("written");
+            }
+            file.finish().expect("finished");
+            assert!(fs::read(&path).expect("read") == pieces.concat());
+        }
+        fs::remove_file(&path).expect("removed");
+    }
+}
