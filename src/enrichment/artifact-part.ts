@@ -1,25 +1,19 @@
 import { limits } from '../config/limits.ts';
 import { type ArtifactConfig, type ArtifactDefinition, chunkerOf } from '../index-kinds/artifact-config.ts';
 import { isMembers } from '../index-kinds/chunker-config.ts';
-import type { Embedder } from '../inference/providers/embedder.ts';
-import type { Provider } from '../inference/providers/provider.ts';
 import type { SliceBounds } from '../lib/slices-within.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
 import { followedArtifact } from './artifact-batch.ts';
 import { assetMaker } from './asset-maker.ts';
 import { chunkMaker } from './chunk-maker.ts';
+import { modelCutter } from './cut-by-model.ts';
 import type { PartSource } from './derive-source.ts';
+import type { FindModels } from './find-models.ts';
 import type { FollowedPart } from './followed-part.ts';
 import type { PartMaker } from './part-maker.ts';
 import { readProducer } from './producers/read-producer.ts';
 import { vectorSetMaker } from './vector-maker.ts';
-
-/** What makers ask models by; both throw `ServiceError` where a configuration leads to none. */
-interface FindModels {
-  readonly embedderOf: (config: ProviderConfig) => Embedder;
-  readonly providerOf: (config: ProviderConfig) => Provider;
-}
 
 interface Maker {
   readonly make: PartMaker;
@@ -56,7 +50,7 @@ function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels)
   const batchItems = limits.enrichmentBatchItems;
   switch (config.kind) {
     case 'chunk':
-      return { make: chunkMaker(chunkerOf(config)), media: undefined, batchItems };
+      return { make: chunkMaker(chunkerOf(config), modelCutter(providerOf)), media: undefined, batchItems };
     case 'embedding': {
       const embedder = embedderConfigOf(config);
       const make = vectorSetMaker(() => embedderOf(embedder), config.expected_dims ?? 0, {

@@ -1,26 +1,39 @@
 import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
+import { faultOf } from '../inference/providers/client/fault.ts';
 import { chunkSetBody, type TextChunk } from '../lib/parts/chunk-set-part.ts';
 import { CodePointPlaces } from '../lib/text/code-points.ts';
-import { cutText } from './cut-text.ts';
+import { ServiceError } from '../protocol/service-error.ts';
+import { type CutByModel, type Cutting, cutText } from './cut-text.ts';
 import { type Made, type PartMaker, textIn } from './part-maker.ts';
 
 /** The chunks of the text of each source. */
-export function chunkMaker(chunker: ChunkerConfig): PartMaker {
-  return async (sources) => {
+export function chunkMaker(chunker: ChunkerConfig, byModel: CutByModel): PartMaker {
+  return async (sources, call, onMade) => {
     const made: Made[] = [];
-    for (const source of sources) {
-      const chunks = await chunksOf(textIn(source), chunker);
-      if (chunks.length === 0) made.push({ kind: 'none' });
-      else made.push({ kind: 'part', body: (partId, hash) => chunkSetBody(partId, chunks, hash) });
+    for (const [at, source] of sources.entries()) {
+      const one = await madeOf(() => chunksOf(textIn(source), chunker, { byModel, call }));
+      onMade(at, one);
+      made.push(one);
     }
     return made;
   };
 }
 
+async function madeOf(cut: () => Promise<readonly TextChunk[]>): Promise<Made> {
+  try {
+    const chunks = await cut();
+    if (chunks.length === 0) return { kind: 'none' };
+    return { kind: 'part', body: (partId, hash) => chunkSetBody(partId, chunks, hash) };
+  } catch (error) {
+    if (error instanceof ServiceError && faultOf(error) === 'item') return { kind: 'failed', error };
+    throw error;
+  }
+}
+
 /** The chunks of a text, in its order; places are characters (Unicode code points). */
-export async function chunksOf(text: string, chunker: ChunkerConfig): Promise<TextChunk[]> {
+async function chunksOf(text: string, chunker: ChunkerConfig, cutting: Cutting): Promise<TextChunk[]> {
   const places = { starts: new CodePointPlaces(text), ends: new CodePointPlaces(text) };
-  const cut = await cutText(text, chunker);
+  const cut = await cutText(text, chunker, cutting);
   return cut.map(({ start, end }) => {
     return { start: places.starts.at(start), end: places.ends.at(end), text: text.slice(start, end) };
   });

@@ -1,11 +1,21 @@
-import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
+import type { ChunkerConfig, ModelChunker } from '../index-kinds/chunker-config.ts';
+import type { InferenceCall } from '../inference/admission.ts';
 import { fixedChunks } from '../inference/chunking/fixed-chunks.ts';
 import { yieldToEventLoop } from '../lib/yield-to-event-loop.ts';
 
 /** A piece of a text, and where it lies there: places in units of the string, the end exclusive. */
-interface TextPiece {
+export interface TextPiece {
   readonly start: number;
   readonly end: number;
+}
+
+/** Cuts texts by a model. Throws `ServiceError`; see `faultOf` for whose fault it is. */
+export type CutByModel = (text: string, chunker: ModelChunker, call: InferenceCall) => Promise<readonly TextPiece[]>;
+
+/** For chunkers that ask a model. */
+export interface Cutting {
+  readonly byModel: CutByModel;
+  readonly call: InferenceCall;
 }
 
 /** Characters that are cut before the loop yields to others. */
@@ -13,9 +23,10 @@ const charsBetweenTurns = 128 * 1_024;
 
 /**
  * The chunks of a text, in its order; none of a text of white space alone. At most `chunksMax` of the configuration: what
- * comes behind them is left out. The same text and configuration make the same chunks, always.
+ * comes behind them is left out. The same text and configuration make the same chunks, always. Throws what a model throws.
  */
-export async function cutText(text: string, chunker: ChunkerConfig): Promise<TextPiece[]> {
+export async function cutText(text: string, chunker: ChunkerConfig, cutting: Cutting): Promise<readonly TextPiece[]> {
+  if (chunker.by === 'model') return text.trim() === '' ? [] : await cutting.byModel(text, chunker, cutting.call);
   const pieces: TextPiece[] = [];
   let untilTurn = charsBetweenTurns;
   for (const { start, end } of piecesOf(text, chunker)) {
@@ -29,7 +40,7 @@ export async function cutText(text: string, chunker: ChunkerConfig): Promise<Tex
   return pieces;
 }
 
-function piecesOf(text: string, chunker: ChunkerConfig): Iterable<TextPiece> {
+function piecesOf(text: string, chunker: Exclude<ChunkerConfig, ModelChunker>): Iterable<TextPiece> {
   if (chunker.by === 'tokens') return fixedChunks(text, chunker);
   if (chunker.by === 'characters') return windowsOf(text, chunker.size, chunker.overlap);
   return text.trim() === '' ? [] : [{ start: 0, end: text.length }];

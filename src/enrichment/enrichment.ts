@@ -1,23 +1,24 @@
 import { type Caller, serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
-import type { ArtifactConfig, ArtifactDefinition } from '../index-kinds/artifact-config.ts';
+import { type ArtifactConfig, type ArtifactDefinition, chunkerOf } from '../index-kinds/artifact-config.ts';
+import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
 import type { IndexEnrichments } from '../index-kinds/index-enrichments.ts';
 import { type ManagedSource, managedSourceOf } from '../index-kinds/managed-source.ts';
 import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/part-producer.ts';
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
-import { type Embedder, probeEmbedder } from '../inference/providers/embedder.ts';
-import type { Provider } from '../inference/providers/provider.ts';
+import { probeEmbedder } from '../inference/providers/embedder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import type { ProviderConfig } from '../provider-config/provider-config.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { artifactPart, embedderConfigOf } from './artifact-part.ts';
 import { BackfillLane } from './backfill-lane.ts';
+import { checkChunkModel, modelCutter } from './cut-by-model.ts';
 import type { SourceTemplates } from './derive-source.ts';
+import type { FindModels } from './find-models.ts';
 import type { TemplateMedia } from './media/template-media.ts';
 import { vectorPart } from './part-batch.ts';
 import { partDefinition } from './part-definition.ts';
@@ -26,10 +27,7 @@ import { PartPreview } from './part-preview.ts';
 import { precomputeParts } from './precompute.ts';
 import { Templates } from './template/templates.ts';
 
-interface EnrichmentDeps {
-  /** Throws `ServiceError` where the configuration leads to no embedder. */
-  readonly embedderOf: (config: ProviderConfig) => Embedder;
-  readonly providerOf: (config: ProviderConfig) => Provider;
+interface EnrichmentDeps extends FindModels {
   /** Reads what templates name; without it, media are refused. */
   readonly media: Pick<TemplateMedia, 'resolve'> | undefined;
   readonly log: RangeLog;
@@ -83,6 +81,7 @@ export class Enrichment {
     const source = managedSourceOf(config);
     if (!source) return config;
     if (source.template !== undefined) this.#templates.check(source.template);
+    await this.#checkChunker(source.chunker, caller);
     const isKnown = config.sparse || config.dimension !== unknownDimension;
     const made = await this.#probe(source, isKnown, caller);
     if (made === undefined) return config;
@@ -100,7 +99,7 @@ export class Enrichment {
 
   /** Follows the documents of a range for an index; undefined for one whose vectors the server does not make. */
   readonly open: OpenPartProducer = (range, definition) => {
-    const part = partDefinition(definition, this.#deps.embedderOf);
+    const part = partDefinition(definition, this.#deps);
     return part && new PartFollower(this.#followerDeps(definition), range, vectorPart(part));
   };
 
@@ -127,6 +126,7 @@ export class Enrichment {
   async prepareArtifact(config: ArtifactConfig, caller: Caller): Promise<ArtifactConfig> {
     if (config.template !== undefined) this.#templates.check(config.template);
     artifactPart({ name: config.name, partId: 0, config, source: undefined, index: undefined }, this.#deps);
+    if (config.kind === 'chunk') await this.#checkChunker(chunkerOf(config), caller);
     if (config.kind !== 'embedding') return config;
     const { expected_dims: expected } = config;
     const made = await this.#probe({ embedder: embedderConfigOf(config) }, expected !== undefined, caller);
@@ -153,7 +153,7 @@ export class Enrichment {
   ): Promise<Uint8Array<ArrayBuffer>> {
     const parts = [
       ...artifacts.map((artifact) => artifactPart(artifact, this.#deps)),
-      ...indexes.flatMap(({ definition }) => partDefinition(definition, this.#deps.embedderOf) ?? []).map(vectorPart),
+      ...indexes.flatMap(({ definition }) => partDefinition(definition, this.#deps) ?? []).map(vectorPart),
     ];
     if (parts.length === 0) return Promise.resolve(frame);
     return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller });
@@ -161,8 +161,12 @@ export class Enrichment {
 
   /** Makes of single documents what the index would make of them; undefined where its vectors come with the documents. */
   preview(definition: IndexDefinition, caller: Caller): PartPreview | undefined {
-    const part = partDefinition(definition, this.#deps.embedderOf);
+    const part = partDefinition(definition, this.#deps);
     return part && new PartPreview(part, { templates: this.#sources, call: callFor(caller) });
+  }
+
+  async #checkChunker(chunker: ChunkerConfig | undefined, caller: Caller): Promise<void> {
+    if (chunker?.by === 'model') await checkChunkModel(modelCutter(this.#deps.providerOf), chunker, callFor(caller));
   }
 
   /** What the embedder makes; undefined when it does not answer now, and need not. */

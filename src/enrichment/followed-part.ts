@@ -25,8 +25,11 @@ export interface Batch {
   readonly isFull: boolean;
   /** Sources that have to be worked on. */
   readonly sourceCount: number;
-  /** `held`: the part that is there, if one is. A promise where there is more to do than to look. */
-  add(row: DocumentRow, source: Source, held: HeldPart | undefined): Promise<void> | undefined;
+  /**
+   * `held`: the part that is there, if one is. A promise where there is more to do than to look. Throws a fault of the
+   * provider.
+   */
+  add(row: DocumentRow, source: Source, held: HeldPart | undefined, call: InferenceCall): Promise<void> | undefined;
   /** Makes all parts. Throws a fault of the provider. In the order of the documents. */
   run(call: InferenceCall): Promise<{ row: DocumentRow; outcome: PartOutcome }[]>;
 }

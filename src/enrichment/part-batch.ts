@@ -5,6 +5,7 @@ import { faultOf } from '../inference/providers/client/fault.ts';
 import { assert, must } from '../lib/assert.ts';
 import { readDenseSet } from '../lib/parts/dense-set-part.ts';
 import { formOfBody, partForm } from '../lib/parts/part-body.ts';
+import { readSparseSet } from '../lib/parts/sparse-set-part.ts';
 import { slicesWithin } from '../lib/slices-within.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type Source, sourceHash } from './derive-source.ts';
@@ -31,6 +32,8 @@ interface WantedItem {
   readonly size: number;
 }
 
+/** Numbers of a sparse vector, as models usually make them: what a document's vectors take is known when they are there. */
+const usualSparseNumbers = 512;
 /** Vectors that are kept for the next texts that are equal, or for a document whose result came too late. */
 const recentMax = 256;
 
@@ -66,7 +69,7 @@ class PartBatch implements Batch {
   }
 
   /** `held`: the part that is there, if one is. A promise where the text has to be cut into chunks. */
-  add(row: DocumentRow, source: Source, held: HeldPart | undefined): Promise<void> | undefined {
+  add(row: DocumentRow, source: Source, held: HeldPart | undefined, call: InferenceCall): Promise<void> | undefined {
     const settle = (known: PartOutcome | Plan) => void this.#rows.push({ row, known });
     if (source.kind === 'none') return settle({ kind: 'none' });
     if (source.kind === 'invalid') return settle({ kind: 'failed', error: source.error, isFinal: true });
@@ -77,34 +80,43 @@ class PartBatch implements Batch {
     const made = source.kind === 'text' ? source.text : `\0${source.image.mediaType}\0${source.image.base64}`;
     const hash = sourceHash(fingerprintOfSource, made);
     if (held?.hash && Buffer.compare(held.hash, hash) === 0) return settle({ kind: 'kept' });
-    if (chunker && source.kind === 'text') return this.#planPieces(source.text, hash, held).then(settle);
+    if (chunker && source.kind === 'text') return this.#planPieces(source.text, hash, held, call).then(settle);
     if (chunker) return settle({ kind: 'failed', error: imageInChunks(), isFinal: true });
     this.#want(hash, item, made.length);
     return settle({ kind: 'text', hash });
   }
 
-  async #planPieces(text: string, hash: Uint8Array, held: HeldPart | undefined): Promise<PartOutcome | Plan> {
-    const { chunker, dimension, vectorFingerprint } = this.#definition;
+  async #planPieces(
+    text: string,
+    hash: Uint8Array,
+    held: HeldPart | undefined,
+    call: InferenceCall,
+  ): Promise<PartOutcome | Plan> {
+    const { chunker, cut, dimension, vectorFingerprint } = this.#definition;
     try {
-      const cutFor = { vectorFingerprint, dimension: must(dimension, 'chunks have dense vectors') };
+      const cutFor = {
+        vectorFingerprint,
+        vectorBytes: 4 * (dimension ?? usualSparseNumbers),
+        cutting: { byModel: cut, call },
+      };
       const pieces = await piecesOf(text, must(chunker, 'a chunker'), cutFor);
       if (pieces.length === 0) return { kind: 'none' };
-      this.#vectorBytes += 4 * cutFor.dimension * pieces.length;
+      this.#vectorBytes += cutFor.vectorBytes * pieces.length;
       if (this.#definition.together) return { kind: 'pieces', hash, pieces, names: this.#wantTogether(hash, pieces) };
       this.#takeHeld(held);
       for (const piece of pieces) this.#want(piece.hash, piece.text, piece.text.length);
       return { kind: 'pieces', hash, pieces, names: pieces.map((piece) => nameOf(piece.hash)) };
     } catch (error) {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'item') throw error;
-      return { kind: 'failed', error, isFinal: true };
+      return { kind: 'failed', error, isFinal: error.code !== 'inference_failed' };
     }
   }
 
   /** A chunk that was there before keeps its vector. */
   #takeHeld(held: HeldPart | undefined): void {
     const body = held?.body();
-    if (body === undefined || formOfBody(body) !== partForm.denseSet) return;
-    for (const { hash, vector } of readDenseSet(body)) this.#vectors.set(nameOf(hash), vector);
+    if (body === undefined) return;
+    for (const { hash, vector } of chunkVectorsOf(body)) this.#vectors.set(nameOf(hash), vector);
   }
 
   /** Vectors that were made in view of the whole text do not fit another one. */
@@ -159,7 +171,10 @@ class PartBatch implements Batch {
     if (error) return { kind: 'failed', error, isFinal: false };
     const made = names.map((name) => must(this.#vectors.get(name), 'an embedded text'));
     if (known.kind === 'text') return { kind: 'vector', vector: must(made[0], 'a vector'), hash };
-    const vectors = known.pieces.map((piece, at) => ({ ...piece, vector: made[at] as Float32Array }));
+    if (made.reduce((sum, vector) => sum + bytesOf(vector), 0) > limits.documentVectorsBytesMax) {
+      return { kind: 'failed', error: tooManyBytes(), isFinal: true };
+    }
+    const vectors = known.pieces.map((piece, at) => ({ ...piece, vector: must(made[at], 'a vector of each chunk') }));
     return { kind: 'vectors', vectors, hash };
   }
 
@@ -189,6 +204,22 @@ function imageInChunks(): ServiceError {
     'invalid_media',
     'an image has no chunks: leave `chunker` out of an index that embeds images',
   );
+}
+
+function chunkVectorsOf(body: Uint8Array): readonly { readonly hash: Uint8Array; readonly vector: Vector }[] {
+  const form = formOfBody(body);
+  if (form === partForm.denseSet) return readDenseSet(body);
+  return form === partForm.sparseSet ? readSparseSet(body) : [];
+}
+
+function bytesOf(vector: Vector): number {
+  return vector instanceof Float32Array ? vector.byteLength : vector.indices.byteLength + vector.values.byteLength;
+}
+
+function tooManyBytes(): ServiceError {
+  const most = `${limits.documentVectorsBytesMax} bytes, which is the most for one document`;
+  const remedy = 'give the chunker greater `target_tokens`, or `max_chunks` to leave out the rest of long texts';
+  return new ServiceError('limit_exceeded', `the vectors of the text have more than ${most}; ${remedy}`);
 }
 
 function nameOf(hash: Uint8Array): string {

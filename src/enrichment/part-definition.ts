@@ -2,7 +2,10 @@ import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import type { ManagedSource } from '../index-kinds/managed-source.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
+import { modelCutter } from './cut-by-model.ts';
+import type { CutByModel } from './cut-text.ts';
 import type { WantedVectors } from './embed-texts.ts';
+import type { FindModels } from './find-models.ts';
 
 /** What makes the vectors of one managed index, ready to work. */
 export interface PartDefinition {
@@ -11,6 +14,8 @@ export interface PartDefinition {
   readonly dimension: WantedVectors;
   /** Throws `ServiceError` while the configuration leads to no embedder. */
   readonly embedder: () => Embedder;
+  /** For chunkers that ask a model. */
+  readonly cut: CutByModel;
   /** Undefined where each text has one vector. */
   readonly chunker?: ChunkerConfig | undefined;
   /** The chunks of a text are embedded in view of one another. */
@@ -33,7 +38,7 @@ export function vectorFingerprintOf({ embedder, together }: ManagedSource, dimen
 /** The definition of a managed index; undefined for any other. */
 export function partDefinition(
   definition: IndexDefinition,
-  embedderOf: (config: ManagedSource['embedder']) => Embedder,
+  { embedderOf, providerOf }: FindModels,
 ): PartDefinition | undefined {
   if (!('managed' in definition) || definition.managed === undefined) return undefined;
   const { partId, managed: source } = definition;
@@ -48,6 +53,7 @@ export function partDefinition(
     source,
     dimension,
     embedder,
+    cut: modelCutter(providerOf),
     chunker,
     together,
     vectorFingerprint,

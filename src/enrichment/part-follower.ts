@@ -144,7 +144,8 @@ export class PartFollower implements PartProducer {
       await this.#requests.shift()?.();
       const work = this.#nextWork();
       if (!work) {
-        if (this.#requests.length === 0) await this.#sleep();
+        // A `close` that came since the last look has nobody to wake any more.
+        if (this.#requests.length === 0 && !signal.aborted) await this.#sleep();
         continue;
       }
       this.#isWorking = true;
@@ -258,8 +259,10 @@ export class PartFollower implements PartProducer {
       const from = at;
       for (; at < rows.length && !batch.isFull && at - from < limits.enrichmentBatchItems; at += 1) {
         const row = rows[at] as DocumentRow;
-        const source = sourceOf(row.body, this.#definition.source, templates, this.#call(), row.artifacts);
-        const added = batch.add(row, source instanceof Promise ? await source : source, this.#held(held, row.ordinal));
+        const call = this.#call();
+        const derived = sourceOf(row.body, this.#definition.source, templates, call, row.artifacts);
+        const source = derived instanceof Promise ? await derived : derived;
+        const added = batch.add(row, source, this.#held(held, row.ordinal), call);
         if (added) await added;
       }
       // Rendering and comparing must not hold the event loop for a whole page.

@@ -58,7 +58,7 @@ export class PartPreview {
     const source = await sourceOf(body, this.#definition.source, templates, call, artifacts);
     const before = this.#tokens;
     const batch = this.#newBatch();
-    await batch.add({ ordinal: 0, key: new Uint8Array(), sequence: 0, body }, source, undefined);
+    await batch.add({ ordinal: 0, key: new Uint8Array(), sequence: 0, body }, source, undefined, call);
     const [made] = await batch.run(call);
     return { ...shownSource(source), ...shownOutcome(made?.outcome, source), tokens: this.#tokens - before };
   }

@@ -60,6 +60,9 @@ async function addParts(
 ): Promise<void> {
   const frame = readFrame(bytes);
   const newBatch = definition.batches();
+  // Whoever may write to the table needs no grant for inference.
+  const { requestId, signal } = caller;
+  const call = { caller: serverCaller(requestId, signal), signal };
   for (let row = 0; row < frame.rowCount; ) {
     const batch = newBatch();
     for (; row < frame.rowCount && !batch.isFull; row += 1) {
@@ -68,13 +71,11 @@ async function addParts(
       const held = heldPart(stored, frame.key(row), definition.partId);
       // The number of the row stands for that of the document, which it has yet to get.
       const artifacts = sourceArtifacts(stored, frame.key(row), definition, partRows.get(row));
-      const derived = sourceOf(body, definition.source, templates, { caller, signal: caller.signal }, artifacts);
+      const derived = sourceOf(body, definition.source, templates, { caller, signal }, artifacts);
       const source = derived instanceof Promise ? await derived : derived;
-      await batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held);
+      await batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held, call);
     }
-    // Whoever may write to the table needs no grant for inference.
-    const { requestId, signal } = caller;
-    const outcomes = await batch.run({ caller: serverCaller(requestId, signal), signal });
+    const outcomes = await batch.run(call);
     for (const { row: document, outcome } of outcomes) {
       const part = partRow(definition.partId, outcome, frame.key(document.ordinal));
       if (part) partRows.set(document.ordinal, [...(partRows.get(document.ordinal) ?? []), part]);

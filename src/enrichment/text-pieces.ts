@@ -1,7 +1,7 @@
 import { limits } from '../config/limits.ts';
 import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { cutText } from './cut-text.ts';
+import { type Cutting, cutText } from './cut-text.ts';
 import { sourceHash } from './derive-source.ts';
 
 /** A chunk of a text that gets a vector of its own. */
@@ -15,16 +15,17 @@ export interface Piece {
 }
 
 /**
- * The chunks of a text for an embedder of this fingerprint. Throws `limit_exceeded` where there would be more of them, or of
- * their vectors, than a document may have: to leave the rest out would be an index that looks complete.
+ * The chunks of a text for an embedder of this fingerprint; `vectorBytes` estimates the size of one of its vectors. Throws
+ * `limit_exceeded` where there would be more of them, or of their vectors, than a document may have: to leave the rest out
+ * would be an index that looks complete.
  */
 export async function piecesOf(
   text: string,
   chunker: ChunkerConfig,
-  { vectorFingerprint, dimension }: { vectorFingerprint: string; dimension: number },
+  { vectorFingerprint, vectorBytes, cutting }: { vectorFingerprint: string; vectorBytes: number; cutting: Cutting },
 ): Promise<Piece[]> {
-  const cut = await cutText(text, chunker);
-  refuseTooMany(text, chunker, cut.length, cut.at(-1)?.end ?? 0, dimension);
+  const cut = await cutText(text, chunker, cutting);
+  refuseTooMany(text, chunker, cut.length, cut.at(-1)?.end ?? 0, vectorBytes);
   const [starts, ends] = [new BytePlaces(text), new BytePlaces(text)];
   return cut.map(({ start, end }) => {
     const piece = text.slice(start, end);
@@ -32,8 +33,8 @@ export async function piecesOf(
   });
 }
 
-function refuseTooMany(text: string, chunker: ChunkerConfig, count: number, end: number, dimension: number): void {
-  const most = Math.min(limits.documentChunksMax, Math.floor(limits.documentVectorsBytesMax / (4 * dimension)));
+function refuseTooMany(text: string, chunker: ChunkerConfig, count: number, end: number, vectorBytes: number): void {
+  const most = Math.min(limits.documentChunksMax, Math.floor(limits.documentVectorsBytesMax / vectorBytes));
   const isCutShort = chunker.by !== 'nothing' && chunker.chunksMax >= limits.documentChunksMax;
   const hasMore = isCutShort && count >= limits.documentChunksMax && text.slice(end).trim() !== '';
   if (count <= most && !hasMore) return;

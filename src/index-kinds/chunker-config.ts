@@ -2,8 +2,20 @@ import { limits } from '../config/limits.ts';
 import { suggestion } from '../lib/text/did-you-mean.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 
-/** How a text is cut: windows of characters, or runs of tokens that end where a part of the text does. */
+/** A model of this server says where parts of a text end; one that is too long is cut further, as by tokens. */
+export interface ModelChunker {
+  readonly by: 'model';
+  readonly model: string;
+  /** How sure the model has to be that a part ends, 0 to 1. */
+  readonly threshold: number;
+  readonly targetTokens: number;
+  readonly separator: string;
+  readonly chunksMax: number;
+}
+
+/** How a text is cut: by a model, in windows of characters, or in runs of tokens that end where a part of the text does. */
 export type ChunkerConfig =
+  | ModelChunker
   | { readonly by: 'characters'; readonly size: number; readonly overlap: number; readonly chunksMax: number }
   | {
       readonly by: 'tokens';
@@ -21,22 +33,24 @@ const textMembers = ['target_tokens', 'overlap_tokens', 'separator'];
 const fixedNames = ['fixed', 'fixed_bert', 'fixed_bpe'];
 const usualTokens = 500;
 const separatorCharsMax = 1_024;
+const modelCharsMax = 255;
 
 type Members = Readonly<Record<string, unknown>>;
 
 /**
  * Checks a chunker; `where` names it in messages, and `usualChunks` is how many chunks a text makes at most where it does not
- * say so. Throws `invalid_request`, and `not_implemented` for one by a model.
+ * say so. Throws `invalid_request`. That a model is there is checked by whoever creates what is cut by it.
  */
 export function readChunkerConfig(given: Members, where: string, usualChunks = 50): ChunkerConfig {
   refuseUnknown(given, members, where);
-  const { provider = 'service', model = 'fixed', text = {}, max_chunks: most = usualChunks } = given;
+  const { provider = 'service', model = 'fixed', text = {}, max_chunks: most = usualChunks, threshold = 0.5 } = given;
   if (provider === 'mock') return { by: 'nothing' };
   if (provider !== 'service') throw refused(`${where}.provider`, 'must be "service" or "mock"');
-  if (typeof model !== 'string') throw refused(`${where}.model`, 'must be a string');
-  if (!fixedNames.includes(model)) {
-    const message = `\`${where}.model\`: documents are not cut by models yet; use "fixed"`;
-    throw new ServiceError('not_implemented', message);
+  if (typeof model !== 'string' || model === '' || model.length > modelCharsMax) {
+    throw refused(`${where}.model`, `must be the name of a model, of ${modelCharsMax} characters at most`);
+  }
+  if (typeof threshold !== 'number' || !(threshold >= 0 && threshold <= 1)) {
+    throw refused(`${where}.threshold`, 'must be a number from 0 to 1');
   }
   if (!isMembers(text)) throw refused(`${where}.text`, 'must be an object');
   refuseUnknown(text, textMembers, `${where}.text`);
@@ -50,7 +64,11 @@ export function readChunkerConfig(given: Members, where: string, usualChunks = 5
     throw refused(`${where}.text.overlap_tokens`, 'must be less than `target_tokens`');
   }
   const chunksMax = integer(most, `${where}.max_chunks`, 1, limits.documentChunksMax);
-  return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
+  if (fixedNames.includes(model)) return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
+  if (overlapTokens > 0) {
+    throw refused(`${where}.text.overlap_tokens`, 'must be 0 where a model cuts: its chunks do not overlap');
+  }
+  return { by: 'model', model, threshold, targetTokens, separator, chunksMax };
 }
 
 /** Windows of characters. Throws `invalid_request`. */

@@ -42,12 +42,8 @@ export function readManagedMembers(config: IndexConfig): ManagedMembers {
   }
   if (embedder === undefined) throw refused(`\`embedder\` is missing: what makes the vectors; ${orExternal}`);
   readProviderConfig(embedder, 'embed', 'embedder');
-  if (chunker !== undefined) {
-    readIndexChunker(chunker, embedder);
-    if (config.sparse === true) {
-      const message = '`chunker` is built for dense vectors alone; leave it out: each text has one sparse vector';
-      throw new ServiceError('not_implemented', message);
-    }
+  if (chunker !== undefined && readIndexChunker(chunker, embedder).together && config.sparse === true) {
+    throw refused('`chunker.late` goes with dense vectors alone: leave it out, or set `sparse` to false');
   }
   if (template !== undefined && template.length > limits.templateCharsMax) {
     throw refused(`\`template\` may have ${limits.templateCharsMax} characters at most`);

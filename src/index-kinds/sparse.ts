@@ -33,7 +33,7 @@ export const sparse: IndexKind<SparseConfig, SparseDefinition> = {
     const { min_weight: minWeight, top_k: topK } = config;
     return { ...identity, kind: 'sparse', minWeight, topK, managed: managedSourceOf(config) };
   },
-  shapeOf: ({ external }) => (external ? 'sparse' : 'managed sparse'),
+  shapeOf: ({ external, chunker }) => (external ? 'sparse' : chunker ? 'managed sparse in chunks' : 'managed sparse'),
   nativeOptions: ({ partId, minWeight }) => ({ type: 'sparse', index_id: partId, min_weight: minWeight }),
   writtenVectors: ({ managed }) => ({ kind: managed ? 'managed' : 'sparse' }),
   vectorSearch: { hasDistance: false, takesEffort: false, defaultLimit: ({ topK }) => topK },

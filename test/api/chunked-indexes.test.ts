@@ -115,6 +115,47 @@ describe('an index with a chunker', () => {
     expect(await statusOf('first')).toMatchObject({ doc_count: 1, searchable_vectors: 3 });
   });
 
+  test('with sparse vectors has one for each chunk, and finds a document by the best of them', async () => {
+    const sparse = {
+      type: 'embeddings',
+      sparse: true,
+      field: 'text',
+      embedder: { provider: 'mock', model: 'sparse' },
+      chunker,
+    };
+    await createTable('terms', { num_shards: 3 }, sparse);
+    const crowd = Array.from({ length: 200 }, () => 'common words here').join('. ');
+    const others = Array.from({ length: 30 }, (_, n) => [`other${n}`, { text: `first part${n}. common words x${n}` }]);
+    await write('terms', { inserts: { crowd: { text: crowd }, ...Object.fromEntries(others), none: { text: ' ' } } });
+    expect(await statusOf('terms')).toMatchObject({ doc_count: 31, searchable_vectors: 260 });
+    const keys = hitKeys(await ask('terms', 'common words here', { limit: 20, fields: ['_chunks'] }));
+    expect([keys[0], new Set(keys).size]).toEqual(['crowd', 20]);
+    const found = await ask('terms', 'x7', { fields: ['_chunks'] });
+    expect(hitKeys(found)).toEqual(['other7']);
+    expect(JSON.stringify(found.body)).toContain('"_content":"common words x7"');
+    expect(JSON.stringify(found.body)).not.toContain('first part7');
+    const lookup = await server.send<{ _embeddings: { parts: { indices: number[]; values: number[] }[] } }>(
+      'GET',
+      '/db/v1/tables/terms/lookup/other7?fields=_embeddings',
+    );
+    expect(lookup.body._embeddings.parts.map(({ indices, values }) => [indices.length, values.length])).toEqual([
+      [2, 2],
+      [3, 3],
+    ]);
+    const packed = await fetch(`${server.url}/db/v1/tables/terms/query`, {
+      method: 'POST',
+      body: JSON.stringify({ filter_query: { match: 'x7', field: 'text' }, fields: ['_embeddings'] }),
+      headers: { 'content-type': 'application/json', accept: 'application/msgpack' },
+    });
+    const hits = [{ _id: 'other7', _source: { _embeddings: lookup.body._embeddings } }];
+    expect(decode(await packed.bytes())).toMatchObject({ responses: [{ hits: { hits } }] });
+    const { produced } = (await statusOf('terms')).source_coverage;
+    await write('terms', { inserts: { other7: { text: 'and one. common words x7' } }, deletes: ['crowd'] });
+    const after = await statusOf('terms');
+    expect(after).toMatchObject({ doc_count: 30, searchable_vectors: 60 });
+    expect(after.source_coverage.produced - produced).toBe(1);
+  });
+
   test('shows the vectors of all chunks', async () => {
     await createTable('shown');
     await write('shown', { inserts: { a: { text: sentences('q', 3) } } });

@@ -207,7 +207,13 @@ describe('the configuration of a managed index is refused', () => {
     ['with no model', { ...managed, embedder: { provider: 'mock' } }, 400, '`embedder.model` is missing'],
     ['with a template that cannot be read', { ...managed, template: '{{#if x}}' }, 400, 'template'],
     ['with a path that is none', { ...managed, field: 'a..b' }, 400, 'path of member names'],
-    ['with a chunker by a model', { ...managed, chunker: { model: 'cutter' } }, 501, 'not cut by models'],
+    ['with a chunker that is not there', { ...managed, chunker: { model: 'cutter' } }, 404, 'cutter'],
+    [
+      'with late chunks of sparse vectors',
+      { ...managed, sparse: true, embedder: { provider: 'service', model: 'm' }, chunker: { late: true } },
+      400,
+      'dense vectors alone',
+    ],
     ['with a chunker of an unknown member', { ...managed, chunker: { txt: {} } }, 400, 'has no member "txt"'],
     ['with a chunker of no tokens', { ...managed, chunker: { text: { target_tokens: 0 } } }, 400, 'target_tokens'],
     [

@@ -91,6 +91,7 @@ class Place {
       },
       dimension: 1,
       embedder: () => this.embedder.embedder,
+      cut: () => Promise.reject(new Error('no model cuts')),
       vectorFingerprint: this.fingerprint,
       fingerprintOfSource: this.fingerprint,
       fingerprint: this.fingerprint,
@@ -230,6 +231,11 @@ describe('a follower', () => {
     await place.settled();
     expect(Object.keys(place.parts())).toHaveLength(1_000);
     expect(place.embedder.texts.length).toBeLessThanOrEqual(1_000 + kills * 64);
+  });
+
+  test('can be closed as soon as it was opened', async () => {
+    const place = await Place.make();
+    await place.follow().close();
   });
 
   test('takes what was just written before what was there before it', async () => {

@@ -6,7 +6,7 @@ use sundew_base::part::asset::read_asset;
 use sundew_base::part::chunk_set::{Chunk, read_chunks};
 use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::edges::{Edge, EdgeOrigin, read_edges, write_edges};
-use sundew_base::part::{PartBody, PartForm, dense, sparse};
+use sundew_base::part::{PartBody, PartForm, dense, sparse, sparse_set};
 
 const FIXTURE: &str = include_str!("../../../test/fixtures/part-bodies.txt");
 
@@ -38,6 +38,9 @@ fn every_form_is_read_as_it_was_written() {
     assert_eq!((set.dimension, set.count(), set.vector(1).collect::<Vec<_>>()), (2, 2, vec![3.0, 4.0]));
     let chunks = read_chunks(parsed("chunk_set", PartForm::ChunkSet).payload).unwrap();
     assert_eq!(chunks, [Chunk { start: 0, end: 4, text: "tea " }, Chunk { start: 4, end: 9, text: "café" }]);
+    let sparse_set = sparse_set::vectors(parsed("sparse_set", PartForm::SparseSet).payload).unwrap();
+    let sparse_set: Vec<Vec<_>> = sparse_set.iter().map(|one| sparse::entries(one).unwrap().collect()).collect();
+    assert_eq!(sparse_set, [vec![(3, 0.5), (9, 0.25)], vec![]]);
     let asset = read_asset(parsed("asset", PartForm::Asset).payload).unwrap();
     assert_eq!((asset.media_type, asset.value), ("text/plain", &b"amber"[..]));
 }

@@ -7,8 +7,9 @@ use std::ops::Range;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::Serialize;
 use sundew_base::part::dense_set::DenseSet;
-use sundew_base::part::{PartBody, PartForm, dense, f32_at, part_head, sparse, u32_at};
+use sundew_base::part::{PartBody, PartForm, dense, f32_at, part_head, sparse, sparse_set, u32_at};
 
 use crate::error::EngineError;
 use crate::float_scan::float_at;
@@ -383,27 +384,36 @@ fn wrong_dimension(count: usize, dimension: usize) -> Fault {
     Fault::Refused(format!("has dimension {count}; the index takes dimension {dimension}").into())
 }
 
-/// The JSON text of a stored vector: an array of numbers, of several vectors an array of such arrays, or
-/// `{"indices":[..],"values":[..]}`; every number is the shortest that stands for its float32. Error: `internal` for bytes that are not a vector.
+/// The JSON text of a stored vector: an array of numbers, or `{"indices":[..],"values":[..]}`;
+/// of several vectors an array of them. Every number is the shortest that stands for its float32. Error: `internal` for bytes that are not a vector.
 pub fn render_vector(body: &[u8]) -> Result<String, EngineError> {
     let body = PartBody::parse(body)?;
-    let json = match body.form {
+    match body.form {
         PartForm::Deleted => Ok("null".to_owned()),
-        PartForm::Dense => serde_json::to_string(&dense::values(body.payload)?.collect::<Vec<_>>()),
+        PartForm::Dense => as_json(&dense::values(body.payload)?.collect::<Vec<_>>()),
         PartForm::DenseSet => {
             let set = DenseSet::parse(body.payload)?;
             let vectors: Vec<Vec<f32>> = (0..set.count()).map(|at| set.vector(at).collect()).collect();
-            serde_json::to_string(&vectors)
+            as_json(&vectors)
         }
-        PartForm::Sparse => {
-            let (indices, values): (Vec<u32>, Vec<f32>) = sparse::entries(body.payload)?.unzip();
-            serde_json::to_string(&indices).and_then(|indices| {
-                serde_json::to_string(&values).map(|values| format!("{{\"indices\":{indices},\"values\":{values}}}"))
-            })
+        PartForm::Sparse => render_sparse(body.payload),
+        PartForm::SparseSet => {
+            let vectors: Vec<String> =
+                sparse_set::vectors(body.payload)?.into_iter().map(render_sparse).collect::<Result<_, _>>()?;
+            Ok(format!("[{}]", vectors.join(",")))
         }
         PartForm::Edges | PartForm::ChunkSet | PartForm::Asset => {
-            return Err(EngineError::internal("a part that is not a vector"));
+            Err(EngineError::internal("a part that is not a vector"))
         }
-    };
-    json.map_err(|error| EngineError::internal(format!("a vector that cannot be written as JSON: {error}")))
+    }
+}
+
+fn render_sparse(payload: &[u8]) -> Result<String, EngineError> {
+    let (indices, values): (Vec<u32>, Vec<f32>) = sparse::entries(payload)?.unzip();
+    Ok(format!("{{\"indices\":{},\"values\":{}}}", as_json(&indices)?, as_json(&values)?))
+}
+
+fn as_json<T: Serialize>(numbers: &[T]) -> Result<String, EngineError> {
+    serde_json::to_string(numbers)
+        .map_err(|error| EngineError::internal(format!("a vector that cannot be written as JSON: {error}")))
 }

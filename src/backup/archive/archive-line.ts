@@ -103,7 +103,7 @@ function readPart(partId: string, text: unknown, partIds: ReadonlySet<number>): 
   if (typeof text !== 'string') throw wrong();
   const body = Buffer.from(text, 'base64');
   const isKnown = body.byteLength >= 8 && String(partIdOfBody(body)) === partId && partIds.has(partIdOfBody(body));
-  if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.asset) throw wrong();
+  if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.sparseSet) throw wrong();
   return body;
 }
 

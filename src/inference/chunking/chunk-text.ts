@@ -47,15 +47,28 @@ export async function chunkText(inference: Inference, request: ChunkRequest, cal
   return { ...cut, cacheHit: false };
 }
 
+/** Cuts a text by an installed model, and by nothing else: where it fails, that is thrown. Throws `ServiceError`. */
+export async function chunkByModel(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<CutText> {
+  return await cutBy(inference.models.require('chunkers', request.model), inference, request, call);
+}
+
+async function cutBy(
+  model: InstalledModel,
+  { pool, settings }: Inference,
+  request: ChunkRequest,
+  call: InferenceCall,
+): Promise<CutText> {
+  const { text, threshold } = request;
+  const found = await pool.run(specOfModel(model, settings), 'findBoundaries', { text, threshold }, call);
+  const { chunks } = await collect(partsOf(request, found.places), request.chunksMax);
+  return { model: model.name, chunks, tokens: found.tokens };
+}
+
 async function cutByModel(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<CutText> {
   const model = usableChunker(inference, request.model);
   if (model === undefined) return await cutFixed(request);
-  const { pool, settings } = inference;
-  const { text, threshold } = request;
   try {
-    const found = await pool.run(specOfModel(model, settings), 'findBoundaries', { text, threshold }, call);
-    const { chunks } = await collect(partsOf(request, found.places), request.chunksMax);
-    return { model: model.name, chunks, tokens: found.tokens };
+    return await cutBy(model, inference, request, call);
   } catch (error) {
     const falls = error instanceof ServiceError && fallBackCodes.includes(error.code);
     if (!falls || call.signal.aborted) throw error;

@@ -1,4 +1,6 @@
 import type { InferenceCall } from '../admission.ts';
+import type { CutText } from '../chunking/chunk-cache.ts';
+import { type ChunkRequest, chunkByModel } from '../chunking/chunk-text.ts';
 import { type Embeddings, type EmbedRequest, embedItems } from '../embeddings/embed-items.ts';
 import { type Extracted, type ExtractRequest, extractTexts } from '../extraction/extract-texts.ts';
 import { type GenerationOptions, type GenerationOutput, generateChoices, totalOf } from '../generation/generate.ts';
@@ -28,6 +30,13 @@ export class OwnProvider implements Provider {
     return this.#inference.admission.run('rerank', call, async () => {
       const value = await rerankTexts(this.#inference, request, call);
       return { value, items: value.scores.length, tokens: value.tokens };
+    });
+  }
+
+  cut(request: ChunkRequest, call: InferenceCall): Promise<CutText> {
+    return this.#inference.admission.run('chunk', call, async () => {
+      const value = await chunkByModel(this.#inference, request, call);
+      return { value, items: value.chunks.length, tokens: value.tokens };
     });
   }
 

@@ -1,4 +1,6 @@
 import type { InferenceCall } from '../admission.ts';
+import type { CutText } from '../chunking/chunk-cache.ts';
+import type { ChunkRequest } from '../chunking/chunk-text.ts';
 import type { Embeddings, EmbedRequest } from '../embeddings/embed-items.ts';
 import type { Extracted, ExtractRequest } from '../extraction/extract-texts.ts';
 import type { GenerationOptions, GenerationOutput } from '../generation/generate.ts';
@@ -33,6 +35,8 @@ export interface Provider {
     request: GenerationRequest,
     call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]>;
+  /** Where a model cuts a text; absent where there are no models for it. */
+  cut?(request: ChunkRequest, call: InferenceCall): Promise<CutText>;
   /** What is written in each image; absent where there are no models for it. */
   read?(request: ReadRequest, call: InferenceCall): Promise<readonly string[]>;
   /** What is said; absent where there are no models for it. */

@@ -1,20 +1,9 @@
 import { assert } from '../assert.ts';
 import { partBody, partForm, payloadOf } from './part-body.ts';
 import { PayloadReader } from './payload-reader.ts';
+import { hashBytes, setMax, type TextSpan } from './text-span.ts';
 
-/** Vectors of one document. */
-export const denseSetMax = 4_096;
-const hashBytes = 16;
 const spanBytes = 8 + hashBytes;
-
-/** The piece of a text that a vector stands for. */
-export interface TextSpan {
-  /** In bytes of the text; the end is exclusive. */
-  start: number;
-  end: number;
-  /** 16 bytes: what the vector was made from, alike for equal texts of one embedder. */
-  hash: Uint8Array;
-}
 
 export interface SpanVector extends TextSpan {
   vector: Float32Array;
@@ -32,7 +21,7 @@ export function denseSetBody(
   sourceHash?: Uint8Array,
 ): Uint8Array<ArrayBuffer> {
   const dimension = vectors[0]?.vector.length ?? 0;
-  assert(vectors.length > 0 && vectors.length <= denseSetMax, 'a set of vectors with a count out of bounds');
+  assert(vectors.length > 0 && vectors.length <= setMax, 'a set of vectors with a count out of bounds');
   const payload = new Uint8Array(8 + vectors.length * (spanBytes + 4 * dimension));
   const view = new DataView(payload.buffer);
   view.setUint32(0, dimension, true);
@@ -62,7 +51,7 @@ export function readDenseSet(body: Uint8Array): SpanVector[] {
 }
 
 /** What the vectors of a body of form 3 stand for, without them. */
-export function readSpans(body: Uint8Array): TextSpan[] {
+export function readDenseSpans(body: Uint8Array): TextSpan[] {
   return readHead(new PayloadReader(payloadOf(body))).spans;
 }
 

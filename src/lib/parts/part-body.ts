@@ -10,7 +10,16 @@ const headBytes = 8;
 const hasSourceHash = 1;
 const sourceHashBytes = 16;
 
-export const partForm = { deleted: 0, dense: 1, sparse: 2, denseSet: 3, edges: 4, chunkSet: 5, asset: 6 } as const;
+export const partForm = {
+  deleted: 0,
+  dense: 1,
+  sparse: 2,
+  denseSet: 3,
+  edges: 4,
+  chunkSet: 5,
+  asset: 6,
+  sparseSet: 7,
+} as const;
 type PartForm = (typeof partForm)[keyof typeof partForm];
 
 /** What the part belongs to: the part id of an index or an enrichment. */

@@ -22,6 +22,7 @@ function definitionOf(source: Partial<PartDefinition['source']>, more: Partial<P
     source: { field: undefined, template: undefined, together: false, ...source } as PartDefinition['source'],
     dimension: undefined,
     embedder: () => sparseEmbedder,
+    cut: () => Promise.reject(new Error('no model cuts')),
     vectorFingerprint: 'v',
     fingerprintOfSource: 's',
     fingerprint: 'f',

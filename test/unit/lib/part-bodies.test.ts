@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { assetBody, readAsset } from '../../../src/lib/parts/asset-part.ts';
 import { chunkSetBody, chunksMax, readChunkSet } from '../../../src/lib/parts/chunk-set-part.ts';
 import { denseBody, readDense } from '../../../src/lib/parts/dense-part.ts';
-import { denseSetBody, denseSetMax, readDenseSet } from '../../../src/lib/parts/dense-set-part.ts';
+import { denseSetBody, readDenseSet } from '../../../src/lib/parts/dense-set-part.ts';
 import {
   compareEdges,
   type Edge,
@@ -15,6 +15,8 @@ import {
 } from '../../../src/lib/parts/edges-part.ts';
 import { isPartDelete, partDeleteBody, partIdOfBody, sourceHashOf } from '../../../src/lib/parts/part-body.ts';
 import { readSparse, sparseBody } from '../../../src/lib/parts/sparse-part.ts';
+import { readSparseSet, readSparseSpans, sparseSetBody } from '../../../src/lib/parts/sparse-set-part.ts';
+import { setMax } from '../../../src/lib/parts/text-span.ts';
 
 /** One body of each form; `native/base/tests/part_bodies.rs` reads the same file. */
 const fixture = join(import.meta.dir, '../../fixtures/part-bodies.txt');
@@ -31,6 +33,15 @@ const sparse = { indices: Uint32Array.of(3, 9), values: Float32Array.of(0.5, 0.2
 const set = [
   { start: 0, end: 9, hash: sourceHash, vector },
   { start: 10, end: 19, hash: sourceHash.toReversed(), vector: Float32Array.of(3, 4) },
+];
+const sparseSet = [
+  { start: 0, end: 9, hash: sourceHash, vector: sparse },
+  {
+    start: 10,
+    end: 19,
+    hash: sourceHash.toReversed(),
+    vector: { indices: new Uint32Array(0), values: new Float32Array(0) },
+  },
 ];
 const edge: Edge = {
   type: 'likes',
@@ -58,6 +69,7 @@ const bodies: Record<string, Uint8Array> = {
   edges: edgesBody(7, edges),
   chunk_set: chunkSetBody(7, chunks),
   asset: assetBody(7, asset),
+  sparse_set: sparseSetBody(7, sparseSet),
 };
 
 describe('the body of a part', () => {
@@ -75,6 +87,8 @@ describe('the body of a part', () => {
     expect(readDense(body('dense_with_hash'))).toEqual(vector);
     expect(readSparse(body('sparse'))).toEqual(sparse);
     expect(readDenseSet(body('dense_set'))).toEqual(set);
+    expect(readSparseSet(body('sparse_set'))).toEqual(sparseSet);
+    expect(readSparseSpans(body('sparse_set'))).toEqual(sparseSet.map(({ vector: _, ...span }) => span));
     expect(readEdges(body('edges'))).toEqual([...edges].sort(compareEdges));
     expect(readEdges(body('edges')).map(({ type, origin }) => [type, origin])).toEqual([
       ['knows', 'declared'],
@@ -93,7 +107,7 @@ describe('the body of a part', () => {
   });
 
   test('is refused when it is cut short', () => {
-    const readers = { dense_set: readDenseSet, edges: readEdges, chunk_set: readChunkSet };
+    const readers = { dense_set: readDenseSet, sparse_set: readSparseSet, edges: readEdges, chunk_set: readChunkSet };
     for (const [name, read] of Object.entries(readers)) {
       const body = bodies[name] ?? new Uint8Array(0);
       for (let length = 8; length < body.byteLength; length += 1) {
@@ -106,7 +120,9 @@ describe('the body of a part', () => {
 
   test('has bounds', () => {
     expect(() => denseSetBody(7, [])).toThrow('out of bounds');
-    expect(() => denseSetBody(7, Array(denseSetMax + 1).fill(set[0]))).toThrow('out of bounds');
+    expect(() => sparseSetBody(7, [])).toThrow('out of bounds');
+    expect(() => sparseSetBody(7, Array(setMax + 1).fill(sparseSet[0]))).toThrow('out of bounds');
+    expect(() => denseSetBody(7, Array(setMax + 1).fill(set[0]))).toThrow('out of bounds');
     expect(() => denseSetBody(7, [...set, { start: 0, end: 1, hash: sourceHash, vector: Float32Array.of(1) }])).toThrow(
       'dimensions',
     );

@@ -4,7 +4,8 @@
 //! ```text
 //! 0 part id u32, 4 form u8, 5 flags u8, 6 two zero bytes,
 //! 8 where flag 1 is set: 16 bytes, hash of what the part was made from
-//!   payload, by its form: 0 a deletion (empty), 1 `dense`, 2 `sparse`, 3 `dense_set`, 4 `edges`, 5 `chunk_set`, 6 `asset`
+//!   payload, by its form: 0 a deletion (empty), 1 `dense`, 2 `sparse`, 3 `dense_set`, 4 `edges`, 5 `chunk_set`, 6 `asset`,
+//!   7 `sparse_set`
 //! ```
 //!
 //! Readers compare the part id first: the rest of the body does not concern other indexes, and may have a
@@ -17,6 +18,7 @@ pub mod dense_set;
 pub mod edges;
 mod payload;
 pub mod sparse;
+pub mod sparse_set;
 
 pub use payload::{f32_at, u32_at};
 
@@ -36,6 +38,7 @@ pub enum PartForm {
     Edges,
     ChunkSet,
     Asset,
+    SparseSet,
 }
 
 impl PartForm {
@@ -45,7 +48,9 @@ impl PartForm {
 
     fn from_code(code: u8) -> Option<Self> {
         use PartForm::*;
-        [Deleted, Dense, Sparse, DenseSet, Edges, ChunkSet, Asset].into_iter().find(|form| form.code() == code)
+        [Deleted, Dense, Sparse, DenseSet, Edges, ChunkSet, Asset, SparseSet]
+            .into_iter()
+            .find(|form| form.code() == code)
     }
 }
 
@@ -120,9 +125,9 @@ mod tests {
 
     #[test]
     fn every_form_has_the_code_of_its_twin() {
-        let codes = (0..7).map(|code| PartForm::from_code(code).unwrap().code()).collect::<Vec<_>>();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6]);
-        assert_eq!(PartForm::from_code(7), None);
+        let codes = (0..8).map(|code| PartForm::from_code(code).unwrap().code()).collect::<Vec<_>>();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(PartForm::from_code(8), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The files of a sparse index: `<id>.segment`, and `<id>-<count>.dead` for the documents that have left it.
+//! The files of a sparse index: `<id>.segment`, and `<id>-<count>.dead` for the vectors that have left it.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub struct SegmentsState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SegmentState {
     id: u64,
-    /// Documents that have left it.
+    /// Vectors that have left it.
     dead: usize,
 }
 
@@ -45,18 +45,18 @@ impl DurableSegments {
     }
 
     fn open_segment(&self, state: &SegmentState) -> Result<LiveSegment, EngineError> {
-        let mut live = LiveSegment::new(self.map_segment(state.id)?);
-        if state.dead > 0 {
-            let file = self.files.named(&dead_name(state))?;
-            let words = PlainBytes::Mapped(self.files.map(file)?);
-            let words = words.numbers::<u64>(0, file.bytes as usize / 8).unwrap_or_default();
-            let dead = BitSet::from_words(words.to_vec());
-            if dead.len() != state.dead || dead.words().len() > live.segment.document_count().div_ceil(64) {
-                return Err(damaged(format!("{} does not hold {} documents", file.name, state.dead)));
-            }
-            live.dead = dead.into();
+        let segment = self.map_segment(state.id)?;
+        if state.dead == 0 {
+            return Ok(LiveSegment::new(segment));
         }
-        Ok(live)
+        let file = self.files.named(&dead_name(state))?;
+        let words = PlainBytes::Mapped(self.files.map(file)?);
+        let words = words.numbers::<u64>(0, file.bytes as usize / 8).unwrap_or_default();
+        let dead = BitSet::from_words(words.to_vec());
+        if dead.len() != state.dead || dead.words().len() > segment.vector_count().div_ceil(64) {
+            return Err(damaged(format!("{} does not hold {} vectors", file.name, state.dead)));
+        }
+        Ok(LiveSegment::without(segment, dead))
     }
 
     fn map_segment(&self, id: u64) -> Result<Segment, EngineError> {
@@ -117,7 +117,7 @@ fn segment_name(id: u64) -> String {
     format!("{id}.segment")
 }
 
-/// Documents only ever leave a segment, so their count tells its states apart.
+/// Vectors only ever leave a segment, so their count tells its states apart.
 fn dead_name(state: &SegmentState) -> String {
     format!("{}-{}.dead", state.id, state.dead)
 }

@@ -11,7 +11,7 @@ use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
-use sundew_base::part::{PartBody, PartForm, part_id_of, sparse};
+use sundew_base::part::{PartBody, PartForm, part_id_of, sparse, sparse_set};
 use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
@@ -23,7 +23,8 @@ use super::segment_list::SegmentList;
 use super::snapshot::Snapshot;
 use crate::search::{SearchBounds, VectorHits};
 
-/// A sparse index. It finds documents that share a dimension with the query, by the dot product.
+/// A sparse index. It finds documents that share a dimension with the query, by the dot product; one with several vectors
+/// by that with the greatest.
 pub struct SparseIndex {
     options: SparseOptions,
     segments: Arc<SegmentList>,
@@ -36,8 +37,8 @@ pub struct SparseIndex {
 
 #[derive(Default)]
 struct SparseWriter {
-    /// What becomes of each document with the next commit: its vector, or none.
-    pending: BTreeMap<u32, Option<PendingVector>>,
+    /// What becomes of each document with the next commit: its vectors, or none.
+    pending: BTreeMap<u32, Vec<PendingVector>>,
     skipped_count: u64,
 }
 
@@ -71,7 +72,7 @@ impl SparseIndex {
 
     /// Vectors of the newest commit.
     pub fn row_count(&self) -> u64 {
-        self.segments.current().live_count()
+        self.segments.current().live_vectors()
     }
 
     /// The documents with the greatest dot products among those that share a dimension with `query`: (dimension, weight),
@@ -92,11 +93,11 @@ impl SparseIndex {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the row makes of its document, if it is one of ours; the inner error is why its vector is left out.
-    fn read_row(&self, row: &Row) -> Option<Result<Option<PendingVector>, String>> {
+    /// What the row makes of its document, if it is one of ours; the inner error is why its vectors are left out.
+    fn read_row(&self, row: &Row) -> Option<Result<Vec<PendingVector>, String>> {
         match row.kind {
             RowKind::Put | RowKind::Transform | RowKind::State => None,
-            RowKind::Delete => Some(Ok(None)),
+            RowKind::Delete => Some(Ok(Vec::new())),
             RowKind::PartPut | RowKind::PartDelete => {
                 let body = match part_id_of(row.body) {
                     Ok(id) if id != self.options.index_id => return None,
@@ -108,26 +109,35 @@ impl SparseIndex {
                     Err(error) => return Some(Err(error.message)),
                 };
                 match body.form {
-                    _ if row.kind == RowKind::PartDelete => Some(Ok(None)),
-                    PartForm::Sparse => Some(self.read_vector(row.sequence, &body).map(Some)),
+                    _ if row.kind == RowKind::PartDelete => Some(Ok(Vec::new())),
+                    PartForm::Sparse => Some(self.read_vectors(row.sequence, &[body.payload])),
+                    PartForm::SparseSet => {
+                        let vectors = sparse_set::vectors(body.payload).map_err(|error| error.message);
+                        Some(vectors.and_then(|vectors| self.read_vectors(row.sequence, &vectors)))
+                    }
                     _ => Some(Err("a sparse index takes sparse vectors only".to_owned())),
                 }
             }
         }
     }
 
-    fn read_vector(&self, sequence: u64, body: &PartBody) -> Result<PendingVector, String> {
-        let entries: Vec<(u32, f32)> = sparse::entries(body.payload).map_err(|error| error.message)?.collect();
+    fn read_vectors(&self, sequence: u64, payloads: &[&[u8]]) -> Result<Vec<PendingVector>, String> {
+        (0u16..).zip(payloads).map(|(number, payload)| self.read_vector(sequence, number, payload)).collect()
+    }
+
+    fn read_vector(&self, sequence: u64, number: u16, payload: &[u8]) -> Result<PendingVector, String> {
+        let entries: Vec<(u32, f32)> = sparse::entries(payload).map_err(|error| error.message)?.collect();
         if !is_vector(&entries) {
             return Err("the dimensions of a sparse vector must ascend, and its weights be finite".to_owned());
         }
         let counts = |weight: f32| weight != 0.0 && weight.abs() >= self.options.min_weight;
-        Ok(PendingVector { sequence, entries: entries.into_iter().filter(|&(_, weight)| counts(weight)).collect() })
+        let entries = entries.into_iter().filter(|&(_, weight)| counts(weight)).collect();
+        Ok(PendingVector { sequence, number, entries })
     }
 }
 
 impl DerivedIndex for SparseIndex {
-    /// A vector that cannot be indexed is left out and named in the report; the older one leaves the index all the same.
+    /// What cannot be indexed is left out and named in the report; the older vectors leave the index all the same.
     fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
         let frame = Frame::parse(frame)?;
         let mut writing = self.writing();
@@ -136,11 +146,11 @@ impl DerivedIndex for SparseIndex {
             let row = row?;
             report.rows += 1;
             let Some(change) = self.read_row(&row) else { continue };
-            let vector = change.unwrap_or_else(|reason| {
+            let vectors = change.unwrap_or_else(|reason| {
                 report.skip(row.key, reason);
-                None
+                Vec::new()
             });
-            writing.pending.insert(row.ordinal, vector);
+            writing.pending.insert(row.ordinal, vectors);
         }
         writing.skipped_count += report.skipped_count as u64;
         self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
@@ -155,7 +165,7 @@ impl DerivedIndex for SparseIndex {
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         Ok(CommitReport {
             sequence,
-            doc_count: self.segments.current().live_count(),
+            doc_count: self.segments.current().live_documents(),
             took_micros: started.elapsed().as_micros() as u64,
         })
     }
@@ -190,8 +200,8 @@ impl DerivedIndex for SparseIndex {
         IndexStats {
             applied_sequence: snapshot.sequence,
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
-            doc_count: snapshot.live_count(),
-            vector_count: snapshot.live_count(),
+            doc_count: snapshot.live_documents(),
+            vector_count: snapshot.live_vectors(),
             term_count: snapshot.term_count(),
             segment_count: snapshot.segments.len(),
             disk_bytes: bytes(false),

@@ -1,13 +1,13 @@
 //! Which segments become one. Pure.
 
 /// Segments up to this size are of the lowest layer; each layer above is `LAYER_FACTOR` times as large.
-const LOWEST_LAYER_DOCUMENTS: usize = 64;
+const LOWEST_LAYER_VECTORS: usize = 64;
 /// Segments of one layer that become one of the next.
 const LAYER_FACTOR: usize = 4;
-/// A segment with a larger share of dead documents than one in this many is written again.
+/// A segment with a larger share of dead vectors than one in this many is written again.
 const DEAD_SHARE_DIVISOR: usize = 4;
 
-/// Documents of a segment.
+/// Vectors of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSize {
     pub live: usize,
@@ -15,13 +15,13 @@ pub struct SegmentSize {
 }
 
 /// The positions of the segments that are to be merged next, ascending; empty when all is well. Those that are cheap to
-/// merge come first. At most `documents_max` documents come together.
-pub fn next_merge(sizes: &[SegmentSize], documents_max: usize) -> Vec<usize> {
-    let mut by_size: Vec<usize> = (0..sizes.len()).filter(|&at| sizes[at].live <= documents_max).collect();
+/// merge come first. At most `vectors_max` vectors come together.
+pub fn next_merge(sizes: &[SegmentSize], vectors_max: usize) -> Vec<usize> {
+    let mut by_size: Vec<usize> = (0..sizes.len()).filter(|&at| sizes[at].live <= vectors_max).collect();
     by_size.sort_by_key(|&at| sizes[at].live);
     for same_layer in by_size.chunk_by(|&one, &next| layer(sizes[one].live) == layer(sizes[next].live)) {
         let together: usize = same_layer.iter().map(|&at| sizes[at].live).sum();
-        if same_layer.len() >= LAYER_FACTOR && together <= documents_max {
+        if same_layer.len() >= LAYER_FACTOR && together <= vectors_max {
             let mut chosen = same_layer.to_vec();
             chosen.sort_unstable();
             return chosen;
@@ -31,8 +31,8 @@ pub fn next_merge(sizes: &[SegmentSize], documents_max: usize) -> Vec<usize> {
     by_size.into_iter().find(is_worn).into_iter().collect()
 }
 
-fn layer(documents: usize) -> u32 {
-    let times = documents.max(LOWEST_LAYER_DOCUMENTS) / LOWEST_LAYER_DOCUMENTS;
+fn layer(vectors: usize) -> u32 {
+    let times = vectors.max(LOWEST_LAYER_VECTORS) / LOWEST_LAYER_VECTORS;
     times.ilog(LAYER_FACTOR)
 }
 

@@ -1,23 +1,23 @@
-//! Exact top-k: window by window, postings are added up for the terms that can carry a document over the floor (the score
-//! of the last hit so far), and the other terms are looked up for the few documents that may reach it (MaxScore by
+//! Exact top-k of documents: window by window, postings are added up for the terms that can carry a vector over the floor (the score
+//! of the last hit so far), and the other terms are looked up for the few vectors that may reach it (MaxScore by
 //! Turtle and Flood, with the maxima of blocks as in Dimopoulos, Nepomnyachiy and Suel).
 
 use super::query_terms::{QueryTerms, upper};
-use super::segment::{Sections, WINDOW_BITS, WINDOW_DOCUMENTS};
+use super::segment::{Sections, WINDOW_BITS, WINDOW_VECTORS};
 use super::snapshot::{LiveSegment, Snapshot};
 use super::top_hits::TopHits;
-use crate::search::{SearchBounds, SearchReport, VectorHits};
+use crate::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
 use sundew_base::bit_set::BitSet;
 
 /// Adding up this many postings costs as much as looking one up.
 const LOOKUP_POSTINGS: usize = 16;
 /// With fewer postings than this in a window, its documents are found by reading them again.
-const SPARSE_WINDOW_POSTINGS: usize = WINDOW_DOCUMENTS / 8;
+const SPARSE_WINDOW_POSTINGS: usize = WINDOW_VECTORS / 8;
 /// Windows, and looked-up documents, between two questions for the time.
 const WINDOWS_PER_CHECK: usize = 16;
 const DOCUMENTS_PER_CHECK: usize = 1024;
 
-/// The best documents among those that share a dimension with the query. `query` is ascending and finite; `limit` is not 0.
+/// The best documents among those that share a dimension with the query, each by the best of its vectors. `query` is ascending and finite; `limit` is not 0.
 pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &SearchBounds) -> VectorHits {
     // The largest segment first: its floor spares work in all others.
     let mut segments: Vec<&LiveSegment> = snapshot.segments.iter().collect();
@@ -32,7 +32,7 @@ pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &Searc
         }
         let segment = SegmentView { live, sections };
         match bounds.allowed {
-            Some(allowed) if allowed.len() * terms.terms.len() * LOOKUP_POSTINGS < terms.posting_count() => {
+            Some(allowed) if segment.lookups(allowed.len()) * terms.terms.len() < terms.posting_count() => {
                 search.look_up_allowed(&segment, &terms, allowed);
             }
             _ => search.read_windows(&segment, terms),
@@ -49,6 +49,15 @@ struct SegmentView<'a> {
     sections: Sections<'a>,
 }
 
+impl SegmentView<'_> {
+    /// What it costs to look up the vectors of so many documents, in postings that are added up.
+    fn lookups(&self, documents: usize) -> usize {
+        let Self { live, .. } = self;
+        let vectors = documents * live.segment.vector_count() / live.segment.document_count().max(1);
+        vectors * LOOKUP_POSTINGS
+    }
+}
+
 /// The block of a term in the window at hand.
 struct ActiveBlock {
     weight: f32,
@@ -63,7 +72,7 @@ struct TopKSearch<'a> {
     report: SearchReport,
     is_partial: bool,
     /// Scores of the documents of a window; all zero between windows.
-    sums: Box<[f32; WINDOW_DOCUMENTS]>,
+    sums: Box<[f32; WINDOW_VECTORS]>,
     /// The blocks of the window, ascending by dimension.
     active: Vec<ActiveBlock>,
     candidates: Vec<u16>,
@@ -87,7 +96,7 @@ impl<'a> TopKSearch<'a> {
             top: TopHits::new(bounds.limit),
             report: SearchReport::default(),
             is_partial: false,
-            sums: Box::new([0.0; WINDOW_DOCUMENTS]),
+            sums: Box::new([0.0; WINDOW_VECTORS]),
             active: Vec::new(),
             candidates: Vec::new(),
             looked_up: Vec::new(),
@@ -109,29 +118,33 @@ impl<'a> TopKSearch<'a> {
                 self.is_partial = true;
                 return;
             }
-            let Ok(local) = segment.sections.ordinals.binary_search(&ordinal) else { continue };
-            if segment.live.dead.contains(local as u32) {
-                continue;
-            }
-            let (mut score, mut is_found) = (0.0, false);
-            for term in &terms.terms {
-                let windows = &segment.sections.block_windows[term.blocks.clone()];
-                let Ok(block) = windows.binary_search(&((local >> WINDOW_BITS) as u16)) else { continue };
-                if let Some(weight) = segment.sections.weight_in(term.blocks.start + block, offset_of(local)) {
-                    score += term.weight * weight;
-                    is_found = true;
+            for local in segment.sections.locals_of(ordinal) {
+                if !segment.live.dead.contains(local as u32) {
+                    self.look_up(segment, terms, local);
                 }
             }
-            self.report.visited += terms.terms.len() as u64;
-            if is_found {
-                self.take(segment, local, score);
+        }
+    }
+
+    fn look_up(&mut self, segment: &SegmentView, terms: &QueryTerms, local: usize) {
+        let (mut score, mut is_found) = (0.0, false);
+        for term in &terms.terms {
+            let windows = &segment.sections.block_windows[term.blocks.clone()];
+            let Ok(block) = windows.binary_search(&((local >> WINDOW_BITS) as u16)) else { continue };
+            if let Some(weight) = segment.sections.weight_in(term.blocks.start + block, offset_of(local)) {
+                score += term.weight * weight;
+                is_found = true;
             }
+        }
+        self.report.visited += terms.terms.len() as u64;
+        if is_found {
+            self.take(segment, local, score);
         }
     }
 
     fn read_windows(&mut self, segment: &SegmentView, mut terms: QueryTerms) {
         self.took("block_max");
-        let windows = segment.sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
+        let windows = segment.sections.ordinals.len().div_ceil(WINDOW_VECTORS);
         for window in 0..windows {
             if window % WINDOWS_PER_CHECK == 0 && (self.bounds.is_due)() {
                 self.is_partial = true;
@@ -172,8 +185,8 @@ impl<'a> TopKSearch<'a> {
 
     fn may_hold_allowed(&self, segment: &SegmentView, window: usize) -> bool {
         let Some(allowed) = self.bounds.allowed else { return true };
-        let ordinals = &segment.sections.ordinals[window * WINDOW_DOCUMENTS..];
-        let ordinals = &ordinals[..ordinals.len().min(WINDOW_DOCUMENTS)];
+        let ordinals = &segment.sections.ordinals[window * WINDOW_VECTORS..];
+        let ordinals = &ordinals[..ordinals.len().min(WINDOW_VECTORS)];
         match (ordinals.first(), ordinals.last()) {
             (Some(&first), Some(&last)) => allowed.has_any(first, last),
             _ => false,
@@ -182,12 +195,12 @@ impl<'a> TopKSearch<'a> {
 
     /// Adds up all postings and takes every document that has one.
     fn read_whole_window(&mut self, segment: &SegmentView, window: usize) {
-        let mut touched = [0u64; WINDOW_DOCUMENTS / 64];
+        let mut touched = [0u64; WINDOW_VECTORS / 64];
         for active in &self.active {
             let (offsets, weights) = segment.sections.block(active.block);
             add_up(&mut self.sums, offsets, weights, active.weight);
             for &offset in offsets {
-                let offset = offset as usize % WINDOW_DOCUMENTS;
+                let offset = offset as usize % WINDOW_VECTORS;
                 touched[offset / 64] |= 1 << (offset % 64);
             }
             self.report.visited += offsets.len() as u64;
@@ -197,7 +210,7 @@ impl<'a> TopKSearch<'a> {
             while left != 0 {
                 let offset = at * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                self.take_if_live(segment, window * WINDOW_DOCUMENTS + offset, self.sums[offset]);
+                self.take_if_live(segment, window * WINDOW_VECTORS + offset, self.sums[offset]);
             }
         }
         self.sums.fill(0.0);
@@ -222,7 +235,7 @@ impl<'a> TopKSearch<'a> {
         self.find_candidates(segment, postings, self.top.floor() - slack - upper_of_others);
         for at in 0..self.candidates.len() {
             let offset = self.candidates[at];
-            let local = window * WINDOW_DOCUMENTS + offset as usize;
+            let local = window * WINDOW_VECTORS + offset as usize;
             let sum = self.sums[offset as usize];
             if self.looked_up.is_empty() {
                 self.take_if_live(segment, local, sum);
@@ -288,8 +301,8 @@ impl<'a> TopKSearch<'a> {
         }
         for active in self.active.iter().filter(|active| active.is_read) {
             let offsets = segment.sections.block(active.block).0;
-            let reach = offsets.iter().filter(|&&offset| self.sums[offset as usize % WINDOW_DOCUMENTS] >= threshold);
-            self.candidates.extend(reach.map(|offset| offset % WINDOW_DOCUMENTS as u16));
+            let reach = offsets.iter().filter(|&&offset| self.sums[offset as usize % WINDOW_VECTORS] >= threshold);
+            self.candidates.extend(reach.map(|offset| offset % WINDOW_VECTORS as u16));
         }
         self.candidates.sort_unstable();
         self.candidates.dedup();
@@ -302,7 +315,7 @@ impl<'a> TopKSearch<'a> {
         }
         for active in self.active.iter().filter(|active| active.is_read) {
             for &offset in segment.sections.block(active.block).0 {
-                self.sums[offset as usize % WINDOW_DOCUMENTS] = 0.0;
+                self.sums[offset as usize % WINDOW_VECTORS] = 0.0;
             }
         }
     }
@@ -322,19 +335,21 @@ impl<'a> TopKSearch<'a> {
         self.report.candidates += 1;
         let score = finite(sum);
         if score >= self.top.floor() {
-            self.top.push(segment.sections.ordinals[local], segment.sections.sequences[local], score);
+            let Sections { ordinals, numbers, sequences, .. } = segment.sections;
+            let (ordinal, number, sequence) = (ordinals[local], numbers[local], sequences[local]);
+            self.top.push(VectorHit { ordinal, number, sequence, distance: score, score });
         }
     }
 }
 
-fn add_up(sums: &mut [f32; WINDOW_DOCUMENTS], offsets: &[u16], weights: &[f32], weight: f32) {
+fn add_up(sums: &mut [f32; WINDOW_VECTORS], offsets: &[u16], weights: &[f32], weight: f32) {
     for (&offset, &of_document) in offsets.iter().zip(weights) {
-        sums[offset as usize % WINDOW_DOCUMENTS] += weight * of_document;
+        sums[offset as usize % WINDOW_VECTORS] += weight * of_document;
     }
 }
 
 fn offset_of(local: usize) -> u16 {
-    (local % WINDOW_DOCUMENTS) as u16
+    (local % WINDOW_VECTORS) as u16
 }
 
 /// Sums of huge products may overflow; an answer holds numbers only, and no negative zero.

@@ -1,12 +1,14 @@
-//! An immutable segment: documents in ascending order of their ordinals, and for each dimension its postings.
+//! An immutable segment: vectors in ascending order of their documents' ordinals, those of one document side by side, and
+//! for each dimension its postings.
 //!
-//! The documents are cut into windows of `WINDOW_DOCUMENTS`. The postings of one dimension in one window are a block.
+//! The vectors are cut into windows of `WINDOW_VECTORS`. The postings of one dimension in one window are a block.
 //! All sections follow the header in this order, each padded to a multiple of eight bytes:
 //!
 //! ```text
-//! header        u64 x 5  magic, documents, terms, blocks, postings
-//! ordinals      u32      of each document, ascending
-//! sequences     u64      of each document's vector
+//! header        u64 x 6  magic, vectors, documents, terms, blocks, postings
+//! ordinals      u32      of each vector's document, ascending
+//! numbers       u16      which of its document's vectors each is, ascending within a document
+//! sequences     u64      of each vector
 //! terms         u32      dimensions in use, ascending
 //! term blocks   u32      first block of each term, and the end
 //! term max      f32      largest weight of each term
@@ -15,9 +17,11 @@
 //! block starts  u32      first posting of each block, and the end
 //! block max     f32      largest weight of each block
 //! block min     f32      smallest weight of each block
-//! offsets       u16      of each posting's document in its window, ascending within a block
+//! offsets       u16      of each posting's vector in its window, ascending within a block
 //! weights       f32      of each posting
 //! ```
+
+use std::ops::Range;
 
 use sundew_base::error::EngineError;
 
@@ -26,28 +30,30 @@ use sundew_base::error::damaged;
 
 /// A window's accumulators are 16 KiB: they stay in the first-level cache.
 pub const WINDOW_BITS: u32 = 12;
-pub const WINDOW_DOCUMENTS: usize = 1 << WINDOW_BITS;
-/// A segment holds fewer documents and postings than these, so that windows fit 16 bits and postings 32.
-pub const DOCUMENTS_MAX: usize = 1 << (WINDOW_BITS + 16);
+pub const WINDOW_VECTORS: usize = 1 << WINDOW_BITS;
+/// A segment holds fewer vectors and postings than these, so that windows fit 16 bits and postings 32.
+pub const VECTORS_MAX: usize = 1 << (WINDOW_BITS + 16);
 pub const POSTINGS_MAX: usize = u32::MAX as usize;
 
 /// How far from its expected position a posting is sought before the whole block is.
 const NEAR_POSTINGS: usize = 32;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"SDSPARS1");
-const HEADER_NUMBERS: usize = 5;
+const MAGIC: u64 = u64::from_le_bytes(*b"SDSPARS2");
+const HEADER_NUMBERS: usize = 6;
 
 pub struct Segment {
     /// Names its files; never used again within an index.
     pub id: u64,
     bytes: PlainBytes,
     spans: SectionSpans,
+    documents: usize,
 }
 
 /// Where each section begins, and its count of numbers.
 #[derive(Clone, Copy)]
 struct SectionSpans {
     ordinals: (usize, usize),
+    numbers: (usize, usize),
     sequences: (usize, usize),
     terms: (usize, usize),
     term_blocks: (usize, usize),
@@ -65,6 +71,7 @@ struct SectionSpans {
 #[derive(Clone, Copy)]
 pub struct Sections<'a> {
     pub ordinals: &'a [u32],
+    pub numbers: &'a [u16],
     pub sequences: &'a [u64],
     pub terms: &'a [u32],
     pub term_blocks: &'a [u32],
@@ -83,13 +90,13 @@ impl Segment {
     pub fn open(id: u64, bytes: PlainBytes) -> Result<Self, EngineError> {
         let broken = |what: &str| damaged(format!("segment {id}: {what}"));
         let header = bytes.numbers::<u64>(0, HEADER_NUMBERS).ok_or_else(|| broken("it has no header"))?;
-        let [magic, documents, terms, blocks, postings] = [0, 1, 2, 3, 4].map(|at| header[at]);
-        let fits = documents < DOCUMENTS_MAX as u64 && postings < POSTINGS_MAX as u64;
+        let [magic, vectors, documents, terms, blocks, postings] = [0, 1, 2, 3, 4, 5].map(|at| header[at]);
+        let fits = documents <= vectors && vectors < VECTORS_MAX as u64 && postings < POSTINGS_MAX as u64;
         if magic != MAGIC || !fits || terms > postings || blocks > postings {
             return Err(broken("its header makes no sense"));
         }
-        let spans = SectionSpans::new([documents, terms, blocks, postings].map(|count| count as usize));
-        let segment = Self { id, bytes, spans };
+        let spans = SectionSpans::new([vectors, terms, blocks, postings].map(|count| count as usize));
+        let segment = Self { id, bytes, spans, documents: documents as usize };
         let sections = segment.read_sections().ok_or_else(|| broken("it is too short"))?;
         let covers = |starts: &[u32], end: usize| {
             starts.is_sorted() && starts.first() == Some(&0) && starts.last().is_some_and(|&last| last as usize == end)
@@ -97,7 +104,7 @@ impl Segment {
         if !covers(sections.term_blocks, blocks as usize) || !covers(sections.block_starts, postings as usize) {
             return Err(broken("its lists do not add up"));
         }
-        let windows = sections.ordinals.len().div_ceil(WINDOW_DOCUMENTS);
+        let windows = sections.ordinals.len().div_ceil(WINDOW_VECTORS);
         if sections.block_windows.iter().any(|&window| window as usize >= windows) {
             return Err(broken("a block lies outside"));
         }
@@ -112,22 +119,25 @@ impl Segment {
         self.bytes.is_in_memory()
     }
 
-    pub fn document_count(&self) -> usize {
+    pub fn vector_count(&self) -> usize {
         self.spans.ordinals.1
+    }
+
+    pub fn document_count(&self) -> usize {
+        self.documents
     }
 
     pub fn posting_count(&self) -> usize {
         self.spans.weights.1
     }
 
-    /// The position of the document in this segment.
-    pub fn local_of(&self, ordinal: u32) -> Option<usize> {
-        let ordinals = self.sections().ordinals;
-        let (Some(&first), Some(&last)) = (ordinals.first(), ordinals.last()) else { return None };
-        if ordinal < first || ordinal > last {
-            return None;
+    /// The positions of the document's vectors in this segment; empty when it has none.
+    pub fn locals_of(&self, ordinal: u32) -> Range<usize> {
+        let sections = self.sections();
+        match (sections.ordinals.first(), sections.ordinals.last()) {
+            (Some(&first), Some(&last)) if ordinal >= first && ordinal <= last => sections.locals_of(ordinal),
+            _ => 0..0,
         }
-        ordinals.binary_search(&ordinal).ok()
     }
 
     pub fn sections(&self) -> Sections<'_> {
@@ -141,6 +151,7 @@ impl Segment {
         let (bytes, spans) = (&self.bytes, &self.spans);
         Some(Sections {
             ordinals: numbers(bytes, spans.ordinals)?,
+            numbers: numbers(bytes, spans.numbers)?,
             sequences: numbers(bytes, spans.sequences)?,
             terms: numbers(bytes, spans.terms)?,
             term_blocks: numbers(bytes, spans.term_blocks)?,
@@ -157,7 +168,7 @@ impl Segment {
 }
 
 impl SectionSpans {
-    fn new([documents, terms, blocks, postings]: [usize; 4]) -> Self {
+    fn new([vectors, terms, blocks, postings]: [usize; 4]) -> Self {
         let mut end = HEADER_NUMBERS * 8;
         let mut section = |count: usize, size: usize| {
             let start = end;
@@ -165,8 +176,9 @@ impl SectionSpans {
             (start, count)
         };
         Self {
-            ordinals: section(documents, 4),
-            sequences: section(documents, 8),
+            ordinals: section(vectors, 4),
+            numbers: section(vectors, 2),
+            sequences: section(vectors, 8),
             terms: section(terms, 4),
             term_blocks: section(terms + 1, 4),
             term_max: section(terms, 4),
@@ -182,13 +194,22 @@ impl SectionSpans {
 }
 
 /// The first section of a segment's bytes.
-pub fn header(documents: usize, terms: usize, blocks: usize, postings: usize) -> [u64; HEADER_NUMBERS] {
-    [MAGIC, documents as u64, terms as u64, blocks as u64, postings as u64]
+pub fn header(counts: [usize; HEADER_NUMBERS - 1]) -> [u64; HEADER_NUMBERS] {
+    let [vectors, documents, terms, blocks, postings] = counts.map(|count| count as u64);
+    [MAGIC, vectors, documents, terms, blocks, postings]
 }
 
 impl<'a> Sections<'a> {
+    /// The positions of the document's vectors.
+    pub fn locals_of(&self, ordinal: u32) -> Range<usize> {
+        let Ok(found) = self.ordinals.binary_search(&ordinal) else { return 0..0 };
+        let before = self.ordinals[..found].iter().rev().take_while(|&&one| one == ordinal).count();
+        let behind = self.ordinals[found..].iter().take_while(|&&one| one == ordinal).count();
+        found - before..found + behind
+    }
+
     /// The blocks of the dimension at a position of `terms`.
-    pub fn blocks_of_term_at(&self, at: usize) -> std::ops::Range<usize> {
+    pub fn blocks_of_term_at(&self, at: usize) -> Range<usize> {
         self.term_blocks[at] as usize..self.term_blocks[at + 1] as usize
     }
 
@@ -198,10 +219,10 @@ impl<'a> Sections<'a> {
         (&self.offsets[postings.clone()], &self.weights[postings])
     }
 
-    /// The weight of the document at `offset` of the block's window.
+    /// The weight of the vector at `offset` of the block's window.
     pub fn weight_in(&self, block: usize, offset: u16) -> Option<f32> {
         let (offsets, weights) = self.block(block);
-        // Documents of a frequent dimension lie evenly: try near where the offset should be.
+        // Vectors of a frequent dimension lie evenly: try near where the offset should be.
         let expected = (offset as usize * offsets.len()) >> WINDOW_BITS;
         let near = expected.saturating_sub(NEAR_POSTINGS)..(expected + NEAR_POSTINGS).min(offsets.len());
         let is_near = |near: &[u16]| near.first() <= Some(&offset) && near.last() >= Some(&offset);

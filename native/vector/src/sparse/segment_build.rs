@@ -2,15 +2,25 @@
 
 use sundew_base::error::EngineError;
 
-use super::segment::{DOCUMENTS_MAX, POSTINGS_MAX, Segment, WINDOW_BITS, WINDOW_DOCUMENTS, header};
+use super::segment::{POSTINGS_MAX, Segment, VECTORS_MAX, WINDOW_BITS, WINDOW_VECTORS, header};
 use crate::plain_bytes::{PlainBytes, bytes_of};
 
 /// A vector that is in no segment yet.
 #[derive(Debug, Clone)]
 pub struct PendingVector {
     pub sequence: u64,
+    /// Which of its document's vectors it is, from 0.
+    pub number: u16,
     /// Ascending dimensions; no weight is zero.
     pub entries: Box<[(u32, f32)]>,
+}
+
+/// What a segment knows of each of its vectors beside the postings.
+#[derive(Default)]
+pub struct SegmentRows {
+    pub ordinals: Vec<u32>,
+    pub numbers: Vec<u16>,
+    pub sequences: Vec<u64>,
 }
 
 #[derive(Default)]
@@ -32,7 +42,7 @@ impl SegmentBuild {
         Self { offsets: Vec::with_capacity(count), weights: Vec::with_capacity(count), ..Self::default() }
     }
 
-    /// Terms come in ascending order; `postings` (position of the document, weight) too, and are not empty.
+    /// Terms come in ascending order; `postings` (position of the vector, weight) too, and are not empty.
     pub fn push_term(&mut self, term: u32, postings: &[(u32, f32)]) {
         self.terms.push(term);
         self.term_blocks.push(self.block_windows.len() as u32);
@@ -44,7 +54,7 @@ impl SegmentBuild {
             for &(local, weight) in block {
                 max = max.max(weight);
                 min = min.min(weight);
-                self.offsets.push((local as usize % WINDOW_DOCUMENTS) as u16);
+                self.offsets.push((local as usize % WINDOW_VECTORS) as u16);
                 self.weights.push(weight);
             }
             self.block_max.push(max);
@@ -57,16 +67,20 @@ impl SegmentBuild {
     }
 
     /// Error: `limit_exceeded` when the segment would be too large.
-    pub fn finish(mut self, id: u64, ordinals: &[u32], sequences: &[u64]) -> Result<Segment, EngineError> {
-        if ordinals.len() >= DOCUMENTS_MAX || self.weights.len() >= POSTINGS_MAX {
+    pub fn finish(mut self, id: u64, rows: &SegmentRows) -> Result<Segment, EngineError> {
+        let SegmentRows { ordinals, numbers, sequences } = rows;
+        if ordinals.len() >= VECTORS_MAX || self.weights.len() >= POSTINGS_MAX {
             return Err(EngineError::new("limit_exceeded", "one commit of a sparse index holds too many vectors"));
         }
         self.term_blocks.push(self.block_windows.len() as u32);
         self.block_starts.push(self.offsets.len() as u32);
-        let header = header(ordinals.len(), self.terms.len(), self.block_windows.len(), self.weights.len());
+        let documents = ordinals.chunk_by(|one, next| one == next).count();
+        let (blocks, postings) = (self.block_windows.len(), self.weights.len());
+        let header = header([ordinals.len(), documents, self.terms.len(), blocks, postings]);
         let bytes = PlainBytes::copied(&[
             bytes_of(&header),
             bytes_of(ordinals),
+            bytes_of(numbers),
             bytes_of(sequences),
             bytes_of(&self.terms),
             bytes_of(&self.term_blocks),
@@ -83,7 +97,7 @@ impl SegmentBuild {
     }
 }
 
-/// A segment of new vectors, given in ascending order of their ordinals.
+/// A segment of new vectors, given in ascending order of their ordinals and numbers.
 pub fn build_segment(id: u64, vectors: &[(u32, PendingVector)]) -> Result<Segment, EngineError> {
     let count = vectors.iter().map(|(_, vector)| vector.entries.len()).sum();
     // Keys are the dimension, then the document.
@@ -99,7 +113,10 @@ pub fn build_segment(id: u64, vectors: &[(u32, PendingVector)]) -> Result<Segmen
         of_term.extend(postings.iter().map(|&(key, weight)| (key as u32, weight)));
         build.push_term((postings[0].0 >> 32) as u32, &of_term);
     }
-    let ordinals: Vec<u32> = vectors.iter().map(|(ordinal, _)| *ordinal).collect();
-    let sequences: Vec<u64> = vectors.iter().map(|(_, vector)| vector.sequence).collect();
-    build.finish(id, &ordinals, &sequences)
+    let rows = SegmentRows {
+        ordinals: vectors.iter().map(|(ordinal, _)| *ordinal).collect(),
+        numbers: vectors.iter().map(|(_, vector)| vector.number).collect(),
+        sequences: vectors.iter().map(|(_, vector)| vector.sequence).collect(),
+    };
+    build.finish(id, &rows)
 }

@@ -13,8 +13,8 @@ use super::segment_build::{PendingVector, build_segment};
 use super::segment_merge::merge_segments;
 use super::snapshot::{LiveSegment, Snapshot};
 
-/// Segments of more documents than this are merged no further.
-const MERGED_DOCUMENTS_MAX: usize = 16 << 20;
+/// Segments of more vectors than this are merged no further.
+const MERGED_VECTORS_MAX: usize = 16 << 20;
 /// A commit that leaves more segments than this waits for the merge beside it.
 const SEGMENTS_MAX: usize = 64;
 
@@ -69,13 +69,13 @@ impl SegmentList {
         self: &Arc<Self>,
         sequence: u64,
         skipped_count: u64,
-        changes: BTreeMap<u32, Option<PendingVector>>,
+        changes: BTreeMap<u32, Vec<PendingVector>>,
     ) -> Result<(), EngineError> {
         let ordinals: Vec<u32> = changes.keys().copied().collect();
         // A vector without entries is found by no query.
         let vectors: Vec<(u32, PendingVector)> = changes
             .into_iter()
-            .filter_map(|(ordinal, vector)| vector.map(|vector| (ordinal, vector)))
+            .flat_map(|(ordinal, vectors)| vectors.into_iter().map(move |vector| (ordinal, vector)))
             .filter(|(_, vector)| !vector.entries.is_empty())
             .collect();
         let added = if vectors.is_empty() { None } else { Some(build_segment(self.take_id(), &vectors)?) };
@@ -87,7 +87,7 @@ impl SegmentList {
                 // An ordinal is alive in one segment at most.
                 let _ = segments.iter_mut().any(|live| live.kill(ordinal));
             }
-            segments.retain(|live| live.live_count() > 0);
+            segments.retain(|live| live.live_vectors() > 0);
             segments.extend(added.map(LiveSegment::new));
             if !self.is_merging.load(Ordering::Acquire) {
                 self.merge_small(&mut segments)?;
@@ -189,9 +189,9 @@ impl Drop for Running<'_> {
 
 fn choose(segments: &[LiveSegment]) -> Vec<LiveSegment> {
     let sizes: Vec<SegmentSize> =
-        segments.iter().map(|live| SegmentSize { live: live.live_count(), dead: live.dead.len() }).collect();
+        segments.iter().map(|live| SegmentSize { live: live.live_vectors(), dead: live.dead.len() }).collect();
     let chosen: Vec<LiveSegment> =
-        next_merge(&sizes, MERGED_DOCUMENTS_MAX).into_iter().map(|at| segments[at].clone()).collect();
+        next_merge(&sizes, MERGED_VECTORS_MAX).into_iter().map(|at| segments[at].clone()).collect();
     let postings: usize = chosen.iter().map(|live| live.segment.posting_count()).sum();
     if postings < POSTINGS_MAX { chosen } else { Vec::new() }
 }
@@ -210,7 +210,7 @@ fn replace(segments: &mut Vec<LiveSegment>, chosen: &[LiveSegment], merged: Segm
     }
     let ids: HashSet<u64> = chosen.iter().map(|live| live.segment.id).collect();
     segments.retain(|live| !ids.contains(&live.segment.id));
-    if merged.live_count() > 0 {
+    if merged.live_vectors() > 0 {
         segments.push(merged);
     }
 }

@@ -8,28 +8,44 @@ use sundew_base::bit_set::BitSet;
 #[derive(Clone)]
 pub struct LiveSegment {
     pub segment: Arc<Segment>,
-    /// Its documents that were deleted or written again.
+    /// Its vectors whose documents were deleted or written again.
     pub dead: Arc<BitSet>,
+    dead_documents: usize,
 }
 
 impl LiveSegment {
     pub fn new(segment: Segment) -> Self {
-        Self { segment: Arc::new(segment), dead: Arc::default() }
+        Self { segment: Arc::new(segment), dead: Arc::default(), dead_documents: 0 }
     }
 
-    pub fn live_count(&self) -> usize {
-        self.segment.document_count().saturating_sub(self.dead.len())
+    /// A segment that these vectors have left, which are all those of their documents.
+    pub fn without(segment: Segment, dead: BitSet) -> Self {
+        let ordinals = segment.sections().ordinals;
+        let mut documents: Vec<u32> = dead.iter().filter_map(|local| ordinals.get(local as usize).copied()).collect();
+        documents.dedup();
+        Self { dead_documents: documents.len(), segment: Arc::new(segment), dead: dead.into() }
+    }
+
+    pub fn live_vectors(&self) -> usize {
+        self.segment.vector_count().saturating_sub(self.dead.len())
+    }
+
+    pub fn live_documents(&self) -> usize {
+        self.segment.document_count().saturating_sub(self.dead_documents)
     }
 
     /// Whether the document was here and alive.
     pub fn kill(&mut self, ordinal: u32) -> bool {
-        match self.segment.local_of(ordinal) {
-            Some(local) if !self.dead.contains(local as u32) => {
-                Arc::make_mut(&mut self.dead).insert(local as u32);
-                true
-            }
-            _ => false,
+        let locals = self.segment.locals_of(ordinal);
+        if locals.is_empty() || self.dead.contains(locals.start as u32) {
+            return false;
         }
+        let dead = Arc::make_mut(&mut self.dead);
+        for local in locals {
+            dead.insert(local as u32);
+        }
+        self.dead_documents += 1;
+        true
     }
 }
 
@@ -47,8 +63,12 @@ impl Snapshot {
         Self { sequence, segments, skipped_count, term_count: OnceLock::new() }
     }
 
-    pub fn live_count(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.live_count() as u64).sum()
+    pub fn live_vectors(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.live_vectors() as u64).sum()
+    }
+
+    pub fn live_documents(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.live_documents() as u64).sum()
     }
 
     /// Dimensions that some vector has, dead ones of segments that are not merged yet included.

@@ -1,10 +1,13 @@
-//! The best hits so far, with all that tie with the last of them.
+//! The best documents so far, with all that tie with the last of them.
 
 use crate::search::VectorHit;
 
 pub struct TopHits {
     limit: usize,
+    /// One for each document.
     hits: Vec<VectorHit>,
+    /// The best vector of the document that was pushed last, which may have more of them.
+    newest: Option<VectorHit>,
     /// Hits below this score are none of the best; minus infinity until there are `limit` hits.
     floor: f32,
     /// The length at which hits below the floor are thrown away.
@@ -14,7 +17,8 @@ pub struct TopHits {
 impl TopHits {
     /// `limit` is at least 1.
     pub fn new(limit: usize) -> Self {
-        Self { limit, hits: Vec::new(), floor: f32::NEG_INFINITY, trim_at: limit.saturating_mul(2) }
+        let trim_at = limit.saturating_mul(2);
+        Self { limit, hits: Vec::new(), newest: None, floor: f32::NEG_INFINITY, trim_at }
     }
 
     /// What a hit must reach to be taken.
@@ -22,9 +26,28 @@ impl TopHits {
         self.floor
     }
 
-    /// `score` reaches the floor and is finite.
-    pub fn push(&mut self, ordinal: u32, sequence: u64, score: f32) {
-        self.hits.push(VectorHit { ordinal, number: 0, sequence, distance: score, score });
+    /// The score of `hit` reaches the floor and is finite. Vectors of one document are pushed one after another, in the order
+    /// of their numbers.
+    pub fn push(&mut self, hit: VectorHit) {
+        match &mut self.newest {
+            Some(newest) if newest.ordinal == hit.ordinal => {
+                if hit.score > newest.score {
+                    *newest = hit;
+                }
+            }
+            newest => {
+                if let Some(document) = newest.replace(hit) {
+                    self.add(document);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, document: VectorHit) {
+        if document.score < self.floor {
+            return;
+        }
+        self.hits.push(document);
         if self.hits.len() == self.limit && self.floor == f32::NEG_INFINITY || self.hits.len() >= self.trim_at {
             self.trim();
         }
@@ -42,6 +65,9 @@ impl TopHits {
 
     /// Best first; equal scores by ordinal.
     pub fn finish(mut self) -> Vec<VectorHit> {
+        if let Some(document) = self.newest.take() {
+            self.add(document);
+        }
         if self.hits.len() > self.limit {
             self.trim();
         }
@@ -55,15 +81,34 @@ impl TopHits {
 mod tests {
     use super::*;
 
-    #[test]
-    fn keeps_the_best_and_what_ties_with_the_last() {
-        let mut top = TopHits::new(2);
-        for (ordinal, score) in [(1, 0.5), (2, 2.0), (3, 1.0), (4, 1.0), (5, 0.1), (6, 1.0)] {
+    fn hit(ordinal: u32, number: u16, score: f32) -> VectorHit {
+        VectorHit { ordinal, number, sequence: 0, distance: score, score }
+    }
+
+    fn best(limit: usize, pushed: &[(u32, u16, f32)]) -> Vec<(u32, u16, f32)> {
+        let mut top = TopHits::new(limit);
+        for &(ordinal, number, score) in pushed {
             if score >= top.floor() {
-                top.push(ordinal, 0, score);
+                top.push(hit(ordinal, number, score));
             }
         }
-        let hits: Vec<_> = top.finish().iter().map(|hit| (hit.ordinal, hit.score)).collect();
-        assert_eq!(hits, [(2, 2.0), (3, 1.0), (4, 1.0), (6, 1.0)]);
+        top.finish().iter().map(|hit| (hit.ordinal, hit.number, hit.score)).collect()
+    }
+
+    #[test]
+    fn keeps_the_best_and_what_ties_with_the_last() {
+        let pushed = [(1, 0, 0.5), (2, 0, 2.0), (3, 0, 1.0), (4, 0, 1.0), (5, 0, 0.1), (6, 0, 1.0)];
+        assert_eq!(best(2, &pushed), [(2, 0, 2.0), (3, 0, 1.0), (4, 0, 1.0), (6, 0, 1.0)]);
+    }
+
+    #[test]
+    fn takes_a_document_once_by_the_best_of_its_vectors_and_the_first_of_equal_ones() {
+        let pushed = [(1, 0, 0.5), (1, 1, 3.0), (1, 2, 3.0), (1, 3, 2.0), (2, 4, 1.0), (3, 0, 0.7), (4, 1, 0.8)];
+        assert_eq!(
+            best(2, &pushed),
+            [(1, 1, 3.0), (2, 4, 1.0)],
+            "one document with many vectors does not fill the page"
+        );
+        assert_eq!(best(1, &pushed), [(1, 1, 3.0)]);
     }
 }

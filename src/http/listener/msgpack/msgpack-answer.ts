@@ -34,7 +34,9 @@ function packDocument(document: unknown): unknown {
   const embeddings = isObject(document) ? document._embeddings : undefined;
   if (isObject(embeddings)) {
     for (const [name, vector] of Object.entries(embeddings)) {
-      if (Array.isArray(vector)) embeddings[name] = packedVectors(vector as number[] | number[][]);
+      // Of sparse vectors the indices and values stay as they are.
+      const isDense = Array.isArray(vector) && !isObject(vector[0]);
+      if (isDense) embeddings[name] = packedVectors(vector as number[] | number[][]);
     }
   }
   return document;

@@ -1,8 +1,10 @@
 import { sourceHash, writtenTextOf } from '../../../enrichment/derive-source.ts';
 import type { Templates } from '../../../enrichment/template/templates.ts';
-import type { DenseDefinition } from '../../../index-kinds/dense.ts';
-import { readSpans, type TextSpan } from '../../../lib/parts/dense-set-part.ts';
+import type { VectorIndexDefinition } from '../../../index-kinds/all-kinds.ts';
+import { readDenseSpans } from '../../../lib/parts/dense-set-part.ts';
 import { formOfBody, partForm } from '../../../lib/parts/part-body.ts';
+import { readSparseSpans } from '../../../lib/parts/sparse-set-part.ts';
+import type { TextSpan } from '../../../lib/parts/text-span.ts';
 
 /** An index that embeds texts in chunks, as answers show what it has embedded. */
 export interface ChunkedIndex {
@@ -10,7 +12,7 @@ export interface ChunkedIndex {
   readonly name: string;
   /** Under which its chunks are shown. */
   readonly chunksName: string;
-  readonly definition: DenseDefinition;
+  readonly definition: VectorIndexDefinition;
   /** What a vector depends on beside its text. */
   readonly vectorFingerprint: string;
 }
@@ -30,17 +32,23 @@ export function renderChunks(
   }: { index: ChunkedIndex; number: number | undefined; templates: Pick<Templates, 'render'> },
 ): string {
   const source = index.definition.managed;
-  if (part === undefined || source === undefined || formOfBody(part) !== partForm.denseSet) return '[]';
+  if (part === undefined || source === undefined) return '[]';
   const text = writtenTextOf(document.body, source, templates);
   if (text === undefined) return '[]';
   const bytes = Buffer.from(text);
-  const wanted = [...readSpans(part).entries()].filter(([at]) => number === undefined || at === number);
+  const wanted = [...spansOf(part).entries()].filter(([at]) => number === undefined || at === number);
   const chunks = wanted.flatMap(([at, span]) => {
     const content = bytes.subarray(span.start, span.end).toString();
     const isEmbedded = Buffer.compare(sourceHash(index.vectorFingerprint, content), span.hash) === 0;
     return isEmbedded ? [chunkMembers(at, span, content, { document, bytes, index })] : [];
   });
   return JSON.stringify(chunks);
+}
+
+function spansOf(part: Uint8Array): TextSpan[] {
+  const form = formOfBody(part);
+  if (form === partForm.denseSet) return readDenseSpans(part);
+  return form === partForm.sparseSet ? readSparseSpans(part) : [];
 }
 
 function chunkMembers(

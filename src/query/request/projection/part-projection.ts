@@ -1,7 +1,7 @@
 import { renderVector } from '../../../engine/vector-text.ts';
 import { vectorFingerprintOf } from '../../../enrichment/part-definition.ts';
 import type { Templates } from '../../../enrichment/template/templates.ts';
-import { partIdOf } from '../../../index-kinds/all-kinds.ts';
+import { isVectorIndex, partIdOf } from '../../../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../../../index-kinds/artifact-config.ts';
 import { forEachYielding } from '../../../lib/yield-to-event-loop.ts';
 import type { RangeReader } from '../../../storage/reader/range-reader.ts';
@@ -160,8 +160,9 @@ export class PartProjection {
 }
 
 function chunkedIndex({ name, definition }: ServingIndex): ChunkedIndex | undefined {
-  if (definition.kind !== 'dense' || definition.managed?.chunker === undefined) return undefined;
-  const vectorFingerprint = vectorFingerprintOf(definition.managed, definition.dimension);
+  if (!isVectorIndex(definition) || definition.managed?.chunker === undefined) return undefined;
+  const dimension = definition.kind === 'dense' ? definition.dimension : undefined;
+  const vectorFingerprint = vectorFingerprintOf(definition.managed, dimension);
   return { name, chunksName: `${name}_chunks`, definition, vectorFingerprint };
 }
 
