@@ -1,7 +1,8 @@
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import packageFile from '../package.json' with { type: 'json' };
 import { bundleClient, writeTypes } from './build-client.ts';
+import { buildBundle, bundledMain } from './bundle.ts';
 
 // usage: bun scripts/build-package.ts
 // Writes two packages to build/package, each as a folder and a tarball: `sundew`, which is the same for all machines, and
@@ -14,7 +15,13 @@ const { version, license, description, engines, dependencies } = packageFile;
 /** The machines that an engine is published for. */
 const platforms = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'] as const;
 
-const bin = '#!/usr/bin/env bun\nimport "../src/main.ts";\n';
+/**
+ * The bundle, whose bytecode is of one version of the runtime: another version compiles it at each start. The demo runs the
+ * sources, because its data is a package that is not in the bundle.
+ */
+const bin = `#!/usr/bin/env bun
+await import(Bun.argv[2] === 'demo' ? '../src/main.ts' : '../build/server/main.js');
+`;
 
 /** What `src/embedded.ts` exports; its own declarations would name the whole server. */
 const embeddedTypes = `import type { OpenDatabase } from './client/embedded-database.js';
@@ -23,12 +30,14 @@ export type { EmbeddedDatabase, OpenOptions } from './client/embedded-database.j
 export declare const open: OpenDatabase;
 `;
 
-/** What is published of the sources: Bun runs them as they are, so nothing in them depends on where they lie. */
+/** The sources, which Bun runs as they are for a program that embeds the database, and their bundle for the command. */
 async function writeMainPackage(): Promise<string> {
   const target = join(folder, 'sundew');
   mkdirSync(join(target, 'bin'), { recursive: true });
   mkdirSync(join(target, 'models'));
   cpSync(join(root, 'src'), join(target, 'src'), { recursive: true });
+  await buildBundle();
+  cpSync(dirname(bundledMain), join(target, 'build/server'), { recursive: true });
   for (const file of new Bun.Glob('*.json').scanSync(join(root, 'models'))) {
     copyFileSync(join(root, 'models', file), join(target, 'models', file));
   }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { SourceStamp } from './source-stamp.ts';
 
@@ -7,14 +7,24 @@ import { SourceStamp } from './source-stamp.ts';
 const root = new URL('../', import.meta.url).pathname;
 const sources = join(root, 'src');
 const folder = join(root, 'build', 'server');
-/** The bundle holds the paths of this checkout, and bytecode is of one version of the runtime. */
-const stamp = new SourceStamp(join(root, 'build', 'server.hash'), bundledFiles, `${Bun.version}\0${root}\0`);
+/** Bytecode is of one version of the runtime. */
+const stamp = new SourceStamp(join(root, 'build', 'server.hash'), bundledFiles, `${Bun.version}\0`);
 
 /** The server's bundled entry, beside those of its workers and child processes. */
 export const bundledMain = join(folder, 'main.js');
 
+/** From the folder of the bundle to that of the sources, in a checkout as in the published package. */
+const toSources = '../../src/';
+
 /** Packages that load files of their own by path, or native code. */
-const externalPackages = ['@echogarden/kissfft-wasm', '@hyzyla/pdfium', 'node-llama-cpp', 'onnxruntime-node', 'sharp'];
+const externalPackages = [
+  '@echogarden/kissfft-wasm',
+  '@hyzyla/pdfium',
+  '@jitl/quickjs-wasmfile-release-sync',
+  'node-llama-cpp',
+  'onnxruntime-node',
+  'sharp',
+];
 
 /** Whether the bundle was made from the sources as they are now, at this place and by this version of the runtime. */
 export function bundleIsCurrent(): boolean {
@@ -34,30 +44,64 @@ export async function buildBundle(): Promise<void> {
     naming: '[name].[ext]',
     target: 'bun',
     external: [...externalPackages, '*.node'],
-    define: { SUNDEW_BUNDLE: JSON.stringify(folder) },
+    plugins: [placesOfSources],
     throw: false,
   };
   const all = entries();
   // Bytecode needs the CommonJS form, which cannot load node-llama-cpp: an asynchronous module.
   const compiled = all.filter((entry) => !isModelHost(entry));
   const built = [
-    await Bun.build({ ...shared, entrypoints: compiled, format: 'cjs', bytecode: true }),
-    await Bun.build({ ...shared, entrypoints: all.filter(isModelHost), format: 'esm' }),
+    await Bun.build({ ...shared, entrypoints: compiled, format: 'cjs', bytecode: true, banner: bannerOf('__dirname') }),
+    await Bun.build({
+      ...shared,
+      entrypoints: all.filter(isModelHost),
+      format: 'esm',
+      banner: bannerOf('import.meta.dir'),
+    }),
   ];
   const failed = built.find(({ success }) => !success);
   if (failed !== undefined) throw new Error(`The server could not be bundled: ${failed.logs.join('\n')}`);
   requireBytecode(fresh, compiled);
+  requireRelocatable(fresh);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(dirname(folder), { recursive: true });
   renameSync(fresh, folder);
   stamp.write(hash);
 }
 
+/** What a bundled file begins with: where it lies, which only the file itself knows once it is installed. */
+function bannerOf(place: string): string {
+  return `const SUNDEW_BUNDLE = ${place}, SUNDEW_SOURCES = new URL("${toSources}", Bun.pathToFileURL(SUNDEW_BUNDLE + "/"));`;
+}
+
+/** The bundler would write down where a source lies now: a bundle that is installed elsewhere has to work it out. */
+const placesOfSources: Bun.BunPlugin = {
+  name: 'places of sources',
+  setup(build) {
+    build.onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+      const text = await Bun.file(path).text();
+      const url = `new URL(${JSON.stringify(relative(sources, path))}, SUNDEW_SOURCES)`;
+      const contents = text
+        .replaceAll('import.meta.url', `${url}.href`)
+        .replaceAll('import.meta.dir', `Bun.fileURLToPath(new URL(".", ${url}))`);
+      return { contents, loader: 'ts' };
+    });
+  },
+};
+
 /** Bun leaves the bytecode out without a word where an entry uses what CommonJS has no form for. */
 function requireBytecode(bundle: string, compiled: readonly string[]): void {
   for (const entry of compiled) {
     if (existsSync(join(bundle, `${basename(entry, '.ts')}.js.jsc`))) continue;
     throw new Error(`${relative(root, entry)} has no bytecode: it uses import.meta.resolve or a top-level await`);
+  }
+}
+
+/** A path of this machine would not be there where the bundle is installed. */
+function requireRelocatable(bundle: string): void {
+  for (const file of readdirSync(bundle).filter((name) => name.endsWith('.js'))) {
+    const [path] = readFileSync(join(bundle, file), 'utf8').split(root)[1]?.split(/["'`]/) ?? [];
+    if (path !== undefined) throw new Error(`the bundled ${file} holds the path of ${path}: make its package external`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder of the bundle that runs. `scripts/bundle.ts` defines it; it is absent where the sources run. */
+/** The folder of the bundle that runs. Every file of a bundle begins with it (`scripts/bundle.ts`); it is absent where the sources run. */
 declare const SUNDEW_BUNDLE: string | undefined;
 
 /**

@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox';
+import { CloneType, type Static, Type } from '@sinclair/typebox';
 import { indexConfig, jsonObject } from './tables.ts';
 
 const documentsMax = 100;
@@ -9,10 +9,11 @@ export const previewTextCharsMax = 16_384;
 
 export const indexPreviewRequest = Type.Object(
   {
-    config: Type.Optional({
-      ...indexConfig,
-      description: 'What the index would be created with; without it, the index of this name as it is.',
-    }),
+    config: Type.Optional(
+      CloneType(indexConfig, {
+        description: 'What the index would be created with; without it, the index of this name as it is.',
+      }),
+    ),
     keys: Type.Optional(
       Type.Array(Type.String(), {
         minItems: 1,

@@ -61,6 +61,7 @@ describe('the package', () => {
       'LICENSE',
       'README.md',
       'bin',
+      'build',
       'client.js',
       'models',
       'needs-bun.mjs',
@@ -103,18 +104,33 @@ describe('the package', () => {
   );
 
   test(
-    'serves by its command',
+    'serves by its command, as bytecode that runs wherever it was installed',
     async () => {
       await using server = await ChildServer.start({
         dataDir: join(folder.path, 'served'),
         main: join(modules, 'sundew/bin/sundew.ts'),
+        arguments: ['--models-dir', join(root, 'test/fixtures/models'), '--allow-downloads', 'false'],
         startDeadlineMs: processMs,
       });
-      expect((await fetch(`${server.url}/db/v1/tables/t`, { method: 'POST', body: '{}' })).status).toBe(200);
-      expect((await fetch(`${server.url}/docs`)).status).toBe(200);
+      const post = async (path: string, body: object) =>
+        (await fetch(server.url + path, { method: 'POST', body: JSON.stringify(body) })).status;
+      expect(await post('/db/v1/tables/t', {})).toBe(200);
+      expect(await post('/db/v1/tables/t/batch', { inserts: { a: {} }, sync_level: 'full_index' })).toBe(201);
+      expect((await fetch(`${server.url}/docs/swagger-ui.css`)).status).toBe(200);
+      // A model in a process of its own, and a chat template in a thread of its own.
+      expect(await post('/ai/v1/embeddings', { model: 'tiny-bert', input: 'tea' })).toBe(200);
+      const messages = [{ role: 'user', content: 'a' }];
+      expect(await post('/ai/v1/chat/completions', { model: 'chain', messages, max_tokens: 2 })).toBe(200);
     },
     processMs,
   );
+
+  test('knows no path of the machine that it was built on', async () => {
+    const files = [...new Bun.Glob('**/*.{js,ts,json,mjs}').scanSync(join(modules, 'sundew'))];
+    expect(files.filter((name) => name.startsWith('build/server/')).length).toBeGreaterThan(4);
+    const texts = await Promise.all(files.map((name) => Bun.file(join(modules, 'sundew', name)).text()));
+    expect(files.filter((_, at) => texts[at]?.includes(root))).toEqual([]);
+  });
 
   test(
     'gives Node the client, and says that the embedded database needs Bun',
