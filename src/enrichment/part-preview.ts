@@ -2,7 +2,7 @@ import type { InferenceCall } from '../inference/admission.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import { CodePointPlaces } from '../lib/text/code-points.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
-import { type Source, type SourceTemplates, sourceOf } from './derive-source.ts';
+import { type PartSource, type Source, type SourceTemplates, sourceOf } from './derive-source.ts';
 import type { Vector } from './embed-texts.ts';
 import { vectorPart } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
@@ -50,6 +50,12 @@ export class PartPreview {
     this.#deps = deps;
     const embedder = () => this.#counting(definition.embedder());
     this.#newBatch = vectorPart({ ...definition, embedder }).batches();
+  }
+
+  /** The part that is embedded in place of the document; undefined for the document itself. */
+  get sourcePart(): number | undefined {
+    const source: PartSource = this.#definition.source;
+    return source.artifact;
   }
 
   /** Throws a fault of the provider; one of the document is in what is returned. */

@@ -98,14 +98,18 @@ export class IndexPreviews {
   /** Undefined where there is no such document. The range is let go before a model is asked. */
   async #previewed(table: Table, key: string, preview: PartPreview): Promise<PreviewedDocument | undefined> {
     const bound = table.expiredAtOrBeforeMs(this.#deps.clock.nowMs());
-    let body: Uint8Array;
-    {
+    const read = async () => {
       using lease = await table.leaseOf(key);
-      const document = lease.range.stored.documents.get(key);
+      const { documents, parts } = lease.range.stored;
+      const document = documents.get(key);
       if (!document || hasExpired(document, bound)) return undefined;
-      body = document.body;
-    }
-    return await preview.of(body);
+      const { sourcePart } = preview;
+      const artifacts = sourcePart === undefined ? [] : [sourcePart];
+      const { found } = parts.read([document.ordinal], artifacts);
+      return { body: document.body, artifacts: found.get(document.ordinal) };
+    };
+    const found = await read();
+    return found && (await preview.of(found.body, found.artifacts));
   }
 }
 
