@@ -5,12 +5,16 @@ import { until } from '../support/fault/until.ts';
 import { pdfOf } from '../support/pdf-file.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
+import { UpstreamServer } from '../support/upstream-server.ts';
 
 const files = new TemporaryDirectory();
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({
-    environment: { SUNDEW__INFERENCE__CONTENT_SECURITY__ALLOWED_PATHS: files.path },
+    environment: {
+      SUNDEW__INFERENCE__CONTENT_SECURITY__ALLOWED_PATHS: files.path,
+      SUNDEW__INFERENCE__CONTENT_SECURITY__MAX_DOWNLOAD_SIZE: '200KiB',
+    },
   });
   const embedder = { provider: 'mock', model: 'words', dimensions: 256 };
   const words = { type: 'embeddings', template: '{{title}}\n{{media url=source}}', embedder };
@@ -24,7 +28,10 @@ afterAll(async () => {
 const dataUri = (type: string, bytes: Uint8Array | string) =>
   `data:${type};base64,${Buffer.from(bytes).toString('base64')}`;
 const write = (inserts: object, sync_level: string) =>
-  server.send<{ error?: string; code?: string }>('POST', '/db/v1/tables/library/batch', { inserts, sync_level });
+  server.send<{ status?: string; error?: string; code?: string }>('POST', '/db/v1/tables/library/batch', {
+    inserts,
+    sync_level,
+  });
 const ask = async (semantic_search: string) =>
   hitKeys(
     await server.send('POST', '/db/v1/query', { table: 'library', semantic_search, indexes: ['words'], limit: 1 }),
@@ -80,4 +87,30 @@ test('a document whose medium cannot be read stays, and is told in the status; w
   expect(refused.body.error).toContain('files may not be read from there');
   expect(refused.status).toBeGreaterThanOrEqual(400);
   expect((await server.send('GET', '/db/v1/tables/library/lookup/secret')).status).toBe(404);
+});
+
+test('M01, M03: an address that is not public is not asked, and a medium that is too large is not read; the documents stay', async () => {
+  await using inside = new UpstreamServer(() => new Response('<p>the secret of the network</p>'));
+  const large = dataUri('text/plain', 'x'.repeat(300_000));
+  const inserts = {
+    inside: { title: 'inside', source: `${inside.url}/page.html` },
+    metadata: { title: 'metadata', source: 'http://169.254.169.254/latest/meta-data' },
+    named: { title: 'named', source: 'http://localhost./page.html' },
+    large: { title: 'large', source: large },
+  };
+  expect((await write(inserts, 'full_index')).body.status).toBe('committed_repair_required');
+  for (const [key, code] of Object.entries({
+    inside: 'invalid_media',
+    metadata: 'invalid_media',
+    named: 'invalid_media',
+    large: 'media_too_large',
+  })) {
+    const path = `/db/v1/tables/library/documents/${key}`;
+    expect((await server.send('GET', path)).status).toBe(200);
+    const { body } = await server.send<{ artifacts: [{ code?: string; reason?: string }] }>('GET', `${path}/artifacts`);
+    expect([key, body.artifacts[0].code]).toEqual([key, code]);
+    expect(body.artifacts[0].reason).not.toContain('secret');
+  }
+  expect(inside.requests).toEqual([]);
+  expect(await ask('secret of the network')).not.toEqual(['inside']);
 });

@@ -79,7 +79,7 @@ export class OpenAiProvider implements Provider {
     const { signal, priority } = call;
     return await this.#deps.client.post('/audio/transcriptions', form, { signal, priority, tokens: 0 }, (answer) => {
       const { text } = (answer ?? {}) as { text?: unknown };
-      return typeof text === 'string' ? { value: text, tokens: 0 } : undefined;
+      return typeof text === 'string' ? { value: text, tokens: usageOf(answer).total } : undefined;
     });
   }
 
