@@ -1,6 +1,7 @@
 import type { BenchCase } from './case.ts';
 import { access } from './cases/access.ts';
 import { aggregations } from './cases/aggregations.ts';
+import { algebraic } from './cases/algebraic.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { embed } from './cases/embed.ts';
@@ -51,6 +52,7 @@ export const benchCases: readonly BenchCase[] = [
   queryOverHttp,
   queriesUnderIngest,
   aggregations,
+  algebraic,
   denseWords,
   denseClustered,
   filteredVectors,

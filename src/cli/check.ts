@@ -1,5 +1,6 @@
 import { IndexFaultError } from '../engine/engine-error.ts';
 import { NativeIndex } from '../engine/native-index.ts';
+import { isKeptByText } from '../index-kinds/all-kinds.ts';
 import { type CheckReport, checkDirectory, type IndexChecks } from '../storage/check/check-directory.ts';
 import { readIndexRecord } from '../tables/indexes/index-record.ts';
 import { configFlags, configOf } from './load-config.ts';
@@ -20,7 +21,10 @@ export const check: Verb = {
 };
 
 const nativeIndexChecks: IndexChecks = {
-  keepsFiles: (record) => readIndexRecord(record).config.mem_only !== true,
+  keepsFiles: (record) => {
+    const { definition } = readIndexRecord(record);
+    return !definition.memOnly && !isKeptByText(definition);
+  },
   async verify(directory, record) {
     try {
       const opened = await NativeIndex.open(directory, readIndexRecord(record).definition, false);

@@ -1,4 +1,5 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
+import { type AlgebraicConfig, type AlgebraicDefinition, algebraic, countedPaths } from './algebraic.ts';
 import { type DenseConfig, type DenseDefinition, dense } from './dense.ts';
 import { type FullTextConfig, type FullTextDefinition, fullText } from './full-text.ts';
 import { type GraphConfig, type GraphDefinition, graph } from './graph.ts';
@@ -6,17 +7,22 @@ import type { CommonDefinition, CommonIndexConfig, Identity, IndexKind, WrittenV
 import { type SparseConfig, type SparseDefinition, sparse } from './sparse.ts';
 
 /** A checked configuration, with every member filled. */
-export type CheckedIndexConfig = FullTextConfig | DenseConfig | SparseConfig | GraphConfig;
+export type CheckedIndexConfig = FullTextConfig | DenseConfig | SparseConfig | GraphConfig | AlgebraicConfig;
 
 /** An index of a table, whatever it holds: everything by which it is opened, fed, written to and searched. */
-export type IndexDefinition = FullTextDefinition | DenseDefinition | SparseDefinition | GraphDefinition;
+export type IndexDefinition =
+  | FullTextDefinition
+  | DenseDefinition
+  | SparseDefinition
+  | GraphDefinition
+  | AlgebraicDefinition;
 
 /** An index that is searched by vectors. */
 export type VectorIndexDefinition = DenseDefinition | SparseDefinition;
 
 export type IndexKindName = IndexDefinition['kind'];
 
-const kinds = { full_text: fullText, dense, sparse, graph };
+const kinds = { full_text: fullText, dense, sparse, graph, algebraic };
 
 type AnyKind<Definition extends CommonDefinition> = IndexKind<CommonIndexConfig, Definition>;
 
@@ -67,6 +73,19 @@ export function mappedSchemaOf(definition: IndexDefinition): TableSchema | undef
 /** The graph indexes among these. */
 export function graphsAmong(definitions: readonly IndexDefinition[]): GraphDefinition[] {
   return definitions.filter((definition) => definition.kind === 'graph');
+}
+
+/** Whether the index is kept by the table's text index, and has nothing of its own. */
+export function isKeptByText(definition: IndexDefinition): boolean {
+  return kindOf(definition).follows === 'text_index';
+}
+
+/** Paths of which counters are kept for aggregations; undefined for a table without an algebraic index. */
+export function countedPathsOf(
+  definitions: readonly IndexDefinition[],
+  schema: TableSchema,
+): readonly string[] | undefined {
+  return definitions.some(({ kind }) => kind === 'algebraic') ? countedPaths(schema) : undefined;
 }
 
 /** Whether the index is searched by vectors. */

@@ -1,11 +1,13 @@
 import { didYouMean, suggestion } from '../lib/text/did-you-mean.ts';
 import type { IndexConfig } from '../protocol/database/tables.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { AlgebraicConfig } from './algebraic.ts';
 import type { CheckedIndexConfig } from './all-kinds.ts';
 import { readEmbeddingsConfig } from './embeddings-config.ts';
 import type { FullTextConfig } from './full-text.ts';
 import { readGraphConfig } from './graph-config.ts';
 import { readIndexEnrichments } from './index-enrichments.ts';
+import type { CommonIndexConfig } from './index-kind.ts';
 
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';
@@ -86,8 +88,13 @@ export function readIndexConfig(name: string, config: IndexConfig): CheckedIndex
   if (type === 'full_text') return { ...common, type };
   if (type === 'embeddings') return readEmbeddingsConfig(common, config);
   if (type === 'graph') return readGraphConfig(common, config);
-  const message = `indexes of type "${type}" are not built yet; add full_text, embeddings or graph indexes`;
-  throw new ServiceError('not_implemented', message);
+  return readAlgebraicConfig(common, config);
+}
+
+function readAlgebraicConfig(common: CommonIndexConfig, config: IndexConfig): AlgebraicConfig {
+  if (config.derive_from_schema === true) return { ...common, type: 'algebraic', derive_from_schema: true };
+  const message = '`derive_from_schema` of an algebraic index must be true: it counts the scalars of the schema';
+  throw new ServiceError('invalid_request', message);
 }
 
 function inferType(config: IndexConfig): string {
@@ -95,7 +102,8 @@ function inferType(config: IndexConfig): string {
   if (['dimension', 'sparse', 'embedder', 'chunker', 'external'].some((member) => members.includes(member))) {
     return 'embeddings';
   }
-  throw new ServiceError('invalid_request', '`type` is missing: give "full_text", "embeddings" or "graph"');
+  const message = '`type` is missing: give "full_text", "embeddings", "graph" or "algebraic"';
+  throw new ServiceError('invalid_request', message);
 }
 
 function refuseUnknownMembers(type: string, config: IndexConfig): void {

@@ -54,8 +54,11 @@ export interface IndexCounts {
 export interface IndexKind<Config extends CommonIndexConfig, Definition extends CommonDefinition> {
   /** Its name in definitions, metrics and profiles. */
   readonly kind: Definition['kind'];
-  /** The rows that it is built from: documents, or those of its part. Both hear of deletions. */
-  readonly follows: 'documents' | 'parts';
+  /**
+   * The rows that it is built from: documents, or those of its part; both hear of deletions. `text_index`: it is kept by
+   * the table's text index, and has nothing of its own.
+   */
+  readonly follows: 'documents' | 'parts' | 'text_index';
   /** `schema` maps the fields of full text. */
   define(identity: Identity, config: Config, schema: TableSchema | undefined): Definition;
   /** What an index has to share with an earlier one of its name to have its vectors; undefined for one of documents. */

@@ -1,4 +1,4 @@
-import { type IndexDefinition, partIdOf } from '../index-kinds/all-kinds.ts';
+import { type IndexDefinition, isKeptByText, partIdOf } from '../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
 import { primaryIndexPrefix } from '../index-kinds/index-config.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -161,6 +161,7 @@ export class IndexedRange {
 
   /** Starts following an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
+    if (isKeptByText(definition)) return;
     const { indexesDirectory, clock, options } = this.#deps;
     const events = this.#deps.onIndexEvent(this.rangeId, definition);
     const partId = partIdOf(definition);

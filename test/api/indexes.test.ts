@@ -66,7 +66,9 @@ describe('indexes', () => {
   });
 
   test.each([
-    ['g', { type: 'algebraic' }, 'not_implemented'],
+    ['g', { type: 'algebraic' }, 'invalid_request'],
+    ['g', { type: 'algebraic', derive_from_schema: false }, 'invalid_request'],
+    ['g', { type: 'algebraic', derive_from_schema: true, fields: ['n'] }, 'invalid_request'],
     ['x', { type: 'fulltext' }, 'invalid_request'],
     ['x', { type: 'full_text', mem_olny: true }, 'invalid_request'],
     ['x', { type: 'full_text', name: 'y' }, 'invalid_request'],

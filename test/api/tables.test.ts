@@ -89,8 +89,8 @@ describe('tables', () => {
     [{ num_shards: 0 }, 'invalid_request'],
     [{ num_shards: 1_000 }, 'limit_exceeded'],
     [{ description: 'x'.repeat(501) }, 'limit_exceeded'],
-    [{ indexes: { v: { type: 'algebraic', derive_from_schema: true } } }, 'not_implemented'],
-    [{ schema: { storage_mode: 'relational' } }, 'not_implemented'],
+    [{ indexes: { v: { type: 'algebraic', derive_from_schema: false } } }, 'invalid_request'],
+    [{ schema: { storage_mode: 'relational' } }, 'invalid_schema'],
     [{ indexes: { v: { type: 'full_text', memonly: true } } }, 'invalid_request'],
   ])('refuses the creation %j with %s and creates nothing', async (body, code) => {
     const answer = await server.send('POST', '/db/v1/tables/refused', body);

@@ -328,6 +328,15 @@ export const queryProfile = Type.Object({
     }),
   ),
   filter: Type.Optional(Type.Object({ documents: Type.Integer(), took_ms: Type.Number() })),
+  algebraic: Type.Optional(
+    Type.Array(
+      Type.Object({
+        aggregation: Type.String(),
+        fallback: Type.Optional(Type.String({ description: 'Why the documents were visited instead.' })),
+      }),
+      { description: 'Of a table with an algebraic index: which aggregations its counters have answered.' },
+    ),
+  ),
 });
 
 export const queryResult = Type.Object({

@@ -63,6 +63,9 @@ export const indexConfig = Type.Object(
     template: Type.Optional(Type.String({ description: 'managed embeddings: template of the text to embed' })),
     embedder: Type.Optional(jsonObject),
     chunker: Type.Optional(jsonObject),
+    derive_from_schema: Type.Optional(
+      Type.Boolean({ description: 'algebraic: true, it counts the values of all scalars that the schema declares' }),
+    ),
   },
   { additionalProperties: true },
 );

@@ -90,6 +90,8 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   profile?: boolean;
   /** Computed over all matches. */
   aggregations?: AggregationPlan;
+  /** Paths of which counters are kept, that aggregations over all documents are answered from. */
+  counted_paths?: readonly string[];
   timeout_ms?: number;
   /** After `timeout_ms` the answer is what was found by then. */
   allows_partial?: boolean;

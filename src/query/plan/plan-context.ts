@@ -1,4 +1,5 @@
 import type { Caller } from '../../access/principal.ts';
+import { countedPathsOf } from '../../index-kinds/all-kinds.ts';
 import { synonymsOf } from '../request/synonyms.ts';
 import type { SearchableTable } from '../searchable-table.ts';
 import type { PlanContext } from './query-plan.ts';
@@ -8,12 +9,14 @@ import { readRowFilters } from './row-filter.ts';
 export function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
   const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
   const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);
+  const definitions = listedIndexes.map(({ definition }) => definition);
   return {
     name,
     ttlDurationMs,
     nowMs,
     synonyms: synonymsOf(settings.schema),
-    indexes: listedIndexes.map(({ definition }) => definition),
+    indexes: definitions,
+    countedPaths: countedPathsOf(definitions, settings.schema),
     embedders: new Set(withEmbedder.map((index) => index.name)),
     hasTextIndex,
     rowFilters: readRowFilters(caller, name),

@@ -47,6 +47,8 @@ export interface PlanContext {
   embedders?: ReadonlySet<string>;
   /** False: there is no index of words. */
   hasTextIndex?: boolean;
+  /** Paths of which counters are kept; undefined for a table without an algebraic index. */
+  countedPaths?: readonly string[] | undefined;
   /** What the caller may see: all must match. */
   rowFilters?: readonly PlanNode[];
 }
@@ -178,6 +180,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (profile) plan.profile = profile;
   restrict(plan, context);
   if (aggregations) plan.aggregations = aggregations;
+  if (aggregations && context.countedPaths) plan.counted_paths = context.countedPaths;
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
   checkPlanNesting(plan);
   const planned: PlannedQuery = {

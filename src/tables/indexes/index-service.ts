@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Caller, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
-import { kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
+import { isKeptByText, kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
 import type { FullTextConfig } from '../../index-kinds/full-text.ts';
 import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../../index-kinds/index-config.ts';
 import { inlineOf } from '../../index-kinds/index-enrichments.ts';
@@ -17,6 +17,7 @@ import type { Storage } from '../../storage/open-storage.ts';
 import { newArtifact, readArtifactRecords } from '../artifacts/artifact-record.ts';
 import { checkArtifacts, checkUnused, newAmong, requireNamed } from '../artifacts/artifact-rules.ts';
 import { OpenGraph } from '../graph/open-graph.ts';
+import { checkRelationalIndex, isRelational } from '../relational/relational-schema.ts';
 import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
 import { newIndex, readIndexRecord } from './index-record.ts';
@@ -85,6 +86,7 @@ export class IndexService {
     const primary = primaryIndexConfig(settings.schema.version ?? 0);
     if (indexName === primary.name) return this.#restoreText(tableName, requested, primary);
     const read = readIndexConfig(checkIndexName(indexName), requested);
+    if (isRelational(settings.schema)) checkRelationalIndex(read);
     const config = await this.#enrichment.prepare(read, caller);
     return this.#tables.change(tableName, async (table) => {
       const existing = table.indexes.find((index) => index.name === indexName);
@@ -174,7 +176,8 @@ function notFound(table: Table, indexName: string): ServiceError {
 
 async function report(table: Table, index: TableIndex, { clock, caller }: Reported): Promise<IndexReport> {
   using lease = await table.lease();
-  const ranges = lease.ranges.flatMap((range) => range.report(index.name) ?? []);
+  const reported = isKeptByText(index.definition) ? table.servingIndex.name : index.name;
+  const ranges = lease.ranges.flatMap((range) => range.report(reported) ?? []);
   const kind = kindOf(index.definition);
   const graph =
     index.definition.kind === 'graph' && ranges.every(({ stats }) => stats !== undefined)

@@ -11,7 +11,8 @@ import { planQuery } from '../../../src/query/plan/query-plan.ts';
 import { type ContractRow, rangeIndexContract } from '../../contracts/range-index.ts';
 
 const identity = { name: 'i', incarnation: 3, partId: 7, memOnly: false };
-const definitions: IndexDefinition[] = [
+type OwnIndex = Exclude<IndexDefinition, { kind: 'algebraic' }>;
+const definitions: OwnIndex[] = [
   { ...identity, kind: 'full_text', schema: undefined },
   { ...identity, kind: 'dense', dimension: 2, metric: 'l2_squared' },
   { ...identity, kind: 'sparse', minWeight: 0, topK: 10 },
@@ -44,7 +45,7 @@ function vectorBody(kind: 'dense' | 'sparse', indexId: number, seed: number): Ui
   return body;
 }
 
-function frameOf(definition: IndexDefinition, rows: readonly ContractRow[]): Uint8Array<ArrayBuffer> {
+function frameOf(definition: OwnIndex, rows: readonly ContractRow[]): Uint8Array<ArrayBuffer> {
   const frame = new FrameBuilder();
   const append = (
     kind: (typeof rowKind)[keyof typeof rowKind],
@@ -76,7 +77,7 @@ function frameOf(definition: IndexDefinition, rows: readonly ContractRow[]): Uin
 }
 
 /** Ordinals that match everything, or that have a vector or an edge. */
-async function found(definition: IndexDefinition, index: RangeIndex): Promise<number[]> {
+async function found(definition: OwnIndex, index: RangeIndex): Promise<number[]> {
   if (definition.kind === 'graph') {
     const bounds = { edges_max: 1_000, nodes_max: 1_000, millis_max: 10_000 };
     const search = { edges: { limit: 50, after: null } };

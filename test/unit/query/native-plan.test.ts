@@ -132,6 +132,7 @@ const plan: Required<NativePlan> & { legs: Required<PlanLeg>[]; pruner: Required
     list: [{ name: 'a', of: { kind: 'count', field: 'n' }, sub: [] }],
     backgrounds: [{ field: 'a', filter: none }],
   },
+  counted_paths: ['n'],
   timeout_ms: 1_000,
   allows_partial: true,
   legs: [{ name: 'v', kind: 'dense', bytes: 8, weight: 1.5, effort: 0.5 }],

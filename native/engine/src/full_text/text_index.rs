@@ -10,13 +10,14 @@ use tantivy::schema::Schema;
 use tantivy::store::Compressor;
 use tantivy::{FutureResult, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
 
+use super::aggregate::CounterCache;
 use super::documents::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
 use super::documents::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
-use super::query::FilterCache;
+use super::query::{FilterCache, IndexFields};
 use super::segment_columns::ColumnCache;
 use super::slots::SlotTable;
 use super::storage::{IndexDirectory, TextFiles, accept_checkpoint, open_directory, write_checkpoint};
@@ -40,6 +41,7 @@ pub struct TextIndex {
     reader: IndexReader,
     pub(super) columns: ColumnCache,
     pub(super) filters: Arc<FilterCache>,
+    pub(super) counters: Arc<CounterCache>,
     ordinals: Arc<OrdinalCache>,
     term_count: TermCount,
     writing: Mutex<TextWriter>,
@@ -118,6 +120,7 @@ impl TextIndex {
             reader,
             columns: ColumnCache::default(),
             filters: Arc::default(),
+            counters: Arc::default(),
             ordinals: Arc::default(),
             term_count: TermCount::default(),
             writer_is_open: writer.is_open(),
@@ -174,6 +177,16 @@ impl TextIndex {
         self.reader.reload().map_err(tantivy_failed)
     }
 
+    /// Counters follow each commit. What fails here fails again for the query that needs it, which then says so.
+    fn refresh_counters(&self) {
+        if self.counters.is_in_use() {
+            // The slots are read after the commit: they are only ever added to.
+            let searcher = self.searcher();
+            let (fields, mapping) = (Arc::clone(&self.fields), Arc::clone(&self.mapping));
+            let _ = self.counters.refresh(&searcher, &IndexFields::new(fields, mapping, self.slots.snapshot()));
+        }
+    }
+
     fn release(&self, writing: &mut TextWriter) -> Result<(), EngineError> {
         if writing.release()? { self.reload(writing) } else { Ok(()) }
     }
@@ -186,6 +199,7 @@ impl TextIndex {
             if self.reload(&self.writing()).is_err() || outcome.is_err() {
                 break;
             }
+            self.refresh_counters();
         }
         let mut writing = self.writing();
         if self.uncommitted_rows.load(Ordering::Relaxed) == 0 {
@@ -247,6 +261,7 @@ impl DerivedIndex for TextIndex {
         self.reload(&writing)?;
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         self.applied_sequence.store(sequence, Ordering::Release);
+        self.refresh_counters();
         Ok(CommitReport {
             sequence,
             doc_count: self.searcher().num_docs(),

@@ -181,7 +181,11 @@ pub fn text_profile(hits: &Hits) -> Result<String, EngineError> {
     let took_ms = milliseconds(hits.took_micros);
     let leg =
         json!({ "name": TEXT_LEG, "kind": TEXT_LEG, "arms": ["text"], "hits": hits.hits.len(), "took_ms": took_ms });
-    to_json(&json!({ "legs": [leg] }))
+    let mut profile = json!({ "legs": [leg] });
+    if !hits.counted.is_empty() {
+        profile["algebraic"] = json!(hits.counted);
+    }
+    to_json(&profile)
 }
 
 fn milliseconds(micros: u64) -> f64 {

@@ -10,6 +10,7 @@ mod budget;
 mod calendar;
 mod collect;
 mod context;
+mod counters;
 mod geo;
 mod render;
 mod run;
@@ -17,4 +18,5 @@ mod significance;
 mod value_text;
 
 pub use self::geo::GeoPoint;
+pub use counters::{Counted, CounterCache};
 pub use run::{aggregate, aggregate_documents};

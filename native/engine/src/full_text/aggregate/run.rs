@@ -14,6 +14,7 @@ use super::collect::columns::Pairs;
 use super::collect::groups::Nested;
 use super::collect::segment_tree::Collector;
 use super::context::Context;
+use super::counters::{Counted, answer_counted};
 use super::render::render;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
@@ -32,6 +33,8 @@ pub struct Aggregated {
     pub total: u64,
     /// The time was over before all matches were visited.
     pub is_partial: bool,
+    /// Of a table with counters, how each aggregation was answered.
+    pub counted: Vec<Counted>,
 }
 
 /// The aggregations of `plan` over everything that it matches in `views`.
@@ -86,7 +89,20 @@ fn aggregate_matches(
     }
     let budget = Budget::new();
     let context = Context { budget: &budget, deadline, allows_partial: plan.allows_partial };
-    let Collected { partials, total, mut is_partial } = collect(views, plan, matches, &aggregations.list, &context)?;
+    let (answers, counted) = match matches {
+        None => answer_counted(views, plan, &aggregations.list, &budget)?,
+        Some(_) => (aggregations.list.iter().map(|_| None).collect(), Vec::new()),
+    };
+    let others = aggregations.list.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
+    let others: Vec<Aggregation> = others.map(|(aggregation, _)| aggregation.clone()).collect();
+    let Collected { partials, total, mut is_partial } = if others.is_empty() {
+        let total = views.iter().map(|view| view.searcher.num_docs()).sum();
+        Collected { partials: Vec::new(), total, is_partial: false }
+    } else {
+        collect(views, plan, matches, &others, &context)?
+    };
+    let mut collected = partials.into_iter();
+    let partials = answers.into_iter().filter_map(|answer| answer.or_else(|| collected.next())).collect();
     let mut backgrounds = Vec::with_capacity(aggregations.backgrounds.len());
     for background in &aggregations.backgrounds {
         let collected = collect_background(views, plan, background, &context)?;
@@ -94,7 +110,7 @@ fn aggregate_matches(
         backgrounds.extend(collected.partials);
     }
     let answer = render(&aggregations.list, partials, &backgrounds, &context)?;
-    Ok(Aggregated { json: answer.to_string(), total, is_partial })
+    Ok(Aggregated { json: answer.to_string(), total, is_partial, counted })
 }
 
 /// Refuses paths whose strings have no exact form where whole values are asked for.

@@ -54,6 +54,9 @@ pub struct QueryPlan {
     /// Computed over all matches.
     #[serde(default)]
     pub aggregations: Option<AggregationPlan>,
+    /// Paths of which counters are kept, that aggregations over all documents are answered from.
+    #[serde(default)]
+    pub counted_paths: Option<Vec<String>>,
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     /// After `timeout_ms`, answer with what was found by then.
@@ -113,6 +116,7 @@ impl QueryPlan {
             total_exact_up_to: TOTAL_EXACT_UP_TO,
             explain: false,
             aggregations: None,
+            counted_paths: None,
             timeout_ms: None,
             allows_partial: false,
             legs: Vec::new(),

@@ -41,6 +41,40 @@ impl ExactSum {
         }
     }
 
+    /// Adds `number` as often as `times` says, or takes it away that often. Exact for up to 2^53 times.
+    pub fn add_times(&mut self, number: f64, times: i64) {
+        let integer = number as i64;
+        if integer as f64 == number && integer != i64::MAX {
+            self.add_integer(i128::from(integer) * i128::from(times));
+            return;
+        }
+        let product = number * times as f64;
+        self.add_float(product);
+        let rest = number.mul_add(times as f64, -product);
+        if product.is_finite() && rest != 0.0 {
+            self.add_float(rest);
+        }
+    }
+
+    /// As `add_times`, of the square of `number` as `add_square` takes it.
+    pub fn add_square_times(&mut self, number: f64, times: i64) {
+        let integer = number as i64;
+        if integer as f64 == number && integer.unsigned_abs() <= SQUARED_MAX {
+            let square = i128::from(integer) * i128::from(integer);
+            let high = square as f64;
+            // Squares of 106 bits are two doubles.
+            self.add_times(high, times);
+            self.add_times((square - high as i128) as f64, times);
+            return;
+        }
+        let square = number * number;
+        self.add_times(square, times);
+        let rest = number.mul_add(number, -square);
+        if square.is_finite() && rest != 0.0 {
+            self.add_times(rest, times);
+        }
+    }
+
     pub fn merge(&mut self, other: &Self) {
         self.overflowed |= other.overflowed;
         self.add_integer(other.integer);
@@ -160,6 +194,30 @@ mod tests {
         }
         left.merge(&right);
         assert_eq!(left.value(), forward);
+    }
+
+    #[test]
+    fn what_is_taken_away_again_leaves_nothing() {
+        let numbers = [0.1, -2.5, 9_007_199_254_740_991.0, 1e-300, -7.0, 1e120, 4.0 / 3.0];
+        let (mut one_by_one, mut at_once) = (ExactSum::default(), ExactSum::default());
+        for number in numbers {
+            for _ in 0..1000 {
+                one_by_one.add(number);
+                one_by_one.add_square(number);
+            }
+            at_once.add_times(number, 1000);
+            at_once.add_square_times(number, 1000);
+        }
+        assert_eq!(at_once.value(), one_by_one.value());
+        for number in &numbers[1..] {
+            at_once.add_times(*number, -1000);
+            at_once.add_square_times(*number, -1000);
+        }
+        let mut left = ExactSum::default();
+        left.add_times(numbers[0], 1000);
+        left.add_square_times(numbers[0], 1000);
+        assert_eq!(at_once.value(), left.value());
+        assert_eq!(at_once.parts(), left.parts());
     }
 
     #[test]

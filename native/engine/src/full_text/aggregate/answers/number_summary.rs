@@ -30,6 +30,28 @@ impl Default for NumberSummary {
 }
 
 impl NumberSummary {
+    /// Of as many numbers, and dates among them, with their least and greatest and all of their sums.
+    pub fn of_sums(
+        (count, dates): (u64, u64),
+        (least, greatest): (f64, f64),
+        sum: &ExactSum,
+        squares: &ExactSum,
+    ) -> Self {
+        Self { count, dates, least, greatest, sum: sum.clone(), squares: squares.clone() }
+    }
+
+    /// Whether the sums that `metric` shows are numbers.
+    pub fn is_finite(&self, metric: NumberMetric) -> bool {
+        let sum = || self.sum.value().is_some();
+        let squares = || self.squares.value().is_some();
+        match metric {
+            NumberMetric::Min | NumberMetric::Max => true,
+            NumberMetric::Sum | NumberMetric::Avg => sum(),
+            NumberMetric::Sumsquares => squares(),
+            NumberMetric::Stats => sum() && squares(),
+        }
+    }
+
     /// Takes what `metric` needs of `number`.
     pub fn add(&mut self, metric: NumberMetric, number: f64) {
         self.count += 1;

@@ -208,6 +208,11 @@ impl GeoPoints {
         Ok(Self { lat: numbers("lat")?, lon: numbers("lon")?, found })
     }
 
+    /// Whether the segment may have points there.
+    pub fn has_any(&self) -> bool {
+        self.lat.is_some() && self.lon.is_some()
+    }
+
     /// In arrays, the first latitude goes with the first longitude. What is off the globe is left out.
     pub fn read(&mut self, docs: &[DocId]) -> &ColumnValues<GeoPoint> {
         let Self { lat, lon, found } = self;

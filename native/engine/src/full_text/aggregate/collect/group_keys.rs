@@ -19,14 +19,14 @@ const COMBINATIONS_MAX: usize = 10_000;
 const INTERVALS_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A key within its segment: what kind of value, and bits that stand for the value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LocalKey {
     pub kind: u8,
     pub bits: u64,
 }
 
 pub const NUMBER: u8 = 0;
-const DATE: u8 = 1;
+pub const DATE: u8 = 1;
 const BOOLEAN: u8 = 2;
 /// The position of a range, or the number of an interval.
 pub const NUMBERED: u8 = 3;

@@ -3,12 +3,13 @@
 use tantivy::SegmentReader;
 
 use crate::error::EngineError;
-use crate::full_text::aggregate::answers::distinct::{Distinct, hash_of_bits, hash_of_text};
+use crate::full_text::aggregate::answers::distinct::{Distinct, ValueHash, hash_of_bits, hash_of_text};
 use crate::full_text::aggregate::answers::number_summary::NumberSummary;
 use crate::full_text::aggregate::answers::partial::Partial;
+use crate::full_text::aggregate::bucket_key::BucketKey;
 use crate::full_text::aggregate::budget::Budget;
 use crate::full_text::aggregate::collect::columns::{GeoPoints, Numbers, Pairs, PathColumns};
-use crate::full_text::aggregate::collect::group_keys::KeySource;
+use crate::full_text::aggregate::collect::group_keys::{KeySource, number_of_bits};
 use crate::full_text::aggregate::collect::groups::{Groups, Nested};
 use crate::full_text::aggregate::context::Context;
 use crate::full_text::aggregate::value_text::milliseconds_of;
@@ -171,6 +172,17 @@ fn count(field: Option<&mut Counted>, counts: &mut Vec<u64>, pairs: &Pairs) {
 const NUMBER_KIND: u8 = 1;
 const DATE_KIND: u8 = 2;
 const BOOLEAN_KIND: u8 = 3;
+
+/// The identity of a value as `distinguish` and `add_strings` give it to the same value of a column.
+pub fn hash_of_key(key: &BucketKey) -> ValueHash {
+    match key {
+        BucketKey::Text(text) => hash_of_text(text.as_bytes()),
+        BucketKey::Date(nanoseconds) => hash_of_bits(DATE_KIND, *nanoseconds as u64),
+        BucketKey::Boolean(boolean) => hash_of_bits(BOOLEAN_KIND, u64::from(*boolean)),
+        BucketKey::Number(bits) => hash_of_bits(NUMBER_KIND, number_of_bits(*bits).to_bits()),
+        BucketKey::Numbered(_) | BucketKey::Cell(_) | BucketKey::Tuple(_) => unreachable!("no key of a single value"),
+    }
+}
 
 fn distinguish(
     columns: &mut PathColumns,

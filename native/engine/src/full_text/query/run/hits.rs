@@ -3,6 +3,8 @@
 use serde_json::Value;
 use tantivy::DocId;
 
+use crate::full_text::aggregate::Counted;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// Position of the index among those that were asked.
@@ -32,6 +34,8 @@ pub struct Hits {
     pub max_score: f32,
     /// A JSON object; empty when nothing was to be aggregated.
     pub aggregations: String,
+    /// Of a table with counters, how each aggregation was answered.
+    pub counted: Vec<Counted>,
     /// A JSON array with the tree of each hit's score; empty when it was not asked for.
     pub explanations: String,
     /// For each hit its distance by the first dense leg that found it, NaN without one; empty without vector legs.

@@ -7,6 +7,7 @@ use tantivy::{Searcher, SegmentReader};
 
 use crate::error::EngineError;
 use crate::full_text::TextIndex;
+use crate::full_text::aggregate::CounterCache;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::IndexFields;
@@ -22,6 +23,7 @@ pub struct RangeView {
     pub index: IndexFields,
     pub schema: Schema,
     pub filters: Arc<FilterCache>,
+    pub counters: Arc<CounterCache>,
     /// The words of all ranges of the query; shared where words may be misspelt.
     vocabulary: Option<Arc<Vocabulary>>,
 }
@@ -33,9 +35,18 @@ impl RangeView {
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
         let filters = Arc::clone(&index.filters);
+        let counters = Arc::clone(&index.counters);
         let mapping = Arc::clone(&index.mapping);
         let fields = IndexFields::new(Arc::clone(&index.fields), mapping, index.slots.snapshot());
-        Ok(Self { searcher, columns, index: fields, schema: index.schema().clone(), filters, vocabulary: None })
+        Ok(Self {
+            searcher,
+            columns,
+            index: fields,
+            schema: index.schema().clone(),
+            filters,
+            counters,
+            vocabulary: None,
+        })
     }
 
     /// The views of all ranges of a query.

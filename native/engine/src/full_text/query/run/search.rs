@@ -68,6 +68,7 @@ fn query_and_aggregate(
     hits.is_partial |= aggregated.is_partial;
     hits.total_is_exact = !aggregated.is_partial;
     hits.aggregations = aggregated.json;
+    hits.counted = aggregated.counted;
     Ok(hits)
 }
 
