@@ -80,6 +80,7 @@ export const limits = {
   tablesMax: 10_000,
   shardsPerTableMax: 20,
   indexesPerTableMax: 64,
+  relationalColumnsMax: 256,
   /** Fewer where the process may have fewer descriptors. */
   openRangesMax: 1_024,
   /** Descriptors that an open range may take, and what is kept for connections and the rest. */

@@ -61,6 +61,11 @@ export const errorCodes = {
   backup_already_exists: [409, false, 'There is a backup of this id at the location; it was left as it is.'],
   already_exists: [409, false, 'Something of this name exists already.'],
   idempotency_conflict: [409, false, 'The idempotency key was used before, for a request with another body.'],
+  constraint_violation: [
+    409,
+    false,
+    'A row breaks a rule of its relational table: a value that must be unique, or a row that others name.',
+  ],
   transaction_conflict: [409, true, 'A document that the write depends on has changed.'],
   transaction_lease_lost: [409, false, 'The transaction session was not used in time and is lost; begin another one.'],
   transaction_ended: [409, false, 'The transaction session is committed already.'],

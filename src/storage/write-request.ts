@@ -1,3 +1,5 @@
+import type { ConstrainedTable } from './constrained-table.ts';
+
 /** Number of a range, given by the catalog and never used again. */
 export type RangeId = number;
 
@@ -115,6 +117,8 @@ export interface ReadAssertion {
 export interface WriteRequest {
   writes: readonly RangeWrite[];
   readSet?: readonly ReadAssertion[];
+  /** Relational tables whose rows the request may touch, with all of their ranges. */
+  constrained?: readonly ConstrainedTable[];
   requestId: string;
   /** Of a request that takes effect once, however often it is sent. */
   key?: RequestKey | undefined;

@@ -8,4 +8,6 @@ import type { Table } from './table.ts';
  */
 export interface TableLookup {
   get(name: string, caller: Caller, level: AccessLevel): Table;
+  /** Every table; for what is done on behalf of the server. */
+  all(): readonly Table[];
 }

@@ -1,5 +1,5 @@
 import type { AccessLevel } from '../access/grants.ts';
-import { type Caller, requireTable, seesTable } from '../access/principal.ts';
+import { type Caller, requireTable, requireWholeTable, seesTable } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import { namesMatching } from '../engine/name-pattern.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
@@ -29,6 +29,8 @@ import { newArtifact, readArtifactRecords } from './artifacts/artifact-record.ts
 import { checkArtifacts, requireNamed } from './artifacts/artifact-rules.ts';
 import { newIndex, readIndexRecord } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
+import { tablesNaming } from './relational/constrained-tables.ts';
+import { checkRelationalIndex, isRelational, relationalColumns } from './relational/relational-schema.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
 import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
@@ -130,6 +132,7 @@ export class TableService implements TableLookup {
       ...(request.description === undefined ? {} : { description: request.description }),
     };
     if (this.#tables.has(name)) throw alreadyExists(name);
+    this.#checkRelational(name, schema, read, caller);
     const extras: CheckedIndexConfig[] = [];
     for (const config of read) extras.push(await this.#prepareExtra(config, caller));
     checkInline(extras);
@@ -166,6 +169,20 @@ export class TableService implements TableLookup {
     });
   }
 
+  /** What a relational table names has to be there. */
+  #checkRelational(name: string, schema: TableSchema, indexes: readonly CheckedIndexConfig[], caller: Caller): void {
+    for (const config of indexes) if (isRelational(schema)) checkRelationalIndex(config);
+    for (const { name: column, references } of relationalColumns(schema)) {
+      if (!references || references.table === name) continue;
+      // A reference tells which keys there are, and keeps rows from being deleted.
+      const named = this.get(references.table, caller, 'write');
+      requireWholeTable(caller, named.name, '`references`');
+      if (isRelational(named.settings.schema)) continue;
+      const message = `column "${column}" names the table "${named.name}", which is not relational`;
+      throw new ServiceError('invalid_schema', message);
+    }
+  }
+
   #prepareExtra(config: CheckedIndexConfig, caller: Caller): Promise<CheckedIndexConfig> {
     return this.#enrichment.prepare(config, caller).catch((error: unknown) => {
       throw namingIndex(config.name, error);
@@ -177,6 +194,11 @@ export class TableService implements TableLookup {
     this.get(name, caller, 'admin');
     await this.#changes.run(name, async () => {
       const table = this.#require(name);
+      const [naming] = tablesNaming(name, this.all());
+      if (naming) {
+        const message = `rows of "${naming.name}" name rows of "${name}": drop that table first`;
+        throw new ServiceError('constraint_violation', message, { details: { table: naming.name } });
+      }
       this.#tables.delete(name);
       await this.#discard(table, (drop) => this.#storage.access.dropping(name, drop));
     });

@@ -97,14 +97,20 @@ pub(crate) fn check_table_schema(schema: &Map<String, Value>) -> Result<(), Engi
     }
     expect(schema, "", "storage_mode", Value::is_string, "a string")?;
     match schema.get("storage_mode").and_then(Value::as_str) {
-        None | Some("document") => {}
-        Some("relational") => {
-            return Err(EngineError::new("not_implemented", "storage_mode \"relational\" is not built yet"));
+        None | Some("document" | "relational") => {}
+        Some(other) => {
+            let message = format!("storage_mode {:?} is not \"document\" or \"relational\"", shorten(other));
+            return Err(unusable(message));
         }
-        Some(other) => return Err(unusable(format!("storage_mode {:?} is not \"document\"", shorten(other)))),
     }
     check_templates(schema.get("dynamic_templates"))?;
     check_document_schemas(schema)
+}
+
+/// Whether documents that do not match are refused: rows of relational tables always are.
+pub(crate) fn enforces_types(schema: &Map<String, Value>) -> bool {
+    let is_relational = schema.get("storage_mode").and_then(Value::as_str) == Some("relational");
+    is_relational || schema.get("enforce_types") == Some(&Value::Bool(true))
 }
 
 fn check_document_schemas(schema: &Map<String, Value>) -> Result<(), EngineError> {
@@ -124,13 +130,12 @@ fn check_document_schemas(schema: &Map<String, Value>) -> Result<(), EngineError
             check_document_schema(document_schema, &format!("{path}.schema"))?;
         }
     }
-    let enforced = schema.get("enforce_types") == Some(&Value::Bool(true));
     match schema.get("default_type").and_then(Value::as_str) {
         Some(default_type) if !types.contains_key(default_type) => {
             let message = format!("default_type {:?} is not an entry of document_schemas", shorten(default_type));
             Err(unusable(message))
         }
-        _ if enforced && types.is_empty() => {
+        _ if enforces_types(schema) && types.is_empty() => {
             Err(unusable("enforce_types needs at least one entry in document_schemas"))
         }
         _ => Ok(()),

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use crate::error::EngineError;
 use crate::json_scan::{ScanLimits, scan_json, shorten};
 use crate::schema_keyword::service_values;
-use crate::schema_shape::{SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, check_table_schema, unusable};
+use crate::schema_shape::{
+    SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, check_table_schema, enforces_types, unusable,
+};
 
 /// Compiled size of one pattern of a schema.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -38,7 +40,7 @@ impl TableSchema {
             return Err(unusable("a table schema must be a JSON object"));
         };
         check_table_schema(schema)?;
-        let enforce_types = schema.get("enforce_types") == Some(&Value::Bool(true));
+        let enforce_types = enforces_types(schema);
         let declared = schema.get("document_schemas").and_then(Value::as_object);
         let types = declared
             .into_iter()

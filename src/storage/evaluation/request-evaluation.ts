@@ -3,6 +3,7 @@ import { readFrame, rowKind } from '../../lib/document-frame.ts';
 import type { AnsweredWrite, KeptAnswer } from '../range/request-answers.ts';
 import { type AppliedWrite, entryFormat, type RangeId, type WriteRequest } from '../write-request.ts';
 import type { WritableRange } from '../writer/writable-ranges.ts';
+import { enforceConstraints } from './constraints.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
 import { checkReadAssertion, type Evaluation, evaluateWrite } from './row-evaluation.ts';
 
@@ -14,6 +15,7 @@ export function firstRange(request: WriteRequest): RangeId {
 export function involvedRanges(request: WriteRequest): RangeId[] {
   const ids = new Set(request.writes.map((write) => write.rangeId));
   for (const { rangeId } of request.readSet ?? []) ids.add(rangeId);
+  for (const { rangeIds } of request.constrained ?? []) for (const rangeId of rangeIds) ids.add(rangeId);
   return [...ids].sort((left, right) => left - right);
 }
 
@@ -21,7 +23,8 @@ export function isSingle(request: WriteRequest): boolean {
   const first = firstRange(request);
   return (
     request.writes.every((write) => write.rangeId === first) &&
-    (request.readSet ?? []).every(({ rangeId }) => rangeId === first)
+    (request.readSet ?? []).every(({ rangeId }) => rangeId === first) &&
+    (request.constrained ?? []).every(({ rangeIds }) => rangeIds.every((rangeId) => rangeId === first))
   );
 }
 
@@ -71,7 +74,7 @@ export function evaluateRequest(request: WriteRequest, ranges: readonly Writable
     const range = rangeOf(write.rangeId);
     return { range, ...evaluateWrite(range.file, write, contextOf(request, range)) };
   });
-  return { writes };
+  return { writes: request.constrained ? enforceConstraints(request.constrained, writes, ranges) : writes };
 }
 
 /** Seal: gives each range's part its place in the log of the range, and keeps the answer of a keyed request. */

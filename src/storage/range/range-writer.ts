@@ -7,6 +7,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { PurgeReport } from '../storage-calls.ts';
 import type { RangeId } from '../write-request.ts';
 import { purgeChanges } from './change-purge.ts';
+import { ColumnValues } from './column-values.ts';
 import { PartRows } from './part-rows.ts';
 import type { RangeSnapshot } from './range-snapshot.ts';
 import { RequestAnswers } from './request-answers.ts';
@@ -75,6 +76,7 @@ export class RangeWriter {
   readonly generation: number;
   readonly firstSequence: number;
   readonly answers: RequestAnswers;
+  readonly columns: ColumnValues;
   state: RangeState;
   readonly #database: Database;
   readonly #hasPart: (partId: number) => boolean;
@@ -89,6 +91,7 @@ export class RangeWriter {
   constructor(database: Database, hasPart: (partId: number) => boolean) {
     this.#database = database;
     this.answers = new RequestAnswers(database);
+    this.columns = new ColumnValues(database);
     this.#hasPart = hasPart;
     const identity = database.query('SELECT range_id, generation, first_sequence FROM range_identity').get() as {
       range_id: number;

@@ -3,6 +3,7 @@ import { DurationError, parseDuration } from '../../lib/duration.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
+import { isRelational, relationalColumns } from '../relational/relational-schema.ts';
 import { checkSchemaMembers } from './schema-members.ts';
 
 /** How long documents live, counted from the time in `field`. */
@@ -51,6 +52,7 @@ export function ttlField(schema: TableSchema): string {
  */
 export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
   checkSchemaMembers(requested);
+  if (previous) refuseOtherColumns(requested, previous);
   const { version: _, ttl: __, ttl_field: ___, ttl_duration: ____, ...rest } = requested;
   const policy = ttlPolicy(requested);
   synonymsOf(requested);
@@ -61,12 +63,19 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
     ...rest,
     version: (previous?.version ?? 0) + (changed ? 1 : 0),
     document_schemas: documentSchemas,
-    enforce_types: requested.enforce_types ?? false,
+    enforce_types: requested.enforce_types ?? isRelational(requested),
     ...(requested.document_schemas === undefined && requested.default_type === undefined
       ? { default_type: openSchema.default_type as string }
       : {}),
     ...(policy && duration !== undefined ? { ttl: { field: policy.field, duration } } : {}),
   };
+}
+
+/** The rows of a relational table were checked by its columns: others need another table. */
+function refuseOtherColumns(requested: TableSchema, previous: TableSchema): void {
+  if (isDeepStrictEqual(relationalColumns(requested), relationalColumns(previous))) return;
+  const message = 'the columns of a relational table cannot be changed yet: create another table and copy the rows';
+  throw new ServiceError('not_implemented', message);
 }
 
 /** Whether full text has to be rebuilt to serve `next`. */

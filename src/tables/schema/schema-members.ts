@@ -1,5 +1,6 @@
 import { type TableSchema, tableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { relationalColumns } from '../relational/relational-schema.ts';
 import { refuseMisspelledMembers } from '../writes/unknown-members.ts';
 
 const members = [...Object.keys(tableSchema.properties), 'storage_mode'];
@@ -17,9 +18,6 @@ export function checkSchemaMembers(schema: TableSchema): void {
     throw new ServiceError('invalid_request', message);
   }
   refuseMisspelledMembers(schema, members, 'A schema');
-  if ((schema as { storage_mode?: unknown }).storage_mode === 'relational') {
-    const message = 'relational tables (`storage_mode`) are not built yet: leave it out for a table of documents';
-    throw new ServiceError('not_implemented', message);
-  }
+  relationalColumns(schema);
   if (schema.ttl) refuseMisspelledMembers(schema.ttl, Object.keys(tableSchema.properties.ttl.properties), '`ttl`');
 }

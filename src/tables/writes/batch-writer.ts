@@ -14,6 +14,7 @@ import { graphsAmong, writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { readFrame, rowKind } from '../../lib/document-frame.ts';
 import { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import {
   type BatchCounts,
@@ -27,6 +28,7 @@ import type { RangeLog } from '../../replication/range-log.ts';
 import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
 import { graphWritesOf } from '../graph/graph-writes.ts';
+import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
@@ -249,16 +251,34 @@ export class BatchWriter {
       return graphs ? writes.map((write) => ({ ...write, graphs })) : writes;
     });
     if (writes.length === 0 && readSet.length === 0) return [];
-    const applied = await this.#log.append({ writes, readSet, ...request, ...at }).catch((error: unknown) => {
-      const [only, ...others] = writes;
-      const table = parts.map((part) => part.table.name).join(', ');
-      throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
-    });
+    using related = new DisposableStack();
+    const constrained = await this.#constrained(parts, related);
+    const all = await this.#log
+      .append({ writes, readSet, ...constrained, ...request, ...at })
+      .catch((error: unknown) => {
+        const [only, ...others] = writes;
+        const table = parts.map((part) => part.table.name).join(', ');
+        throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
+      });
+    // Rows that have followed in tables that the request does not name count only where they are still to come.
+    const applied = all.filter(({ rangeId, isLater }) => ranges.has(rangeId) || isLater);
     this.#observer.wrote(batchCounts(applied.filter(({ repeats }) => !repeats)));
     return applied.map(({ rangeId, counts, images, repeats, isLater }) => {
       const { lastSequence } = images ?? repeats ?? {};
       return { rangeId, counts, firstSequence: images?.firstSequence, lastSequence, isLater };
     });
+  }
+
+  /** The rules of relational tables, whose ranges are held open while the write is checked by them. */
+  async #constrained(parts: readonly TableWrites[], held: DisposableStack): Promise<Pick<WriteRequest, 'constrained'>> {
+    const written = parts.flatMap(({ table, writes }) => (writes.length > 0 ? [table] : []));
+    const tables = constrainedTables(written, () => this.#tables.all());
+    if (tables.length === 0) return {};
+    for (const { table, writes } of parts) {
+      if (tables.includes(table)) for (const { frame } of writes) if (frame) refuseTransforms(table, frame);
+    }
+    for (const table of tables) held.use(await table.lease());
+    return { constrained: tables.map(constraintsOf) };
   }
 
   /** Paces writes while indexes are too far behind: a client that writes as fast as it can is slowed down, not refused. */
@@ -353,6 +373,16 @@ function repeatedWrites({ key }: NamedRequest, leases: TableLease[], at: Stamp):
 interface Stamp {
   timeMs: number;
   timestamp: string;
+}
+
+/** A transform is evaluated where the schema is not known. */
+function refuseTransforms({ name }: Table, bytes: Uint8Array<ArrayBuffer>): void {
+  const frame = readFrame(bytes);
+  for (let row = 0; row < frame.rowCount; row += 1) {
+    if (frame.kind(row) !== rowKind.transform) continue;
+    const message = `"${name}" is relational and takes no \`transforms\` yet: read the row and insert it whole`;
+    throw new ServiceError('not_implemented', message);
+  }
 }
 
 function noOperations(): ServiceError {

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+let server: TestServer;
+
+const columns = (properties: object, required: string[] = []) => ({
+  storage_mode: 'relational',
+  document_schemas: { row: { schema: { type: 'object', properties, required } } },
+});
+const text = { type: 'string', 'x-service-types': ['keyword'] };
+const naming = (table: string, on_delete?: string) => ({ ...text, references: { table, on_delete } });
+
+const create = (name: string, schema: object, more: object = {}) =>
+  server.send('POST', `/db/v1/tables/${name}`, { num_shards: 3, schema, ...more });
+const write = (table: string, body: object) => server.send('POST', `/db/v1/tables/${table}/batch`, body);
+const row = async (table: string, key: string) => {
+  const { status, body } = await server.send<Record<string, unknown>>('GET', `/db/v1/tables/${table}/documents/${key}`);
+  if (status === 404) return undefined;
+  const { _timestamp, ...document } = body;
+  return document;
+};
+
+beforeAll(async () => {
+  server = await startTestServer();
+  const authors = columns({ email: { ...text, unique: true }, name: text, born: { type: 'integer' } }, ['name']);
+  expect((await create('authors', authors)).body).toMatchObject({ name: 'authors' });
+  const books = columns({ title: text, author: naming('authors', 'cascade'), editor: naming('authors', 'set_null') });
+  expect((await create('books', books)).status).toBe(200);
+  expect((await create('loans', columns({ book: naming('books') }, ['book']))).status).toBe(200);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+describe('relational tables', () => {
+  test.each([
+    ['a wrong type', { name: 'A', born: 'x' }],
+    ['a required column that is absent', { email: 'a@b' }],
+    ['a required column that is null', { name: null }],
+    ['a column that is not declared', { name: 'A', other: 1 }],
+  ])('refuse %s', async (_, document) => {
+    const answer = await write('authors', { inserts: { bad: document } });
+    expect(answer.body).toMatchObject({ code: 'validation_failed' });
+    expect(await row('authors', 'bad')).toBeUndefined();
+  });
+
+  test('keep unique values unique over all ranges, also when a value moves within one write', async () => {
+    const inserts = { '1': { name: 'Ada', email: 'ada@x' }, z: { name: 'Zoe', email: 'zoe@x' } };
+    expect((await write('authors', { inserts })).status).toBe(201);
+    const taken = await write('authors', { inserts: { m: { name: 'Max', email: 'ada@x' } } });
+    expect(taken.status).toBe(409);
+    expect(taken.body).toMatchObject({
+      code: 'constraint_violation',
+      error: 'the row "m" of "authors" is refused: "email" is unique and another row has the same',
+    });
+    const swapped = { '1': { name: 'Ada', email: 'zoe@x' }, z: { name: 'Zoe', email: 'ada@x' } };
+    expect((await write('authors', { inserts: swapped })).status).toBe(201);
+    const twice = { n: { name: 'N' }, o: { name: 'O' } };
+    expect((await write('authors', { inserts: twice })).status).toBe(201);
+  });
+
+  test('let rows name only rows that are there, written by the same request too', async () => {
+    const missing = await write('books', { inserts: { b: { title: 'B', author: 'nobody' } } });
+    expect(missing.body).toMatchObject({
+      code: 'constraint_violation',
+      error: 'the row "b" of "books" is refused: "author" names a row that "authors" does not have',
+    });
+    const both = {
+      tables: {
+        authors: { inserts: { new: { name: 'New' } } },
+        books: { inserts: { b: { title: 'B', author: 'new' } } },
+      },
+    };
+    expect((await server.send('POST', '/db/v1/batch', both)).status).toBe(201);
+  });
+
+  test('delete, change or keep the rows that name a row which is deleted', async () => {
+    const authors = { gone: { name: 'Gone' }, stays: { name: 'Stays' } };
+    await write('authors', { inserts: authors });
+    const books = {
+      '0': { title: 'by', author: 'gone' },
+      m: { title: 'edited by', author: 'stays', editor: 'gone' },
+      '~': { title: 'by too', author: 'gone', editor: 'gone' },
+    };
+    await write('books', { inserts: books });
+    await write('loans', { inserts: { l: { book: '~' } } });
+    const kept = await write('authors', { deletes: ['gone'] });
+    expect(kept.body).toMatchObject({
+      code: 'constraint_violation',
+      error: 'the row "~" of "books" is refused: rows of "loans" name it in "book"',
+    });
+    expect(await row('books', '0')).toEqual({ title: 'by', author: 'gone' });
+    await write('loans', { deletes: ['l'] });
+    const deleted = await write('authors', { deletes: ['gone'], sync_level: 'full_index' });
+    expect(deleted.body).toMatchObject({ status: 'committed', deleted: 1 });
+    expect([await row('books', '0'), await row('books', '~')]).toEqual([undefined, undefined]);
+    expect(await row('books', 'm')).toEqual({ title: 'edited by', author: 'stays' });
+  });
+
+  test('are found by queries as other tables are', async () => {
+    await write('authors', { inserts: { q: { name: 'Quine', email: 'q@x', born: 1908 } }, sync_level: 'full_index' });
+    const query = { filter_query: { range: { born: { gte: 1900 } } }, fields: ['name'] };
+    const { body } = await server.send<{ responses: [{ hits: { hits: { _id: string }[] } }] }>(
+      'POST',
+      '/db/v1/tables/authors/query',
+      query,
+    );
+    expect(body.responses[0].hits.hits.map(({ _id }) => _id)).toEqual(['q']);
+  });
+
+  test('refuse what they cannot check yet, by name', async () => {
+    const transforms = [{ key: 'q', operations: [{ op: '$set', path: 'born', value: 1 }] }];
+    expect((await write('authors', { transforms })).body).toMatchObject({ code: 'not_implemented' });
+    const changed = await server.send('PUT', '/db/v1/tables/authors/schema', columns({ name: text }));
+    expect(changed.body).toMatchObject({ code: 'not_implemented' });
+    const graph = await server.send('POST', '/db/v1/tables/authors/indexes/g', { type: 'graph' });
+    expect(graph.body).toMatchObject({ code: 'invalid_request' });
+  });
+
+  test('are not dropped while others name their rows', async () => {
+    expect((await server.send('DELETE', '/db/v1/tables/authors')).body).toMatchObject({ code: 'constraint_violation' });
+  });
+
+  test.each([
+    [columns({}), 'columns'],
+    [columns({ a: { type: 'object' } }), 'type'],
+    [columns({ 'a b': text }), 'letters'],
+    [columns({ a: text, A: text }), 'case'],
+    [columns({ a: { type: 'number', unique: true } }), 'unique'],
+    [columns({ a: { type: 'integer', references: { table: 'authors' } } }), 'must be a string'],
+    [columns({ a: naming('authors', 'set_null') }, ['a']), 'set to null'],
+    [columns({ a: naming('authors', 'drop') }), 'on_delete'],
+    [{ ...columns({ a: text }), ttl: { duration: '1h' } }, 'ttl'],
+    [{ ...columns({ a: text }), enforce_types: false }, 'enforce_types'],
+  ])('refuse the schema %j', async (schema, word) => {
+    const { body } = await create('refused', schema);
+    expect(body).toMatchObject({ code: 'invalid_schema', error: expect.stringContaining(word) });
+  });
+
+  test('name only relational tables that are there', async () => {
+    expect((await create('refused', columns({ a: naming('nowhere') }))).body).toMatchObject({
+      code: 'table_not_found',
+    });
+    await server.send('POST', '/db/v1/tables/plain');
+    expect((await create('refused', columns({ a: naming('plain') }))).body).toMatchObject({ code: 'invalid_schema' });
+  });
+});
