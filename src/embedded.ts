@@ -58,6 +58,7 @@ export const open: OpenDatabase = async (directory, options = {}) => {
     createTable: (...given) => client.createTable(...given),
     tables: (...given) => client.tables(...given),
     commit: (...given) => client.commit(...given),
+    transaction: (...given) => client.transaction(...given),
     request: (...given) => client.request(...given),
     handler: app.handle,
     failed: database.failed,

@@ -6,12 +6,14 @@ import type { DocumentOf, JsonDocument } from './document-types.ts';
 import { InferenceClient } from './inference.ts';
 import { type Call, type CallOptions, Requester, type RequesterOptions, type Transport } from './requester.ts';
 import { type Batch, Table } from './table.ts';
+import { runTransaction, type Transaction, type TransactionOptions } from './transaction.ts';
 
 export type { BatchWriter } from './batch-writer.ts';
 export type { DocumentOf, FieldPath, JsonDocument } from './document-types.ts';
 export type { Hit, Query, QueryNode, QueryResult } from './query-types.ts';
 export { SundewError } from './sundew-error.ts';
 export type { Table } from './table.ts';
+export type { Transaction, TransactionOptions, TransactionTable } from './transaction.ts';
 
 export interface ConnectOptions {
   /** Sent as a bearer credential. */
@@ -52,6 +54,11 @@ export interface SundewClient {
   tables(options?: CallOptions): Promise<TableStatus[]>;
   /** Throws `transaction_conflict` where a document of the read set has changed. */
   commit(commit: Commit, options?: CallOptions): Promise<CommitResult>;
+  /**
+   * Runs `work` in a transaction and commits it; where it throws, nothing is written. It runs again where a document that it has
+   * read was changed meanwhile, and throws `transaction_conflict` when that happens too often.
+   */
+  transaction<T>(work: (transaction: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Any other route; the path is that of `docs/openapi.json`. It is repeated only where the server has refused it. */
   request<T>(method: Call['method'], path: string, body?: unknown, options?: CallOptions): Promise<T>;
 }
@@ -107,6 +114,10 @@ class Client implements SundewClient {
   commit(commit: Commit, options: CallOptions = {}): Promise<CommitResult> {
     const path = '/db/v1/transactions/commit';
     return this.#requester.json({ ...options, method: 'POST', path, body: commit, repeat: 'always', keyed: true });
+  }
+
+  transaction<T>(work: (transaction: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
+    return runTransaction(this.#requester, work, options);
   }
 
   request<T>(method: Call['method'], path: string, body?: unknown, options: CallOptions = {}): Promise<T> {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
-import { connect, type SundewClient, SundewError, type Table } from '../../src/client/client.ts';
+import { connect, type SundewClient, SundewError, type Table, type Transaction } from '../../src/client/client.ts';
 import { type EmbeddedDatabase, open } from '../../src/embedded.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -171,6 +171,92 @@ describe.each([
     expect(await clientOf().commit(commit)).toMatchObject({ status: 'committed' });
     const late = await told(clientOf().commit(commit));
     expect([late.code, late.status, late.retryable]).toEqual(['transaction_conflict', 409, true]);
+  });
+
+  describe('in a transaction', () => {
+    const accounts = async () => {
+      const table = clientOf().table<{ balance: number }>('accounts');
+      await table.create({});
+      await table.batch({ inserts: { ann: { balance: 100 }, bob: { balance: 0 } } });
+      return table;
+    };
+    const balances = async (table: Awaited<ReturnType<typeof accounts>>) =>
+      Promise.all(['ann', 'bob'].map(async (key) => (await table.get(key))?.balance));
+
+    test('writers that get in the way of one another begin again, and none of their writes is lost', async () => {
+      const table = await accounts();
+      const writers = 8;
+      let runs = 0;
+      const allHaveRead = Promise.withResolvers<void>();
+      const transfer = () =>
+        clientOf().transaction(
+          async (transaction) => {
+            const held = transaction.table(table);
+            const [ann, bob] = [await held.get('ann'), await held.get('bob')];
+            runs += 1;
+            if (runs === writers) allHaveRead.resolve();
+            await allHaveRead.promise;
+            await held.put('ann', { balance: (ann?.balance ?? 0) - 5 });
+            await held.put('bob', { balance: (bob?.balance ?? 0) + 5 });
+          },
+          { attempts: 1_000 },
+        );
+      await Promise.all(Array.from({ length: writers }, transfer));
+      expect(await balances(table)).toEqual([60, 40]);
+      expect(runs).toBeGreaterThan(writers);
+    });
+
+    test('its result is returned; it sees its own changes, and nobody else does before the commit', async () => {
+      const table = await accounts();
+      const seen = await clientOf().transaction(async (transaction) => {
+        const held = transaction.table<{ balance: number }>('accounts');
+        await held.stage({
+          transforms: [{ key: 'bob', operations: [{ op: '$inc', path: '$.balance', value: 7 }] }],
+          deletes: ['ann'],
+        });
+        return [await held.get('ann'), await held.get('bob'), await table.get('bob')];
+      });
+      expect(seen).toEqual([undefined, { balance: 7 }, { balance: 0 }]);
+      expect(await balances(table)).toEqual([undefined, 7]);
+    });
+
+    test('what throws writes nothing, and what throws in a savepoint is forgotten alone', async () => {
+      const table = await accounts();
+      const reason = new Error('not enough');
+      const put = (transaction: Transaction, balance: number) => transaction.table(table).put('ann', { balance });
+      const failed = clientOf().transaction(async (transaction) => {
+        await put(transaction, 1);
+        throw reason;
+      });
+      expect(await failed.catch((error: unknown) => error)).toBe(reason);
+      expect(await balances(table)).toEqual([100, 0]);
+      await clientOf().transaction(async (transaction) => {
+        await put(transaction, 2);
+        const inner = transaction.savepoint(async () => {
+          await put(transaction, 3);
+          throw reason;
+        });
+        expect(await inner.catch((error: unknown) => error)).toBe(reason);
+      });
+      expect(await balances(table)).toEqual([2, 0]);
+      expect(await clientOf().request('GET', '/db/v1/transactions')).toMatchObject({ lease_held_count: 0 });
+    });
+
+    test('gives up after the attempts that it is given', async () => {
+      const table = await accounts();
+      let runs = 0;
+      const hopeless = clientOf().transaction(
+        async (transaction) => {
+          runs += 1;
+          await transaction.table(table).get('ann');
+          await table.put('ann', { balance: runs });
+          await transaction.table(table).put('bob', { balance: runs });
+        },
+        { attempts: 3 },
+      );
+      expect((await told(hopeless)).code).toBe('transaction_conflict');
+      expect([runs, await balances(table)]).toEqual([3, [3, 0]]);
+    });
   });
 
   test('waits for an index, and is told how far it is', async () => {
